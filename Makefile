@@ -1,0 +1,34 @@
+# Every word does its own set-up: a fresh machine needs only Python (3.11 or newer), pip and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test check format bench clean
+
+demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
+	$(BIN)/ibforecast demo --out demo
+
+test: $(INSTALLED)  ## the whole test suite
+	$(BIN)/python -m pytest -n 2
+
+check: $(INSTALLED)  ## format, lint, types, import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(INSTALLED)  ## rewrite the files as `check` wants them
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) demo
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@

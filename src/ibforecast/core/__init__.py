@@ -1,0 +1,1 @@
+"""What travels between the rooms: windows, contexts, explanations, forecasts, contracts, errors."""

@@ -1,0 +1,306 @@
+"""One window's forecast and explanation in the user's own names, times and units; plain data, as JSON too."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import groupby
+from typing import Any, Self
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int64
+
+from ibforecast.core.errors import DataError
+from ibforecast.core.files import to_json
+
+FORMAT = "ibforecast.explanation"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Token:
+    """One row of the explanation: a patch of a channel, whether it was read, and what it deviated by."""
+
+    channel: str
+    start: str
+    end: str
+    open: bool
+    probability: float
+    missing: bool
+    mean_deviation: float
+    largest_deviation: float
+    values: list[float | None]
+
+
+@dataclass(frozen=True)
+class Account:
+    """Everything that was disclosed about one forecast.
+
+    `history`, `forecast` and `truth` are in the table's units, NaN where missing. The context's frame (`level`,
+    `scale`), the `profile` and the `evidence` are the very numbers the readout saw, in standardised units;
+    `mean` and `std` lead from one to the other.
+    """
+
+    weights_sha256: str
+    computed_with: Mapping[str, str]
+    budget: float
+    patch_len: int
+    frequency: str
+    channels: tuple[str, ...]
+    times: tuple[str, ...]
+    history: Float64[np.ndarray, "look_back channel"]
+    forecast: Float64[np.ndarray, "horizon channel"]
+    truth: Float64[np.ndarray, "horizon channel"] | None
+    mean: Float64[np.ndarray, " channel"]
+    std: Float64[np.ndarray, " channel"]
+    level: Float32[np.ndarray, " channel"]
+    scale: Float32[np.ndarray, " channel"]
+    phase: Int64[np.ndarray, " steps"]
+    profile: Float32[np.ndarray, "cycle channel"]
+    mask: Bool[np.ndarray, "patch channel"]
+    probability: Float32[np.ndarray, "patch channel"]
+    missing: Bool[np.ndarray, "patch channel"]
+    evidence: Float32[np.ndarray, "look_back channel"]
+
+    @property
+    def look_back(self) -> int:
+        """Number of steps read or passed over."""
+        return self.history.shape[0]
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps forecast."""
+        return self.forecast.shape[0]
+
+    @property
+    def open_count(self) -> int:
+        """Number of open tokens."""
+        return int(self.mask.sum())
+
+    @property
+    def open_rate(self) -> float:
+        """Realised fraction of the window that was read."""
+        return float(self.mask.mean())
+
+    @property
+    def at(self) -> str:
+        """The moment the forecast was made: the time of the last look-back step."""
+        return self.times[self.look_back - 1]
+
+    @property
+    def expected(self) -> Float64[np.ndarray, "steps channel"]:
+        """The disclosed baseline over look-back and horizon, μ + σQ, in the table's units."""
+        seasonal = self.profile[self.phase % len(self.profile)].astype(np.float64)
+        return self.mean + self.std * (self.level + self.scale * seasonal)
+
+    @property
+    def deviation(self) -> Float64[np.ndarray, "look_back channel"]:
+        """What is left of the history once the context is removed, in units of the scale; NaN where missing."""
+        return (self.history - self.expected[: self.look_back]) / (self.std * self.scale)
+
+    def tokens(self) -> Iterator[Token]:
+        """One row per token, channel by channel, oldest patch first."""
+        deviation = self.deviation
+        for column, channel in enumerate(self.channels):
+            for patch in range(len(self.mask)):
+                first, last = patch * self.patch_len, (patch + 1) * self.patch_len - 1
+                steps = deviation[first : last + 1, column]
+                seen = steps[~np.isnan(steps)]
+                yield Token(
+                    channel=channel,
+                    start=self.times[first],
+                    end=self.times[last],
+                    open=bool(self.mask[patch, column]),
+                    probability=float(self.probability[patch, column]),
+                    missing=bool(self.missing[patch, column]),
+                    mean_deviation=float(seen.mean()) if len(seen) else float("nan"),
+                    largest_deviation=float(seen[np.abs(seen).argmax()]) if len(seen) else float("nan"),
+                    values=_nullable(self.history[first : last + 1, column]),
+                )
+
+    def in_words(self) -> str:
+        """Say which channels were read where and which followed their pattern; the mask says it all."""
+        first, last = self.times[self.look_back], self.times[-1]
+        lines = [
+            f"Forecast of {first} to {last}, made at {self.at}.",
+            f"It read {self.open_count} of {self.mask.size} tokens: {_percent(self.open_rate)} of the window, "
+            f"where the budget allows {_percent(self.budget)}.",
+        ]
+        read = [
+            f"{channel} ({', '.join(self._spans(column))})"
+            for column, channel in enumerate(self.channels)
+            if self.mask[:, column].any()
+        ]
+        quiet = [channel for column, channel in enumerate(self.channels) if not self.mask[:, column].any()]
+        gaps = [
+            f"{channel} ({count} of {len(self.mask)} patches)"
+            for channel, count in zip(self.channels, self.missing.sum(axis=0), strict=True)
+            if count
+        ]
+        lines.append(f"Read: {'; '.join(read)}." if read else "Read: nothing.")
+        if quiet:
+            lines.append(
+                f"Taken to follow their pattern at the window's level and scale: {', '.join(quiet)}."
+            )
+        if gaps:
+            lines.append(f"Not readable because of missing values: {'; '.join(gaps)}.")
+        return "\n".join(lines)
+
+    def _spans(self, column: int) -> Iterator[str]:
+        patches = np.flatnonzero(self.mask[:, column])
+        for _, run in groupby(enumerate(patches), key=lambda pair: pair[1] - pair[0]):
+            members = [patch for _, patch in run]
+            yield f"{self.times[members[0] * self.patch_len]} to {self.times[(members[-1] + 1) * self.patch_len - 1]}"
+
+    def to_json(self) -> str:
+        """Render as one self-contained document; `from_json` gives back the same numbers to the last bit."""
+        open_tokens = [
+            {
+                "patch": int(patch),
+                "channel": self.channels[column],
+                "deviation": self.evidence[
+                    patch * self.patch_len : (patch + 1) * self.patch_len, column
+                ].tolist(),
+            }
+            for patch, column in np.argwhere(self.mask)
+        ]
+        document = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "model": {"weights_sha256": self.weights_sha256, "computed_with": dict(self.computed_with)},
+            "budget": self.budget,
+            "open_count": self.open_count,
+            "open_rate": self.open_rate,
+            "in_words": self.in_words(),
+            "window": {
+                "patch_len": self.patch_len,
+                "frequency": self.frequency,
+                "channels": list(self.channels),
+                "times": list(self.times),
+                "history": _nullable(self.history),
+            },
+            "context": {
+                "level": self.level.tolist(),
+                "scale": self.scale.tolist(),
+                "phase": self.phase.tolist(),
+                "profile": self.profile.tolist(),
+                "standardisation": {"mean": self.mean.tolist(), "std": self.std.tolist()},
+            },
+            "explanation": {
+                "mask": self.mask.astype(int).tolist(),
+                "probability": self.probability.tolist(),
+                "missing": self.missing.astype(int).tolist(),
+                "evidence": open_tokens,
+            },
+            "forecast": self.forecast.tolist(),
+            "truth": None if self.truth is None else _nullable(self.truth),
+        }
+        return to_json(document).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote; anything else is refused with the reason."""
+        try:
+            document = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DataError(f"an explanation must be valid JSON (got {error}); export it again") from error
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            found = document.get("format") if isinstance(document, dict) else type(document).__name__
+            raise DataError(f"an explanation must say format {FORMAT!r} (got {found!r}); export it again")
+        if document.get("format_version") != FORMAT_VERSION:
+            raise DataError(
+                f"this version reads explanations of format version {FORMAT_VERSION} "
+                f"(got {document.get('format_version')!r}); use a matching version of ibforecast"
+            )
+        try:
+            return cls(**_fields_of(document))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise DataError(
+                f"an explanation must be complete and of one shape (got {type(error).__name__}: {error}); "
+                "export it again"
+            ) from error
+
+    def differences(self, other: "Account") -> list[str]:
+        """Names of the fields in which two accounts differ by as much as a bit."""
+        return [
+            field.name
+            for field in fields(Account)
+            if not same_bits(getattr(self, field.name), getattr(other, field.name))
+        ]
+
+    def with_forecast(self, forecast: Float64[np.ndarray, "horizon channel"]) -> Self:
+        """Return the same account with another forecast in it."""
+        return replace(self, forecast=forecast)
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Tell whether two values are identical, NaN and the sign of zero included."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    return bool(one == other)
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g} %"
+
+
+def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
+    window, context, explanation = document["window"], document["context"], document["explanation"]
+    channels = tuple(window["channels"])
+    history = _floats(window["history"])
+    mask = np.array(explanation["mask"], dtype=bool)
+    evidence = np.zeros(history.shape, dtype=np.float32)
+    for token in explanation["evidence"]:
+        first = token["patch"] * window["patch_len"]
+        evidence[first : first + window["patch_len"], channels.index(token["channel"])] = token["deviation"]
+    account = {
+        "weights_sha256": document["model"]["weights_sha256"],
+        "computed_with": dict(document["model"]["computed_with"]),
+        "budget": document["budget"],
+        "patch_len": window["patch_len"],
+        "frequency": window["frequency"],
+        "channels": channels,
+        "times": tuple(window["times"]),
+        "history": history,
+        "forecast": _floats(document["forecast"]),
+        "truth": None if document["truth"] is None else _floats(document["truth"]),
+        "mean": np.array(context["standardisation"]["mean"], dtype=np.float64),
+        "std": np.array(context["standardisation"]["std"], dtype=np.float64),
+        "level": np.array(context["level"], dtype=np.float32),
+        "scale": np.array(context["scale"], dtype=np.float32),
+        "phase": np.array(context["phase"], dtype=np.int64),
+        "profile": np.array(context["profile"], dtype=np.float32),
+        "mask": mask,
+        "probability": np.array(explanation["probability"], dtype=np.float32),
+        "missing": np.array(explanation["missing"], dtype=bool),
+        "evidence": evidence,
+    }
+    _check_shapes(account)
+    return account
+
+
+def _check_shapes(account: dict[str, Any]) -> None:
+    look_back, channel = account["history"].shape
+    horizon, patch = len(account["forecast"]), look_back // account["patch_len"]
+    expected = {
+        "times": (look_back + horizon,),
+        "phase": (look_back + horizon,),
+        "forecast": (horizon, channel),
+        "mask": (patch, channel),
+        "probability": (patch, channel),
+        "missing": (patch, channel),
+        "profile": (len(account["profile"]), channel),
+    } | dict.fromkeys(("channels", "mean", "std", "level", "scale"), (channel,))
+    if account["truth"] is not None:
+        expected["truth"] = (horizon, channel)
+    for name, shape in expected.items():
+        if np.shape(account[name]) != shape:
+            raise ValueError(f"{name} has shape {np.shape(account[name])} where {shape} belongs")
+
+
+def _nullable(values: Float64[np.ndarray, "..."]) -> Any:
+    """Nested lists with None for NaN, so that the document stays valid JSON."""
+    return np.where(np.isnan(values), None, values.astype(object)).tolist()  # type: ignore[call-overload]
+
+
+def _floats(nested: list[Any]) -> Float64[np.ndarray, "..."]:
+    return np.array(nested, dtype=np.float64)

@@ -1,0 +1,51 @@
+"""The promises every forecaster keeps, so that training and measuring need not know which one it is."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ibforecast.core.explanation import Forecast
+from ibforecast.core.window import Target, Window
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The weighted terms of an objective by name, and the fraction of tokens open while training."""
+
+    terms: Mapping[str, Float[Tensor, ""]]
+    open_rate: Float[Tensor, ""]
+
+    @property
+    def total(self) -> Float[Tensor, ""]:
+        """What is minimised."""
+        return torch.stack(list(self.terms.values())).sum()
+
+
+@dataclass(frozen=True)
+class ParameterGroup:
+    """Parameters that share a learning rate, as a multiple of the recipe's."""
+
+    parameters: list[nn.Parameter]
+    rate: float = 1.0
+
+
+class Forecaster(nn.Module, ABC):
+    """From a batch of windows to a forecast, in one pass; trained on the loss it names itself."""
+
+    @abstractmethod
+    def forward(self, window: Window) -> Forecast:
+        """Forecast deterministically."""
+
+    @abstractmethod
+    def loss(
+        self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator
+    ) -> Loss:
+        """Score one training batch; `progress` runs from 0 to 1 over the epochs."""
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Return every parameter exactly once, grouped by learning rate."""
+        return [ParameterGroup(list(self.parameters()))]

@@ -1,0 +1,38 @@
+"""What can go wrong, as one tree; every message states the rule, the value and the remedy.
+
+IBForecastError
+├── UsageError          a setting that cannot be (also a ValueError)
+├── DataError           a table that cannot be read as asked
+├── VerificationError   an explanation that is not the truth
+├── ModelFileError      a saved model that cannot be trusted or read
+└── MissingExtraError   an optional library that is not installed
+"""
+
+
+class IBForecastError(Exception):
+    """Anything this library refuses to do."""
+
+
+class UsageError(IBForecastError, ValueError):
+    """A setting that breaks a rule."""
+
+
+class DataError(IBForecastError):
+    """A table that breaks a rule."""
+
+
+class VerificationError(IBForecastError):
+    """An explanation whose check failed."""
+
+
+class ModelFileError(IBForecastError):
+    """A saved model that is tampered with, truncated, too new, or no model at all."""
+
+
+class MissingExtraError(IBForecastError, ImportError):
+    """An optional library is needed and not installed."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(
+            f"this needs {library}, which is not installed; run: pip install 'ibforecast[{extra}]'"
+        )

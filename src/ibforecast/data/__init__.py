@@ -1,0 +1,1 @@
+"""Tables in: calendars, the catalogue of data sets, splits, windows, and generators with planted truth."""

@@ -1,0 +1,1 @@
+"""Measures: pure functions, one value per window."""

@@ -1,0 +1,1 @@
+"""Cells in, records out: every published number and how it came about."""

@@ -1,0 +1,1 @@
+"""Accounts and records in, figures out; nothing is computed here."""

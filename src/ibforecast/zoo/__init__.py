@@ -1,0 +1,1 @@
+"""What is kept: recipes by name and saved models."""

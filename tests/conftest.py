@@ -1,0 +1,25 @@
+"""Shapes and types in signatures are checked whenever a test runs."""
+
+import os
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+install_import_hook("ibforecast", "beartype.beartype")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread_per_worker() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of benchmark files, or a skip that says what is missing."""
+    folder = os.environ.get("IBFORECAST_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs the benchmark files: set IBFORECAST_DATA to their folder")
+    return Path(folder)
