@@ -138,9 +138,7 @@ class Account:
         ]
         lines.append(f"Read: {'; '.join(read)}." if read else "Read: nothing.")
         if quiet:
-            lines.append(
-                f"Taken to follow their pattern at the window's level and scale: {', '.join(quiet)}."
-            )
+            lines.append(f"Taken to follow their pattern at the window's level and scale: {', '.join(quiet)}.")
         if gaps:
             lines.append(f"Not readable because of missing values: {'; '.join(gaps)}.")
         return "\n".join(lines)
@@ -157,9 +155,7 @@ class Account:
             {
                 "patch": int(patch),
                 "channel": self.channels[column],
-                "deviation": self.evidence[
-                    patch * self.patch_len : (patch + 1) * self.patch_len, column
-                ].tolist(),
+                "deviation": self.evidence[patch * self.patch_len : (patch + 1) * self.patch_len, column].tolist(),
             }
             for patch, column in np.argwhere(self.mask)
         ]

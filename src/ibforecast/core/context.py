@@ -19,16 +19,12 @@ class Context:
         """Read the profile at these phases, tiled periodically. Paper: Eq. 2, Q^per."""
         return self.profile[phase % self.profile.shape[0]]
 
-    def remove(
-        self, values: Float[Tensor, "batch look_back channel"]
-    ) -> Float[Tensor, "batch look_back channel"]:
+    def remove(self, values: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch look_back channel"]:
         """Take level, scale and profile out of a look-back window. Paper: Eq. 2, D."""
         framed = (values - self.level[:, None]) / self.scale[:, None]
         return framed - self.expected(self.phase[:, : values.shape[1]])
 
-    def restore(
-        self, deviation: Float[Tensor, "batch horizon channel"]
-    ) -> Float[Tensor, "batch horizon channel"]:
+    def restore(self, deviation: Float[Tensor, "batch horizon channel"]) -> Float[Tensor, "batch horizon channel"]:
         """Give profile, scale and level back to future deviations. Paper: Eq. 8, Ŷ."""
         expected = self.expected(self.phase[:, self.phase.shape[1] - deviation.shape[1] :])
         return self.scale[:, None] * (deviation + expected) + self.level[:, None]

@@ -41,9 +41,7 @@ class Forecaster(nn.Module, ABC):
         """Forecast deterministically."""
 
     @abstractmethod
-    def loss(
-        self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator
-    ) -> Loss:
+    def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
         """Score one training batch; `progress` runs from 0 to 1 over the epochs."""
 
     def parameter_groups(self) -> list[ParameterGroup]:

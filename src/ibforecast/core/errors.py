@@ -33,6 +33,4 @@ class MissingExtraError(IBForecastError, ImportError):
     """An optional library is needed and not installed."""
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(
-            f"this needs {library}, which is not installed; run: pip install 'ibforecast[{extra}]'"
-        )
+        super().__init__(f"this needs {library}, which is not installed; run: pip install 'ibforecast[{extra}]'")

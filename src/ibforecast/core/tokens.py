@@ -20,9 +20,7 @@ def from_tokens(
     return tokens.transpose(2, 3).reshape(batch, patch * patch_len, channel)
 
 
-def spread(
-    mask: Shaped[Tensor, "batch patch channel"], patch_len: int
-) -> Shaped[Tensor, "batch look_back channel"]:
+def spread(mask: Shaped[Tensor, "batch patch channel"], patch_len: int) -> Shaped[Tensor, "batch look_back channel"]:
     """Broadcast one value per token over the steps of its patch. Paper: Eq. 7, m̄."""
     return mask.repeat_interleave(patch_len, dim=1)
 
