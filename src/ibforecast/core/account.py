@@ -64,12 +64,12 @@ class Account:
     @property
     def look_back(self) -> int:
         """Number of steps read or passed over."""
-        return self.history.shape[0]
+        return int(self.history.shape[0])
 
     @property
     def horizon(self) -> int:
         """Number of steps forecast."""
-        return self.forecast.shape[0]
+        return int(self.forecast.shape[0])
 
     @property
     def open_count(self) -> int:
@@ -90,12 +90,12 @@ class Account:
     def expected(self) -> Float64[np.ndarray, "steps channel"]:
         """The disclosed baseline over look-back and horizon, μ + σQ, in the table's units."""
         seasonal = self.profile[self.phase % len(self.profile)].astype(np.float64)
-        return self.mean + self.std * (self.level + self.scale * seasonal)
+        return np.asarray(self.mean + self.std * (self.level + self.scale * seasonal))
 
     @property
     def deviation(self) -> Float64[np.ndarray, "look_back channel"]:
         """What is left of the history once the context is removed, in units of the scale; NaN where missing."""
-        return (self.history - self.expected[: self.look_back]) / (self.std * self.scale)
+        return np.asarray((self.history - self.expected[: self.look_back]) / (self.std * self.scale))
 
     def tokens(self) -> Iterator[Token]:
         """One row per token, channel by channel, oldest patch first."""

@@ -36,6 +36,9 @@ class ParameterGroup:
 class Forecaster(nn.Module, ABC):
     """From a batch of windows to a forecast, in one pass; trained on the loss it names itself."""
 
+    reads_calendar: bool = False
+    """Whether windows must come with their calendar."""
+
     @abstractmethod
     def forward(self, window: Window) -> Forecast:
         """Forecast deterministically."""
@@ -47,3 +50,11 @@ class Forecaster(nn.Module, ABC):
     def parameter_groups(self) -> list[ParameterGroup]:
         """Return every parameter exactly once, grouped by learning rate."""
         return [ParameterGroup(list(self.parameters()))]
+
+
+class SelfExplaining(ABC):
+    """A forecaster that exposes what it went by as a graded map, cheaply and without another method's help."""
+
+    @abstractmethod
+    def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
+        """Grade every look-back value, larger meaning more, never negative."""

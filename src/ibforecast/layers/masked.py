@@ -9,3 +9,11 @@ def mean_where(
 ) -> Float[Tensor, ""]:
     """Mean over the observed entries; zero where there is none."""
     return (values * observed).sum() / observed.sum().clamp(min=1)
+
+
+def filled_with_mean(
+    values: Float[Tensor, "batch look_back channel"], observed: Bool[Tensor, "batch look_back channel"]
+) -> Float[Tensor, "batch look_back channel"]:
+    """Put each channel's observed mean where nothing was observed."""
+    mean = (values * observed).sum(dim=1, keepdim=True) / observed.sum(dim=1, keepdim=True).clamp(min=1)
+    return values.where(observed, mean)

@@ -1,0 +1,1 @@
+"""The rivals, one file each, under the same contract as our model."""

@@ -1,0 +1,61 @@
+"""Where training ends and testing begins, by row number: the one home of split borders."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ibforecast.core.errors import DataError, UsageError
+
+Rule = Literal["ett-hour", "ett-minute", "ratio"]
+Part = Literal["train", "validation", "test"]
+
+_MONTH = {"ett-hour": 30 * 24, "ett-minute": 30 * 24 * 4}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row numbers at which the training, validation and test parts end."""
+
+    train_end: int
+    validation_end: int
+    test_end: int
+
+    @classmethod
+    def by_rule(cls, rule: Rule, rows: int) -> "Split":
+        """Cut as the protocol does: 12, 4 and 4 months for ETT, 70 %, the rest and 20 % otherwise."""
+        if rule in _MONTH:
+            month = _MONTH[rule]
+            return cls(12 * month, 16 * month, 20 * month)
+        return cls(int(rows * 0.7), rows - int(rows * 0.2), rows)
+
+    @classmethod
+    def by_fractions(cls, fractions: tuple[float, float, float], rows: int) -> "Split":
+        """Cut into fractions of the rows, in order of time."""
+        if min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9 or fractions[0] == 0 or fractions[1] == 0:
+            raise UsageError(
+                f"split must be three fractions that add up to 1, the first two positive (got {fractions}); "
+                "try (0.7, 0.1, 0.2)"
+            )
+        train_end = int(rows * fractions[0] + 1e-9)
+        test_rows = int(rows * fractions[2] + 1e-9)
+        return cls(train_end, rows - test_rows, rows)
+
+    def rows(self, part: Part, look_back: int) -> range:
+        """Rows a part's windows may touch: later parts reach `look_back` rows back into the one before."""
+        starts = {
+            "train": 0,
+            "validation": self.train_end - look_back,
+            "test": self.validation_end - look_back,
+        }
+        ends = {"train": self.train_end, "validation": self.validation_end, "test": self.test_end}
+        return range(max(starts[part], 0), ends[part])
+
+    def starts(self, part: Part, look_back: int, horizon: int) -> range:
+        """First rows of all windows of a part, stride 1."""
+        rows = self.rows(part, look_back)
+        starts = range(rows.start, rows.stop - look_back - horizon + 1)
+        if not starts:
+            raise DataError(
+                f"the {part} part must hold at least one window of look_back + horizon = {look_back + horizon} rows "
+                f"(got {len(rows)} rows); give a longer table, a shorter horizon or another split"
+            )
+        return starts

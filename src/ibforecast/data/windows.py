@@ -1,0 +1,122 @@
+"""Windows indexed out of a series that stays on the device."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int, Int64
+from torch import Tensor
+
+from ibforecast.core.errors import DataError
+from ibforecast.core.window import Target, Window
+from ibforecast.data.series import Series
+
+
+@dataclass(frozen=True)
+class Standardiser:
+    """Per-channel z-scores with the statistics of the training rows, population spread; constant channels keep 1."""
+
+    mean: Float64[np.ndarray, " channel"]
+    std: Float64[np.ndarray, " channel"]
+
+    @classmethod
+    def of(cls, rows: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> "Standardiser":
+        """Take the statistics of the observed values of these rows."""
+        empty = np.isnan(rows).all(axis=0)
+        if empty.any():
+            raise DataError(
+                f"every channel needs an observation in the training rows (got none in "
+                f"{channels[int(empty.argmax())]!r}); drop the channel or give earlier rows"
+            )
+        std = np.nanstd(rows, axis=0)
+        return cls(np.nanmean(rows, axis=0), np.where(std > 0, std, 1.0))
+
+    def standardise(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
+        """From the table's units to standardised ones."""
+        return np.asarray((values - self.mean) / self.std)
+
+    def to_units(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
+        """From standardised units back to the table's."""
+        return np.asarray(values * self.std + self.mean)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """All windows that begin at `starts`, cut from one resident series; missing values hold 0 and say so."""
+
+    values: Float[Tensor, "row channel"]
+    observed: Bool[Tensor, "row channel"]
+    phase: Int[Tensor, " row_and_beyond"]
+    starts: Int[Tensor, " window"]
+    look_back: int
+    horizon: int
+    calendar: Float[Tensor, "row_and_beyond 4"] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        series: Series,
+        standardiser: Standardiser,
+        cycle: int,
+        starts: range | Int64[np.ndarray, " window"],
+        look_back: int,
+        horizon: int,
+    ) -> "Windows":
+        """Standardise a series and lay it out once; it may be as short as its last look-back."""
+        values = torch.from_numpy(standardiser.standardise(series.values)).float()
+        observed = ~values.isnan()
+        return cls(
+            values=values.nan_to_num(0.0),
+            observed=observed,
+            phase=torch.from_numpy(series.clock.phase(0, series.rows + horizon, cycle)),
+            starts=torch.as_tensor(np.asarray(starts), dtype=torch.int64),
+            look_back=look_back,
+            horizon=horizon,
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def to(self, device: torch.device) -> "Windows":
+        """Move the series to a device, where it stays."""
+        return replace(
+            self,
+            values=self.values.to(device),
+            observed=self.observed.to(device),
+            phase=self.phase.to(device),
+            starts=self.starts.to(device),
+            calendar=None if self.calendar is None else self.calendar.to(device),
+        )
+
+    def at(self, starts: range | Int64[np.ndarray, " window"]) -> "Windows":
+        """Cut other windows out of the same series."""
+        chosen = torch.as_tensor(np.asarray(starts), dtype=torch.int64, device=self.starts.device)
+        return replace(self, starts=chosen)
+
+    def usable(self) -> "Windows":
+        """Keep the windows in which every channel is observed at least once, look-back and target both."""
+        seen = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
+        past, now, end = self.starts, self.starts + self.look_back, self.starts + self.look_back + self.horizon
+        keep = ((seen[now] > seen[past]) & (seen[end] > seen[now])).all(dim=1)
+        return replace(self, starts=self.starts[keep])
+
+    def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
+        """Cut the look-back windows that begin at these rows; their future need not exist."""
+        past, steps = self._steps(starts, self.look_back), self._steps(starts, self.look_back + self.horizon)
+        calendar = None if self.calendar is None else self.calendar[steps]
+        return Window(self.values[past], self.observed[past], self.phase[steps], calendar)
+
+    def take(self, starts: Int[Tensor, " batch"]) -> tuple[Window, Target]:
+        """Cut the windows that begin at these rows, and what follows them."""
+        future = self._steps(starts + self.look_back, self.horizon)
+        return self.look_backs(starts), Target(self.values[future], self.observed[future])
+
+    def batches(self, size: int) -> Iterator[tuple[Window, Target]]:
+        """Every window once, in order, none dropped."""
+        for starts in self.starts.split(size):
+            yield self.take(starts)
+
+    @staticmethod
+    def _steps(starts: Int[Tensor, " batch"], count: int) -> Int[Tensor, "batch steps"]:
+        return starts[:, None] + torch.arange(count, device=starts.device)

@@ -1,0 +1,55 @@
+"""Multi-head attention and one encoder layer, spelt out so that the arithmetic is the same with and without gradients.
+
+PyTorch's own layer switches to other kernels at inference, whose last bits differ from those of training; a mask
+that is to be recomputed bit for bit cannot stand on that.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Attention(nn.Module):
+    """Scaled dot-product attention with `heads` heads over the second axis."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+        nn.init.xavier_uniform_(self.query.weight)
+        nn.init.xavier_uniform_(self.key_value.weight)
+        for layer in (self.query, self.key_value, self.out):
+            nn.init.zeros_(layer.bias)
+
+    def forward(
+        self, query: Float[Tensor, "batch some width"], source: Float[Tensor, "batch others width"]
+    ) -> Float[Tensor, "batch some width"]:
+        """Let every query row gather from the source rows."""
+        q, (k, v) = self._split(self.query(query)), map(self._split, self.key_value(source).chunk(2, dim=-1))
+        weights = torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, dim=-1)
+        gathered: Tensor = self.out((self.dropout(weights) @ v).transpose(1, 2).flatten(2))
+        return gathered
+
+    def _split(self, rows: Float[Tensor, "batch some width"]) -> Float[Tensor, "batch heads some part"]:
+        batch, some, width = rows.shape
+        return rows.view(batch, some, self.heads, width // self.heads).transpose(1, 2)
+
+
+class EncoderLayer(nn.Module):
+    """A post-norm transformer layer: attention, then a GELU feed-forward block, each added and normalised."""
+
+    def __init__(self, width: int, heads: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.feed_forward = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, rows: Float[Tensor, "batch some width"]) -> Float[Tensor, "batch some width"]:
+        """Contextualise every row by all others."""
+        attended = self.attention_norm(rows + self.dropout(self.attention(rows, rows)))
+        contextualised: Tensor = self.feed_forward_norm(attended + self.dropout(self.feed_forward(attended)))
+        return contextualised

@@ -1,0 +1,33 @@
+"""Instance normalisation in its two flavours, as inverse pairs."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class InstanceFrame:
+    """A window's own level and scale per channel, to be removed before a network and restored after it."""
+
+    level: Float[Tensor, "batch 1 channel"]
+    scale: Float[Tensor, "batch 1 channel"]
+
+    @classmethod
+    def unbiased(cls, values: Float[Tensor, "batch look_back channel"]) -> "InstanceFrame":
+        """The CycleNet and TQNet flavour: unbiased variance, gradients flow."""
+        return cls(values.mean(dim=1, keepdim=True), (values.var(dim=1, keepdim=True) + 1e-5).sqrt())
+
+    @classmethod
+    def population(cls, values: Float[Tensor, "batch look_back channel"]) -> "InstanceFrame":
+        """The RevIN flavour: population variance, statistics held constant."""
+        variance = values.var(dim=1, keepdim=True, unbiased=False)
+        return cls(values.mean(dim=1, keepdim=True).detach(), (variance + 1e-5).sqrt().detach())
+
+    def remove(self, values: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch look_back channel"]:
+        """Take level and scale out."""
+        return (values - self.level) / self.scale
+
+    def restore(self, values: Float[Tensor, "batch horizon channel"]) -> Float[Tensor, "batch horizon channel"]:
+        """Give scale and level back."""
+        return values * self.scale + self.level

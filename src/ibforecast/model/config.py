@@ -1,0 +1,135 @@
+"""The configuration of IB-Forecast: frozen, and valid once built."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ibforecast.core.errors import UsageError
+
+
+def allowance(budget: float, tokens: int) -> int:
+    """Number of tokens a budget allows, ⌊ρ·P·C⌋, forgiving the last bits of a decimal fraction."""
+    return int(budget * tokens + 1e-9)
+
+
+def require(holds: bool, rule: str, value: str, remedy: str) -> None:
+    """Refuse a setting that breaks a rule."""
+    if not holds:
+        raise UsageError(f"{rule} (got {value}); {remedy}")
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """Stages 2 and 3: how tokens are scored and gates opened.
+
+    `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's
+    gate, p > ½, capped by the budget in use; "open" reads everything. `recent` starts a learned bias per
+    (patch, channel) in favour of that many newest patches; 0 leaves the bias table out.
+    """
+
+    kind: Literal["exact", "threshold", "open"] = "exact"
+    attention: Literal["auto", "joint", "within"] = "auto"
+    width: int = 64
+    layers: int = 1
+    heads: int = 4
+    dropout: float = 0.1
+    recent: int = 2
+    first_logit: float = 0.0
+    temperature: tuple[float, float] = (0.5, 0.1)
+    noise: float = 0.3
+    noise_until: float = 0.6
+
+    def __post_init__(self) -> None:
+        require(self.width % self.heads == 0, "heads must divide width", f"{self.heads}, {self.width}", "try 4 and 64")
+        require(self.layers > 0, "layers must be positive", str(self.layers), "try 1")
+        require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.1")
+        require(min(self.temperature) > 0, "temperature must be positive", str(self.temperature), "try (0.5, 0.1)")
+        require(self.noise >= 0, "noise must not be negative", str(self.noise), "try 0.3")
+        require(0 < self.noise_until <= 1, "noise_until must lie in (0, 1]", str(self.noise_until), "try 0.6")
+
+
+@dataclass(frozen=True)
+class ReadoutConfig:
+    """Stage 4: "linear" and "mlp" are the paper's; "phase" also reads the mask and the phase."""
+
+    kind: Literal["linear", "mlp", "phase"] = "phase"
+    width: int = 512
+    dropout: float = 0.5
+    cross_channel: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.width > 0, "width must be positive", str(self.width), "try 512")
+        require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.5")
+        require(
+            not self.cross_channel or self.kind == "phase",
+            'cross_channel needs the "phase" readout',
+            self.kind,
+            'set kind = "phase"',
+        )
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """The knobs of Eq. 9, and the weight of the self-consistency term; zero leaves a term out.
+
+    `steer` puts the budget term on the realised open rate instead of the mean probability.
+    """
+
+    rate_weight: float = 0.0
+    prior: float = 0.5
+    budget_weight: float = 0.0
+    contiguity_weight: float = 0.0
+    consistency_weight: float = 0.05
+    steer: bool = False
+
+    def __post_init__(self) -> None:
+        require(0 < self.prior < 1, "prior must lie in (0, 1)", str(self.prior), "try 0.2")
+        weights = (self.rate_weight, self.budget_weight, self.contiguity_weight, self.consistency_weight)
+        require(min(weights) >= 0, "weights must not be negative", str(weights), "use 0 to leave a term out")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Everything that shapes the network: lengths, context, gate, readout, objective."""
+
+    look_back: int
+    horizon: int
+    channels: int
+    cycle: int
+    patch_len: int = 12
+    budget: float = 0.2
+    frame: Literal["mean", "weighted", "none"] = "mean"
+    profile: bool = True
+    context_rate: float = 3.0
+    gate: GateConfig = field(default_factory=GateConfig)
+    readout: ReadoutConfig = field(default_factory=ReadoutConfig)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("look_back", "horizon", "channels", "cycle", "patch_len"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "give a positive whole number")
+        divisors = [n for n in range(1, self.look_back + 1) if self.look_back % n == 0]
+        nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])
+        require(
+            self.look_back % self.patch_len == 0,
+            "patch_len must divide look_back",
+            f"patch_len={self.patch_len}, look_back={self.look_back}",
+            f"try {', '.join(map(str, nearby))}",
+        )
+        require(0 < self.budget <= 1, "budget must lie in (0, 1]", f"budget={self.budget}", "try 0.2 for a fifth")
+        require(
+            self.allowance >= 1,
+            "budget must allow at least one token",
+            f"budget={self.budget} of {self.patches * self.channels} tokens",
+            f"try {1 / (self.patches * self.channels):.3f} or more",
+        )
+
+    @property
+    def patches(self) -> int:
+        """Number of patches per channel, P."""
+        return self.look_back // self.patch_len
+
+    @property
+    def allowance(self) -> int:
+        """Largest number of tokens a window may open, ⌊ρ·P·C⌋."""
+        return allowance(self.budget, self.patches * self.channels)

@@ -1,0 +1,121 @@
+"""IB-Forecast: the four stages in order, and back. Paper: Algorithm 1."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ibforecast.core.contracts import Forecaster, Loss, ParameterGroup
+from ibforecast.core.explanation import Explanation, Forecast
+from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
+from ibforecast.core.window import Target, Window
+from ibforecast.model import objective
+from ibforecast.model.config import ModelConfig
+from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, WeightedFrame
+from ibforecast.model.stage2_score import GateNetwork, recent_bias
+from ibforecast.model.stage3_gate import ExactGate, Gate, OpenGate, ThresholdGate, straight_through
+from ibforecast.model.stage4_readout import CrossChannel, LinearReadout, MLPReadout, PhaseReadout, Readout
+
+JOINT_UP_TO = 64
+"""Channels up to which "auto" gate attention spans all tokens of the window."""
+
+GATES: dict[str, type[Gate]] = {"exact": ExactGate, "threshold": ThresholdGate, "open": OpenGate}
+
+
+class IBForecast(Forecaster):
+    """The network: context out, tokens scored, gates opened, evidence read, context back. Paper: Algorithm 1."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.decompose = Decompose(_frame(config), config.cycle, config.channels, config.profile)
+        self.score = _scorer(config)
+        self.gate = GATES[config.gate.kind](
+            config.allowance, config.gate.temperature, config.gate.noise, config.gate.noise_until
+        )
+        self.readout = _readout(config)
+
+    def forward(self, window: Window) -> Forecast:
+        """Forecast and explain in one pass. Paper: Algorithm 1, Ŷ."""
+        # 1. What the context does not explain: (batch, look_back, channel).
+        context, deviation = self.decompose(window)
+        # 2. One logit per token: (batch, patch, channel).
+        logits = self.score(deviation)
+        # 3. The gates, within the budget; a token with a missing step stays closed.
+        missing = ~to_tokens(window.observed, self.config.patch_len).all(dim=-1)
+        mask, probability = self.gate(logits, missing)
+        # 4. and 5. The forecast, from the explanation alone.
+        explanation = Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
+        return Forecast(self.replay(explanation), explanation)
+
+    def replay(self, explanation: Explanation) -> Float[Tensor, "batch horizon channel"]:
+        """Compute the forecast an explanation stands for: Ŷ = g(E; 𝒞). Paper: Eq. 8, Ŷ."""
+        context = explanation.context
+        future = self.readout(explanation.evidence, explanation.mask.to(explanation.evidence.dtype), context)
+        return context.restore(future)
+
+    def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
+        """Score a training batch with sampled gates. Paper: Eq. 9, L."""
+        knobs, patch_len = self.config.objective, self.config.patch_len
+        context, deviation = self.decompose(window)
+        logits = self.score(deviation)
+        missing = ~to_tokens(window.observed, patch_len).all(dim=-1)
+        mask = self.gate.sample(logits, missing, progress, generator)
+        evidence = spread(mask, patch_len) * deviation
+        terms = {"fit": objective.fit(context.restore(self.readout(evidence, mask, context)), target)}
+        if knobs.rate_weight:
+            terms["rate"] = knobs.rate_weight * objective.rate(logits, knobs.prior)
+        if knobs.budget_weight:
+            hard, margin = self.gate.margin(logits, missing)
+            opened = straight_through(hard, torch.sigmoid(margin)) if knobs.steer else torch.sigmoid(logits)
+            terms["budget"] = knobs.budget_weight * objective.budget(opened, self.config.budget)
+        if knobs.contiguity_weight:
+            terms["contiguity"] = knobs.contiguity_weight * objective.contiguity(mask)
+        if knobs.consistency_weight:
+            _, margin = self.gate.margin(self.score(evidence.detach()), missing)
+            terms["consistency"] = knobs.consistency_weight * objective.consistency(margin, mask.detach() > 0)
+        return Loss(terms, mask.detach().mean())
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Context and gates learn faster than the readout by `context_rate`."""
+        learned = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        readout = {id(parameter) for parameter in self.readout.parameters()}
+        return [
+            ParameterGroup([parameter for parameter in learned if id(parameter) in readout]),
+            ParameterGroup([p for p in learned if id(p) not in readout], self.config.context_rate),
+        ]
+
+
+def _frame(config: ModelConfig) -> nn.Module:
+    if config.frame == "weighted":
+        return WeightedFrame(config.look_back)
+    return MeanFrame() if config.frame == "mean" else NoFrame()
+
+
+def _scorer(config: ModelConfig) -> GateNetwork:
+    gate = config.gate
+    attention = gate.attention
+    if attention == "auto":
+        attention = "joint" if config.channels <= JOINT_UP_TO else "within"
+    return GateNetwork(
+        config.patch_len,
+        config.patches,
+        gate.width,
+        gate.layers,
+        gate.heads,
+        gate.dropout,
+        attention,
+        gate.first_logit,
+        recent_bias(config.patches, config.channels, gate.recent),
+    )
+
+
+def _readout(config: ModelConfig) -> Readout:
+    look_back, horizon, readout = config.look_back, config.horizon, config.readout
+    if readout.kind == "linear":
+        return LinearReadout(look_back, horizon)
+    if readout.kind == "mlp":
+        return MLPReadout(look_back, horizon, readout.width)
+    plain = PhaseReadout(look_back, horizon, config.patches, config.cycle, readout.width, readout.dropout)
+    if readout.cross_channel:
+        return CrossChannel(plain, look_back, config.cycle, config.channels, readout.dropout)
+    return plain

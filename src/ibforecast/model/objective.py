@@ -1,0 +1,45 @@
+"""What training minimises, term by term. Paper: Eq. 9."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from ibforecast.core.window import Target
+from ibforecast.layers.masked import mean_where
+
+
+def fit(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, ""]:
+    """Mean squared error over the observed part of the target. Paper: Eq. 9, ‖Ŷ − Y‖²."""
+    return mean_where((forecast - target.values) ** 2, target.observed)
+
+
+def rate(logits: Float[Tensor, "batch patch channel"], prior: float) -> Float[Tensor, ""]:
+    """Mean over tokens of KL(Bern(p) ‖ Bern(π)), in nats. Paper: Eq. 9, KL."""
+    return token_rate(logits, prior).mean()
+
+
+def token_rate(logits: Float[Tensor, "*shape"], prior: float) -> Float[Tensor, "*shape"]:
+    """KL(Bern(p) ‖ Bern(π)) of each token, in nats, from its logit. Paper: Eq. 9, KL."""
+    log_open, log_closed = torch.nn.functional.logsigmoid(logits), torch.nn.functional.logsigmoid(-logits)
+    prior_logit = torch.logit(torch.tensor(prior, dtype=torch.float64)).item()
+    # log p − log π = (log(1−p) − log(1−π)) + (ℓ − logit π): one difference less to lose digits in.
+    log_prior_closed = torch.log1p(-torch.tensor(prior, dtype=torch.float64)).item()
+    return log_open.exp() * (logits - prior_logit) + log_closed - log_prior_closed
+
+
+def budget(opened: Float[Tensor, "batch patch channel"], allowed: float) -> Float[Tensor, ""]:
+    """Squared distance of the mean opening from the budget. Paper: Eq. 9, (p̄ − ρ)²."""
+    return (opened.mean() - allowed) ** 2
+
+
+def contiguity(mask: Float[Tensor, "batch patch channel"]) -> Float[Tensor, ""]:
+    """Mean absolute difference of neighbouring gates of a channel. Paper: Eq. 9, TV."""
+    return (mask[:, 1:] - mask[:, :-1]).abs().mean() if mask.shape[1] > 1 else mask.sum() * 0
+
+
+def consistency(
+    margin: Float[Tensor, "batch patch channel"], mask: Bool[Tensor, "batch patch channel"]
+) -> Float[Tensor, ""]:
+    """Cross-entropy between the mask and what the gate network says when it sees the evidence alone."""
+    return binary_cross_entropy_with_logits(margin, mask.to(margin.dtype))

@@ -1,0 +1,56 @@
+"""Stage 2: give every token a logit in the light of all others. Paper: Eqs. 3 to 5."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ibforecast.core.tokens import to_tokens
+from ibforecast.layers.attention import EncoderLayer
+
+
+class GateNetwork(nn.Module):
+    """Embedding W_e d + e_p, a transformer g_φ over the tokens, a linear head W_g. Paper: Eq. 5, ℓ.
+
+    With attention "joint" every token sees all P·C tokens, with "within" only those of its own channel. `bias`
+    is a learned logit per (patch, channel) that does not look at the window; None leaves it out.
+    """
+
+    def __init__(
+        self,
+        patch_len: int,
+        patches: int,
+        width: int,
+        layers: int,
+        heads: int,
+        dropout: float,
+        attention: Literal["joint", "within"],
+        first_logit: float,
+        bias: Float[Tensor, "patch channel"] | None,
+    ) -> None:
+        super().__init__()
+        self.patch_len, self.joint = patch_len, attention == "joint"
+        self.embed = nn.Linear(patch_len, width, bias=False)
+        self.position = nn.Parameter(0.02 * torch.randn(patches, width))
+        self.encoder = nn.Sequential(*(EncoderLayer(width, heads, 2 * width, dropout) for _ in range(layers)))
+        self.head = nn.Linear(width, 1)
+        nn.init.constant_(self.head.bias, first_logit)
+        self.bias = nn.Parameter(torch.zeros(()) if bias is None else bias.clone(), requires_grad=bias is not None)
+
+    def forward(self, deviation: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch patch channel"]:
+        """Score all tokens of a window against each other."""
+        tokens = to_tokens(deviation, self.patch_len).transpose(1, 2)
+        embedded = self.embed(tokens) + self.position  # batch channel patch width
+        rows = embedded.flatten(1, 2) if self.joint else embedded.flatten(0, 1)
+        logits: Tensor = self.head(self.encoder(rows)).reshape(embedded.shape[:3])
+        return logits.transpose(1, 2) + self.bias
+
+
+def recent_bias(patches: int, channels: int, recent: int) -> Float[Tensor, "patch channel"] | None:
+    """Start the bias at +2 for the newest patches and at −1 elsewhere; none where `recent` is 0."""
+    if recent == 0:
+        return None
+    bias = torch.full((patches, channels), -1.0)
+    bias[-recent:] = 2.0
+    return bias

@@ -1,0 +1,98 @@
+"""Stage 4: from evidence, mask and context, and nothing else, to the future deviation. Paper: Eq. 7, D̂."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ibforecast.core.context import Context
+from ibforecast.layers.attention import Attention
+
+
+class Readout(nn.Module, ABC):
+    """f_base: from masked deviations to future deviations, shared by all channels. Paper: Eq. 7, D̂."""
+
+    @abstractmethod
+    def forward(
+        self,
+        evidence: Float[Tensor, "batch look_back channel"],
+        mask: Float[Tensor, "batch patch channel"],
+        context: Context,
+    ) -> Float[Tensor, "batch horizon channel"]:
+        """Return the future deviation."""
+
+
+class LinearReadout(Readout):
+    """The paper's gated-linear readout: one linear map over time."""
+
+    def __init__(self, look_back: int, horizon: int) -> None:
+        super().__init__()
+        self.map: nn.Module = nn.Linear(look_back, horizon)
+
+    def forward(
+        self,
+        evidence: Float[Tensor, "batch look_back channel"],
+        mask: Float[Tensor, "batch patch channel"],
+        context: Context,
+    ) -> Float[Tensor, "batch horizon channel"]:
+        """Return the future deviation; only the evidence is looked at."""
+        future: Tensor = self.map(evidence.transpose(1, 2))
+        return future.transpose(1, 2)
+
+
+class MLPReadout(LinearReadout):
+    """The paper's MLP readout: one hidden layer with ReLU over time."""
+
+    def __init__(self, look_back: int, horizon: int, width: int) -> None:
+        super().__init__(look_back, horizon)
+        self.map = nn.Sequential(nn.Linear(look_back, width), nn.ReLU(), nn.Linear(width, horizon))
+
+
+class PhaseReadout(Readout):
+    """The phase-aware residual readout: evidence and mask, plus an embedding of τ, a GELU block with a skip."""
+
+    def __init__(self, look_back: int, horizon: int, patches: int, cycle: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.enter = nn.Linear(look_back + patches, width)
+        self.phase = nn.Embedding(cycle, width)
+        self.block = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
+        self.dropout = nn.Dropout(dropout)
+        self.leave = nn.Linear(width, horizon)
+        nn.init.zeros_(self.phase.weight)
+
+    def forward(
+        self,
+        evidence: Float[Tensor, "batch look_back channel"],
+        mask: Float[Tensor, "batch patch channel"],
+        context: Context,
+    ) -> Float[Tensor, "batch horizon channel"]:
+        """Return the future deviation."""
+        phase = self.phase(context.phase[:, 0] % self.phase.num_embeddings)
+        hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + phase[:, None]
+        hidden = self.dropout(hidden + self.block(hidden))
+        future: Tensor = self.leave(hidden)
+        return future.transpose(1, 2)
+
+
+class CrossChannel(Readout):
+    """Let channels read each other's evidence before `readout`: queries by phase, keys and values the evidence."""
+
+    def __init__(self, readout: Readout, look_back: int, cycle: int, channels: int, dropout: float) -> None:
+        super().__init__()
+        self.readout = readout
+        self.query = nn.Parameter(torch.zeros(cycle, channels))
+        heads = next(n for n in (4, 3, 2, 1) if look_back % n == 0)
+        self.attention = Attention(look_back, heads, dropout)
+
+    def forward(
+        self,
+        evidence: Float[Tensor, "batch look_back channel"],
+        mask: Float[Tensor, "batch patch channel"],
+        context: Context,
+    ) -> Float[Tensor, "batch horizon channel"]:
+        """Return the future deviation."""
+        query = self.query[context.phase[:, : evidence.shape[1]] % len(self.query)]
+        gathered = self.attention(query.transpose(1, 2), evidence.transpose(1, 2)).transpose(1, 2)
+        future: Tensor = self.readout(evidence + gathered, mask, context)
+        return future

@@ -1,0 +1,65 @@
+"""A training run between two epochs, as one file that is either whole or not there."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from ibforecast.core.errors import ModelFileError
+from ibforecast.core.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch came to."""
+
+    loss: float
+    open_rate: float
+    validation_error: float
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights and optimiser after the last finished epoch, the best weights so far, and the way there."""
+
+    identity: str
+    history: tuple[Epoch, ...]
+    weights: dict[str, Tensor]
+    best_weights: dict[str, Tensor]
+    moments: dict[str, Tensor]
+
+    def save(self, path: Path) -> None:
+        """Write the run to one safetensors file."""
+        tensors = {
+            f"{part}:{name}": tensor.contiguous()
+            for part in ("weights", "best_weights", "moments")
+            for name, tensor in getattr(self, part).items()
+        }
+        history = json.dumps([asdict(epoch) for epoch in self.history])
+        write_atomically(path, save(tensors, {"identity": self.identity, "history": history}))
+
+    @classmethod
+    def load(cls, path: Path, identity: str) -> "Checkpoint | None":
+        """Read the run back; None if there is none, or if it was another run (recipe, data or seed differ)."""
+        if not path.exists():
+            return None
+        content = path.read_bytes()
+        try:
+            tensors = load(content)
+            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+            history = tuple(Epoch(**epoch) for epoch in json.loads(header["history"]))
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise ModelFileError(
+                f"a training checkpoint must be whole (got {error} in {path}); delete it to start again"
+            ) from error
+        if header["identity"] != identity:
+            return None
+        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "best_weights": {}, "moments": {}}
+        for name, tensor in tensors.items():
+            part, _, key = name.partition(":")
+            parts[part][key] = tensor
+        return cls(identity, history, **parts)

@@ -1,0 +1,37 @@
+"""How long, how fast, and when to stop."""
+
+from dataclasses import dataclass
+
+from ibforecast.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Adam at `learning_rate`, constant for some epochs and then multiplied by `decay` after each.
+
+    Training stops when the validation error has not improved for `patience` epochs; the best epoch is kept.
+    """
+
+    epochs: int = 36
+    batch: int = 256
+    learning_rate: float = 1e-3
+    constant_epochs: int = 10
+    decay: float = 0.85
+    patience: int = 36
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "patience"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
+        if not 0 < self.decay <= 1:
+            raise UsageError(f"decay must lie in (0, 1] (got {self.decay}); try 0.8")
+        if not self.learning_rate > 0:
+            raise UsageError(f"learning_rate must be positive (got {self.learning_rate}); try 0.001")
+
+    def rate_at(self, epoch: int) -> float:
+        """Learning rate of an epoch, counted from 0."""
+        return self.learning_rate * self.decay ** max(0, epoch + 1 - self.constant_epochs)
+
+    def progress_at(self, epoch: int) -> float:
+        """How far along an epoch is, from 0 for the first to 1 for the last."""
+        return epoch / max(1, self.epochs - 1)

@@ -1,0 +1,129 @@
+"""The training loop: shuffle, step, validate, keep the best, stop early, resume exactly."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.data.windows import Windows
+from ibforecast.train.checkpoint import Checkpoint, Epoch
+from ibforecast.train.config import TrainConfig
+from ibforecast.train.step import Step
+
+VALIDATION_BATCH = 1024
+
+
+@dataclass(frozen=True)
+class Training:
+    """The way a run went; the forecaster holds the weights of the best epoch."""
+
+    history: tuple[Epoch, ...]
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch that was kept, counted from 1; of equals, the last."""
+        return best_of(self.history) + 1
+
+
+def train(
+    forecaster: Forecaster,
+    training: Windows,
+    validation: Windows,
+    config: TrainConfig,
+    seed: int,
+    checkpoint: Path | None = None,
+    identity: str = "",
+    on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
+) -> Training:
+    """Fit a forecaster on one part and select on another; the same seed on the same machine gives the same weights.
+
+    With a `checkpoint` path every finished epoch is kept there, and a run with the same `identity` goes on from
+    the last of them. Every epoch draws from its own seed, so a resumed run draws what an undisturbed one would.
+    """
+    device = training.values.device
+    batch = min(config.batch, len(training))
+    if not len(training) or not len(validation):
+        raise DataError("training and validation need at least one window each (got none); give a longer table")
+    history: tuple[Epoch, ...] = ()
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        forecaster.to(device).train()
+        generator = torch.Generator(device)
+        step = Step(forecaster, training, batch, generator)
+        best_weights = _copy(forecaster.state_dict())
+        resumed = Checkpoint.load(checkpoint, identity) if checkpoint else None
+        if resumed:
+            history = resumed.history
+            _write_into(forecaster.state_dict(), resumed.weights)
+            _write_into(step.moments(), resumed.moments)
+            _write_into(best_weights, resumed.best_weights)
+        while len(history) < config.epochs and len(history) - 1 - best_of(history) < config.patience:
+            number = len(history)
+            drawn = epoch_seed(seed, number)
+            torch.manual_seed(drawn)
+            generator.manual_seed(drawn)
+            rate = config.rate_at(number)
+            step.set_pace(rate, config.progress_at(number))
+            for starts in _shuffled(training, batch, drawn):
+                step.run(starts)
+            loss, open_rate = step.means()
+            outcome = Epoch(loss, open_rate, _error(forecaster, validation), rate)
+            if not outcome.validation_error < float("inf"):
+                raise IBForecastError(
+                    f"training must stay finite (epoch {number + 1} ended at {outcome.validation_error}); "
+                    "lower the learning rate"
+                )
+            history = (*history, outcome)
+            if best_of(history) == number:
+                _write_into(best_weights, forecaster.state_dict())
+            if checkpoint:
+                Checkpoint(identity, history, forecaster.state_dict(), best_weights, step.moments()).save(checkpoint)
+            on_epoch(number + 1, outcome)
+    forecaster.load_state_dict(best_weights)
+    forecaster.eval()
+    return Training(history)
+
+
+def best_of(history: tuple[Epoch, ...]) -> int:
+    """Index of the smallest validation error; of equals, the last. −1 for an empty history."""
+    errors = [epoch.validation_error for epoch in history]
+    return len(errors) - 1 - errors[::-1].index(min(errors)) if errors else -1
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """A seed of its own for every epoch of every run."""
+    return random.Random(f"{seed}/{epoch}").getrandbits(62)
+
+
+def _shuffled(windows: Windows, batch: int, seed: int) -> tuple[Tensor, ...]:
+    order = torch.randperm(len(windows), generator=torch.Generator().manual_seed(seed))
+    starts = windows.starts[order.to(windows.starts.device)]
+    return starts[: len(starts) // batch * batch].view(-1, batch).unbind()
+
+
+@torch.no_grad()
+def _error(forecaster: Forecaster, windows: Windows) -> float:
+    """Mean squared error over all validation windows, gates as they are in use."""
+    forecaster.eval()
+    total, count = 0.0, 0
+    for window, target in windows.batches(VALIDATION_BATCH):
+        squared = (forecaster(window).values - target.values) ** 2 * target.observed
+        total += float(squared.sum(dtype=torch.float64))
+        count += int(target.observed.sum())
+    forecaster.train()
+    return total / count
+
+
+def _copy(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+@torch.no_grad()
+def _write_into(destination: dict[str, Tensor], source: dict[str, Tensor]) -> None:
+    for name, tensor in destination.items():
+        tensor.copy_(source[name])

@@ -1,0 +1,106 @@
+"""One optimisation step: eager anywhere, captured whole as a graph on CUDA."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast.data.windows import Windows
+
+
+class Step:
+    """Cuts a batch, scores it, updates the weights, and sums loss and open rate up until asked for them."""
+
+    def __init__(self, forecaster: Forecaster, windows: Windows, batch: int, generator: torch.Generator) -> None:
+        self.forecaster, self.windows, self.generator = forecaster, windows, generator
+        device = windows.values.device
+        self.starts = torch.zeros(batch, dtype=torch.int64, device=device)
+        self.progress = torch.zeros((), device=device)
+        self.sums: Float[Tensor, " 2"] = torch.zeros(2, device=device)
+        self.count = 0
+        on_gpu = device.type == "cuda"
+        self.optimiser = torch.optim.Adam(
+            [
+                {
+                    "params": group.parameters,
+                    "lr": torch.zeros((), device=device) if on_gpu else 0.0,
+                    "rate": group.rate,
+                }
+                for group in forecaster.parameter_groups()
+            ],
+            fused=True,
+            capturable=on_gpu,
+        )
+        self._ready_optimiser()
+        self._replay = self._capture() if on_gpu else self._update
+
+    def set_pace(self, learning_rate: float, progress: float) -> None:
+        """Set the learning rate and the progress of the coming epoch."""
+        self.progress.fill_(progress)
+        for group in self.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(learning_rate * group["rate"])
+            else:
+                group["lr"] = learning_rate * group["rate"]
+
+    def run(self, starts: Int[Tensor, " batch"]) -> None:
+        """Take one step on the windows that begin at these rows."""
+        self.starts.copy_(starts)
+        self._replay()
+        self.count += 1
+
+    def means(self) -> tuple[float, float]:
+        """Mean loss and open rate since the last time of asking."""
+        loss, open_rate = (self.sums / max(1, self.count)).tolist()
+        self.sums.zero_()
+        self.count = 0
+        return loss, open_rate
+
+    def moments(self) -> dict[str, Tensor]:
+        """The optimiser's state by name, as views that can be saved or written into."""
+        names = {id(parameter): name for name, parameter in self.forecaster.named_parameters()}
+        return {
+            f"{names[id(parameter)]}/{key}": tensor
+            for parameter, state in self.optimiser.state.items()
+            for key, tensor in state.items()
+        }
+
+    def _update(self) -> None:
+        window, target = self.windows.take(self.starts)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = self.forecaster.loss(window, target, self.progress, self.generator)
+        total = loss.total
+        total.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.sums += torch.stack([total.detach(), loss.open_rate])
+
+    def _ready_optimiser(self) -> None:
+        """Take an update of size zero, so that the optimiser's state exists before anything is loaded into it."""
+        for group in self.optimiser.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.zeros_like(parameter)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        for tensor in self.moments().values():
+            tensor.zero_()
+
+    def _capture(self) -> Callable[[], None]:
+        """Record the update as a CUDA graph; warming up moves the weights, so they are put back."""
+        held = {**self.forecaster.state_dict(), **self.moments()}
+        before = {name: tensor.clone() for name, tensor in held.items()}
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self._update()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.generator)
+        with torch.cuda.graph(graph):
+            self._update()
+        for name, tensor in held.items():
+            tensor.copy_(before[name])
+        self.sums.zero_()
+        return graph.replay
