@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
@@ -193,7 +193,7 @@ class Account:
         return to_json(document).decode()
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str) -> "Account":
         """Read what `to_json` wrote; anything else is refused with the reason."""
         try:
             document = json.loads(text)
@@ -223,7 +223,7 @@ class Account:
             if not same_bits(getattr(self, field.name), getattr(other, field.name))
         ]
 
-    def with_forecast(self, forecast: Float64[np.ndarray, "horizon channel"]) -> Self:
+    def with_forecast(self, forecast: Float64[np.ndarray, "horizon channel"]) -> "Account":
         """Return the same account with another forecast in it."""
         return replace(self, forecast=forecast)
 

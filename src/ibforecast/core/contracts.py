@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ibforecast.core.explanation import Forecast
+from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.window import Target, Window
 
 
@@ -39,6 +39,9 @@ class Forecaster(nn.Module, ABC):
     reads_calendar: bool = False
     """Whether windows must come with their calendar."""
 
+    capturable: bool = True
+    """Whether a training step can be recorded as a CUDA graph: no decision on the values of tensors."""
+
     @abstractmethod
     def forward(self, window: Window) -> Forecast:
         """Forecast deterministically."""
@@ -50,6 +53,14 @@ class Forecaster(nn.Module, ABC):
     def parameter_groups(self) -> list[ParameterGroup]:
         """Return every parameter exactly once, grouped by learning rate."""
         return [ParameterGroup(list(self.parameters()))]
+
+
+class Accountable(Forecaster):
+    """A forecaster whose forecast can be computed again from its explanation alone: Ŷ = g(E; 𝒞)."""
+
+    @abstractmethod
+    def replay(self, explanation: Explanation) -> Float[Tensor, "batch horizon channel"]:
+        """Compute the forecast an explanation stands for."""
 
 
 class SelfExplaining(ABC):

@@ -18,8 +18,8 @@ class Window:
 
     values: Float[Tensor, "batch look_back channel"]
     observed: Bool[Tensor, "batch look_back channel"]
-    phase: Int[Tensor, "batch look_back+horizon"]
-    calendar: Float[Tensor, "batch look_back+horizon 4"] | None = None
+    phase: Int[Tensor, "batch steps"]
+    calendar: Float[Tensor, "batch steps 4"] | None = None
 
 
 @dataclass(frozen=True)

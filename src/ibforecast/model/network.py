@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ibforecast.core.contracts import Forecaster, Loss, ParameterGroup
+from ibforecast.core.contracts import Accountable, Loss, ParameterGroup
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
 from ibforecast.core.window import Target, Window
@@ -21,7 +21,7 @@ JOINT_UP_TO = 64
 GATES: dict[str, type[Gate]] = {"exact": ExactGate, "threshold": ThresholdGate, "open": OpenGate}
 
 
-class IBForecast(Forecaster):
+class IBForecast(Accountable):
     """The network: context out, tokens scored, gates opened, evidence read, context back. Paper: Algorithm 1."""
 
     def __init__(self, config: ModelConfig) -> None:

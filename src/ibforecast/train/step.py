@@ -34,7 +34,7 @@ class Step:
             capturable=on_gpu,
         )
         self._ready_optimiser()
-        self._replay = self._capture() if on_gpu else self._update
+        self._replay = self._capture() if on_gpu and forecaster.capturable else self._update
 
     def set_pace(self, learning_rate: float, progress: float) -> None:
         """Set the learning rate and the progress of the coming epoch."""

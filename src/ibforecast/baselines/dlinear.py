@@ -1,0 +1,78 @@
+"""DLinear: a moving average splits the window into trend and remainder, one linear map over time forecasts each."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ibforecast.baselines.rival import Rival
+from ibforecast.core.contracts import SelfExplaining
+from ibforecast.core.errors import UsageError
+from ibforecast.core.window import Window
+from ibforecast.layers.masked import filled_with_mean
+
+
+@dataclass(frozen=True)
+class DLinearConfig:
+    """Sizes, and the odd number of steps the moving average spans."""
+
+    look_back: int
+    horizon: int
+    channels: int
+    cycle: int
+    kernel: int = 25
+
+    def __post_init__(self) -> None:
+        for name in ("look_back", "horizon", "channels", "cycle", "kernel"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
+        if self.kernel % 2 == 0:
+            raise UsageError(f"kernel must be odd (got {self.kernel}); try {self.kernel + 1}")
+
+
+class DLinear(Rival, SelfExplaining):
+    """Two linear maps over time, shared by all channels ("individual" maps are off, as in every published number).
+
+    The whole model is affine, so its explanation is exact: every forecast is `effective_weights` times the window
+    plus a bias.
+    """
+
+    average: Float[Tensor, "look_back look_back"]
+
+    def __init__(self, config: DLinearConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.trend = nn.Linear(config.look_back, config.horizon)
+        self.remainder = nn.Linear(config.look_back, config.horizon)
+        self.register_buffer("average", moving_average(config.look_back, config.kernel), persistent=False)
+
+    def predict(
+        self, values: Float[Tensor, "batch look_back channel"], window: Window
+    ) -> Float[Tensor, "batch horizon channel"]:
+        """Forecast trend and remainder apart and add them."""
+        rows = values.transpose(1, 2)
+        trend = rows @ self.average.T
+        future: Tensor = self.trend(trend) + self.remainder(rows - trend)
+        return future.transpose(1, 2)
+
+    def effective_weights(self) -> Float[Tensor, "horizon look_back"]:
+        """Fold average and maps into one matrix, W_eff = W_r (I − A) + W_t A."""
+        return self.remainder.weight + (self.trend.weight - self.remainder.weight) @ self.average
+
+    def effective_bias(self) -> Float[Tensor, " horizon"]:
+        """What is forecast from a window of zeros."""
+        return self.trend.bias + self.remainder.bias
+
+    def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
+        """Mean over the horizon of |W_eff[h, t] (x[t, c] − window mean of c)|; zero where nothing was observed."""
+        values = filled_with_mean(window.values, window.observed)
+        distance = (values - values.mean(dim=1, keepdim=True)).abs()
+        return self.effective_weights().abs().mean(dim=0)[:, None] * distance
+
+
+def moving_average(look_back: int, kernel: int) -> Float[Tensor, "look_back look_back"]:
+    """The matrix A of a centred moving average whose first and last values are repeated at the ends."""
+    padded = functional.pad(torch.eye(look_back)[None], (kernel // 2, kernel // 2), mode="replicate")
+    return functional.avg_pool1d(padded, kernel, stride=1)[0].T.contiguous()

@@ -1,0 +1,133 @@
+"""From the times of a table to its time axis: sorted, evenly spaced, or read as the user asks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64, Shaped
+
+from ibforecast.core.errors import DataError
+from ibforecast.data.calendar import Clock, Frequency, month_day
+from ibforecast.data.columns import NAMED_AT_MOST, at_fault, text_of
+from ibforecast.data.series import Series
+from ibforecast.data.zones import to_utc, to_wall
+
+Irregular = Literal["error", "by_row", "fill"]
+SENTINELS = (-9999.0, -99999.0, -999.0, 9999.0, 99999.0)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Moments as the table has them; `name` is their column, `zone` their time zone."""
+
+    moments: Shaped[np.ndarray, " row"]
+    zone: str | None
+    name: str
+
+    @cached_property
+    def wall(self) -> Shaped[np.ndarray, " row"]:
+        """The same moments by the local clock."""
+        return to_wall(self.moments, self.zone)
+
+    def check_order(self, rows: Int64[np.ndarray, " row"] | None = None) -> None:
+        """Refuse times that run backwards; `rows` are the row numbers to name."""
+        if len(back := np.flatnonzero(np.diff(self.moments) < np.timedelta64(0)) + 1):
+            says = [f"{text_of(self.wall[at])} comes after {text_of(self.wall[at - 1])}" for at in back[:NAMED_AT_MOST]]
+            numbers = back if rows is None else rows[back]
+            raise DataError(f"timestamps must increase ({at_fault(numbers, says)}); sort the table by {self.name!r}")
+
+    def check_repeats(self, rows: Int64[np.ndarray, " row"]) -> None:
+        """Refuse a time that is there twice."""
+        if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
+            says = [f"{text_of(moment)} is there twice" for moment in self.wall[again[:NAMED_AT_MOST]]]
+            raise DataError(
+                f"a channel must have one value per time ({at_fault(rows[again], says)}); "
+                "drop the repeated rows, or keep the first of each with irregular='fill'"
+            )
+
+    def series(
+        self,
+        values: Float64[np.ndarray, "row channel"],
+        channels: tuple[str, ...],
+        asked: str | None,
+        irregular: Irregular,
+    ) -> Series:
+        """Lay the values on the time axis they belong to."""
+        if len(values) < 3:
+            raise DataError(f"a table must have at least 3 rows to show its frequency (got {len(values)}); add rows")
+        self.check_order()
+        frequency = self._frequency(asked, irregular)
+        even = self.moments if not frequency.by_date else self.wall
+        if irregular == "fill":
+            return self._filled(even, frequency, values, channels)
+        if irregular == "error" and len(rows := np.flatnonzero(uneven(even, frequency))):
+            raise DataError(self._complaint(rows, frequency) + _sentinels(values, channels))
+        return Series(values, channels, Clock(self.moments, frequency, self.zone, by_row=irregular == "by_row"))
+
+    def _frequency(self, asked: str | None, irregular: Irregular) -> Frequency:
+        found = Frequency.infer(self.wall)
+        if asked is None:
+            return found
+        wanted = Frequency.parse(asked)
+        is_even = {
+            step: not uneven(self.wall if step.by_date else self.moments, step).any() for step in (found, wanted)
+        }
+        if wanted != found and not is_even[wanted] and (irregular == "error" or is_even[found]):
+            raise DataError(
+                f"the table must have the frequency asked for (got steps of {found}, asked for {wanted}); "
+                f"resample the table, or ask for {found}"
+            )
+        return wanted
+
+    def _complaint(self, rows: Int64[np.ndarray, " fault"], frequency: Frequency) -> str:
+        says = [
+            f"{text_of(self.wall[at])} is there twice"
+            if self.moments[at] == self.moments[at - 1]
+            else f"{text_of(self.wall[at])} follows {text_of(self.wall[at - 1])}"
+            for at in rows[:NAMED_AT_MOST]
+        ]
+        return (
+            f"timestamps must follow each other in even steps, here of {frequency} ({at_fault(rows, says)}); "
+            "read by row number with irregular='by_row', put the rows on the even grid with irregular='fill', "
+            f"or give the frequency if it is not {frequency}"
+        )
+
+    def _filled(
+        self,
+        even: Shaped[np.ndarray, " row"],
+        frequency: Frequency,
+        values: Float64[np.ndarray, "row channel"],
+        channels: tuple[str, ...],
+    ) -> Series:
+        day, position = month_day(even), frequency.count(even[0], even)
+        if len(off := np.flatnonzero(frequency.after(even[0], position, day) != even)):
+            says = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
+            raise DataError(
+                f"to fill the grid, times must lie on steps of {frequency} from the first on ({at_fault(off, says)}); "
+                "round the times, give another frequency, or read by row number with irregular='by_row'"
+            )
+        grid = frequency.after(even[0], np.arange(position[-1] + 1), day)
+        filled = np.full((len(grid), len(channels)), np.nan)
+        filled[position[::-1]] = values[::-1]  # backwards, so that of repeated times the first stays
+        return Series(
+            filled, channels, Clock(to_utc(grid, self.zone) if frequency.by_date else grid, frequency, self.zone)
+        )
+
+
+def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.ndarray, " row"]:
+    """Tell which rows do not follow the row before by exactly one step."""
+    if not frequency.months:
+        step = np.timedelta64(frequency.seconds, "s")
+        return np.concatenate([[False], np.diff(even) != step])
+    position = frequency.count(even[0], even)
+    off = frequency.after(even[0], position, month_day(even)) != even
+    return np.asarray(off | (np.diff(position, prepend=-1) != 1))
+
+
+def _sentinels(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> str:
+    for mark in SENTINELS:
+        if (holds := (values == mark).any(axis=0)).any():
+            names = ", ".join(repr(name) for name, held in zip(channels, holds, strict=True) if held)
+            return f"; {mark:g} in {names} looks like a mark for missing values: say missing_values=({mark:g},)"
+    return ""

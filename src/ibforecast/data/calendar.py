@@ -1,0 +1,215 @@
+"""Time axes: how long a step is, which moment a row stands for, and where in the cycle that moment lies."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int64, Shaped
+
+from ibforecast.core.errors import DataError, UsageError
+from ibforecast.data.zones import to_utc, to_wall
+
+DAY = 86_400
+SECOND = np.timedelta64(1_000_000, "us")
+MONDAY = np.datetime64("1970-01-05", "us")
+NOT_SET = np.datetime64("NaT", "us")
+IN_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
+IN_MONTHS = {"mo": 1, "q": 3, "y": 12}
+SPELLINGS = (
+    {unit: unit for unit in (*IN_SECONDS, *IN_MONTHS)}
+    | {"S": "s", "sec": "s", "T": "min", "m": "min", "H": "h", "D": "d", "W": "w"}
+    | {"M": "mo", "MS": "mo", "ME": "mo", "Q": "q", "QS": "q", "QE": "q", "Y": "y", "YS": "y", "YE": "y"}
+)
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """The length of a step: a number of seconds, or of calendar months."""
+
+    seconds: int = 0
+    months: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.seconds, self.months) < 0 or (self.seconds > 0) == (self.months > 0):
+            raise UsageError(
+                "a step must be a positive number of seconds or else of months "
+                f"(got seconds={self.seconds}, months={self.months}); set one of them"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> "Frequency":
+        """Read "15min", "h", "1d", "W", "MS" and the like: the inverse of `str`."""
+        match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)(-[A-Za-z]{3})?\s*", text)
+        count, unit = (int(match[1] or 1), SPELLINGS.get(match[2], "")) if match else (0, "")
+        if count == 0 or not unit:
+            raise UsageError(f"a frequency must be a count and a unit (got {text!r}); try '15min', '1h', '1d' or '1mo'")
+        return cls(seconds=count * IN_SECONDS.get(unit, 0), months=count * IN_MONTHS.get(unit, 0))
+
+    @classmethod
+    def infer(cls, wall: Shaped[np.ndarray, " row"]) -> "Frequency":
+        """Take the most common step between these wall-clock times, as months where the calendar fits."""
+        steps, counts = np.unique(np.diff(wall.astype("datetime64[us]")), return_counts=True)
+        steps, counts = steps[steps > 0], counts[steps > 0]
+        if not len(steps):
+            raise DataError(f"a time axis must have two different times (got {len(wall)} rows of one); add rows")
+        step = steps[counts.argmax()]
+        if step >= 28 * DAY * SECOND and _fits_months(wall, month_day(wall)):
+            return cls(months=int(np.rint(step / (DAY * SECOND) / 30.44)))
+        if step % SECOND:
+            raise DataError(f"steps must be whole seconds (got {step / SECOND} s); round the times")
+        return cls(seconds=int(step / SECOND))
+
+    def __str__(self) -> str:
+        if self.months:
+            return f"{self.months}mo"
+        unit = max((unit for unit in IN_SECONDS if self.seconds % IN_SECONDS[unit] == 0), key=IN_SECONDS.__getitem__)
+        return f"{self.seconds // IN_SECONDS[unit]}{unit}"
+
+    @property
+    def by_date(self) -> bool:
+        """Whether steps are whole days or months, and so follow the wall clock across a change of it."""
+        return self.seconds % DAY == 0
+
+    def cycle(self) -> int:
+        """Choose the number of steps of the natural cycle: a day, an hour, a week or a year."""
+        named = {Frequency(DAY): 7, Frequency(7 * DAY): 52, Frequency(months=1): 12, Frequency(months=3): 4}
+        whole = DAY if self.seconds >= 60 else 3600
+        if self in named:
+            return named[self]
+        if self.months or self.seconds >= whole or whole % self.seconds:
+            raise UsageError(f"a step of {self} has no natural cycle; give `cycle` as a number of steps")
+        return whole // self.seconds
+
+    def count(self, start: np.datetime64, moments: Shaped[np.ndarray, "*shape"]) -> Int64[np.ndarray, "*shape"]:
+        """Count the whole steps from `start` to each moment."""
+        if self.months:
+            months = moments.astype("datetime64[M]") - start.astype("datetime64[M]")
+            return np.asarray(months.astype(np.int64) // self.months)
+        return np.asarray((moments - start) // (self.seconds * SECOND), dtype=np.int64)
+
+    def after(self, start: np.datetime64, steps: Int64[np.ndarray, " row"], day: int) -> Shaped[np.ndarray, " row"]:
+        """Go so many steps on from `start`; months land on `day`, or on their last if they are shorter."""
+        if not self.months:
+            return np.asarray(start + steps * self.seconds * SECOND)
+        month = start.astype("datetime64[M]") + steps * self.months
+        date = month.astype("datetime64[D]") + np.minimum(day, _days_in(month)) - 1
+        return np.asarray(date.astype("datetime64[us]") + (start - start.astype("datetime64[D]")))
+
+
+def month_day(wall: Shaped[np.ndarray, " row"]) -> int:
+    """The day of the month these times stand for: 31 when all are the last of theirs."""
+    month = wall.astype("datetime64[M]")
+    day = (wall.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64) + 1
+    return 31 if (day == _days_in(month)).all() else int(day.max())
+
+
+def _fits_months(wall: Shaped[np.ndarray, " row"], day: int) -> bool:
+    monthly = Frequency(months=1)
+    return bool((monthly.after(wall[0], monthly.count(wall[0], wall), day) == wall).all())
+
+
+def _days_in(month: Shaped[np.ndarray, " row"]) -> Int64[np.ndarray, " row"]:
+    return np.asarray((month + 1).astype("datetime64[D]") - month.astype("datetime64[D]"), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time axis of a table: one moment per row, and how it goes on after the last.
+
+    `stamps` are in UTC when there is a `zone` and wall-clock times otherwise. `by_row` counts phases by row number
+    from `origin`, the first moment of the training table, instead of reading them off the wall clock.
+    """
+
+    stamps: Shaped[np.ndarray, " row"]
+    frequency: Frequency
+    zone: str | None = None
+    by_row: bool = False
+    origin: np.datetime64 = NOT_SET
+
+    def __post_init__(self) -> None:
+        if np.isnat(self.origin) and len(self.stamps):
+            object.__setattr__(self, "origin", self.stamps[0])
+
+    def counted_from(self, origin: np.datetime64) -> "Clock":
+        """Return the same axis with its rows counted from another first moment."""
+        return replace(self, origin=origin)
+
+    @cached_property
+    def wall(self) -> Shaped[np.ndarray, " row"]:
+        """The local time of every row."""
+        return to_wall(self.stamps, self.zone)
+
+    def times(self, first: int, count: int) -> Shaped[np.ndarray, " count"]:
+        """The moments of `count` rows from `first` on; beyond the table's end the steps go on."""
+        inside = self.stamps[first : first + count]
+        ahead = np.arange(max(first, len(self.stamps)), first + count) - (len(self.stamps) - 1)
+        if not len(ahead):
+            return inside
+        if not self.frequency.by_date:
+            return np.concatenate([inside, self.frequency.after(self.stamps[-1], ahead, 1)])
+        beyond = self.frequency.after(self.wall[-1], ahead, month_day(self.wall))
+        return np.concatenate([inside, to_utc(beyond, self.zone)])
+
+    def phase(self, first: int, count: int, cycle: int) -> Int64[np.ndarray, " count"]:
+        """Where in the cycle these rows lie: by wall clock since a Monday at midnight, or by row number. Paper: τ."""
+        if not self.by_row:
+            return self.frequency.count(MONDAY, to_wall(self.times(first, count), self.zone)) % cycle
+        half = self.frequency.seconds * SECOND // 2
+        start = int(self.frequency.count(self.origin, self.stamps[:1] + half)[0])
+        return (start + first + np.arange(count)) % cycle
+
+    def labels(self, first: int, count: int) -> tuple[str, ...]:
+        """The same moments for people: ISO, local, without what is zero everywhere."""
+        moments = self.times(first, count)
+        return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)
+
+    def row_of(self, moment: str | datetime | np.datetime64) -> int:
+        """Find the row of a moment; without an offset it is read as local time."""
+        asked = self._utc(moment)
+        row = int(np.searchsorted(self.stamps, asked))
+        if row < len(self.stamps) and self.stamps[row] == asked:
+            return row
+        nearest = int(np.abs(self.stamps - asked).argmin())
+        first, near, last = (self.labels(at, 1)[0] for at in (0, nearest, len(self.stamps) - 1))
+        raise DataError(
+            f"a moment must be a time of the table, which runs from {first} to {last} "
+            f"(got {moment}); the nearest is {near}"
+        )
+
+    def _utc(self, moment: str | datetime | np.datetime64) -> np.datetime64:
+        try:
+            asked = datetime.fromisoformat(str(moment)) if not isinstance(moment, datetime) else moment
+        except ValueError as error:
+            raise UsageError(f"a moment must be an ISO time (got {moment!r}); try {self.labels(0, 1)[0]!r}") from error
+        if asked.tzinfo is not None:
+            if self.zone is None:
+                raise UsageError(
+                    f"the table's times have no zone (got {moment}); leave out the offset, or set the zone"
+                )
+            return np.datetime64(asked.astimezone(UTC).replace(tzinfo=None), "us")
+        wall = np.array([asked], dtype="datetime64[us]")
+        early, late = to_utc(wall, self.zone)[0], to_utc(wall, self.zone, fold=1)[0]
+        if early < late and np.isin([early, late], self.stamps).all():
+            both = " or ".join(self.labels(int(np.searchsorted(self.stamps, at)), 1)[0] for at in (early, late))
+            raise UsageError(f"the clock of {self.zone} showed this time twice (got {moment}); say {both}")
+        return late if late in self.stamps else early  # type: ignore[no-any-return]
+
+
+def iso_texts(
+    moments: Shaped[np.ndarray, " row"], wall: Shaped[np.ndarray, " row"], by_date: bool, zoned: bool
+) -> tuple[str, ...]:
+    """Write moments (and their wall-clock times) as local ISO times, dates alone where that says it all."""
+    if by_date and (wall == wall.astype("datetime64[D]")).all():
+        return tuple(wall.astype("datetime64[D]").astype(str).tolist())
+    unit = next(unit for unit in ("m", "s", "us") if (wall == wall.astype(f"datetime64[{unit}]")).all())
+    texts = [text.replace("T", " ") for text in wall.astype(f"datetime64[{unit}]").astype(str).tolist()]
+    if not zoned:
+        return tuple(texts)
+    minutes = ((wall - moments) // np.timedelta64(1, "m")).astype(np.int64).tolist()
+    return tuple(f"{text}{_signed(offset)}" for text, offset in zip(texts, minutes, strict=True))
+
+
+def _signed(minutes: int) -> str:
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"

@@ -1,0 +1,123 @@
+"""One column of a table: as moments, or as numbers; what is neither is refused with its rows."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Bool, Float64, Shaped
+
+from ibforecast.core.errors import DataError
+from ibforecast.data.sources import is_time, moments_of
+from ibforecast.data.zones import to_utc, to_wall, uncertain
+
+FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
+NAMED_AT_MOST = 3
+
+
+def at_fault(rows: Shaped[np.ndarray, " fault"], says: list[str]) -> str:
+    """Name the first few rows, each with what there is to say of it."""
+    named = "; ".join(f"row {row}: {text}" for row, text in zip(rows[:NAMED_AT_MOST], says, strict=False))
+    return named if len(rows) <= NAMED_AT_MOST else f"{named}; and {len(rows) - NAMED_AT_MOST} more"
+
+
+def text_of(moment: np.datetime64) -> str:
+    """Write a moment the short way: to the minute, or to the microsecond where that matters."""
+    minute = moment.astype("datetime64[m]")
+    return str(minute if minute == moment else moment).replace("T", " ")
+
+
+def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Read a column as moments if it can be: typed ones, ISO text, year first with slashes, day first with dots."""
+    if is_time(column.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        return parse_times(column.cast(column.type.value_type))
+    if not _is_text(column.type) or column.null_count == len(column):
+        return None
+    column = column.cast(pa.string())
+    for zone in (None, "UTC"):
+        try:
+            return column.cast(pa.timestamp("us", zone))
+        except pa.ArrowInvalid:
+            continue
+    for pattern in FORMATS:
+        parsed = pc.strptime(column, format=pattern, unit="us", error_is_null=True)
+        if parsed.null_count == column.null_count:
+            return parsed
+    return None
+
+
+def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Shaped[np.ndarray, " row"], str | None]:
+    """Take the time column as moments, in UTC where there is a zone: the column's own, or the one asked for."""
+    if column.null_count:
+        rows = np.flatnonzero(_nulls(column))
+        raise DataError(
+            f"every row must have a time ({at_fault(rows, ['none'] * NAMED_AT_MOST)} in {name!r}); drop them"
+        )
+    moments, own_zone = moments_of(column)
+    if own_zone is not None or zone is None:
+        return moments, zone or own_zone
+    if (unsure := uncertain(moments, zone)).any():
+        rows = np.flatnonzero(unsure)
+        raise DataError(
+            f"a local time must be one the clock of {zone} showed exactly once "
+            f"({at_fault(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]])}); "
+            "give the times in UTC or with their offsets"
+        )
+    return to_utc(moments, zone), zone
+
+
+def as_numbers(
+    name: str, column: pa.ChunkedArray, moments: Shaped[np.ndarray, " row"], zone: str | None
+) -> Float64[np.ndarray, " row"]:
+    """Take a channel as numbers, NaN where a value is missing."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if is_time(column.type):
+        raise DataError(f"a channel must hold numbers ({name!r} holds times); leave it out by naming the channels")
+    values = _cast(column)
+    if values is None:
+        cells = column.to_pylist()
+        rows = np.array([row for row, cell in enumerate(cells) if not _is_number(cell)], dtype=np.int64)
+        if len(rows):
+            says = [f"{cells[row]!r} at {text}" for row, text in _dated(rows, moments, zone)]
+            raise DataError(
+                f"a channel must hold numbers ({name!r} has {at_fault(rows, says)}); "
+                "mend the cells, or leave the channel out by naming the others"
+            )
+        values = np.array([np.nan if cell is None else float(cell) for cell in cells])
+    if len(rows := np.flatnonzero(np.isinf(values))):
+        says = [f"{values[row]} at {text}" for row, text in _dated(rows, moments, zone)]
+        raise DataError(f"values must be finite ({name!r} has {at_fault(rows, says)}); mend them or leave them empty")
+    return values
+
+
+def _cast(column: pa.ChunkedArray) -> Float64[np.ndarray, " row"] | None:
+    try:
+        numbers = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+        return np.array(numbers.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _dated(
+    rows: Shaped[np.ndarray, " fault"], moments: Shaped[np.ndarray, " row"], zone: str | None
+) -> list[tuple[int, str]]:
+    few = rows[:NAMED_AT_MOST]
+    return [(int(row), text_of(moment)) for row, moment in zip(few, to_wall(moments[few], zone), strict=True)]
+
+
+def _nulls(column: pa.ChunkedArray) -> Bool[np.ndarray, " row"]:
+    return np.asarray(column.is_null().to_numpy(), dtype=bool)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        return cell is None or float(cell) is not None
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,172 @@
+"""Where tables come from and go to: files, and pandas, polars and pyarrow tables, all by way of arrow."""
+
+import csv
+import gzip
+import io
+import json
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Shaped
+from pyarrow import csv as arrow_csv
+from pyarrow import parquet
+
+from ibforecast.core.errors import DataError, UsageError
+from ibforecast.core.files import write_atomically
+from ibforecast.data.calendar import iso_texts
+from ibforecast.data.zones import to_wall
+
+Kind = Literal["pandas", "polars", "pyarrow"]
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+
+def load(source: Any) -> tuple[pa.Table, Kind]:
+    """Bring a path or a table into arrow, and say what kind of table to give back."""
+    if isinstance(source, str | Path):
+        table, kind = _read_file(Path(source)), _kind_for_files()
+    else:
+        table, kind = _from_native(source)
+    if repeated := [name for name, count in Counter(table.column_names).items() if count > 1]:
+        raise DataError(f"channel names must differ (got {repeated[0]!r} more than once); rename one of them")
+    return table, kind
+
+
+def to_native(table: pa.Table, kind: Kind) -> Any:
+    """Turn an arrow table into the user's kind: the inverse of `load`."""
+    if kind == "pandas":
+        return table.to_pandas()
+    if kind == "polars":
+        import polars
+
+        return polars.from_arrow(table)
+    return table
+
+
+def write(native: Any, path: Path) -> None:
+    """Write a table of any kind as CSV, gzipped CSV or Parquet; the file is whole or not there."""
+    table, _ = _from_native(native)
+    suffix = _suffix(path)
+    if suffix == ".parquet":
+        buffer = io.BytesIO()
+        parquet.write_table(table, buffer)
+        write_atomically(path, buffer.getvalue())
+    else:
+        text = _to_csv(table)
+        write_atomically(path, gzip.compress(text, mtime=0) if suffix == ".csv.gz" else text)
+
+
+def _suffix(path: Path) -> str:
+    for suffix in SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise UsageError(f"a table's file must end in {', '.join(SUFFIXES)} (got {path.name!r}); convert or rename it")
+
+
+def _kind_for_files() -> Kind:
+    return "pandas" if find_spec("pandas") else "pyarrow"
+
+
+def _read_file(path: Path) -> pa.Table:
+    suffix = _suffix(path)
+    if not path.is_file():
+        raise DataError(f"a table must be a file that exists (got {str(path)!r}); check the path")
+    try:
+        if suffix == ".parquet":
+            return parquet.read_table(path)
+        content = path.read_bytes()
+        return _read_csv(gzip.decompress(content) if suffix == ".csv.gz" else content)
+    except (pa.ArrowException, OSError, EOFError) as error:
+        raise DataError(
+            f"a {suffix} file must be whole and well formed (got {path.name!r}: {error}); export it again"
+        ) from error
+
+
+def _read_csv(content: bytes) -> pa.Table:
+    try:
+        content.decode()
+        encoding = "utf8"
+    except UnicodeDecodeError:
+        encoding = "latin-1"
+    # One block, so that types are inferred from every row and not from the first megabyte.
+    whole = arrow_csv.ReadOptions(encoding=encoding, block_size=min(2 * len(content) + 1, 2**31 - 1))
+    nulls = arrow_csv.ConvertOptions(strings_can_be_null=True)
+    table = arrow_csv.read_csv(io.BytesIO(content), read_options=whole, convert_options=nulls)
+    if table.num_columns == 1 and (found := next((mark for mark in ";\t" if mark in table.column_names[0]), None)):
+        raise DataError(f"a .csv file must be separated by commas (got {found!r}); export it again")
+    types = [
+        pa.timestamp("us", field.type.tz) if pa.types.is_timestamp(field.type) else field.type for field in table.schema
+    ]
+    return pa.table(
+        [column.cast(kind) for column, kind in zip(table.columns, types, strict=True)], names=table.column_names
+    )
+
+
+def _from_native(source: Any) -> tuple[pa.Table, Kind]:
+    try:
+        frame = nw.from_native(source)
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(f"channel names must differ ({' '.join(str(error).split())}); rename one of them") from error
+    except TypeError as error:
+        raise _unknown(source) from error
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    kinds: dict[nw.Implementation, Kind] = {
+        nw.Implementation.PANDAS: "pandas",
+        nw.Implementation.POLARS: "polars",
+        nw.Implementation.PYARROW: "pyarrow",
+    }
+    if frame.implementation not in kinds:
+        raise _unknown(source)
+    columns = {str(name): _to_arrow(frame.get_column(name)) for name in frame.columns}
+    index = nw.maybe_get_index(frame)
+    if index is not None and index.dtype.kind == "M" and not any(is_time(column.type) for column in columns.values()):
+        columns = {str(index.name or "time"): pa.array(index)} | columns
+    return pa.table(columns), kinds[frame.implementation]
+
+
+def _unknown(source: Any) -> UsageError:
+    return UsageError(
+        f"a table must be a path or a pandas, polars or pyarrow table (got {type(source).__name__}); convert it"
+    )
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds moments."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _to_arrow(column: nw.Series[Any]) -> pa.Array:
+    try:
+        return column.to_arrow()
+    except pa.ArrowException:  # a pandas column of mixed objects
+        absent = column.is_null().to_list()
+        return pa.array([None if gone else str(value) for value, gone in zip(column.to_list(), absent, strict=True)])
+
+
+def _to_csv(table: pa.Table) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
+    return text.getvalue().encode()
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_timestamp(column.type) and not column.null_count:
+        moments, zone = moments_of(column)
+        return list(iso_texts(moments, to_wall(moments, zone), False, zone is not None))
+    if pa.types.is_nested(column.type):
+        return [json.dumps(cell) for cell in column.to_pylist()]
+    return [None if cell is None or cell != cell else cell for cell in column.to_pylist()]
+
+
+def moments_of(column: pa.ChunkedArray) -> tuple[Shaped[np.ndarray, " row"], str | None]:
+    """Take a column of moments as datetime64[us], in UTC where the column has a time zone, and that zone."""
+    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    counted = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
+    return np.array(counted.to_numpy(), dtype=np.int64).view("datetime64[us]"), zone

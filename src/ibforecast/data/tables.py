@@ -1,0 +1,185 @@
+"""Tables in, forecasts out: wide or long, from a file or from pandas, polars and pyarrow."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float64
+
+from ibforecast.core.errors import DataError, UsageError
+from ibforecast.data.axis import Axis, Irregular
+from ibforecast.data.columns import as_moments, as_numbers, parse_times
+from ibforecast.data.series import Series
+from ibforecast.data.sources import Kind, is_time, load, to_native, write
+from ibforecast.data.zones import to_wall
+
+__all__ = ["Layout", "Table", "read", "write"]
+
+TIME_NAMES = ("date", "ds", "time", "timestamp", "datetime")
+Shape = Literal["auto", "wide", "long"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is to be read; what is left open is found out, and filled in by `read`.
+
+    Wide tables have a time column and one column per channel; long ones have `id`, a time column and `target`.
+    """
+
+    time: str | None = None
+    channels: tuple[str, ...] | None = None
+    id: str = "unique_id"
+    target: str = "y"
+    shape: Shape = "auto"
+    frequency: str | None = None
+    zone: str | None = None
+    irregular: Irregular = "error"
+    missing_values: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.channels is not None and (not self.channels or len(set(self.channels)) < len(self.channels)):
+            raise UsageError(f"channels must be one or more different names (got {self.channels}); name each once")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that was read: its numbers, how it was laid out, and what kind and types to give back."""
+
+    series: Series
+    layout: Layout
+    kind: Kind
+    time_type: pa.DataType | None = None
+    id_type: pa.DataType | None = None
+
+    def build(self, columns: Mapping[str, Any]) -> Any:
+        """Make a table of the user's kind; moments get the type and zone of the time column."""
+        return to_native(pa.table({name: self._column(name, column) for name, column in columns.items()}), self.kind)
+
+    def forecast(self, first_row: int, values: Float64[np.ndarray, "horizon channel"], name: str = "IBForecast") -> Any:
+        """Lay a forecast that begins at `first_row` out as the table was: wide, or long with a column `name`."""
+        channels, time = self.series.channels, self.layout.time or "time"
+        times = self.series.clock.times(first_row, len(values))
+        if self.layout.shape != "long":
+            return self.build({time: times} | dict(zip(channels, values.T, strict=True)))
+        ids = [channel for channel in channels for _ in times]
+        return self.build({self.layout.id: ids, time: np.tile(times, len(channels)), name: values.T.ravel()})
+
+    def _column(self, name: str, column: Any) -> pa.Array:
+        array, zone = pa.array(column), self.series.clock.zone
+        if name == self.layout.id and self.id_type is not None:
+            return array.cast(self.id_type)
+        if not pa.types.is_timestamp(array.type):
+            return array
+        kind = self.time_type or pa.timestamp("us", zone)
+        if zone is None:
+            return array.cast(kind)
+        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        return array.cast(pa.timestamp("us", zone)).cast(kind) if zoned else pa.array(to_wall(column, zone)).cast(kind)
+
+
+def read(source: Any, layout: Layout | None = None) -> Table:
+    """Read a path or a table; whatever cannot be read as asked is refused with the rows at fault."""
+    arrow, kind = load(source)
+    if not arrow.num_rows or not arrow.num_columns:
+        raise DataError(f"a table must have rows and columns (got {arrow.num_rows} x {arrow.num_columns}); fill it")
+    layout, time, times = _find_time(arrow, layout or Layout())
+    axis = Axis(*as_moments(time, times, layout.zone), time)
+    long = layout.shape == "long"
+    axis, channels, values = (_from_long if long else _from_wide)(arrow, layout, axis)
+    values[np.isin(values, layout.missing_values)] = np.nan
+    series = axis.series(values, channels, layout.frequency, layout.irregular)
+    found = replace(layout, channels=channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
+    time_type, id_type = (
+        arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)
+    )
+    return Table(
+        series,
+        found,
+        kind,
+        time_type=time_type if is_time(time_type) else None,
+        id_type=id_type if long and pa.types.is_integer(id_type) else None,
+    )
+
+
+def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.ChunkedArray]:
+    """Settle the shape and the time column: the one named, the one typed so, a usual name, or the first that parses."""
+    names = arrow.column_names
+    could_be_long = layout.shape != "wide" and {layout.id, layout.target} <= set(names)
+    if layout.shape == "long" and not could_be_long:
+        raise DataError(
+            f"a long table must have the columns {layout.id!r} and {layout.target!r} (got {_listed(names)}); name them"
+        )
+    others = [name for name in names if not (could_be_long and name in (layout.id, layout.target))]
+    for name in [_present(layout.time, names, "time column")] if layout.time else _candidates(arrow, others):
+        if (times := parse_times(arrow[name])) is not None:
+            return replace(layout, time=name, shape="long" if could_be_long else "wide"), name, times
+    if layout.time:
+        raise DataError(
+            f"the time column must hold times (got {arrow[layout.time][0].as_py()!r} in {layout.time!r}); "
+            "write them as YYYY-MM-DD HH:MM:SS"
+        )
+    raise DataError(
+        f"a table must have a time column (found none among {_listed(names)}); "
+        "name it, and write its times as YYYY-MM-DD HH:MM:SS"
+    )
+
+
+def _candidates(arrow: pa.Table, names: list[str]) -> list[str]:
+    typed = [name for name in names if is_time(arrow.schema.field(name).type)]
+    usual = sorted(
+        (name for name in names if name.lower() in TIME_NAMES), key=lambda name: TIME_NAMES.index(name.lower())
+    )
+    if len(typed) > 1 and not set(typed) & set(usual):
+        raise DataError(f"a table must have one time column (got {_listed(typed)}); say which it is")
+    return (typed if len(typed) == 1 else usual) + names[:1]
+
+
+def _from_wide(
+    arrow: pa.Table, layout: Layout, axis: Axis
+) -> tuple[Axis, tuple[str, ...], Float64[np.ndarray, "row channel"]]:
+    rest = [name for name in arrow.column_names if name != layout.time]
+    channels = tuple(_present(name, rest, "channel") for name in layout.channels or rest)
+    if not channels:
+        raise DataError(f"a table must have a channel beside its time column (got {layout.time!r} only); add one")
+    values = [as_numbers(name, arrow[name], axis.moments, axis.zone) for name in channels]
+    return axis, channels, np.stack(values, axis=1)
+
+
+def _from_long(
+    arrow: pa.Table, layout: Layout, axis: Axis
+) -> tuple[Axis, tuple[str, ...], Float64[np.ndarray, "row channel"]]:
+    if arrow[layout.id].null_count:
+        raise DataError(f"every row must have an id (got {arrow[layout.id].null_count} without); fill {layout.id!r}")
+    ids = [str(name) for name in arrow[layout.id].to_pylist()]
+    known = list(dict.fromkeys(ids))
+    channels = tuple(_present(name, known, "channel") for name in layout.channels or known)
+    numbers = as_numbers(layout.target, arrow[layout.target], axis.moments, axis.zone)
+    number = {name: place for place, name in enumerate(channels)}
+    places = np.array([number.get(name, -1) for name in ids])
+    grouped = np.argsort(places, kind="stable")
+    chosen = np.split(grouped, np.searchsorted(places[grouped], np.arange(len(channels))))[1:]
+    moments = np.unique(axis.moments[np.concatenate(chosen)])
+    values = np.full((len(moments), len(channels)), np.nan)
+    for column, rows in enumerate(chosen):
+        own = Axis(axis.moments[rows], axis.zone, axis.name)
+        own.check_order(rows)
+        if layout.irregular != "fill":
+            own.check_repeats(rows)
+        values[np.searchsorted(moments, own.moments[::-1]), column] = numbers[rows[::-1]]
+    return Axis(moments, axis.zone, axis.name), channels, values
+
+
+def _present(name: str, names: list[str], what: str) -> str:
+    if name in names:
+        return name
+    close = get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "name one that is there"
+    raise DataError(f"the {what} {name!r} must be in the table (it has {_listed(names)}); {hint}")
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

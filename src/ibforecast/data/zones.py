@@ -1,0 +1,55 @@
+"""Time zones: between UTC, which runs evenly, and the wall clock, which people and their habits follow."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from jaxtyping import Bool, Shaped
+
+from ibforecast.core.errors import UsageError
+
+
+def find_zone(name: str) -> tzinfo:
+    """Look up "Europe/Berlin" or "+02:00"."""
+    if match := re.fullmatch(r"([+-])(\d\d):(\d\d)", name):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(-offset if match[1] == "-" else offset)
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(f"a time zone must be one of the IANA list (got {name!r}); try 'Europe/Berlin'") from error
+
+
+def to_wall(moments: Shaped[np.ndarray, " row"], zone: str | None) -> Shaped[np.ndarray, " row"]:
+    """Turn UTC into the zone's wall-clock time."""
+    if zone is None:
+        return moments
+    place = find_zone(zone)
+    # Clocks change on a quarter of an hour, so one look per quarter will do.
+    quarters, which = np.unique(moments.astype("datetime64[15m]"), return_inverse=True)
+    offsets = _offsets(moment.replace(tzinfo=UTC).astimezone(place) for moment in _plain(quarters))
+    return np.asarray(moments + offsets[which])
+
+
+def to_utc(wall: Shaped[np.ndarray, " row"], zone: str | None, fold: int = 0) -> Shaped[np.ndarray, " row"]:
+    """Turn wall-clock time into UTC; where the clock was put back, `fold` says which of both hours is meant."""
+    if zone is None:
+        return wall
+    place = find_zone(zone)
+    return np.asarray(wall - _offsets(moment.replace(tzinfo=place, fold=fold) for moment in _plain(wall)))
+
+
+def uncertain(wall: Shaped[np.ndarray, " row"], zone: str | None) -> Bool[np.ndarray, " row"]:
+    """Tell which wall-clock times the zone's clock showed twice, or never."""
+    return np.asarray(to_utc(wall, zone) != to_utc(wall, zone, fold=1))
+
+
+def _plain(moments: Shaped[np.ndarray, " row"]) -> list[datetime]:
+    plain: list[datetime] = moments.astype("datetime64[us]").tolist()
+    return plain
+
+
+def _offsets(moments: Iterable[datetime]) -> Shaped[np.ndarray, " row"]:
+    return np.array([moment.utcoffset() for moment in moments], dtype="timedelta64[us]")

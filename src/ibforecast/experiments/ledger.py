@@ -1,0 +1,102 @@
+"""The ledger: one small JSON file per finished cell, written whole or not at all."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ibforecast.core.errors import DataError
+from ibforecast.core.files import to_json, write_atomically
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run's coordinates: data set, lengths, recipe, budget (None: the recipe's own) and seed."""
+
+    data: str
+    horizon: int
+    recipe: str
+    seed: int
+    budget: float | None = None
+    look_back: int = 96
+
+    @property
+    def key(self) -> str:
+        """A name for files and for people."""
+        budget = "" if self.budget is None else f"-b{self.budget:g}"
+        return f"{self.data}-{self.look_back}-{self.horizon}-{self.recipe}{budget}-s{self.seed}"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What one part of the data gave: errors in standardised units, and how much of the windows was read."""
+
+    windows: int
+    mse: float
+    mae: float
+    open_rate: float
+    largest_open_rate: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """A cell's outcome with its birth certificate."""
+
+    cell: Cell
+    forecaster: str
+    validation: Scores
+    test: Scores
+    verified_windows: int
+    broken_windows: int
+    parameters: int
+    epochs: int
+    best_epoch: int
+    seconds: float
+    windows_per_second: float
+    recipe: dict[str, Any]
+    recipe_sha256: str
+    data_sha256: str
+    results_version: int
+    commit: str
+    device: str
+    versions: dict[str, str]
+    finished: str
+
+
+class Ledger:
+    """All records of a folder, by cell."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, cell: Cell) -> Path:
+        """Where a cell's record stands, or would."""
+        return self.folder / f"{cell.key}.json"
+
+    def write(self, record: Record) -> Path:
+        """Add a record, in place of an older one of the same cell."""
+        path = self.path(record.cell)
+        write_atomically(path, to_json(asdict(record)))
+        return path
+
+    def read(self, cell: Cell) -> Record | None:
+        """Return a cell's record, or None."""
+        path = self.path(cell)
+        return _record(path) if path.exists() else None
+
+    def records(self) -> list[Record]:
+        """Every record, in the order of their names."""
+        return [_record(path) for path in sorted(self.folder.glob("*.json"))]
+
+
+def _record(path: Path) -> Record:
+    try:
+        fields = json.loads(path.read_text())
+        parts: dict[str, Any] = {
+            "cell": Cell(**fields.pop("cell")),
+            "validation": Scores(**fields.pop("validation")),
+            "test": Scores(**fields.pop("test")),
+        }
+        return Record(**parts, **fields)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"a ledger record must be whole (got {error} in {path}); run its cell again") from error

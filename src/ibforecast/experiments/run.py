@@ -1,0 +1,134 @@
+"""Run a cell: data in, trained forecaster, record out."""
+
+import os
+import platform
+import subprocess
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from ibforecast._version import __version__
+from ibforecast.core.contracts import Accountable, Forecaster
+from ibforecast.data import catalogue
+from ibforecast.data.splits import Split
+from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.verification import verify_windows
+from ibforecast.experiments.ledger import Cell, Record, Scores
+from ibforecast.train.loop import train
+from ibforecast.zoo.recipes import Recipe, Sizes, resolve
+from ibforecast.zoo.registry import entry
+
+RESULTS_VERSION = 1
+"""Raised whenever a change of the code may change a result; older records are then run again."""
+
+VERIFIED_WINDOWS = 1000
+
+
+def recipe_of(cell: Cell) -> Recipe:
+    """The recipe a cell stands for, with its data set's sizes filled in."""
+    facts = catalogue.CATALOGUE[cell.data]
+    sizes = Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
+    return resolve(cell.recipe, sizes, cell.data, budget=cell.budget)
+
+
+def run(cell: Cell, device: torch.device) -> Record:
+    """Train and measure one cell; the test windows are looked at once, after selection."""
+    recipe, facts = recipe_of(cell), catalogue.CATALOGUE[cell.data]
+    series = catalogue.load(cell.data)
+    split = Split.by_rule(facts.split, series.rows)
+    standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
+    starts = split.starts("train", cell.look_back, cell.horizon)
+    training = Windows.of(series, standardiser, facts.cycle, starts, cell.look_back, cell.horizon).to(device)
+    validation = training.at(split.starts("validation", cell.look_back, cell.horizon))
+    test = training.at(split.starts("test", cell.look_back, cell.horizon))
+
+    forecaster = build(recipe, cell.seed)
+    begun = time.perf_counter()
+    training_run = train(forecaster, training, validation, recipe.train, cell.seed)
+    seconds = time.perf_counter() - begun
+
+    scores = {part: _scores(forecaster, windows) for part, windows in (("validation", validation), ("test", test))}
+    cpu = torch.device("cpu")
+    checked, failed = (0, 0)
+    if isinstance(forecaster, Accountable):
+        checked, failed = verify_windows(forecaster.to(cpu), test.to(cpu), VERIFIED_WINDOWS)
+    epochs = len(training_run.history)
+    return Record(
+        cell=cell,
+        forecaster=recipe.forecaster,
+        **scores,
+        verified_windows=checked,
+        broken_windows=failed,
+        parameters=sum(p.numel() for p in forecaster.parameters() if p.requires_grad),
+        epochs=epochs,
+        best_epoch=training_run.best_epoch,
+        seconds=round(seconds, 3),
+        windows_per_second=round(len(training) * epochs / seconds, 1),
+        recipe={"config": asdict(recipe.config), "train": asdict(recipe.train)},
+        recipe_sha256=recipe.sha256,
+        data_sha256=series.sha256,
+        results_version=RESULTS_VERSION,
+        commit=commit(),
+        device=device_name(device),
+        versions=versions(),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def is_current(record: Record | None, cell: Cell) -> bool:
+    """Tell whether a record still answers for its cell: same recipe, same data, same version of the results."""
+    return (
+        record is not None
+        and record.recipe_sha256 == recipe_of(cell).sha256
+        and record.data_sha256 == catalogue.load(cell.data).sha256
+        and record.results_version == RESULTS_VERSION
+    )
+
+
+def build(recipe: Recipe, seed: int) -> Forecaster:
+    """Build a forecaster with its first weights drawn from the seed."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        return entry(recipe.forecaster).forecaster(recipe.config)
+
+
+def commit() -> str:
+    """The commit the code stands at: from git, or from IBFORECAST_COMMIT where there is no repository."""
+    given = os.environ.get("IBFORECAST_COMMIT")
+    if given:
+        return given
+    folder = Path(__file__).parent
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or "unknown"
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result may depend on."""
+    found = {"python": platform.python_version(), "ibforecast": __version__}
+    for library in ("torch", "numpy"):
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "unknown"
+    return found
+
+
+def _scores(forecaster: Forecaster, windows: Windows) -> Scores:
+    measured = accuracy(forecaster, windows)
+    return Scores(
+        windows=len(windows),
+        mse=measured.mse,
+        mae=measured.mae,
+        open_rate=float(measured.open_rate.mean()),
+        largest_open_rate=float(measured.open_rate.max()),
+    )

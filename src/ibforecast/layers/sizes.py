@@ -1,0 +1,52 @@
+"""The sizes every forecaster is built for, and how a configuration refuses what cannot be."""
+
+from dataclasses import dataclass
+
+from ibforecast.core.errors import UsageError
+
+
+def require(holds: bool, rule: str, value: str, remedy: str) -> None:
+    """Refuse a setting that breaks a rule."""
+    if not holds:
+        raise UsageError(f"{rule} (got {value}); {remedy}")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Lengths of past and future, number of channels, length of the cycle: what every configuration begins with."""
+
+    look_back: int
+    horizon: int
+    channels: int
+    cycle: int
+
+    def __post_init__(self) -> None:
+        self.require_positive("look_back", "horizon", "channels", "cycle")
+
+    def require_positive(self, *names: str) -> None:
+        """Refuse counts below 1."""
+        for name in names:
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "give a positive whole number")
+
+    def require_fraction(self, *names: str) -> None:
+        """Refuse dropout rates outside [0, 1)."""
+        for name in names:
+            value = getattr(self, name)
+            require(0 <= value < 1, f"{name} must lie in [0, 1)", f"{name}={value}", "try 0.1")
+
+    def require_divides(self, part: str, whole: str) -> None:
+        """Refuse a number of parts that does not divide its whole."""
+        parts, size = getattr(self, part), getattr(self, whole)
+        fitting = [n for n in (1, 2, 3, 4, 6, 8, 12, 16) if size % n == 0]
+        require(
+            size % parts == 0,
+            f"{part} must divide {whole}",
+            f"{part}={parts}, {whole}={size}",
+            f"try {', '.join(map(str, fitting))}",
+        )
+
+    def require_choice(self, name: str, *choices: str) -> None:
+        """Refuse a word that is not on the list."""
+        value = getattr(self, name)
+        require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")

@@ -1,0 +1,36 @@
+"""The figure of one window's forecast and explanation, written to a file. Paper: the case-study figure."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ibforecast.core.account import Account
+from ibforecast.core.errors import UsageError
+from ibforecast.core.files import write_atomically
+from ibforecast.plots import interactive, static
+from ibforecast.plots.static import figure
+
+__all__ = ["SUFFIXES", "draw", "figure"]
+
+_RENDERERS: dict[str, Callable[[Account], bytes]] = {
+    ".png": static.to_png,
+    ".svg": static.to_svg,
+    ".html": interactive.to_html,
+}
+
+SUFFIXES = tuple(_RENDERERS)
+"""The endings `draw` knows: two still pictures and a page for the browser."""
+
+
+def draw(account: Account, path: Path | str) -> None:
+    """Draw an account into a file, as its suffix asks: .png, .svg, or .html, which works offline.
+
+    The same account gives the same bytes, and the file is either whole or not there.
+    """
+    path = Path(path)
+    render = _RENDERERS.get(path.suffix.lower())
+    if render is None:
+        raise UsageError(
+            f"a figure's file must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} (got {path.name!r}); "
+            f"try {path.stem + '.png'!r}"
+        )
+    write_atomically(path, render(account))

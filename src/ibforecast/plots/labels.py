@@ -1,0 +1,177 @@
+"""What still and interactive figures share: colours, words, ticks and the room each channel takes."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from ibforecast.core.account import Account
+
+# Okabe and Ito: colours that stay apart for colour-blind readers.
+GREY = "#7F7F7F"
+BLACK = "#000000"
+VERMILLION = "#D55E00"
+BLUE = "#0072B2"
+GREEN = "#009E73"
+
+LOOK_BACK, TRUTH, FORECAST, EXPECTED = "look-back", "truth", "forecast", "disclosed baseline μ + σQ"
+OPEN, MISSING, MADE = "open (read)", "missing", "forecast made"
+
+MANY = 12
+"""Channels beyond which a figure has fewer numbers per row."""
+
+_MOMENT = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d)(?P<seconds>:\d\d(?:\.\d+)?)?(?P<zone>.*)")
+_GRIDS = (1, 2, 3, 4, 6, 12, 24)
+"""Hours between labels that divide a day, so that every midnight has one."""
+
+
+def headline(account: Account) -> str:
+    """Say when the forecast was made."""
+    return f"Forecast made at {account.at}"
+
+
+def rate_line(account: Account) -> str:
+    """Say how much of the window was read, and how much the budget allows."""
+    return (
+        f"read {account.open_count} of {account.mask.size} tokens: {100 * account.open_rate:.3g} % of the window "
+        f"(budget {100 * account.budget:.3g} %)"
+    )
+
+
+def shortened(text: str, width: int) -> str:
+    """Keep both ends of a long text, which is where channel names tend to differ."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def wrapped(name: str, width: int, number: str = "") -> str:
+    """Lay a name out on at most two lines of `width`, broken after a separator where that fits."""
+    text = name + number
+    if len(text) <= width:
+        return text
+    if len(text) > 2 * width:
+        return f"{name[: width - 1]}…\n{name[len(name) + len(number) - width :]}{number}"
+    breaks = [match.end() for match in re.finditer(r"[\s_\-./:]+", text)]
+    fitting = [cut for cut in breaks if len(text[:cut].rstrip()) <= width and len(text) - cut <= width]
+    cut = min(fitting, key=lambda cut: abs(2 * cut - len(text)), default=width)
+    return f"{text[:cut].rstrip()}\n{text[cut:]}"
+
+
+def row_names(channels: tuple[str, ...], width: int) -> list[str]:
+    """Names as the rows show them; those that shortening would make alike carry their column's number."""
+    names = [wrapped(name, width) for name in channels]
+    alike = Counter(names)
+    return [
+        wrapped(channel, width, f" ({column})") if alike[name] > 1 else name
+        for column, (channel, name) in enumerate(zip(channels, names, strict=True), start=1)
+    ]
+
+
+def time_ticks(times: tuple[str, ...], at_most: int) -> tuple[list[int], list[str]]:
+    """Positions and labels of a handful of moments, at round hours and midnights where the times have them."""
+    moments = [moment for moment in map(_MOMENT.fullmatch, times) if moment]
+    if len(moments) < len(times):
+        positions = _evenly(len(times), min(at_most, 5))
+        return positions, [shortened(times[position], 18) for position in positions]
+    clocks, dates = [moment["clock"] for moment in moments], [moment["date"] for moment in moments]
+    positions = _round_hours(clocks, at_most) or _evenly(len(times), at_most)
+    days = [dates[positions[0]], *(_what_changed(dates[old], dates[new]) for old, new in pairwise(positions))]
+    if all(clocks[position] == "00:00" for position in positions):
+        return positions, days
+    return positions, [f"{clocks[position]}\n{day}".rstrip() for position, day in zip(positions, days, strict=True)]
+
+
+def _what_changed(old: str, new: str) -> str:
+    """Say a date again only as far as it differs: all of it, month and day, or nothing."""
+    if old == new:
+        return ""
+    return new[5:] if old[:4] == new[:4] else new
+
+
+def _round_hours(clocks: list[str], at_most: int) -> list[int]:
+    """Positions on the finest grid of hours that still fits; none where no grid gives three labels."""
+    for hours in _GRIDS:
+        grid = {f"{hour:02d}:00" for hour in range(0, 24, hours)}
+        positions = [position for position, clock in enumerate(clocks) if clock in grid]
+        if len(positions) <= at_most:
+            break
+    else:
+        positions = positions[:: -(-len(positions) // at_most)]
+    return positions if len(positions) >= 3 else []
+
+
+def _evenly(count: int, at_most: int) -> list[int]:
+    """Positions in the middle of equal stretches, so that no label sticks out at an end."""
+    labels = min(at_most, count)
+    return [(2 * label + 1) * count // (2 * labels) for label in range(labels)]
+
+
+def value_ticks(low: float, high: float, at_most: int) -> tuple[list[float], list[str]]:
+    """Two or more round values inside a row, clear of its edges so that neighbouring rows' labels never touch."""
+    span = high - low
+    bottom, top = low + 0.1 * span, high - 0.1 * span
+    smallest = 10.0 ** np.floor(np.log10(span / (at_most + 1)))
+    ticks = np.array([bottom, top])
+    for step in (factor * power * smallest for power in (1, 10) for factor in (1, 2, 2.5, 5)):
+        finer, ticks = ticks, np.arange(np.ceil(bottom / step), np.floor(top / step) + 1) * step
+        if len(ticks) <= at_most:
+            break
+    if len(ticks) < 2:
+        ticks = finer[[0, -1]]
+    return ticks.tolist(), _numbers(ticks, 1e-3 * span)
+
+
+def _numbers(ticks: Float64[np.ndarray, " tick"], tolerance: float) -> list[str]:
+    """Write numbers with as many decimals as they need, the same for all."""
+    largest = float(np.abs(ticks).max())
+    kind = "f" if 1e-4 <= largest < 1e6 else "e"
+    for decimals in range(16):
+        texts = [f"{tick + 0.0:.{decimals}{kind}}" for tick in ticks]
+        if all(abs(float(text) - tick) <= tolerance for text, tick in zip(texts, ticks, strict=True)):
+            break
+    return [_plainer(text) for text in texts]
+
+
+def _plainer(text: str) -> str:
+    """Write 1e+06 as 1e6 and nought as 0, with a minus sign that is one."""
+    mantissa, _, exponent = text.partition("e")
+    if float(mantissa) == 0:
+        return "0"
+    return (f"{mantissa}e{int(exponent)}" if exponent else mantissa).replace("-", "−")
+
+
+def value_ranges(account: Account) -> Float64[np.ndarray, "channel 2"]:
+    """Lowest and highest value each channel's row must show, with some air around them."""
+    shown = [account.history, account.forecast, account.expected]
+    if account.truth is not None:
+        shown.append(account.truth)
+    values = np.concatenate(shown)
+    values = np.where(np.isfinite(values), values, np.nan)
+    return _with_air(np.nanmin(values, axis=0), np.nanmax(values, axis=0))
+
+
+def profile_range(account: Account) -> tuple[float, float]:
+    """One range for all profiles, so that a flat one looks flat."""
+    lowest, highest = min(float(account.profile.min()), 0.0), max(float(account.profile.max()), 0.0)
+    ((low, high),) = _with_air(np.array([lowest]), np.array([highest])).tolist()
+    return low, high
+
+
+def _with_air(low: Float64[np.ndarray, " row"], high: Float64[np.ndarray, " row"]) -> Float64[np.ndarray, "row 2"]:
+    span = high - low
+    level = np.maximum(np.abs(low), np.abs(high))
+    flat = span <= 1e-9 * level
+    air = np.where(flat, np.where(level > 0, 0.5 * level, 1.0), 0.08 * span)
+    return np.stack([low - air, high + air], axis=1)
+
+
+def alone(values: Float64[np.ndarray, " steps"]) -> Bool[np.ndarray, " steps"]:
+    """Mark the values without a neighbour, which no line would show."""
+    known = np.isfinite(values)
+    padded = np.pad(known, 1)
+    lonely: Bool[np.ndarray, " steps"] = known & ~padded[:-2] & ~padded[2:]
+    return lonely

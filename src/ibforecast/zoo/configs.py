@@ -1,0 +1,39 @@
+"""Frozen configurations from plain mappings (TOML, JSON), with every key and type checked."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from ibforecast.core.errors import UsageError
+
+T = TypeVar("T")
+
+
+def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
+    """Make a configuration of this kind; `where` names the source in error messages."""
+    hints = get_type_hints(kind)
+    known = sorted(field.name for field in fields(kind))  # type: ignore[arg-type]
+    for name in settings:
+        if name not in known:
+            raise UsageError(f"{where} must use known settings (got {name!r}); known are {', '.join(known)}")
+    return kind(**{name: _convert(hints[name], value, f"{where}.{name}") for name, value in settings.items()})
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    if is_dataclass(kind) and isinstance(value, Mapping):
+        return build(kind, value, where)  # type: ignore[arg-type]
+    if get_origin(kind) is Literal:
+        fits, wanted = value in get_args(kind), " or ".join(map(repr, get_args(kind)))
+    elif get_origin(kind) is tuple:
+        fits, wanted = isinstance(value, list | tuple), "a list"
+        value = tuple(value) if fits else value
+    elif kind is float:
+        fits, wanted = isinstance(value, int | float) and not isinstance(value, bool), "a number"
+        value = float(value) if fits else value
+    elif kind is int:
+        fits, wanted = isinstance(value, int) and not isinstance(value, bool), "a whole number"
+    else:
+        fits, wanted = isinstance(value, kind), getattr(kind, "__name__", str(kind))
+    if not fits:
+        raise UsageError(f"{where} must be {wanted} (got {value!r}); correct the setting")
+    return value

@@ -1,0 +1,218 @@
+"""Every way a table can be wrong: the rule, the rows at fault and the remedy are named."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ibforecast.core.errors import DataError, UsageError
+from ibforecast.data.tables import Layout, read
+
+HOURS = np.datetime64("2020-01-01", "us") + np.arange(10) * np.timedelta64(1, "h")
+
+
+def table(rows: list[int], **columns: list[object]) -> pl.DataFrame:
+    return pl.DataFrame({"when": HOURS[rows]} | (columns or {"a": [1.0] * len(rows)}), strict=False)
+
+
+def test_no_time_column() -> None:
+    with pytest.raises(DataError, match=r"must have a time column \(found none among 'a', 'b'\)"):
+        read(pl.DataFrame({"a": [1, 2, 3], "b": [1.0, 2.0, 3.0]}))
+
+
+def test_a_named_time_column_that_is_not_there() -> None:
+    with pytest.raises(DataError, match=r"time column 'wen' must be in the table .*did you mean 'when'"):
+        read(table([0, 1, 2]), Layout(time="wen"))
+
+
+def test_a_named_time_column_without_times() -> None:
+    with pytest.raises(DataError, match=r"must hold times \(got '1/2/2020' in 'd'\); write them as YYYY-MM-DD"):
+        read(pl.DataFrame({"d": ["1/2/2020", "2/2/2020", "3/2/2020"], "a": [1, 2, 3]}), Layout(time="d"))
+
+
+def test_two_columns_of_times() -> None:
+    with pytest.raises(DataError, match=r"one time column \(got 'from', 'to'\); say which"):
+        read(pl.DataFrame({"from": HOURS[:3], "to": HOURS[1:4], "a": [1, 2, 3]}))
+
+
+def test_a_row_without_a_time() -> None:
+    with pytest.raises(DataError, match=r"every row must have a time \(row 1"):
+        read(pl.DataFrame({"when": [HOURS[0].item(), None, HOURS[2].item()], "a": [1, 2, 3]}))
+
+
+def test_unsorted_times() -> None:
+    message = r"must increase \(row 3: 2020-01-01 01:00 comes after 2020-01-01 02:00\); sort the table by 'when'"
+    with pytest.raises(DataError, match=message):
+        read(table([0, 1, 2, 1, 3]))
+
+
+def test_repeated_times() -> None:
+    with pytest.raises(DataError, match=r"row 2: 2020-01-01 01:00 is there twice\).*by_row.*fill"):
+        read(table([0, 1, 1, 2, 3]))
+
+
+def test_gaps_in_time_name_three_rows_and_count_the_rest() -> None:
+    days = np.datetime64("2020-01-01", "us") + np.array([0, 1, 2, 3, 4, 5, 7, 10, 14, 19]) * np.timedelta64(1, "D")
+    message = r"here of 1d \(row 6: 2020-01-08 00:00 follows 2020-01-06 00:00; row 7: .*; row 8: .*; and 1 more\)"
+    with pytest.raises(DataError, match=message):
+        read(pl.DataFrame({"when": days, "a": [1.0] * 10}))
+
+
+def test_a_missing_month() -> None:
+    months = ["2020-01-01", "2020-02-01", "2020-03-01", "2020-05-01"]
+    with pytest.raises(DataError, match=r"here of 1mo \(row 3: 2020-05-01 00:00 follows 2020-03-01 00:00\)"):
+        read(pl.DataFrame({"date": months, "a": [1, 2, 3, 4]}))
+
+
+def test_sentinels_are_pointed_out_beside_a_gap() -> None:
+    with pytest.raises(DataError, match=r"-9999 in 'a' looks like .* say missing_values=\(-9999,\)"):
+        read(table([0, 1, 2, 4], a=[1, -9999, 2, 3]))
+
+
+def test_a_time_off_the_grid_cannot_be_filled() -> None:
+    odd = np.append(HOURS[:3], HOURS[3] + np.timedelta64(7, "m"))
+    with pytest.raises(DataError, match=r"steps of 1h .*\(row 3: 2020-01-01 03:07\)"):
+        read(pl.DataFrame({"when": odd, "a": [1, 2, 3, 4]}), Layout(irregular="fill"))
+
+
+@pytest.mark.parametrize("irregular", ["error", "by_row", "fill"])
+def test_another_frequency_than_asked_for(irregular: str) -> None:
+    with pytest.raises(DataError, match=r"got steps of 1h, asked for 15min\)"):
+        read(table([0, 1, 2, 3]), Layout(frequency="15min", irregular=irregular))  # type: ignore[arg-type]
+
+
+def test_text_in_a_channel() -> None:
+    with pytest.raises(DataError, match=r"must hold numbers \('a' has row 1: 'broken' at 2020-01-01 01:00\)"):
+        read(table([0, 1, 2], a=["1", "broken", "3"]))
+
+
+def test_text_among_the_numbers_of_a_pandas_column() -> None:
+    frame = pd.DataFrame({"when": HOURS[:3], "a": pd.Series([1.0, "n/a?", None], dtype=object)})
+    with pytest.raises(DataError, match=r"'a' has row 1: 'n/a\?' at 2020-01-01 01:00"):
+        read(frame)
+
+
+def test_text_far_down_a_csv(tmp_path: Path) -> None:
+    when = pd.date_range("2020-01-01", periods=60_000, freq="min").astype(str)
+    values = ["1"] * 59_999 + ["oops"]
+    path = tmp_path / "long.csv"
+    path.write_text("date,a\n" + "\n".join(f"{time},{value}" for time, value in zip(when, values, strict=True)))
+    with pytest.raises(DataError, match="'a' has row 59999: 'oops'"):
+        read(path)
+
+
+def test_times_in_a_channel() -> None:
+    with pytest.raises(DataError, match="'other' holds times"):
+        read(pl.DataFrame({"date": HOURS[:3], "other": HOURS[:3]}))
+
+
+def test_infinities() -> None:
+    with pytest.raises(DataError, match=r"must be finite \('b' has row 2: -inf at 2020-01-01 02:00\)"):
+        read(table([0, 1, 2], a=[1.0, 2.0, 3.0], b=[1.0, 2.0, -np.inf]))
+
+
+def test_too_few_rows() -> None:
+    with pytest.raises(DataError, match=r"at least 3 rows .*\(got 2\)"):
+        read(table([0, 1]))
+
+
+def test_an_empty_table() -> None:
+    with pytest.raises(DataError, match=r"must have rows and columns \(got 0 x 2\)"):
+        read(table([]))
+
+
+def test_a_table_of_times_alone() -> None:
+    with pytest.raises(DataError, match="must have a channel"):
+        read(pl.DataFrame({"when": HOURS}))
+
+
+def test_a_channel_that_is_not_there() -> None:
+    with pytest.raises(DataError, match=r"channel 'lod_kw' must be in the table .*did you mean 'load_kw'"):
+        read(table([0, 1, 2], load_kw=[1, 2, 3]), Layout(channels=("lod_kw",)))
+
+
+def test_the_same_channel_asked_for_twice() -> None:
+    with pytest.raises(UsageError, match="name each once"):
+        Layout(channels=("a", "a"))
+
+
+def test_two_channels_of_one_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("date,a,a\n2020-01-01,1,2\n2020-01-02,1,2\n2020-01-03,1,2\n")
+    frame = pd.DataFrame([[HOURS[0], 1, 2]], columns=["when", "a", "a"])
+    for source in (tmp_path / "t.csv", frame, pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])):
+        with pytest.raises(DataError, match="channel names must differ"):
+            read(source)
+
+
+@pytest.mark.parametrize(("first", "row"), [("2018-03-24T23", 3), ("2018-10-28T00", 2)])
+def test_local_times_the_clock_never_or_twice_showed(first: str, row: int) -> None:
+    local = np.datetime64(first, "us") + np.arange(8) * np.timedelta64(1, "h")
+    with pytest.raises(DataError, match=rf"clock of Europe/Berlin showed exactly once \(row {row}: "):
+        read(pl.DataFrame({"when": local, "a": [1.0] * 8}), Layout(zone="Europe/Berlin"))
+
+
+def test_a_long_table_without_its_columns() -> None:
+    with pytest.raises(DataError, match="must have the columns 'unique_id' and 'y'"):
+        read(table([0, 1, 2]), Layout(shape="long"))
+
+
+def test_a_long_table_with_one_time_twice_for_a_channel() -> None:
+    frame = pl.DataFrame({"unique_id": ["x", "y"] * 4, "ds": HOURS[[0, 0, 1, 1, 2, 1, 3, 2]], "y": np.arange(8.0)})
+    with pytest.raises(DataError, match=r"one value per time \(row 5: 2020-01-01 01:00 is there twice\)"):
+        read(frame)
+    filled = read(frame, Layout(irregular="fill")).series.values
+    np.testing.assert_array_equal(filled[:, 1], [1, 3, 7, np.nan])
+
+
+def test_a_long_table_unsorted_within_a_channel() -> None:
+    frame = pl.DataFrame({"unique_id": ["x"] * 4, "ds": HOURS[[0, 2, 1, 3]], "y": np.arange(4.0)})
+    with pytest.raises(DataError, match=r"must increase \(row 2"):
+        read(frame)
+
+
+def test_what_is_no_table() -> None:
+    with pytest.raises(UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\)"):
+        read(np.zeros((3, 3)))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a file that exists"):
+        read(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz"])
+def test_a_file_that_is_not_what_it_says(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"date,a\n")
+    with pytest.raises(DataError, match="whole and well formed"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["", "date,a\n2020-01-01,1\n2020-01-02\n"])
+def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match="whole and well formed"):
+        read(tmp_path / "t.csv")
+
+
+def test_a_csv_with_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("date;a\n2020-01-01;1\n")
+    with pytest.raises(DataError, match="separated by commas"):
+        read(tmp_path / "t.csv")
+
+
+def test_weather_as_a_users_own_table(data_folder: Path) -> None:
+    path = data_folder / "weather.csv.gz"
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert "row 19044: 2020-05-12 06:00 is there twice; row 21514: 2020-05-29 11:10 follows 2020-05-29 09:30" in str(
+        caught.value
+    )
+    assert "missing_values=(-9999,)" in str(caught.value)
+    assert read(path, Layout(irregular="by_row")).series.rows == 52_696
+    filled = read(path, Layout(irregular="fill", missing_values=(-9999.0,))).series
+    assert filled.rows == 366 * 144
+    assert not (filled.values == -9999).any()
+    assert np.isnan(filled.values).all(axis=1).sum() == 9

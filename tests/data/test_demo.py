@@ -1,0 +1,62 @@
+"""The demo table is what it says it is."""
+
+import numpy as np
+import polars as pl
+
+from ibforecast.data.demo import demo_table
+from ibforecast.data.tables import read
+
+DEMO = demo_table()
+VALUES = DEMO.series.values
+
+
+def test_it_is_a_year_of_hours_with_six_channels_and_a_few_gaps() -> None:
+    assert VALUES.shape == (8760, 6)
+    assert DEMO.series.clock.labels(0, 1) == ("2023-01-01 00:00",)
+    assert 12 <= np.isnan(VALUES).sum() <= 150
+
+
+def test_the_seed_decides() -> None:
+    assert demo_table().series.sha256 == DEMO.series.sha256 != demo_table(1).series.sha256
+
+
+def test_it_reads_as_a_users_table_would() -> None:
+    table = read(pl.DataFrame(DEMO.columns()))
+    assert table.layout.time == "time"
+    assert table.layout.frequency == "1h"
+    assert table.series.sha256 == DEMO.series.sha256
+
+
+def test_the_support_is_exactly_the_hours_of_the_events_and_never_missing() -> None:
+    marked = np.zeros_like(DEMO.support)
+    for event in DEMO.events:
+        marked[event.first : event.first + event.steps, DEMO.series.channels.index(event.channel)] = True
+    assert (marked == DEMO.support).all()
+    assert not np.isnan(VALUES[DEMO.support]).any()
+    assert not DEMO.support[:, 4:].any()
+
+
+def test_an_event_foretells_its_echo_and_nothing_else_does() -> None:
+    """The echo has the event's sign and size, and in the hours between the channel looks like any other day."""
+    sizes, echoes, between = [], [], []
+    for event in DEMO.events:
+        if not 168 <= event.first < 8760 - 240:
+            continue
+        column = DEMO.series.channels.index(event.channel)
+        usual = np.nanmean([VALUES[event.first + days * 24 :][:48, column] for days in (-4, -3, -2, 4)], axis=0)
+        off = VALUES[event.first :][:48, column] - usual
+        sizes.append(event.size)
+        echoes.append(np.nanmean(off[24:36]))
+        between.append(np.nanmean(off[6:24]))
+    assert np.mean(np.sign(echoes) == np.sign(sizes)) > 0.95
+    assert np.corrcoef(sizes, echoes)[0, 1] > 0.9
+    assert abs(np.corrcoef(sizes, between)[0, 1]) < 0.3
+
+
+def test_days_and_weeks_have_their_rhythm_and_levels_drift() -> None:
+    load = np.nan_to_num(VALUES[:, 0], nan=float(np.nanmean(VALUES[:, 0])))
+    days = load.reshape(365, 24)
+    assert days.mean(axis=0).std() > 0.5 * 60
+    weekend = np.isin((np.arange(365) + 6) % 7, (5, 6))
+    assert days[~weekend].mean() > days[weekend].mean() + 0.3 * 60
+    assert days.reshape(-1)[: 364 * 24].reshape(13, -1).mean(axis=1).std() > 0.3 * 60
