@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
 from ibforecast.core.context import Context
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.frame import InstanceFrame
-from ibforecast.layers.sizes import Sizes
 from ibforecast.layers.unframed import unframed
 
 

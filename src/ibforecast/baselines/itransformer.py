@@ -7,10 +7,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.embedding import look_back_calendar
 from ibforecast.layers.frame import InstanceFrame
-from ibforecast.layers.sizes import Sizes
 
 
 @dataclass(frozen=True)

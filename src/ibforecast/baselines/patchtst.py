@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
+from ibforecast.core.errors import require
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.embedding import sinusoidal_positions
 from ibforecast.layers.frame import InstanceFrame
-from ibforecast.layers.sizes import Sizes, require
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ibforecast.baselines.rival import Rival
+from ibforecast.core.errors import require
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.embedding import look_back_calendar, sinusoidal_positions
 from ibforecast.layers.frame import InstanceFrame
-from ibforecast.layers.sizes import Sizes, require
 
 
 @dataclass(frozen=True)

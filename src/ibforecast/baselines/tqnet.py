@@ -7,9 +7,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.frame import InstanceFrame
-from ibforecast.layers.sizes import Sizes
 from ibforecast.layers.unframed import unframed
 
 

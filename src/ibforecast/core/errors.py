@@ -34,3 +34,9 @@ class MissingExtraError(IBForecastError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"this needs {library}, which is not installed; run: pip install 'ibforecast[{extra}]'")
+
+
+def require(holds: bool, rule: str, value: str, remedy: str) -> None:
+    """Refuse a setting that breaks a rule."""
+    if not holds:
+        raise UsageError(f"{rule} (got {value}); {remedy}")

@@ -114,8 +114,8 @@ class Windows:
 
     def batches(self, size: int) -> Iterator[tuple[Window, Target]]:
         """Every window once, in order, none dropped."""
-        for starts in self.starts.split(size):
-            yield self.take(starts)
+        for first in range(0, len(self), size):
+            yield self.take(self.starts[first : first + size])
 
     @staticmethod
     def _steps(starts: Int[Tensor, " batch"], count: int) -> Int[Tensor, "batch steps"]:

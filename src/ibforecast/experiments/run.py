@@ -13,6 +13,7 @@ import torch
 
 from ibforecast._version import __version__
 from ibforecast.core.contracts import Accountable, Forecaster
+from ibforecast.core.sizes import Sizes
 from ibforecast.data import catalogue
 from ibforecast.data.splits import Split
 from ibforecast.data.windows import Standardiser, Windows
@@ -20,7 +21,7 @@ from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.verification import verify_windows
 from ibforecast.experiments.ledger import Cell, Record, Scores
 from ibforecast.train.loop import train
-from ibforecast.zoo.recipes import Recipe, Sizes, resolve
+from ibforecast.zoo.recipes import Recipe, resolve
 from ibforecast.zoo.registry import entry
 
 RESULTS_VERSION = 1

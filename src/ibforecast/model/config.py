@@ -3,18 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import require
+from ibforecast.core.sizes import Sizes
 
 
 def allowance(budget: float, tokens: int) -> int:
     """Number of tokens a budget allows, ⌊ρ·P·C⌋, forgiving the last bits of a decimal fraction."""
     return int(budget * tokens + 1e-9)
-
-
-def require(holds: bool, rule: str, value: str, remedy: str) -> None:
-    """Refuse a setting that breaks a rule."""
-    if not holds:
-        raise UsageError(f"{rule} (got {value}); {remedy}")
 
 
 @dataclass(frozen=True)
@@ -88,13 +83,9 @@ class ObjectiveConfig:
 
 
 @dataclass(frozen=True)
-class ModelConfig:
-    """Everything that shapes the network: lengths, context, gate, readout, objective."""
+class ModelConfig(Sizes):
+    """Everything that shapes the network: sizes, context, gate, readout, objective."""
 
-    look_back: int
-    horizon: int
-    channels: int
-    cycle: int
     patch_len: int = 12
     budget: float = 0.2
     frame: Literal["mean", "weighted", "none"] = "mean"
@@ -105,9 +96,8 @@ class ModelConfig:
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
 
     def __post_init__(self) -> None:
-        for name in ("look_back", "horizon", "channels", "cycle", "patch_len"):
-            value = getattr(self, name)
-            require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "give a positive whole number")
+        super().__post_init__()
+        self.require_positive("patch_len")
         divisors = [n for n in range(1, self.look_back + 1) if self.look_back % n == 0]
         nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])
         require(

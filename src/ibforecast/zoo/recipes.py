@@ -9,21 +9,12 @@ from typing import Any
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import sha256
+from ibforecast.core.sizes import Sizes
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
 from ibforecast.zoo.registry import entry
 
 DEFAULT = "exact"
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What the data decides: lengths, number of channels, cycle."""
-
-    look_back: int
-    horizon: int
-    channels: int
-    cycle: int
 
 
 @dataclass(frozen=True)

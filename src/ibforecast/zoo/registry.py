@@ -2,6 +2,15 @@
 
 from typing import Any, NamedTuple
 
+from ibforecast.baselines.cyclenet import CycleNet, CycleNetConfig
+from ibforecast.baselines.dlinear import DLinear, DLinearConfig
+from ibforecast.baselines.itransformer import ITransformer, ITransformerConfig
+from ibforecast.baselines.patchdecomp import PatchDecomp, PatchDecompConfig
+from ibforecast.baselines.patchtst import PatchTST, PatchTSTConfig
+from ibforecast.baselines.protots import ProtoTS, ProtoTSConfig
+from ibforecast.baselines.tft import TFT, TFTConfig
+from ibforecast.baselines.timesnet import TimesNet, TimesNetConfig
+from ibforecast.baselines.tqnet import TQNet, TQNetConfig
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.model.config import ModelConfig
@@ -17,6 +26,15 @@ class Entry(NamedTuple):
 
 FORECASTERS: dict[str, Entry] = {
     "ibforecast": Entry(ModelConfig, IBForecast),
+    "dlinear": Entry(DLinearConfig, DLinear),
+    "patchdecomp": Entry(PatchDecompConfig, PatchDecomp),
+    "tft": Entry(TFTConfig, TFT),
+    "protots": Entry(ProtoTSConfig, ProtoTS),
+    "tqnet": Entry(TQNetConfig, TQNet),
+    "cyclenet": Entry(CycleNetConfig, CycleNet),
+    "itransformer": Entry(ITransformerConfig, ITransformer),
+    "patchtst": Entry(PatchTSTConfig, PatchTST),
+    "timesnet": Entry(TimesNetConfig, TimesNet),
 }
 
 

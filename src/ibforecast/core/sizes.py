@@ -1,14 +1,8 @@
-"""The sizes every forecaster is built for, and how a configuration refuses what cannot be."""
+"""The sizes every forecaster is built for, and the checks their configurations share."""
 
 from dataclasses import dataclass
 
-from ibforecast.core.errors import UsageError
-
-
-def require(holds: bool, rule: str, value: str, remedy: str) -> None:
-    """Refuse a setting that breaks a rule."""
-    if not holds:
-        raise UsageError(f"{rule} (got {value}); {remedy}")
+from ibforecast.core.errors import require
 
 
 @dataclass(frozen=True)
