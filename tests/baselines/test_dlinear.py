@@ -59,7 +59,7 @@ def test_all_channels_share_the_maps(model: DLinear) -> None:
 
 
 def test_an_even_kernel_is_refused_with_a_remedy() -> None:
-    with pytest.raises(UsageError, match="kernel must be odd \\(got 24\\); try 25"):
+    with pytest.raises(UsageError, match="kernel must be odd \\(got kernel=24\\); try 25"):
         DLinearConfig(look_back=48, horizon=12, channels=3, cycle=24, kernel=24)
 
 

@@ -143,6 +143,45 @@ def test_by_row_number_a_later_table_goes_on_where_the_training_table_began() ->
     assert (later.phase(0, 70, 24) == whole.phase(30, 70, 24)).all()
 
 
+def by_hand(moment: datetime) -> list[float]:
+    """The four calendar features of one wall-clock time, by the standard library."""
+    of_year = moment.timetuple().tm_yday
+    return [moment.hour / 23 - 0.5, moment.weekday() / 6 - 0.5, (moment.day - 1) / 30 - 0.5, (of_year - 1) / 365 - 0.5]
+
+
+@given(
+    first=st.datetimes(datetime(1960, 1, 1), datetime(2060, 1, 1)),
+    seconds=st.sampled_from([60, 900, 3600, 86400, 5 * 86400]),
+)
+def test_the_calendar_is_hour_weekday_day_and_day_of_year_between_minus_and_plus_a_half(
+    first: datetime, seconds: int
+) -> None:
+    clock = Clock(np.datetime64(first, "us") + np.arange(50) * np.timedelta64(seconds, "s"), Frequency(seconds))
+    calendar = clock.calendar(0, 80)
+    moments_by_hand = clock.times(0, 80).astype("datetime64[us]").tolist()
+    np.testing.assert_allclose(calendar, [by_hand(moment) for moment in moments_by_hand], rtol=0, atol=1e-12)
+    assert np.abs(calendar).max() <= 0.5
+    assert (clock.calendar(45, 20) == calendar[45:65]).all()
+
+
+def test_the_calendar_spans_its_whole_range_in_a_leap_year() -> None:
+    clock = Clock(hours("2024-01-01", 366 * 24), HOUR)  # a Monday
+    assert clock.calendar(0, 1).tolist() == [[-0.5, -0.5, -0.5, -0.5]]
+    assert clock.calendar(0, 366 * 24).max(axis=0).tolist() == [0.5, 0.5, 0.5, 0.5]
+
+
+def test_the_calendar_follows_the_wall_clock_of_the_zone_beyond_the_end_of_the_table_too() -> None:
+    clock = Clock(hours("2018-03-24T20", 2), HOUR, BERLIN)
+    first = datetime(2018, 3, 24, 20, tzinfo=UTC).timestamp()
+    local = [datetime.fromtimestamp(first + 3600 * step, ZoneInfo(BERLIN)) for step in range(12)]
+    np.testing.assert_allclose(clock.calendar(0, 12), [by_hand(moment) for moment in local], rtol=0, atol=1e-12)
+
+
+def test_the_calendar_reads_the_wall_clock_even_where_phases_count_rows() -> None:
+    by_row, by_clock = (Clock(hours("2020-02-27T05", 99), HOUR, by_row=choice) for choice in (True, False))
+    assert (by_row.calendar(0, 99) == by_clock.calendar(0, 99)).all()
+
+
 def test_times_go_on_after_the_end_of_the_table() -> None:
     clock = Clock(hours("2020-01-01", 5), HOUR)
     assert (clock.times(3, 4) == hours("2020-01-01T03", 4)).all()

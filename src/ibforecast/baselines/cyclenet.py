@@ -12,7 +12,6 @@ from ibforecast.core.context import Context
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.frame import InstanceFrame
-from ibforecast.layers.unframed import unframed
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class CycleNet(Rival):
 
     def __init__(self, config: CycleNetConfig) -> None:
         super().__init__()
-        self.frame = InstanceFrame.unbiased if config.normalise else unframed
+        self.frame = InstanceFrame.unbiased if config.normalise else InstanceFrame.neutral
         self.profile = nn.Parameter(torch.zeros(config.cycle, config.channels))
         self.backbone: nn.Module = nn.Linear(config.look_back, config.horizon)
         if config.backbone == "mlp":

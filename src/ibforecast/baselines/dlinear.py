@@ -9,27 +9,22 @@ from torch.nn import functional
 
 from ibforecast.baselines.rival import Rival
 from ibforecast.core.contracts import SelfExplaining
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import require
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.masked import filled_with_mean
 
 
 @dataclass(frozen=True)
-class DLinearConfig:
-    """Sizes, and the odd number of steps the moving average spans."""
+class DLinearConfig(Sizes):
+    """`kernel` is the odd number of steps the moving average spans."""
 
-    look_back: int
-    horizon: int
-    channels: int
-    cycle: int
     kernel: int = 25
 
     def __post_init__(self) -> None:
-        for name in ("look_back", "horizon", "channels", "cycle", "kernel"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
-        if self.kernel % 2 == 0:
-            raise UsageError(f"kernel must be odd (got {self.kernel}); try {self.kernel + 1}")
+        super().__post_init__()
+        self.require_positive("kernel")
+        require(self.kernel % 2 == 1, "kernel must be odd", f"kernel={self.kernel}", f"try {self.kernel + 1}")
 
 
 class DLinear(Rival, SelfExplaining):

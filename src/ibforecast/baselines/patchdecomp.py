@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
 from ibforecast.core.contracts import SelfExplaining
-from ibforecast.core.errors import UsageError
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.tokens import spread, to_tokens
 from ibforecast.core.window import Window
 from ibforecast.layers.frame import InstanceFrame
@@ -16,17 +16,12 @@ from ibforecast.layers.masked import filled_with_mean
 
 
 @dataclass(frozen=True)
-class PatchDecompConfig:
-    """Sizes, and the network's shape.
+class PatchDecompConfig(Sizes):
+    """With `multivariate` every channel may contribute to every channel's forecast.
 
-    With `multivariate` every channel may contribute to every channel's forecast; without, weights are shared and
-    each channel is forecast from its own past.
+    Without, weights are shared and each channel is forecast from its own past.
     """
 
-    look_back: int
-    horizon: int
-    channels: int
-    cycle: int
     patch_len: int = 12
     width: int = 64
     heads: int = 4
@@ -35,18 +30,11 @@ class PatchDecompConfig:
     multivariate: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("look_back", "horizon", "channels", "cycle", "patch_len", "width", "heads", "layers"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
-        if self.look_back % self.patch_len:
-            raise UsageError(
-                f"patch_len must divide look_back (got patch_len={self.patch_len}, look_back={self.look_back}); "
-                "try a divisor such as 12 of 96"
-            )
-        if self.width % self.heads:
-            raise UsageError(f"heads must divide width (got heads={self.heads}, width={self.width}); try 4 and 64")
-        if not 0 <= self.dropout < 1:
-            raise UsageError(f"dropout must lie in [0, 1) (got {self.dropout}); try 0.1")
+        super().__post_init__()
+        self.require_positive("patch_len", "width", "heads", "layers")
+        self.require_fraction("dropout")
+        self.require_divides("patch_len", "look_back")
+        self.require_divides("heads", "width")
 
 
 class Residual(nn.Module):

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
 from ibforecast.core.contracts import Loss
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import UsageError, require
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Target, Window
 from ibforecast.layers.frame import InstanceFrame
 from ibforecast.layers.masked import filled_with_mean, mean_where
@@ -18,17 +19,13 @@ CALENDAR = 4
 
 
 @dataclass(frozen=True)
-class ProtoTSConfig:
-    """Sizes, the encoder's shape, and the prototypes.
+class ProtoTSConfig(Sizes):
+    """The encoder's shape, and the prototypes.
 
     `roots` prototypes are learned first; from `split_at` of the training on, the `split_share` of them with the largest
     error are replaced by `children` each. `memory` is how much of the running error each batch keeps.
     """
 
-    look_back: int
-    horizon: int
-    channels: int
-    cycle: int
     width: int = 128
     bottleneck: int = 16
     layers: int = 2
@@ -41,18 +38,19 @@ class ProtoTSConfig:
     memory: float = 0.99
 
     def __post_init__(self) -> None:
-        whole = ("look_back", "horizon", "channels", "cycle", "width", "bottleneck", "layers", "roots", "children")
-        for name in whole:
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
+        super().__post_init__()
+        self.require_positive("width", "bottleneck", "layers", "roots", "children")
+        self.require_fraction("dropout")
+        require(0 <= self.memory < 1, "memory must lie in [0, 1)", f"memory={self.memory}", "try 0.99")
         for name in ("split_share", "split_at"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UsageError(f"{name} must lie in [0, 1] (got {getattr(self, name)}); try 0.5")
-        for name in ("dropout", "memory"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UsageError(f"{name} must lie in [0, 1) (got {getattr(self, name)}); try the default")
-        if self.entropy_weight < 0:
-            raise UsageError(f"entropy_weight must not be negative (got {self.entropy_weight}); try 0.01")
+            value = getattr(self, name)
+            require(0 <= value <= 1, f"{name} must lie in [0, 1]", f"{name}={value}", "try 0.5")
+        require(
+            self.entropy_weight >= 0,
+            "entropy_weight must not be negative",
+            f"entropy_weight={self.entropy_weight}",
+            "try 0.01",
+        )
 
 
 class Mixer(nn.Module):

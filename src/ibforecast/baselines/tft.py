@@ -11,32 +11,25 @@ from torch.nn import functional
 
 from ibforecast.baselines.rival import Rival
 from ibforecast.core.contracts import SelfExplaining
-from ibforecast.core.errors import UsageError
+from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.frame import InstanceFrame
 from ibforecast.layers.masked import filled_with_mean
 
 
 @dataclass(frozen=True)
-class TFTConfig:
-    """Sizes, and the network's shape."""
+class TFTConfig(Sizes):
+    """`width` of every layer, `heads` of the attention."""
 
-    look_back: int
-    horizon: int
-    channels: int
-    cycle: int
     width: int = 64
     heads: int = 4
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("look_back", "horizon", "channels", "cycle", "width", "heads"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
-        if self.width % self.heads:
-            raise UsageError(f"heads must divide width (got heads={self.heads}, width={self.width}); try 4 and 64")
-        if not 0 <= self.dropout < 1:
-            raise UsageError(f"dropout must lie in [0, 1) (got {self.dropout}); try 0.1")
+        super().__post_init__()
+        self.require_positive("width", "heads")
+        self.require_fraction("dropout")
+        self.require_divides("heads", "width")
 
 
 class LinearPerChannel(nn.Module):

@@ -82,8 +82,8 @@ class Inception(nn.Module):
 class TimesBlock(nn.Module):
     """Convolve the sequence as folded at each of its strongest periods, and add the weighted sum.
 
-    While training, the batch agrees on its periods, as published. In use every window has its own, as when the
-    published numbers were measured one window at a time: a forecast must not depend on what else is in the batch.
+    While training, the batch agrees on its periods, as published. In use they are picked per window, so that a
+    forecast does not depend on its batch mates.
     """
 
     def __init__(self, width: int, hidden: int, top: int, kernels: int) -> None:

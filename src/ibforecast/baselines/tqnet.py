@@ -10,7 +10,6 @@ from ibforecast.baselines.rival import Rival
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.frame import InstanceFrame
-from ibforecast.layers.unframed import unframed
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class TQNet(Rival):
 
     def __init__(self, config: TQNetConfig) -> None:
         super().__init__()
-        self.frame = InstanceFrame.unbiased if config.normalise else unframed
+        self.frame = InstanceFrame.unbiased if config.normalise else InstanceFrame.neutral
         self.query = nn.Parameter(torch.zeros(config.cycle, config.channels))
         self.attention = nn.MultiheadAttention(
             config.look_back, config.heads, dropout=config.attention_dropout, batch_first=True

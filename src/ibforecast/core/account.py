@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -31,7 +31,7 @@ class Token:
     values: list[float | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Account:
     """Everything that was disclosed about one forecast.
 
@@ -215,24 +215,11 @@ class Account:
                 "export it again"
             ) from error
 
-    def differences(self, other: "Account") -> list[str]:
-        """Names of the fields in which two accounts differ by as much as a bit."""
-        return [
-            field.name
-            for field in fields(Account)
-            if not same_bits(getattr(self, field.name), getattr(other, field.name))
-        ]
-
-    def with_forecast(self, forecast: Float64[np.ndarray, "horizon channel"]) -> "Account":
-        """Return the same account with another forecast in it."""
-        return replace(self, forecast=forecast)
-
-
-def same_bits(one: Any, other: Any) -> bool:
-    """Tell whether two values are identical, NaN and the sign of zero included."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
-    return bool(one == other)
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(at {self.at}, {self.horizon} steps of {len(self.channels)} channels, "
+            f"{self.open_count} of {self.mask.size} tokens read)"
+        )
 
 
 def _percent(fraction: float) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int64, Shaped
+from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.zones import to_utc, to_wall
@@ -159,6 +159,15 @@ class Clock:
         half = self.frequency.seconds * SECOND // 2
         start = int(self.frequency.count(self.origin, self.stamps[:1] + half)[0])
         return (start + first + np.arange(count)) % cycle
+
+    def calendar(self, first: int, count: int) -> Float64[np.ndarray, "count 4"]:
+        """Hour, weekday, day of month and day of year of these rows by wall clock, each scaled to [−½, ½]."""
+        wall = to_wall(self.times(first, count), self.zone).astype("datetime64[us]")
+        date = wall.astype("datetime64[D]")
+        month, year = (date.astype(unit).astype("datetime64[D]") for unit in ("datetime64[M]", "datetime64[Y]"))
+        weekday = (date - MONDAY.astype("datetime64[D]")) % np.timedelta64(7, "D")
+        parts = ((wall - date).astype("timedelta64[h]"), weekday, date - month, date - year)
+        return np.stack([part.astype(np.int64) for part in parts], axis=1) / (23, 6, 30, 365) - 0.5
 
     def labels(self, first: int, count: int) -> tuple[str, ...]:
         """The same moments for people: ISO, local, without what is zero everywhere."""

@@ -17,7 +17,7 @@ CHANNELS = (*LEVEL, "solar_kw", "temperature_c")
 EVENT_HOURS = 6
 EVENT_SIZE = (3.0, 5.0)
 BETWEEN_EVENTS = (130, 260)
-ECHO_DELAY = 24
+ECHO_DELAY = 60
 ECHO_HOURS = 48
 ECHO_DECAY = 16.0
 ECHO_SHARE = 0.8
@@ -48,15 +48,21 @@ class Demo:
         """The columns of the table: `time` first, then the channels."""
         return {"time": self.series.clock.stamps} | dict(zip(self.series.channels, self.series.values.T, strict=True))
 
+    def moment_before_echo(self, first_row: int) -> str:
+        """A moment at or after a row at which an event lies back and its echo lies six hours ahead."""
+        event = min((event for event in self.events if event.echo_first - 7 >= first_row), key=lambda e: e.echo_first)
+        return self.series.clock.labels(event.echo_first - 7, 1)[0]
+
 
 def demo_table(seed: int = 2024) -> Demo:
     """Make the demo table.
 
     Load, wind, heat and price follow a daily and weekly rhythm on a slowly drifting level; solar and temperature
     follow the day and the year and have no events. Every five to eleven days each of the first four has an event: six
-    hours far off its pattern, up or down. The channel then returns to its pattern, and 24 hours after the event
-    began it echoes: by 0.8 of the event's size, decaying over two days. Within those quiet hours nothing but the
-    event itself foretells the echo, so a forecaster profits exactly by reading it.
+    hours far off its pattern, up or down. The channel then returns to its pattern, and two and a half days after the
+    event began it echoes: by 0.8 of the event's size, decaying over two days. Within those quiet hours nothing but
+    the event itself foretells the echo, so a forecaster profits exactly by reading it, and not by reading what is
+    newest.
     """
     random = np.random.default_rng(seed)
     regular = [LEVEL[name] + SPREAD[name] * _rhythm(random) for name in LEVEL]

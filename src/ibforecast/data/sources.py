@@ -28,7 +28,7 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 def load(source: Any) -> tuple[pa.Table, Kind]:
     """Bring a path or a table into arrow, and say what kind of table to give back."""
     if isinstance(source, str | Path):
-        table, kind = _read_file(Path(source)), _kind_for_files()
+        table, kind = _read_file(Path(source)), files_become()
     else:
         table, kind = _from_native(source)
     if repeated := [name for name, count in Counter(table.column_names).items() if count > 1]:
@@ -67,7 +67,8 @@ def _suffix(path: Path) -> str:
     raise UsageError(f"a table's file must end in {', '.join(SUFFIXES)} (got {path.name!r}); convert or rename it")
 
 
-def _kind_for_files() -> Kind:
+def files_become() -> Kind:
+    """The kind of table a file is given back as: pandas where it is installed."""
     return "pandas" if find_spec("pandas") else "pyarrow"
 
 

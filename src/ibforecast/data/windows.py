@@ -62,17 +62,20 @@ class Windows:
         starts: range | Int64[np.ndarray, " window"],
         look_back: int,
         horizon: int,
+        with_calendar: bool = False,
     ) -> "Windows":
         """Standardise a series and lay it out once; it may be as short as its last look-back."""
+        steps = series.rows + horizon
         values = torch.from_numpy(standardiser.standardise(series.values)).float()
         observed = ~values.isnan()
         return cls(
             values=values.nan_to_num(0.0),
             observed=observed,
-            phase=torch.from_numpy(series.clock.phase(0, series.rows + horizon, cycle)),
+            phase=torch.from_numpy(series.clock.phase(0, steps, cycle)),
             starts=torch.as_tensor(np.asarray(starts), dtype=torch.int64),
             look_back=look_back,
             horizon=horizon,
+            calendar=torch.from_numpy(series.clock.calendar(0, steps)).float() if with_calendar else None,
         )
 
     def __len__(self) -> int:

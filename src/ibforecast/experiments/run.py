@@ -22,7 +22,6 @@ from ibforecast.evaluate.verification import verify_windows
 from ibforecast.experiments.ledger import Cell, Record, Scores
 from ibforecast.train.loop import train
 from ibforecast.zoo.recipes import Recipe, resolve
-from ibforecast.zoo.registry import entry
 
 RESULTS_VERSION = 1
 """Raised whenever a change of the code may change a result; older records are then run again."""
@@ -40,15 +39,17 @@ def recipe_of(cell: Cell) -> Recipe:
 def run(cell: Cell, device: torch.device) -> Record:
     """Train and measure one cell; the test windows are looked at once, after selection."""
     recipe, facts = recipe_of(cell), catalogue.CATALOGUE[cell.data]
+    forecaster = recipe.build(cell.seed)
     series = catalogue.load(cell.data)
     split = Split.by_rule(facts.split, series.rows)
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
     starts = split.starts("train", cell.look_back, cell.horizon)
-    training = Windows.of(series, standardiser, facts.cycle, starts, cell.look_back, cell.horizon).to(device)
+    training = Windows.of(
+        series, standardiser, facts.cycle, starts, cell.look_back, cell.horizon, with_calendar=forecaster.reads_calendar
+    ).to(device)
     validation = training.at(split.starts("validation", cell.look_back, cell.horizon))
     test = training.at(split.starts("test", cell.look_back, cell.horizon))
 
-    forecaster = build(recipe, cell.seed)
     begun = time.perf_counter()
     training_run = train(forecaster, training, validation, recipe.train, cell.seed)
     seconds = time.perf_counter() - begun
@@ -89,13 +90,6 @@ def is_current(record: Record | None, cell: Cell) -> bool:
         and record.data_sha256 == catalogue.load(cell.data).sha256
         and record.results_version == RESULTS_VERSION
     )
-
-
-def build(recipe: Recipe, seed: int) -> Forecaster:
-    """Build a forecaster with its first weights drawn from the seed."""
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        return entry(recipe.forecaster).forecaster(recipe.config)
 
 
 def commit() -> str:

@@ -1,7 +1,8 @@
-"""Instance normalisation in its two flavours, as inverse pairs."""
+"""Instance normalisation in its two flavours and the one that does nothing, as inverse pairs."""
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -23,6 +24,11 @@ class InstanceFrame:
         """The RevIN flavour: population variance, statistics held constant."""
         variance = values.var(dim=1, keepdim=True, unbiased=False)
         return cls(values.mean(dim=1, keepdim=True).detach(), (variance + 1e-5).sqrt().detach())
+
+    @classmethod
+    def neutral(cls, values: Float[Tensor, "batch look_back channel"]) -> "InstanceFrame":
+        """Level 0 and scale 1, for data whose level means something: solar power at night is zero."""
+        return cls(torch.zeros_like(values[:, :1]), torch.ones_like(values[:, :1]))
 
     def remove(self, values: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch look_back channel"]:
         """Take level and scale out."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from ibforecast.core.errors import UsageError
@@ -20,6 +21,8 @@ def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:
+    if isinstance(kind, UnionType):  # "X | None" is the only union in use
+        return None if value is None else _convert(get_args(kind)[0], value, where)
     if is_dataclass(kind) and isinstance(value, Mapping):
         return build(kind, value, where)  # type: ignore[arg-type]
     if get_origin(kind) is Literal:

@@ -7,6 +7,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
@@ -30,6 +33,12 @@ class Recipe:
     def sha256(self) -> str:
         """Fingerprint of everything in it."""
         return sha256(repr((self.forecaster, self.config, self.train)).encode())
+
+    def build(self, seed: int) -> Forecaster:
+        """Build the forecaster with its first weights drawn from the seed."""
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            return entry(self.forecaster).forecaster(self.config)
 
 
 def names() -> list[str]:

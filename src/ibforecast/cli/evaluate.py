@@ -1,0 +1,33 @@
+"""ibforecast evaluate: how far off, and how much was read."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from ibforecast.cli.shared import deliver, json_option
+
+
+@click.command("evaluate")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("table")
+@click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@json_option
+def command(
+    model: Path, table: str, split: Literal["train", "validation", "test", "all"], device: str, as_json: bool
+) -> None:
+    """Measure MODEL on a part of the TABLE it was fitted on, or on all of another.
+
+    \b
+    ibforecast evaluate model load.csv
+    ibforecast evaluate model next-year.csv --split all --json
+    """
+    from ibforecast.forecaster import IBForecaster
+
+    result = IBForecaster.load(model, device).evaluate(table, split)
+    text = (
+        f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
+        f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"
+    )
+    deliver(result, text, as_json)

@@ -1,0 +1,50 @@
+"""ibforecast explain: a forecast, and what it read."""
+
+from pathlib import Path
+
+import click
+
+from ibforecast.cli.shared import announce, at_option, deliver, json_option
+from ibforecast.core.files import write_atomically
+
+
+@click.command("explain")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("table")
+@at_option
+@click.option("--out", type=click.Path(path_type=Path), help="Write the explanation to this .json file.")
+@click.option("--plot", type=click.Path(path_type=Path), multiple=True, help="Draw it as .png, .svg or .html.")
+@click.option("--tokens", type=click.Path(path_type=Path), help="Write one row per token as .csv, .csv.gz or .parquet.")
+@json_option
+def command(
+    model: Path,
+    table: str,
+    at: str | None,
+    out: Path | None,
+    plot: tuple[Path, ...],
+    tokens: Path | None,
+    as_json: bool,
+) -> None:
+    """Forecast what follows TABLE with MODEL, and say what the forecast was computed from.
+
+    \b
+    ibforecast explain model load.csv --out why.json --plot why.png
+    ibforecast explain model load.csv --at '2023-11-05 10:00' --plot why.html --tokens why.csv
+    """
+    import json
+
+    from ibforecast.data.tables import write
+    from ibforecast.forecaster import IBForecaster
+
+    explanation = IBForecaster.load(model).explain(table, at)
+    document = explanation.to_json()
+    if out:
+        write_atomically(out, document.encode())
+        announce(f"explanation written to {out}")
+    for path in plot:
+        explanation.plot(path)
+        announce(f"picture drawn at {path}")
+    if tokens:
+        write(explanation.to_table(), tokens)
+        announce(f"tokens written to {tokens}")
+    deliver(json.loads(document), explanation.in_words(), as_json)

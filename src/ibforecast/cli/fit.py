@@ -1,0 +1,122 @@
+"""ibforecast fit: from a table to a saved model."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from ibforecast.cli.shared import announce, deliver, epochs_bar, json_option
+from ibforecast.core.errors import UsageError
+from ibforecast.zoo.recipes import DEFAULT
+
+
+class Cycle(click.ParamType[Any]):
+    """A number of steps, or "auto"."""
+
+    name = "cycle"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Accept "auto" or a whole number."""
+        if value == "auto" or isinstance(value, int):
+            return value
+        return int(value) if str(value).isdigit() else self.fail(f"{value!r} is neither a number of steps nor 'auto'")
+
+
+@click.command("fit")
+@click.argument("table")
+@click.option("--horizon", type=int, required=True, help="Number of steps to forecast.")
+@click.option("--look-back", type=int, default=96, show_default=True, help="Number of steps a window spans.")
+@click.option(
+    "--budget", type=float, help="Largest fraction of a window that may be read; default: the recipe's (0.2)."
+)
+@click.option("--cycle", type=Cycle(), default="auto", show_default=True, help="Steps of the seasonal profile.")
+@click.option("--patch-len", type=int, help="Steps of a patch; must divide the look-back.")
+@click.option("--time", help="Name of the time column; default: found.")
+@click.option("--channels", help="Channels to read and forecast, separated by commas; default: all.")
+@click.option("--id", default="unique_id", show_default=True, help="Id column of a long table.")
+@click.option("--target", default="y", show_default=True, help="Value column of a long table.")
+@click.option("--freq", help="Frequency, e.g. 15min, 1h, 1d; default: inferred.")
+@click.option("--zone", help="Time zone of times that have none, e.g. Europe/Berlin.")
+@click.option("--irregular", type=click.Choice(["error", "by_row", "fill"]), default="error", show_default=True)
+@click.option("--missing-value", type=float, multiple=True, help="A number that stands for nothing, e.g. -9999.")
+@click.option("--split", default="0.7,0.1,0.2", show_default=True, help="Fractions to train, select and test on.")
+@click.option("--recipe", default=DEFAULT, show_default=True, help="A recipe's name, or a path to a TOML file.")
+@click.option("--seed", type=int, default=2024, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the model.")
+@click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
+@json_option
+def command(
+    table: str,
+    horizon: int,
+    look_back: int,
+    budget: float | None,
+    cycle: int | Literal["auto"],
+    patch_len: int | None,
+    time: str | None,
+    channels: str | None,
+    id: str,
+    target: str,
+    freq: str | None,
+    zone: str | None,
+    irregular: Literal["error", "by_row", "fill"],
+    missing_value: tuple[float, ...],
+    split: str,
+    recipe: str,
+    seed: int,
+    device: str,
+    out: Path,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Fit a model to TABLE: a CSV, CSV.gz or Parquet path, or the name of a benchmark data set.
+
+    A run that was stopped goes on where it was when the same command is given again.
+
+    \b
+    ibforecast fit load.csv --horizon 24 --out model
+    ibforecast fit ETTh1 --horizon 96 --budget 0.1 --out etth1
+    ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
+    """
+    from ibforecast.forecaster import IBForecaster
+
+    if out.exists() and not overwrite:
+        raise UsageError(f"the model's folder must be new (got {out}, which exists); choose another or add --overwrite")
+    model = IBForecaster(
+        horizon,
+        look_back,
+        budget,
+        cycle,
+        patch_len=patch_len,
+        recipe=recipe,
+        seed=seed,
+        device=device,
+        split=_fractions(split),
+        time=time,
+        channels=[name.strip() for name in channels.split(",")] if channels else None,
+        id=id,
+        target=target,
+        freq=freq,
+        zone=zone,
+        irregular=irregular,
+        missing_values=missing_value,
+    )
+    checkpoint = out.parent / f".{out.name}.checkpoint"
+    with epochs_bar() as advance:
+        model.fit(table, checkpoint=checkpoint, on_epoch=advance)
+    model.save(out, overwrite)
+    checkpoint.unlink(missing_ok=True)
+    summary = model.fitted.summary
+    announce(
+        f"fitted {len(model.fitted.channels)} channels on {summary.windows} windows in {summary.seconds:.0f} s: "
+        f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}"
+    )
+    deliver({"model": str(out), "training": vars(summary)}, str(out), as_json)
+
+
+def _fractions(text: str) -> tuple[float, float, float]:
+    try:
+        train, validation, test = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise UsageError(f"split must be three numbers (got {text!r}); try 0.7,0.1,0.2") from error
+    return train, validation, test

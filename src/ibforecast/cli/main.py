@@ -1,0 +1,90 @@
+"""The `ibforecast` command: its verbs, and what becomes of errors."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ibforecast._version import __version__
+from ibforecast.cli.shared import announce
+from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError, VerificationError
+
+EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
+"""0 is good, 1 anything else."""
+
+VERBS = ("demo", "fit", "predict", "explain", "verify", "evaluate", "datasets")
+
+
+class Verbs(click.Group):
+    """The verbs, each imported only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the verbs in the order of a day's work."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a verb's file and return its command."""
+        if cmd_name not in VERBS:
+            return None
+        module = __import__(f"ibforecast.cli.{cmd_name}", fromlist=["command"])
+        command: click.Command = module.command
+        return command
+
+
+@click.command(cls=Verbs)
+@click.version_option(__version__, prog_name="ibforecast")
+def main() -> None:
+    """Forecasts that carry their proof.
+
+    \b
+    ibforecast demo                                   see the whole of it on embedded data
+    ibforecast fit load.csv --horizon 24 --out model  fit a model to your own table
+    ibforecast explain model load.csv --out why.json  forecast, and say what was read
+    ibforecast verify model why.json                  check that this is the truth
+
+    Exit codes: 0 good, 2 usage, 3 bad data, 4 verification failed, 5 unusable model file, 1 anything else.
+    """
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command; every error becomes one readable message and an exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    sys.exit(_guarded(lambda: main(words, standalone_mode=False), "--json" in words))
+
+
+def _guarded(work: Callable[[], Any], as_json: bool) -> int:
+    try:
+        work()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        return _report(error.format_message(), 2, as_json, "see --help")
+    except click.Abort:
+        return _report("stopped", 1, as_json)
+    except IBForecastError as error:
+        code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
+        return _report(str(error), code, as_json)
+    except KeyboardInterrupt:
+        return _report("stopped", 1, as_json)
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        if os.environ.get("IBFORECAST_DEBUG"):
+            raise
+        told = f"{type(error).__name__}: {error}"
+        return _report(f"unexpected {told}", 1, as_json, "set IBFORECAST_DEBUG=1 for the traceback, and report it")
+    return 0
+
+
+def _report(message: str, code: int, as_json: bool, hint: str = "") -> int:
+    said, _, remedy = message.rpartition("; ")
+    error, hint = (said, remedy) if said and not hint else (message, hint)
+    if as_json:
+        click.echo(json.dumps({"error": error, "hint": hint, "exit_code": code}, ensure_ascii=False))
+    announce(f"error: {error}")
+    if hint:
+        announce(f"hint: {hint}")
+    return code

@@ -1,0 +1,73 @@
+"""What `explain` gives back: an account that can check, draw and tabulate itself."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ibforecast.core.account import Account
+from ibforecast.core.errors import UsageError, VerificationError
+from ibforecast.data.sources import Kind, to_native
+from ibforecast.plots.explanation import draw
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked, and what came out."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks an explanation went through; true only if every one of them passed."""
+
+    checks: tuple[Check, ...]
+
+    def __bool__(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}" for check in self.checks
+        )
+
+
+class Verifier(Protocol):
+    """Whoever can check an account: the model that gave it."""
+
+    def verify(self, account: Account) -> Verification:
+        """Go through the checks."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExplainedForecast(Account):
+    """A forecast and its explanation, with the model that gave them at hand."""
+
+    verifier: Verifier | None = field(default=None)
+    kind: Kind = field(default="pyarrow")
+
+    def verify(self) -> Verification:
+        """Recompute the forecast from the explanation and the context alone, and scramble what was not read.
+
+        Raises VerificationError unless every check passes.
+        """
+        if self.verifier is None:
+            raise UsageError("verifying needs the model (this explanation has none at hand); use model.verify(it)")
+        verification = self.verifier.verify(self)
+        if not verification:
+            raise VerificationError(f"the explanation must be the truth; it is not:\n{verification}")
+        return verification
+
+    def to_table(self) -> Any:
+        """One row per token: where it lies, whether it was read, and by how much it deviated."""
+        rows = [vars(token) for token in self.tokens()]
+        return to_native(pa.table({name: pa.array([row[name] for row in rows]) for name in rows[0]}), self.kind)
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the case-study figure as .png, .svg or interactive .html."""
+        draw(self, path)
+        return Path(path)

@@ -1,0 +1,461 @@
+"""IBForecaster: what a user holds."""
+
+import platform
+import time as clock_time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from ibforecast.core.account import Account
+from ibforecast.core.context import Context
+from ibforecast.core.errors import DataError, UsageError
+from ibforecast.core.explanation import Explanation, Forecast
+from ibforecast.core.files import sha256
+from ibforecast.core.sizes import Sizes
+from ibforecast.core.window import Window
+from ibforecast.data import catalogue, tables
+from ibforecast.data.series import Series
+from ibforecast.data.sources import files_become
+from ibforecast.data.splits import Part, Split
+from ibforecast.data.tables import Layout, Table
+from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.verification import scrambled
+from ibforecast.explained import Check, ExplainedForecast, Verification
+from ibforecast.model.network import IBForecast
+from ibforecast.train.checkpoint import Epoch
+from ibforecast.train.loop import train
+from ibforecast.zoo import saved
+from ibforecast.zoo.recipes import DEFAULT, Recipe, resolve
+from ibforecast.zoo.saved import FittedModel, TrainingSummary
+
+USUAL_PATCH = 12
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a model did on a part of a table; errors in standardised units, as the benchmarks report them."""
+
+    split: str
+    windows: int
+    mse: float
+    mae: float
+    open_rate: float
+    largest_open_rate: float
+    budget: float
+
+
+class IBForecaster:
+    """Forecasts every channel of a table `horizon` steps ahead and says, with each forecast, what it read.
+
+    `budget` is the largest fraction of a look-back window that may be read (None: the recipe's, 0.2 by default).
+    `cycle` is the number of steps of the seasonal profile, "auto" to take it from the frequency. `split` gives the
+    fractions of a table used to train, to select and to test; `recipe` a name or a TOML path. How the table is
+    read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the frequency, `zone` a
+    time zone for times without one; `irregular` says what to do about uneven times ("error", "by_row", "fill"), and
+    `missing_values` which numbers stand for nothing.
+    """
+
+    def __init__(
+        self,
+        horizon: int,
+        look_back: int = 96,
+        budget: float | None = None,
+        cycle: int | Literal["auto"] = "auto",
+        *,
+        patch_len: int | None = None,
+        recipe: str = DEFAULT,
+        seed: int = 2024,
+        device: str = "auto",
+        split: tuple[float, float, float] = (0.7, 0.1, 0.2),
+        time: str | None = None,
+        channels: tuple[str, ...] | list[str] | None = None,
+        id: str = "unique_id",
+        target: str = "y",
+        freq: str | None = None,
+        zone: str | None = None,
+        irregular: Literal["error", "by_row", "fill"] = "error",
+        missing_values: tuple[float, ...] | list[float] = (),
+    ) -> None:
+        if cycle != "auto" and (not isinstance(cycle, int) or cycle < 1):
+            raise UsageError(
+                f'cycle must be a positive number of steps or "auto" (got {cycle!r}); try 24 for hourly data'
+            )
+        self.horizon, self.look_back, self.budget, self.cycle = horizon, look_back, budget, cycle
+        self.patch_len, self.recipe, self.seed, self.device, self.split = patch_len, recipe, seed, device, split
+        self.layout = Layout(
+            time=time,
+            channels=tuple(channels) if channels is not None else None,
+            id=id,
+            target=target,
+            frequency=freq,
+            zone=zone,
+            irregular=irregular,
+            missing_values=tuple(missing_values),
+        )
+        self._fitted: FittedModel | None = None
+
+    @property
+    def fitted(self) -> FittedModel:
+        """The fitted model; an error where there is none."""
+        if self._fitted is None:
+            raise UsageError("a model must be fitted before it is used (this one is not); call fit(table) first")
+        return self._fitted
+
+    def fit(
+        self,
+        table: Any,
+        *,
+        checkpoint: str | Path | None = None,
+        on_epoch: Callable[[int, int, Epoch], None] = lambda epoch, epochs, outcome: None,
+    ) -> "IBForecaster":
+        """Fit to a table: a path, a pandas, polars or pyarrow table, or the name of a data set in the catalogue.
+
+        With a `checkpoint` path a run that was killed goes on from its last finished epoch.
+        """
+        source, facts = _open(table, self.layout)
+        series = source.series
+        recipe = self._recipe(series, facts)
+        split = Split.by_rule(facts.split, series.rows) if facts else Split.by_fractions(self.split, series.rows)
+        starts = {part: split.starts(part, self.look_back, self.horizon) for part in ("train", "validation")}
+        standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
+        device = torch.device(_device(self.device))
+        windows = Windows.of(series, standardiser, recipe.config.cycle, starts["train"], self.look_back, self.horizon)
+        training = windows.to(device).usable()
+        network = recipe.build(self.seed)
+        assert isinstance(network, IBForecast)
+        begun = clock_time.perf_counter()
+        run = train(
+            network,
+            training,
+            training.at(starts["validation"]).usable(),
+            recipe.train,
+            self.seed,
+            Path(checkpoint) if checkpoint else None,
+            sha256(f"{recipe.sha256}/{series.sha256}/{self.seed}/{device.type}".encode()),
+            lambda epoch, outcome: on_epoch(epoch, recipe.train.epochs, outcome),
+        )
+        self._fitted = FittedModel(
+            network=network.cpu(),
+            standardiser=standardiser,
+            layout=source.layout,
+            origin=str(series.clock.stamps[0]),
+            split=split,
+            summary=TrainingSummary(
+                recipe=recipe.name,
+                recipe_sha256=recipe.sha256,
+                data_sha256=series.sha256,
+                rows=series.rows,
+                seed=self.seed,
+                device=str(device),
+                seconds=round(clock_time.perf_counter() - begun, 3),
+                windows=len(training),
+                epochs=len(run.history),
+                best_epoch=run.best_epoch,
+                validation_error=run.history[run.best_epoch - 1].validation_error,
+            ),
+        )
+        return self
+
+    def predict(self, table: Any, at: Any = None) -> Any:
+        """Forecast what follows the table, or the moment `at` in it: same kind of table, original units."""
+        source = self._open_again(table)
+        start = self._start(source.series, at)
+        _, forecast = self._forecast(source.series, start)
+        return source.forecast(start + self.look_back, self._in_units(forecast))
+
+    def explain(self, table: Any, at: Any = None) -> ExplainedForecast:
+        """Forecast what follows the table, or the moment `at` in it, and say what was read: one forward pass."""
+        source = self._open_again(table)
+        start = self._start(source.series, at)
+        window, forecast = self._forecast(source.series, start)
+        return self._account(source, start, window, forecast)
+
+    def verify(self, account: Account) -> Verification:
+        """Check that an explanation is the truth about its forecast, without raising.
+
+        From the explanation and its context alone the forecast must come out again, bit for bit, also when every
+        closed token is scrambled with the mask held; and the model itself must give this explanation for this
+        history. Computed elsewhere, the last bits may differ: then they are allowed to, and the check says so.
+        """
+        checks = [self._check_weights(account), self._check_shape(account)]
+        if all(check.passed for check in checks):
+            window, explanation = _window_of(account, self.fitted.standardiser), _explanation_of(account)
+            noise = torch.Generator().manual_seed(self.seed)
+            with torch.no_grad():
+                replayed = self.fitted.network.replay(explanation)
+                unmoved = self.fitted.network.replay(scrambled(window, explanation, noise))
+                again = self.fitted.network(window)
+            checks += [
+                self._check_budget(account),
+                self._check_forecast("replay", "the explanation and context alone", replayed, account),
+                self._check_forecast("scramble", "every closed token scrambled, mask held,", unmoved, account),
+                self._check_rerun(account, again),
+            ]
+        return Verification(tuple(checks))
+
+    def evaluate(self, table: Any, split: Part | Literal["all"] = "test") -> Evaluation:
+        """Measure the model on a part of the table it was fitted on, or on "all" of any table."""
+        fitted, source = self.fitted, self._open_again(table)
+        series = source.series
+        if split != "all" and series.sha256 != fitted.summary.data_sha256:
+            raise UsageError(
+                f'split "{split}" must come from the table the model was fitted on (this is another); use split="all"'
+            )
+        whole = Split(series.rows, series.rows, series.rows)
+        starts = (
+            whole.starts("train", self.look_back, self.horizon)
+            if split == "all"
+            else fitted.split.starts(split, self.look_back, self.horizon)
+        )
+        device = torch.device(_device(self.device))
+        windows = Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, self.look_back, self.horizon).to(
+            device
+        )
+        measured = accuracy(fitted.network.to(device), windows.usable())
+        fitted.network.cpu()
+        return Evaluation(
+            split=split,
+            windows=len(measured.squared_error),
+            mse=measured.mse,
+            mae=measured.mae,
+            open_rate=float(measured.open_rate.mean()),
+            largest_open_rate=float(measured.open_rate.max()),
+            budget=fitted.config.budget,
+        )
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the fitted model to a folder of safetensors and JSON."""
+        self.fitted.save(Path(path), overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto") -> "IBForecaster":
+        """Read a saved model; nothing in the folder is executed."""
+        fitted = saved.load(Path(path))
+        config, layout = fitted.config, fitted.layout
+        model = cls(
+            config.horizon,
+            config.look_back,
+            config.budget,
+            config.cycle,
+            patch_len=config.patch_len,
+            recipe=fitted.summary.recipe,
+            seed=fitted.summary.seed,
+            device=device,
+        )
+        model.layout, model._fitted = layout, fitted
+        return model
+
+    def __repr__(self) -> str:
+        state = f"fitted, weights {self.fitted.weights_sha256[:12]}" if self._fitted else "not fitted"
+        return f"IBForecaster(horizon={self.horizon}, look_back={self.look_back}, budget={self.budget}; {state})"
+
+    def _recipe(self, series: Series, facts: catalogue.DataSet | None) -> Recipe:
+        cycle = self.cycle if self.cycle != "auto" else facts.cycle if facts else series.clock.frequency.cycle()
+        sizes = Sizes(self.look_back, self.horizon, len(series.channels), cycle)
+        recipe = resolve(
+            self.recipe,
+            sizes,
+            facts.name if facts else None,
+            budget=self.budget,
+            patch_len=self.patch_len or _patch_len(self.look_back),
+        )
+        if recipe.forecaster != "ibforecast":
+            raise UsageError(
+                f"recipe must be one of ibforecast's own (got {self.recipe!r}, a rival's); try {DEFAULT!r}"
+            )
+        return recipe
+
+    def _open_again(self, table: Any) -> Table:
+        """Read a table as the training table was read."""
+        fitted = self.fitted
+        source, _ = _open(table, fitted.layout)
+        if source.series.channels != fitted.channels:
+            absent = [name for name in fitted.channels if name not in source.series.channels]
+            raise DataError(
+                f"a table must have the channels of training (it lacks {absent}); use the same table layout"
+            )
+        clock = source.series.clock.counted_from(np.datetime64(fitted.origin))
+        return replace(source, series=replace(source.series, clock=clock))
+
+    def _start(self, series: Series, at: Any) -> int:
+        """First row of the window that ends at a moment."""
+        last = series.rows - 1 if at is None else series.clock.row_of(at)
+        start = last - self.look_back + 1
+        if start < 0:
+            raise DataError(
+                f"a forecast must have look_back = {self.look_back} rows before it (got {last + 1}); "
+                "give earlier rows or forecast from a later moment"
+            )
+        silent = np.isnan(series.values[start : last + 1]).all(axis=0)
+        if silent.any():
+            raise DataError(
+                f"every channel must be observed at least once in the window (got nothing in "
+                f"{series.channels[int(silent.argmax())]!r} from {series.clock.labels(start, 1)[0]} to "
+                f"{series.clock.labels(last, 1)[0]}); choose another moment or leave the channel out"
+            )
+        return start
+
+    def _forecast(self, series: Series, start: int) -> tuple[Window, Forecast]:
+        cycle = self.fitted.config.cycle
+        history = series.values[start : start + self.look_back]
+        phase = series.clock.phase(start, self.look_back + self.horizon, cycle)
+        window = _window(history, phase, self.fitted.standardiser)
+        with torch.no_grad():
+            return window, self.fitted.network(window)
+
+    def _in_units(self, forecast: Forecast) -> Any:
+        return self.fitted.standardiser.to_units(forecast.values[0].double().numpy())
+
+    def _account(self, source: Table, start: int, window: Window, forecast: Forecast) -> ExplainedForecast:
+        fitted, series, explanation = self.fitted, source.series, forecast.explanation
+        assert explanation is not None
+        now, end = start + self.look_back, start + self.look_back + self.horizon
+        truth = np.full((self.horizon, len(series.channels)), np.nan)
+        known = series.values[now:end]
+        truth[: len(known)] = known
+        context = explanation.context
+        return ExplainedForecast(
+            weights_sha256=fitted.weights_sha256,
+            computed_with=environment(),
+            budget=fitted.config.budget,
+            patch_len=fitted.config.patch_len,
+            frequency=str(series.clock.frequency),
+            channels=series.channels,
+            times=series.clock.labels(start, end - start),
+            history=series.values[start:now],
+            forecast=self._in_units(forecast),
+            truth=truth if len(known) else None,
+            mean=fitted.standardiser.mean,
+            std=fitted.standardiser.std,
+            level=context.level[0].numpy(),
+            scale=context.scale[0].numpy(),
+            phase=context.phase[0].numpy(),
+            profile=context.profile.detach().numpy().copy(),
+            mask=explanation.mask[0].numpy(),
+            probability=explanation.probability[0].numpy(),
+            missing=explanation.missing[0].numpy(),
+            evidence=explanation.evidence[0].numpy(),
+            verifier=self,
+            kind=source.kind,
+        )
+
+    def _check_weights(self, account: Account) -> Check:
+        same = account.weights_sha256 == self.fitted.weights_sha256
+        told, held = account.weights_sha256[:12], self.fitted.weights_sha256[:12]
+        return Check("weights", same, f"{held} gave it" if same else f"it names {told}, this model is {held}")
+
+    def _check_shape(self, account: Account) -> Check:
+        fitted = self.fitted
+        told = (account.channels, account.look_back, account.horizon, account.patch_len)
+        config = fitted.config
+        held = (fitted.channels, config.look_back, config.horizon, config.patch_len)
+        units = np.array_equal(account.mean, fitted.standardiser.mean) and np.array_equal(
+            account.std, fitted.standardiser.std
+        )
+        same = told == held and units and account.budget == config.budget
+        return Check("names", same, "channels, lengths, units and budget are the model's" if same else "they differ")
+
+    def _check_budget(self, account: Account) -> Check:
+        allowed = self.fitted.config.allowance
+        kept = account.open_count <= allowed and not (account.mask & account.missing).any()
+        return Check("budget", kept, f"{account.open_count} tokens open, {allowed} allowed, none of them missing")
+
+    def _check_forecast(self, name: str, given: str, values: torch.Tensor, account: Account) -> Check:
+        forecast = self.fitted.standardiser.to_units(values[0].double().numpy())
+        differ = int((forecast.view(np.int64) != account.forecast.view(np.int64)).sum())
+        if not differ:
+            return Check(name, True, f"{given} give the forecast, bit for bit ({forecast.size} values)")
+        off = float(np.abs((forecast - account.forecast) / (account.std * account.scale)).max())
+        elsewhere = dict(account.computed_with) != environment()
+        note = "; it was computed on another machine or version" if elsewhere else ""
+        return Check(
+            name, elsewhere and off < 1e-4, f"{given} differ in {differ} values, at most {off:.1e} scales{note}"
+        )
+
+    def _check_rerun(self, account: Account, again: Forecast) -> Check:
+        explanation = again.explanation
+        assert explanation is not None
+        pairs = {
+            "mask": (explanation.mask[0].numpy(), account.mask),
+            "missing": (explanation.missing[0].numpy(), account.missing),
+            "level": (explanation.context.level[0].numpy(), account.level),
+            "scale": (explanation.context.scale[0].numpy(), account.scale),
+            "profile": (explanation.context.profile.detach().numpy(), account.profile),
+            "evidence": (explanation.evidence[0].numpy(), account.evidence),
+            "forecast": (self._in_units(again), account.forecast),
+        }
+        tolerance = 0.0 if dict(account.computed_with) == environment() else 1e-4
+        apart = [name for name, (one, other) in pairs.items() if not np.allclose(one, other, tolerance, tolerance)]
+        detail = f"differs in {', '.join(apart)}" if apart else "gives the same context, mask, evidence and forecast"
+        return Check("rerun", not apart, f"the model, run on this history again, {detail}")
+
+
+def environment() -> dict[str, str]:
+    """What the last bits of a forecast depend on besides weights and window."""
+    return {
+        "torch": torch.__version__,
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "threads": str(torch.get_num_threads()),
+    }
+
+
+def _open(table: Any, layout: Layout) -> tuple[Table, catalogue.DataSet | None]:
+    """Read a table, or a data set of the catalogue by its name, which is read by row number."""
+    if isinstance(table, str) and table in catalogue.CATALOGUE and not Path(table).exists():
+        series = catalogue.load(table)
+        found = Layout(
+            time="date",
+            channels=series.channels,
+            shape="wide",
+            frequency=str(series.clock.frequency),
+            irregular="by_row",
+        )
+        return Table(series, found, files_become()), catalogue.CATALOGUE[table]
+    return tables.read(table, layout), None
+
+
+def _window(history: Any, phase: Any, standardiser: Standardiser) -> Window:
+    values = torch.from_numpy(standardiser.standardise(history)).float()
+    return Window(values.nan_to_num(0.0)[None], ~values.isnan()[None], torch.from_numpy(phase)[None])
+
+
+def _window_of(account: Account, standardiser: Standardiser) -> Window:
+    return _window(account.history, account.phase, standardiser)
+
+
+def _explanation_of(account: Account) -> Explanation:
+    context = Context(
+        level=torch.from_numpy(account.level)[None],
+        scale=torch.from_numpy(account.scale)[None],
+        phase=torch.from_numpy(account.phase)[None],
+        profile=torch.from_numpy(account.profile),
+    )
+    return Explanation(
+        mask=torch.from_numpy(account.mask)[None],
+        evidence=torch.from_numpy(account.evidence)[None],
+        probability=torch.from_numpy(account.probability)[None],
+        missing=torch.from_numpy(account.missing)[None],
+        context=context,
+    )
+
+
+def _device(asked: str) -> str:
+    if asked == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if asked not in ("cpu", "cuda") and not asked.startswith("cuda:"):
+        raise UsageError(f'device must be "auto", "cpu" or "cuda" (got {asked!r}); try "auto"')
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        raise UsageError(f'device must be there (got {asked!r}, but PyTorch sees no GPU); use "cpu"')
+    return asked
+
+
+def _patch_len(look_back: int) -> int | None:
+    """The usual patch where it fits, otherwise the divisor of the look-back nearest to it."""
+    if look_back < 1 or look_back % USUAL_PATCH == 0:
+        return None
+    return min((n for n in range(1, look_back + 1) if look_back % n == 0), key=lambda n: abs(n - USUAL_PATCH))

@@ -1,0 +1,175 @@
+"""A fitted model as a folder: weights as safetensors, everything else as JSON; loading never runs code."""
+
+import json
+import platform
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_from
+from safetensors.torch import save as tensors_to
+
+from ibforecast._version import __version__
+from ibforecast.core.errors import ModelFileError, UsageError
+from ibforecast.core.files import sha256, to_json, write_atomically
+from ibforecast.data.splits import Split
+from ibforecast.data.tables import Layout
+from ibforecast.data.windows import Standardiser
+from ibforecast.model.config import ModelConfig
+from ibforecast.model.network import IBForecast
+from ibforecast.zoo.configs import build
+
+FORMAT = "ibforecast.model"
+FORMAT_VERSION = 1
+DOCUMENT, WEIGHTS = "model.json", "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """How a model came about."""
+
+    recipe: str
+    recipe_sha256: str
+    data_sha256: str
+    rows: int
+    seed: int
+    device: str
+    seconds: float
+    windows: int
+    epochs: int
+    best_epoch: int
+    validation_error: float
+    ibforecast_version: str = __version__
+    torch_version: str = torch.__version__
+    python_version: str = platform.python_version()
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """The network and all it takes to use it on another table: names, units, calendar, split."""
+
+    network: IBForecast
+    standardiser: Standardiser
+    layout: Layout
+    origin: str
+    split: Split
+    summary: TrainingSummary
+
+    @property
+    def config(self) -> ModelConfig:
+        """The network's configuration."""
+        return self.network.config
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels, in the network's order."""
+        assert self.layout.channels is not None
+        return self.layout.channels
+
+    @cached_property
+    def weights(self) -> bytes:
+        """The weights as one safetensors file."""
+        return tensors_to({name: tensor.contiguous() for name, tensor in self.network.state_dict().items()})
+
+    @cached_property
+    def weights_sha256(self) -> str:
+        """Fingerprint of the weights; explanations name it."""
+        return sha256(self.weights)
+
+    def save(self, folder: Path, overwrite: bool = False) -> None:
+        """Write the folder whole: it appears under its name only when everything in it is on disk."""
+        if folder.exists() and not overwrite:
+            raise UsageError(f"a model must not replace what is there (got {folder}); choose another path or overwrite")
+        if folder.exists() and not (folder / DOCUMENT).is_file():
+            raise UsageError(f"only a model may be overwritten (got {folder}, which is none); choose another path")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        try:
+            write_atomically(temporary / WEIGHTS, self.weights)
+            write_atomically(temporary / DOCUMENT, to_json(self._document()))
+            temporary.chmod(0o755)
+            if folder.exists():
+                old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+                folder.rename(old / folder.name)
+                temporary.rename(folder)
+                shutil.rmtree(old)
+            else:
+                temporary.rename(folder)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _document(self) -> dict[str, Any]:
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "config": asdict(self.config),
+            "layout": asdict(self.layout),
+            "origin": self.origin,
+            "split": asdict(self.split),
+            "standardisation": {"mean": self.standardiser.mean.tolist(), "std": self.standardiser.std.tolist()},
+            "training": asdict(self.summary),
+            "weights": {"file": WEIGHTS, "bytes": len(self.weights), "sha256": self.weights_sha256},
+        }
+        return document | {"sha256": sha256(to_json(document))}
+
+
+def load(folder: Path) -> FittedModel:
+    """Read a saved model; one that is tampered with, truncated, newer or no model is refused with the reason."""
+    document = _read_document(folder)
+    weights = _read_weights(folder, document["weights"])
+    try:
+        network = IBForecast(build(ModelConfig, document["config"], "config"))
+        network.load_state_dict(tensors_from(weights))
+        return FittedModel(
+            network=network.eval(),
+            standardiser=Standardiser(
+                np.array(document["standardisation"]["mean"]), np.array(document["standardisation"]["std"])
+            ),
+            layout=build(Layout, document["layout"], "layout"),
+            origin=document["origin"],
+            split=Split(**document["split"]),
+            summary=TrainingSummary(**document["training"]),
+        )
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise ModelFileError(f"a saved model must be complete (got {error} in {folder}); save it again") from error
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
+    path = folder / DOCUMENT
+    if not path.is_file():
+        raise ModelFileError(f"a saved model is a folder with {DOCUMENT} (got {folder}); name the folder of a model")
+    try:
+        document = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ModelFileError(f"{DOCUMENT} must be whole (got {error} in {folder}); save the model again") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f"{DOCUMENT} must say format {FORMAT!r} (got something else in {folder}); name a model")
+    version = document.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"this ibforecast reads models up to format version {FORMAT_VERSION} (got {version!r}); upgrade ibforecast"
+        )
+    told = document.pop("sha256", None)
+    if told != sha256(to_json(document)):
+        raise ModelFileError(f"{DOCUMENT} must match its own fingerprint (it was changed, in {folder}); save it again")
+    return document
+
+
+def _read_weights(folder: Path, facts: dict[str, Any]) -> bytes:
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise ModelFileError(f"a saved model must hold {WEIGHTS} (there is none in {folder}); save the model again")
+    weights = path.read_bytes()
+    if len(weights) != facts["bytes"]:
+        raise ModelFileError(
+            f"{WEIGHTS} must have {facts['bytes']} bytes (got {len(weights)}, in {folder}); it was cut off: save again"
+        )
+    if sha256(weights) != facts["sha256"]:
+        raise ModelFileError(f"{WEIGHTS} must match its fingerprint (it was changed, in {folder}); save it again")
+    return weights
