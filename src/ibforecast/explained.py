@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -36,6 +36,7 @@ class Verification:
         )
 
 
+@runtime_checkable
 class Verifier(Protocol):
     """Whoever can check an account: the model that gave it."""
 

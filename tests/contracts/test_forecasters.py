@@ -281,6 +281,13 @@ def test_a_channel_without_a_single_observation_leaves_forecast_and_loss_finite(
     assert all(p.grad.isfinite().all() for p in forecaster.parameters() if p.grad is not None)
 
 
+@pytest.mark.xfail(strict=True, reason="the consistency term counts missing tokens, by a margin of 1e30")
+def test_a_window_with_fewer_tokens_than_the_budget_allows_leaves_the_loss_of_ordinary_size() -> None:
+    window = batch_of_windows()
+    window.observed[2, 12:] = False
+    assert float(loss_of(ours({}).build(), window, what_follows()).total.detach()) < 1e3
+
+
 @every
 def test_a_constant_window_leaves_forecast_and_gradients_finite(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()

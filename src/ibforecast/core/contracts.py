@@ -52,7 +52,7 @@ class Forecaster(nn.Module, ABC):
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Return every parameter exactly once, grouped by learning rate."""
-        return [ParameterGroup(list(self.parameters()))]
+        return [ParameterGroup([parameter for parameter in self.parameters() if parameter.requires_grad])]
 
 
 class Accountable(Forecaster):

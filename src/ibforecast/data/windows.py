@@ -29,8 +29,8 @@ class Standardiser:
                 f"every channel needs an observation in the training rows (got none in "
                 f"{channels[int(empty.argmax())]!r}); drop the channel or give earlier rows"
             )
-        std = np.nanstd(rows, axis=0)
-        return cls(np.nanmean(rows, axis=0), np.where(std > 0, std, 1.0))
+        mean, std = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
+        return cls(mean, np.where(std > 1e-12 * np.abs(mean), std, 1.0))
 
     def standardise(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
         """From the table's units to standardised ones."""

@@ -6,6 +6,7 @@ import subprocess
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -87,9 +88,14 @@ def is_current(record: Record | None, cell: Cell) -> bool:
     return (
         record is not None
         and record.recipe_sha256 == recipe_of(cell).sha256
-        and record.data_sha256 == catalogue.load(cell.data).sha256
+        and record.data_sha256 == _data_sha256(cell.data)
         and record.results_version == RESULTS_VERSION
     )
+
+
+@cache
+def _data_sha256(name: str) -> str:
+    return catalogue.load(name).sha256
 
 
 def commit() -> str:

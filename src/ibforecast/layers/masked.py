@@ -8,7 +8,7 @@ def mean_where(
     values: Float[Tensor, "batch horizon channel"], observed: Bool[Tensor, "batch horizon channel"]
 ) -> Float[Tensor, ""]:
     """Mean over the observed entries; zero where there is none."""
-    return (values * observed).sum() / observed.sum().clamp(min=1)
+    return values.where(observed, values.new_zeros(())).sum() / observed.sum().clamp(min=1)
 
 
 def filled_with_mean(

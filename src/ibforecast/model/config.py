@@ -1,6 +1,7 @@
 """The configuration of IB-Forecast: frozen, and valid once built."""
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 from ibforecast.core.errors import require
@@ -32,8 +33,25 @@ class GateConfig:
     temperature: tuple[float, float] = (0.5, 0.1)
     noise: float = 0.3
     noise_until: float = 0.6
+    narrow_until: float = 0.0
 
     def __post_init__(self) -> None:
+        require(
+            self.kind in ("exact", "threshold", "open"),
+            "kind must be exact, threshold or open",
+            self.kind,
+            "choose one",
+        )
+        require(
+            self.attention in ("auto", "joint", "within"),
+            "attention must be auto, joint or within",
+            self.attention,
+            "choose one",
+        )
+        require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
+        require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to leave the bias out")
+        require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")
+        require(len(self.temperature) == 2, "temperature must be two numbers", str(self.temperature), "try (0.5, 0.1)")
         require(self.width % self.heads == 0, "heads must divide width", f"{self.heads}, {self.width}", "try 4 and 64")
         require(self.layers > 0, "layers must be positive", str(self.layers), "try 1")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.1")
@@ -52,6 +70,7 @@ class ReadoutConfig:
     cross_channel: bool = False
 
     def __post_init__(self) -> None:
+        require(self.kind in ("linear", "mlp", "phase"), "kind must be linear, mlp or phase", self.kind, "choose one")
         require(self.width > 0, "width must be positive", str(self.width), "try 512")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.5")
         require(
@@ -79,7 +98,12 @@ class ObjectiveConfig:
     def __post_init__(self) -> None:
         require(0 < self.prior < 1, "prior must lie in (0, 1)", str(self.prior), "try 0.2")
         weights = (self.rate_weight, self.budget_weight, self.contiguity_weight, self.consistency_weight)
-        require(min(weights) >= 0, "weights must not be negative", str(weights), "use 0 to leave a term out")
+        require(
+            all(0 <= weight < inf for weight in weights),
+            "weights must be finite and not negative",
+            str(weights),
+            "use 0 to leave a term out",
+        )
 
 
 @dataclass(frozen=True)
@@ -98,6 +122,8 @@ class ModelConfig(Sizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("patch_len")
+        self.require_choice("frame", "mean", "weighted", "none")
+        require(self.context_rate > 0, "context_rate must be positive", str(self.context_rate), "try 3")
         divisors = [n for n in range(1, self.look_back + 1) if self.look_back % n == 0]
         nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])
         require(
@@ -107,6 +133,12 @@ class ModelConfig(Sizes):
             f"try {', '.join(map(str, nearby))}",
         )
         require(0 < self.budget <= 1, "budget must lie in (0, 1]", f"budget={self.budget}", "try 0.2 for a fifth")
+        require(
+            self.gate.kind != "open" or self.budget == 1,
+            'the "open" gate reads everything, so its budget must be 1',
+            f"budget={self.budget}",
+            "set budget = 1, or another gate",
+        )
         require(
             self.allowance >= 1,
             "budget must allow at least one token",

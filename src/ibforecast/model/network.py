@@ -29,9 +29,7 @@ class IBForecast(Accountable):
         self.config = config
         self.decompose = Decompose(_frame(config), config.cycle, config.channels, config.profile)
         self.score = _scorer(config)
-        self.gate = GATES[config.gate.kind](
-            config.allowance, config.gate.temperature, config.gate.noise, config.gate.noise_until
-        )
+        self.gate = GATES[config.gate.kind](config.allowance, config.patches * config.channels, config.gate)
         self.readout = _readout(config)
 
     def forward(self, window: Window) -> Forecast:
@@ -65,14 +63,14 @@ class IBForecast(Accountable):
         if knobs.rate_weight:
             terms["rate"] = knobs.rate_weight * objective.rate(logits, knobs.prior)
         if knobs.budget_weight:
-            hard, margin = self.gate.margin(logits, missing)
+            hard, margin = self.gate.margin(logits, missing, self.gate.allowance)
             opened = straight_through(hard, torch.sigmoid(margin)) if knobs.steer else torch.sigmoid(logits)
             terms["budget"] = knobs.budget_weight * objective.budget(opened, self.config.budget)
         if knobs.contiguity_weight:
             terms["contiguity"] = knobs.contiguity_weight * objective.contiguity(mask)
         if knobs.consistency_weight:
-            _, margin = self.gate.margin(self.score(evidence.detach()), missing)
-            terms["consistency"] = knobs.consistency_weight * objective.consistency(margin, mask.detach() > 0)
+            _, margin = self.gate.margin(self.score(evidence.detach()), missing, self.gate.count_at(progress))
+            terms["consistency"] = knobs.consistency_weight * objective.consistency(margin, mask.detach(), missing)
         return Loss(terms, mask.detach().mean())
 
     def parameter_groups(self) -> list[ParameterGroup]:

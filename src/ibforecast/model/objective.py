@@ -39,7 +39,13 @@ def contiguity(mask: Float[Tensor, "batch patch channel"]) -> Float[Tensor, ""]:
 
 
 def consistency(
-    margin: Float[Tensor, "batch patch channel"], mask: Bool[Tensor, "batch patch channel"]
+    margin: Float[Tensor, "batch patch channel"],
+    mask: Float[Tensor, "batch patch channel"],
+    missing: Bool[Tensor, "batch patch channel"],
 ) -> Float[Tensor, ""]:
-    """Cross-entropy between the mask and what the gate network says when it sees the evidence alone."""
-    return binary_cross_entropy_with_logits(margin, mask.to(margin.dtype))
+    """Cross-entropy between the mask and what the gate network says when it sees the evidence alone.
+
+    Missing tokens, which no gate decides, and margins beyond any doubt are left out of it.
+    """
+    doubt = margin.masked_fill(missing, 0.0).clamp(-30, 30)
+    return mean_where(binary_cross_entropy_with_logits(doubt, mask, reduction="none"), ~missing)

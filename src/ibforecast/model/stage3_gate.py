@@ -3,15 +3,19 @@
 from abc import ABC, abstractmethod
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from ibforecast.model.config import GateConfig
 
 LOWEST = -1e30
 """Stands for the logit of a token that must stay closed: finite, so that midpoints are."""
 
 
 def largest(
-    logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"], count: int
+    logits: Float[Tensor, "batch patch channel"],
+    missing: Bool[Tensor, "batch patch channel"],
+    count: Int[Tensor, ""],
 ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch 1 1"]]:
     """Mark the `count` largest logits of each window, and the threshold half-way to the next one.
 
@@ -19,9 +23,10 @@ def largest(
     """
     ranked = logits.masked_fill(missing | ~(logits > LOWEST), LOWEST).flatten(1)
     ranked = torch.cat([ranked, ranked.new_full((len(ranked), 1), LOWEST)], dim=1)
-    values, places = ranked.topk(count + 1)
-    marked = torch.zeros_like(ranked, dtype=torch.bool).scatter(1, places[:, :count], True)
-    threshold = (values[:, count - 1] + values[:, count]) / 2
+    values, places = ranked.sort(dim=1, descending=True, stable=True)
+    order = torch.arange(ranked.shape[1], device=ranked.device).expand_as(places)
+    marked = torch.zeros_like(places).scatter(1, places, order) < count
+    threshold = values.index_select(1, torch.stack([count - 1, count])).mean(dim=1)
     return (marked & (ranked > LOWEST))[:, :-1].view_as(logits), threshold[:, None, None]
 
 
@@ -44,10 +49,12 @@ class Gate(nn.Module, ABC):
     `allowance` is the promise: whatever the weights, `forward` opens no more tokens than that.
     """
 
-    def __init__(self, allowance: int, temperature: tuple[float, float], noise: float, noise_until: float) -> None:
+    allowance: Tensor
+
+    def __init__(self, allowance: int, tokens: int, config: GateConfig) -> None:
         super().__init__()
-        self.allowance, self.temperature = allowance, temperature
-        self.noise, self.noise_until = noise, noise_until
+        self.config, self.tokens = config, tokens
+        self.register_buffer("allowance", torch.tensor(allowance), persistent=False)
 
     @abstractmethod
     def forward(
@@ -57,7 +64,10 @@ class Gate(nn.Module, ABC):
 
     @abstractmethod
     def margin(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
+        self,
+        logits: Float[Tensor, "batch patch channel"],
+        missing: Bool[Tensor, "batch patch channel"],
+        count: Int[Tensor, ""],
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Return the hard decision, and by how much each logit clears or misses its threshold."""
 
@@ -69,17 +79,21 @@ class Gate(nn.Module, ABC):
         generator: torch.Generator,
     ) -> Float[Tensor, "batch patch channel"]:
         """Draw a mask for training: hard forward, smooth backward. Paper: Eq. 6, m."""
-        first, last = self.temperature
+        first, last = self.config.temperature
         temperature = first * (last / first) ** progress
         noise = self.noise_at(progress) * logistic_noise(logits, generator)
-        hard, margin = self.margin(logits + noise, missing)
+        hard, margin = self.margin(logits + noise, missing, self.count_at(progress))
         return straight_through(hard, torch.sigmoid(margin / temperature) * ~missing)
 
     def noise_at(self, progress: Float[Tensor, ""]) -> Float[Tensor, ""]:
         """Size of the noise: it falls linearly to zero at `noise_until`, or never where that is 1."""
-        if self.noise_until == 1:
-            return torch.full_like(progress, self.noise)
-        return self.noise * (1 - progress / self.noise_until).clamp(min=0)
+        left = 1 - progress / self.config.noise_until if self.config.noise_until < 1 else torch.ones_like(progress)
+        return self.config.noise * left.clamp(min=0)
+
+    def count_at(self, progress: Float[Tensor, ""]) -> Int[Tensor, ""]:
+        """Number of gates open in training: all at first, narrowing to the budget at `narrow_until`."""
+        left = (1 - progress / self.config.narrow_until).clamp(min=0) if self.config.narrow_until else 0 * progress
+        return self.allowance + ((self.tokens - self.allowance) * left**3).round().long()
 
 
 class ExactGate(Gate):
@@ -89,14 +103,17 @@ class ExactGate(Gate):
         self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Return (mask, probability)."""
-        hard, margin = self.margin(logits, missing)
+        hard, margin = self.margin(logits, missing, self.allowance)
         return hard, torch.sigmoid(margin) * ~missing
 
     def margin(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
+        self,
+        logits: Float[Tensor, "batch patch channel"],
+        missing: Bool[Tensor, "batch patch channel"],
+        count: Int[Tensor, ""],
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Measure from half-way between the last logit opened and the first left closed."""
-        hard, threshold = largest(logits, missing, self.allowance)
+        hard, threshold = largest(logits, missing, count)
         return hard, logits - threshold.detach()
 
 
@@ -111,7 +128,10 @@ class ThresholdGate(Gate):
         return within_budget & (logits > 0), torch.sigmoid(logits) * ~missing
 
     def margin(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
+        self,
+        logits: Float[Tensor, "batch patch channel"],
+        missing: Bool[Tensor, "batch patch channel"],
+        count: Int[Tensor, ""],
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Measure from zero. Paper: Eq. 6, b."""
         return (logits > 0) & ~missing, logits
@@ -127,7 +147,10 @@ class OpenGate(Gate):
         return ~missing, (~missing).to(logits.dtype)
 
     def margin(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
+        self,
+        logits: Float[Tensor, "batch patch channel"],
+        missing: Bool[Tensor, "batch patch channel"],
+        count: Int[Tensor, ""],
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Clear the threshold always."""
         return ~missing, torch.zeros_like(logits)

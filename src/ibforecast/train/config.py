@@ -20,7 +20,7 @@ class TrainConfig:
     patience: int = 36
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "patience"):
+        for name in ("epochs", "batch", "constant_epochs", "patience"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
         if not 0 < self.decay <= 1:

@@ -112,11 +112,11 @@ def _error(forecaster: Forecaster, windows: Windows) -> float:
     forecaster.eval()
     total, count = 0.0, 0
     for window, target in windows.batches(VALIDATION_BATCH):
-        squared = (forecaster(window).values - target.values) ** 2 * target.observed
-        total += float(squared.sum(dtype=torch.float64))
+        squared = (forecaster(window).values - target.values) ** 2
+        total += float(squared[target.observed].sum(dtype=torch.float64))
         count += int(target.observed.sum())
     forecaster.train()
-    return total / count
+    return total / max(count, 1)
 
 
 def _copy(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

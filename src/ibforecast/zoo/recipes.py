@@ -49,37 +49,53 @@ def names() -> list[str]:
 
 def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
     """Read a recipe by name or path, as the data set and the horizon want it; `overrides` go into the model part."""
-    document = _read(name)
-    for_data = document.pop("data", {}).get(data, {}) if data else {}
-    for_horizon = for_data.pop("horizon", {}).get(str(sizes.horizon), {}) if for_data else {}
+    document, where = _read(name), f"recipe {name}"
+    for_data = _table(document, where, "data", data) if data else {}
+    for_horizon = _table(document, where, "data", data, "horizon", str(sizes.horizon)) if data else {}
     document.pop("data", None)
+    for_data.pop("horizon", None)
     settings = _laid_over(_laid_over(document, for_data), for_horizon)
     unknown = sorted(set(settings) - {"forecaster", "model", "train"})
     if unknown:
-        raise UsageError(f"recipe {name} must hold forecaster, model and train (got {unknown[0]!r}); correct it")
+        raise UsageError(f"{where} must hold forecaster, model and train (got {unknown[0]!r}); correct it")
     forecaster = settings.get("forecaster", "ibforecast")
-    model = {**vars(sizes), **settings.get("model", {})}
+    if not isinstance(forecaster, str):
+        raise UsageError(f'{where}: forecaster must be a name (got {forecaster!r}); write it as "ibforecast"')
+    model = {**vars(sizes), **_table(settings, where, "model")}
     model |= {key: value for key, value in overrides.items() if value is not None}
     return Recipe(
         name=Path(name).stem,
         forecaster=forecaster,
-        config=build(entry(forecaster).config, model, f"recipe {name}: model"),
-        train=build(TrainConfig, settings.get("train", {}), f"recipe {name}: train"),
+        config=build(entry(forecaster).config, model, f"{where}: model"),
+        train=build(TrainConfig, _table(settings, where, "train"), f"{where}: train"),
     )
 
 
 def _read(name: str) -> dict[str, Any]:
     path = Path(name)
     if name in names():
-        text = resources.files("ibforecast.recipes").joinpath(f"{name}.toml").read_text()
+        content = resources.files("ibforecast.recipes").joinpath(f"{name}.toml").read_bytes()
     elif path.suffix == ".toml" and path.is_file():
-        text = path.read_text()
+        content = path.read_bytes()
     else:
-        raise UsageError(f"recipe must be one of {', '.join(names())}, or a path to a .toml file (got {name!r})")
+        raise UsageError(
+            f"recipe must be one that ships or a path to a .toml file (got {name!r}); choose among {', '.join(names())}"
+        )
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"recipe must be valid TOML (got {error} in {name}); correct the file") from error
+
+
+def _table(document: Mapping[str, Any], where: str, *path: str) -> dict[str, Any]:
+    """The table at the end of a path of keys, empty where there is none."""
+    found: Any = document
+    for depth, key in enumerate(path, start=1):
+        found = found.get(key, {})
+        if not isinstance(found, Mapping):
+            place = ".".join(path[:depth])
+            raise UsageError(f"{where}: {place} must be a table (got {found!r}); head it with [{place}]")
+    return dict(found)
 
 
 def _laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
