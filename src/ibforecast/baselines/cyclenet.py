@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
 from ibforecast.core.context import Context
+from ibforecast.core.errors import require_choice
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.frame import InstanceFrame
@@ -24,7 +25,7 @@ class CycleNetConfig(Sizes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_choice("backbone", "linear", "mlp")
+        require_choice("backbone", self.backbone, ("linear", "mlp"))
         self.require_positive("width")
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ibforecast.baselines.rival import Rival
-from ibforecast.core.errors import require
+from ibforecast.core.errors import require, require_choice
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.embedding import sinusoidal_positions
@@ -35,7 +35,7 @@ class PatchTSTConfig(Sizes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_choice("variant", "library", "official")
+        require_choice("variant", self.variant, ("library", "official"))
         self.require_positive("patch_len", "stride", "width", "hidden", "layers", "heads")
         self.require_fraction("dropout")
         self.require_divides("heads", "width")

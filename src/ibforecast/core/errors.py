@@ -40,3 +40,8 @@ def require(holds: bool, rule: str, value: str, remedy: str) -> None:
     """Refuse a setting that breaks a rule."""
     if not holds:
         raise UsageError(f"{rule} (got {value}); {remedy}")
+
+
+def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a word that is not on the list."""
+    require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")

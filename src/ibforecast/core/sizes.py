@@ -39,8 +39,3 @@ class Sizes:
             f"{part}={parts}, {whole}={size}",
             f"try {', '.join(map(str, fitting))}",
         )
-
-    def require_choice(self, name: str, *choices: str) -> None:
-        """Refuse a word that is not on the list."""
-        value = getattr(self, name)
-        require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")

@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Literal
+from typing import Literal, get_args
 
-from ibforecast.core.errors import require
+from ibforecast.core.errors import require, require_choice
 from ibforecast.core.sizes import Sizes
+
+FrameKind = Literal["mean", "weighted", "none"]
+GateKind = Literal["exact", "capped", "threshold", "open"]
+GateAttention = Literal["auto", "joint", "within"]
+ReadoutKind = Literal["linear", "mlp", "phase"]
 
 
 def allowance(budget: float, tokens: int) -> int:
@@ -18,12 +23,14 @@ class GateConfig:
     """Stages 2 and 3: how tokens are scored and gates opened.
 
     `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's
-    gate, p > ½, capped by the budget in use; "open" reads everything. `recent` starts a learned bias per
-    (patch, channel) in favour of that many newest patches; 0 leaves the bias table out.
+    gate, p > ½, capped by the budget in use; "capped" is the same with the cap on in training as well; "open" reads
+    everything. `recent` starts a learned bias per (patch, channel) in favour of that many newest patches; 0 leaves
+    the bias table out. `noise` is the size of the logistic noise in training, falling to zero at `noise_until` of the
+    epochs; `narrow_until` lets the budget begin at everything and narrow to its size by then (0: at once).
     """
 
-    kind: Literal["exact", "threshold", "open"] = "exact"
-    attention: Literal["auto", "joint", "within"] = "auto"
+    kind: GateKind = "exact"
+    attention: GateAttention = "auto"
     width: int = 64
     layers: int = 1
     heads: int = 4
@@ -36,18 +43,8 @@ class GateConfig:
     narrow_until: float = 0.0
 
     def __post_init__(self) -> None:
-        require(
-            self.kind in ("exact", "threshold", "open"),
-            "kind must be exact, threshold or open",
-            self.kind,
-            "choose one",
-        )
-        require(
-            self.attention in ("auto", "joint", "within"),
-            "attention must be auto, joint or within",
-            self.attention,
-            "choose one",
-        )
+        require_choice("kind", self.kind, get_args(GateKind))
+        require_choice("attention", self.attention, get_args(GateAttention))
         require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
         require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to leave the bias out")
         require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")
@@ -64,13 +61,13 @@ class GateConfig:
 class ReadoutConfig:
     """Stage 4: "linear" and "mlp" are the paper's; "phase" also reads the mask and the phase."""
 
-    kind: Literal["linear", "mlp", "phase"] = "phase"
+    kind: ReadoutKind = "phase"
     width: int = 512
     dropout: float = 0.5
     cross_channel: bool = False
 
     def __post_init__(self) -> None:
-        require(self.kind in ("linear", "mlp", "phase"), "kind must be linear, mlp or phase", self.kind, "choose one")
+        require_choice("kind", self.kind, get_args(ReadoutKind))
         require(self.width > 0, "width must be positive", str(self.width), "try 512")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.5")
         require(
@@ -112,7 +109,7 @@ class ModelConfig(Sizes):
 
     patch_len: int = 12
     budget: float = 0.2
-    frame: Literal["mean", "weighted", "none"] = "mean"
+    frame: FrameKind = "mean"
     profile: bool = True
     context_rate: float = 3.0
     gate: GateConfig = field(default_factory=GateConfig)
@@ -122,7 +119,7 @@ class ModelConfig(Sizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_positive("patch_len")
-        self.require_choice("frame", "mean", "weighted", "none")
+        require_choice("frame", self.frame, get_args(FrameKind))
         require(self.context_rate > 0, "context_rate must be positive", str(self.context_rate), "try 3")
         divisors = [n for n in range(1, self.look_back + 1) if self.look_back % n == 0]
         nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])

@@ -12,13 +12,18 @@ from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, WeightedFrame
 from ibforecast.model.stage2_score import GateNetwork, recent_bias
-from ibforecast.model.stage3_gate import ExactGate, Gate, OpenGate, ThresholdGate, straight_through
+from ibforecast.model.stage3_gate import CappedGate, ExactGate, Gate, OpenGate, ThresholdGate, straight_through
 from ibforecast.model.stage4_readout import CrossChannel, LinearReadout, MLPReadout, PhaseReadout, Readout
 
 JOINT_UP_TO = 64
 """Channels up to which "auto" gate attention spans all tokens of the window."""
 
-GATES: dict[str, type[Gate]] = {"exact": ExactGate, "threshold": ThresholdGate, "open": OpenGate}
+GATES: dict[str, type[Gate]] = {
+    "exact": ExactGate,
+    "capped": CappedGate,
+    "threshold": ThresholdGate,
+    "open": OpenGate,
+}
 
 
 class IBForecast(Accountable):

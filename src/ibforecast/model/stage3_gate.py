@@ -93,7 +93,7 @@ class Gate(nn.Module, ABC):
     def count_at(self, progress: Float[Tensor, ""]) -> Int[Tensor, ""]:
         """Number of gates open in training: all at first, narrowing to the budget at `narrow_until`."""
         left = (1 - progress / self.config.narrow_until).clamp(min=0) if self.config.narrow_until else 0 * progress
-        return self.allowance + ((self.tokens - self.allowance) * left**3).round().long()
+        return self.allowance + ((self.tokens - self.allowance) * left).round().long()
 
 
 class ExactGate(Gate):
@@ -135,6 +135,20 @@ class ThresholdGate(Gate):
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Measure from zero. Paper: Eq. 6, b."""
         return (logits > 0) & ~missing, logits
+
+
+class CappedGate(ThresholdGate):
+    """The paper's gate with the cap on in training as well: open where p > ½, and never more than the budget."""
+
+    def margin(
+        self,
+        logits: Float[Tensor, "batch patch channel"],
+        missing: Bool[Tensor, "batch patch channel"],
+        count: Int[Tensor, ""],
+    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+        """Measure from zero, or from where the budget ends if that is higher."""
+        hard, threshold = largest(logits, missing, count)
+        return hard & (logits > 0), logits - threshold.detach().clamp(min=0)
 
 
 class OpenGate(Gate):
