@@ -93,7 +93,7 @@ class Gate(nn.Module, ABC):
     def count_at(self, progress: Float[Tensor, ""]) -> Int[Tensor, ""]:
         """Number of gates open in training: all at first, narrowing to the budget at `narrow_until`."""
         left = (1 - progress / self.config.narrow_until).clamp(min=0) if self.config.narrow_until else 0 * progress
-        return self.allowance + ((self.tokens - self.allowance) * left).round().long()
+        return self.allowance + ((self.tokens - self.allowance) * left**3).round().long()
 
 
 class ExactGate(Gate):

@@ -1,0 +1,326 @@
+"""An account says what was read, in words, in rows and as JSON: no more, no less, and to the last bit."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ibforecast.core.account import Account
+from ibforecast.core.errors import DataError
+
+PATCH_LEN, HORIZON, CYCLE = 4, 3, 6
+CHANNELS = ("alpha", "beta", "gamma")
+DERIVED = ("open_count", "open_rate", "in_words")
+
+
+def account(mask: Any, missing: Any = None, **changes: Any) -> Account:
+    """An account with this mask (patch x channel) and arbitrary numbers, hour by hour from 2020-01-01 on."""
+    mask = np.array(mask, dtype=bool)
+    patches, channels = mask.shape
+    look_back = patches * PATCH_LEN
+    random = np.random.default_rng(7)
+    hours = np.datetime64("2020-01-01T00:00") + np.arange(look_back + HORIZON) * np.timedelta64(1, "h")
+    evidence = random.normal(size=(look_back, channels)).astype(np.float32)
+    told = Account(
+        weights_sha256="ab" * 32,
+        computed_with={"torch": "1", "threads": "1"},
+        budget=0.5,
+        patch_len=PATCH_LEN,
+        frequency="1h",
+        channels=CHANNELS[:channels],
+        times=tuple(hour.replace("T", " ") for hour in hours.astype(str).tolist()),
+        history=random.normal(10, 3, size=(look_back, channels)),
+        forecast=random.normal(10, 3, size=(HORIZON, channels)),
+        truth=random.normal(10, 3, size=(HORIZON, channels)),
+        mean=random.normal(10, 1, size=channels),
+        std=random.uniform(1, 2, size=channels),
+        level=random.normal(size=channels).astype(np.float32),
+        scale=random.uniform(0.5, 2, size=channels).astype(np.float32),
+        phase=(np.arange(look_back + HORIZON) + 2) % CYCLE,
+        profile=random.normal(size=(CYCLE, channels)).astype(np.float32),
+        mask=mask,
+        probability=random.uniform(size=mask.shape).astype(np.float32),
+        missing=np.zeros_like(mask) if missing is None else np.array(missing, dtype=bool),
+        evidence=np.where(mask.repeat(PATCH_LEN, axis=0), evidence, np.float32(0)),
+    )
+    return replace(told, **changes)
+
+
+SOME = [[0, 1, 0], [0, 1, 0], [0, 0, 0], [1, 1, 0]]
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+SINGLES = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+def assert_same_bits(one: Account, other: Account) -> None:
+    for field in fields(Account):
+        told, kept = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(told, np.ndarray):
+            assert (told.dtype, told.shape) == (kept.dtype, kept.shape), field.name
+            assert told.tobytes() == kept.tobytes(), field.name
+        else:
+            assert told == kept, field.name
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data(), patches=st.integers(1, 4), channels=st.integers(1, 3), known=st.booleans())
+def test_the_json_gives_back_every_field_bit_for_bit(
+    data: st.DataObject, patches: int, channels: int, known: bool
+) -> None:
+    def drawn(dtype: type, elements: st.SearchStrategy[Any], *shape: int) -> np.ndarray:
+        return data.draw(hnp.arrays(dtype, shape, elements=elements))
+
+    mask = drawn(np.bool_, st.booleans(), patches, channels)
+    look_back, holed = patches * PATCH_LEN, FLOATS | st.just(np.nan)
+    evidence = drawn(np.float32, SINGLES, look_back, channels)
+    told = account(
+        mask,
+        missing=drawn(np.bool_, st.booleans(), patches, channels),
+        history=drawn(np.float64, holed, look_back, channels),
+        forecast=drawn(np.float64, FLOATS, HORIZON, channels),
+        truth=drawn(np.float64, holed, HORIZON, channels) if known else None,
+        mean=drawn(np.float64, FLOATS, channels),
+        std=drawn(np.float64, FLOATS, channels),
+        level=drawn(np.float32, SINGLES, channels),
+        scale=drawn(np.float32, SINGLES, channels),
+        profile=drawn(np.float32, SINGLES, CYCLE, channels),
+        probability=drawn(np.float32, st.floats(0, 1, width=32), patches, channels),
+        phase=drawn(np.int64, st.integers(0, 2**62), look_back + HORIZON),
+        evidence=np.where(mask.repeat(PATCH_LEN, axis=0), evidence, np.float32(0)),
+    )
+    assert_same_bits(told, Account.from_json(told.to_json()))
+
+
+def test_the_json_is_strict_versioned_and_the_same_every_time() -> None:
+    told = account(SOME, history=np.where(np.eye(16, 3, dtype=bool), np.nan, 1.0))
+    document = json.loads(told.to_json(), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert (document["format"], document["format_version"]) == ("ibforecast.explanation", 1)
+    assert document["model"]["weights_sha256"] == told.weights_sha256
+    assert document["window"]["history"][0] == [None, 1.0, 1.0]
+    assert Account.from_json(told.to_json()).to_json() == told.to_json()
+
+
+def test_the_json_holds_evidence_for_the_open_tokens_alone() -> None:
+    told = account(SOME)
+    tokens = json.loads(told.to_json())["explanation"]["evidence"]
+    places = [(token["patch"], token["channel"]) for token in tokens]
+    assert places == [(0, "beta"), (1, "beta"), (3, "alpha"), (3, "beta")]
+    assert tokens[2]["deviation"] == told.evidence[12:16, 0].tolist()
+
+
+def test_counts_rates_and_the_moment_follow_from_the_mask_and_the_times() -> None:
+    told = account(SOME)
+    assert (told.look_back, told.horizon, told.open_count, told.open_rate) == (16, 3, 4, 4 / 12)
+    assert told.at == told.times[15] == "2020-01-01 15:00"
+    assert repr(told) == "Account(at 2020-01-01 15:00, 3 steps of 3 channels, 4 of 12 tokens read)"
+
+
+def test_the_deviation_is_what_level_scale_and_profile_leave() -> None:
+    told = account(SOME)
+    for step in range(told.look_back):
+        for column in range(3):
+            standardised = (told.history[step, column] - told.mean[column]) / told.std[column]
+            framed = (standardised - told.level[column]) / told.scale[column]
+            left = framed - told.profile[(step + 2) % CYCLE, column]
+            assert told.deviation[step, column] == pytest.approx(left, rel=1e-12, abs=1e-12)
+
+
+def test_there_is_one_row_per_token_channel_by_channel_and_oldest_first() -> None:
+    told = account(SOME)
+    rows = list(told.tokens())
+    assert [row.channel for row in rows] == ["alpha"] * 4 + ["beta"] * 4 + ["gamma"] * 4
+    assert [(row.start, row.end) for row in rows[:2]] == [
+        ("2020-01-01 00:00", "2020-01-01 03:00"),
+        ("2020-01-01 04:00", "2020-01-01 07:00"),
+    ]
+    assert [row.open for row in rows] == told.mask.T.ravel().tolist()
+    assert [row.probability for row in rows] == told.probability.T.ravel().tolist()
+    assert [row.values for row in rows] == told.history.T.reshape(12, PATCH_LEN).tolist()
+
+
+def test_a_row_tells_mean_and_largest_deviation_of_what_was_observed() -> None:
+    told = account([[0]], mean=np.zeros(1), std=np.ones(1), profile=np.zeros((CYCLE, 1), dtype=np.float32))
+    told = replace(told, level=np.float32([1]), scale=np.float32([2]))
+    (row,) = replace(told, history=np.array([[3.0], [np.nan], [-7.0], [1.0]])).tokens()
+    assert (row.mean_deviation, row.largest_deviation) == (pytest.approx((1 - 4 + 0) / 3), -4.0)
+    assert row.values == [3.0, None, -7.0, 1.0]
+    (row,) = replace(told, history=np.full((4, 1), np.nan)).tokens()
+    assert np.isnan([row.mean_deviation, row.largest_deviation]).all()
+    assert row.values == [None] * 4
+
+
+def test_nothing_open_is_said_so() -> None:
+    assert account(np.zeros((4, 3))).in_words().splitlines() == [
+        "Forecast of 2020-01-01 16:00 to 2020-01-01 18:00, made at 2020-01-01 15:00.",
+        "It read 0 of 12 tokens: 0 % of the window, where the budget allows 50 %.",
+        "Read: nothing.",
+        "Taken to follow their pattern at the window's level and scale: alpha, beta, gamma.",
+    ]
+
+
+def test_everything_open_is_one_span_per_channel_and_nothing_follows_a_pattern() -> None:
+    span = "2020-01-01 00:00 to 2020-01-01 15:00"
+    assert account(np.ones((4, 3)), budget=1.0).in_words().splitlines()[1:] == [
+        "It read 12 of 12 tokens: 100 % of the window, where the budget allows 100 %.",
+        f"Read: alpha ({span}); beta ({span}); gamma ({span}).",
+    ]
+
+
+def test_neighbours_are_one_span_and_others_are_not() -> None:
+    told = account(SOME, missing=[[0, 0, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    assert told.in_words().splitlines()[1:] == [
+        "It read 4 of 12 tokens: 33.3 % of the window, where the budget allows 50 %.",
+        "Read: alpha (2020-01-01 12:00 to 2020-01-01 15:00); "
+        "beta (2020-01-01 00:00 to 2020-01-01 07:00, 2020-01-01 12:00 to 2020-01-01 15:00).",
+        "Taken to follow their pattern at the window's level and scale: gamma.",
+        "Not readable because of missing values: gamma (2 of 4 patches).",
+    ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(mask=hnp.arrays(np.bool_, st.tuples(st.integers(1, 6), st.integers(1, 3))))
+def test_the_words_name_exactly_the_open_tokens(mask: np.ndarray) -> None:
+    told = account(mask)
+    lines = told.in_words().splitlines()
+    (read,) = (line for line in lines if line.startswith("Read: "))
+    quiet = " ".join(line for line in lines if line.startswith("Taken to follow"))
+    found = np.zeros_like(mask)
+    for name, spans in re.findall(r"(\w+) \(([^)]*)\)", read):
+        for span in spans.split(", "):
+            first, last = (told.times.index(time) for time in span.split(" to "))
+            found[first // PATCH_LEN : last // PATCH_LEN + 1, CHANNELS.index(name)] = True
+    np.testing.assert_array_equal(found, mask)
+    assert [name in quiet for name in told.channels] == (~mask.any(axis=0)).tolist()
+
+
+def test_the_words_come_from_the_mask_and_not_from_the_numbers() -> None:
+    told, other = account(SOME), np.random.default_rng(1)
+    changed = replace(
+        told,
+        history=other.normal(size=told.history.shape),
+        forecast=other.normal(size=told.forecast.shape),
+        probability=other.uniform(size=told.mask.shape).astype(np.float32),
+        evidence=other.normal(size=told.evidence.shape).astype(np.float32),
+        level=told.level + 9,
+        profile=-told.profile,
+        truth=None,
+    )
+    assert changed.in_words() == told.in_words()
+    assert replace(told, mask=~told.mask).in_words() != told.in_words()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"must be valid JSON \(got .+\); export it again"),
+        ('{"format": "ibforecast.explanation",', r"must be valid JSON"),
+        ("[1, 2]", r"must say format 'ibforecast.explanation' \(got 'list'\)"),
+        ("{}", r"must say format 'ibforecast.explanation' \(got None\)"),
+        ('{"format": "ibforecast.model", "format_version": 1}', r"must say format .+ \(got 'ibforecast.model'\)"),
+        ('{"format": "ibforecast.explanation"}', r"format version 1 \(got None\)"),
+        ('{"format": "ibforecast.explanation", "format_version": 1}', r"complete and of one shape \(got KeyError"),
+        (
+            '{"format": "ibforecast.explanation", "format_version": 2}',
+            r"reads explanations of format version 1 \(got 2\); use a matching version of ibforecast",
+        ),
+    ],
+)
+def test_what_is_no_explanation_is_refused(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Account.from_json(text)
+
+
+DOCUMENT = json.loads(account(SOME).to_json())
+
+
+def paths(document: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in document.items():
+        if above or key not in DERIVED:
+            yield (*above, key)
+            if isinstance(value, dict) and key != "computed_with":
+                yield from paths(value, (*above, key))
+
+
+def with_change(path: tuple[str, ...], change: Callable[[Any], Any]) -> str:
+    """The document's text with the value at a path changed, or gone where the change gives None."""
+    document = json.loads(json.dumps(DOCUMENT))
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = change(place[path[-1]])
+    if place[path[-1]] is None:
+        del place[path[-1]]
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize("path", list(paths(DOCUMENT)), ids=".".join)
+def test_a_document_without_one_of_its_keys_is_refused(path: tuple[str, ...]) -> None:
+    with pytest.raises(DataError):
+        Account.from_json(with_change(path, lambda value: None))
+
+
+ARRAYS = [
+    ("window", "channels"),
+    ("window", "times"),
+    ("window", "history"),
+    ("context", "level"),
+    ("context", "scale"),
+    ("context", "phase"),
+    ("context", "standardisation", "mean"),
+    ("context", "standardisation", "std"),
+    ("explanation", "mask"),
+    ("explanation", "probability"),
+    ("explanation", "missing"),
+    ("forecast",),
+    ("truth",),
+]
+NESTED = [*ARRAYS[2:3], *ARRAYS[8:], ("context", "profile")]
+
+
+@pytest.mark.parametrize("path", ARRAYS, ids=".".join)
+def test_an_array_that_is_one_short_is_refused(path: tuple[str, ...]) -> None:
+    with pytest.raises(DataError, match="complete and of one shape"):
+        Account.from_json(with_change(path, lambda value: value[:-1]))
+
+
+@pytest.mark.parametrize("path", NESTED, ids=".".join)
+def test_an_array_that_lacks_a_channel_or_is_ragged_is_refused(path: tuple[str, ...]) -> None:
+    for change in (lambda rows: [row[:-1] for row in rows], lambda rows: [rows[0][:-1], *rows[1:]]):
+        with pytest.raises(DataError, match="complete and of one shape"):
+            Account.from_json(with_change(path, change))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("window", "patch_len"), 0),
+        (("window", "patch_len"), -4),
+        (("window", "patch_len"), "four"),
+        (("window", "history"), "long ago"),
+        (("model", "computed_with"), 3),
+        (("context", "phase"), [2**70] * 19),
+        (("forecast",), [[10**400] * 3] * 3),
+        (("explanation", "evidence"), [{"patch": 0, "channel": "delta", "deviation": [0.0] * 4}]),
+        (("explanation", "evidence"), [{"patch": 4, "channel": "beta", "deviation": [0.0] * 4}]),
+        (("explanation", "evidence"), [{"patch": -1, "channel": "beta", "deviation": [0.0] * 4}]),
+        (("explanation", "evidence"), [{"patch": 0, "channel": "beta", "deviation": [0.0] * 3}]),
+        (("explanation", "evidence"), [{"patch": 0, "channel": "beta"}]),
+    ],
+    ids=lambda value: ".".join(value) if isinstance(value, tuple) else str(value)[:30],
+)
+def test_a_value_that_cannot_be_is_refused(path: tuple[str, ...], value: Any) -> None:
+    with pytest.raises(DataError, match="complete and of one shape"):
+        Account.from_json(with_change(path, lambda told: value))
+
+
+def test_a_patch_of_no_steps_is_refused_even_where_nothing_was_read() -> None:
+    document = json.loads(account(np.zeros((4, 3))).to_json())
+    document["window"]["patch_len"] = 0
+    with pytest.raises(DataError, match="complete and of one shape"):
+        Account.from_json(json.dumps(document))
