@@ -136,7 +136,10 @@ class IBForecaster:
             recipe.train,
             self.seed,
             Path(checkpoint) if checkpoint else None,
-            sha256(f"{recipe.sha256}/{series.sha256}/{self.seed}/{device.type}".encode()),
+            sha256(
+                f"{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/{self.seed}/"
+                f"{device.type}".encode()
+            ),
             lambda epoch, outcome: on_epoch(epoch, recipe.train.epochs, outcome),
         )
         self._fitted = FittedModel(
@@ -262,7 +265,7 @@ class IBForecaster:
             sizes,
             facts.name if facts else None,
             budget=self.budget,
-            patch_len=self.patch_len or _patch_len(self.look_back),
+            patch_len=_patch_len(self.look_back) if self.patch_len is None else self.patch_len,
         )
         if recipe.forecaster != "ibforecast":
             raise UsageError(

@@ -36,8 +36,7 @@ def run_missing(
 
 
 def _run(cell: Cell, folder: Path, device: str, jobs: int) -> Record:
-    if device == "cpu":
-        torch.set_num_threads(max(1, (multiprocessing.cpu_count()) // jobs))
+    torch.set_num_threads(max(1, multiprocessing.cpu_count() // jobs))  # or the processes fight over the cores
     record = run(cell, torch.device(device))
     Ledger(folder).write(record)
     return record
