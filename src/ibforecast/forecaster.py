@@ -354,9 +354,9 @@ class IBForecaster:
 
     def _check_shape(self, account: Account) -> Check:
         fitted = self.fitted
-        told = (account.channels, account.look_back, account.horizon, account.patch_len)
+        told = (account.channels, account.look_back, account.horizon, account.patch_len, len(account.profile))
         config = fitted.config
-        held = (fitted.channels, config.look_back, config.horizon, config.patch_len)
+        held = (fitted.channels, config.look_back, config.horizon, config.patch_len, config.cycle)
         units = np.array_equal(account.mean, fitted.standardiser.mean) and np.array_equal(
             account.std, fitted.standardiser.std
         )
@@ -373,7 +373,7 @@ class IBForecaster:
         differ = int((forecast.view(np.int64) != account.forecast.view(np.int64)).sum())
         if not differ:
             return Check(name, True, f"{given} give the forecast, bit for bit ({forecast.size} values)")
-        off = float(np.abs((forecast - account.forecast) / (account.std * account.scale)).max())
+        off = float((np.abs(forecast - account.forecast) / np.maximum(account.std * account.scale, 1e-30)).max())
         elsewhere = dict(account.computed_with) != environment()
         note = "; it was computed on another machine or version" if elsewhere else ""
         return Check(
@@ -386,6 +386,7 @@ class IBForecaster:
         pairs = {
             "mask": (explanation.mask[0].numpy(), account.mask),
             "missing": (explanation.missing[0].numpy(), account.missing),
+            "probability": (explanation.probability[0].numpy(), account.probability),
             "level": (explanation.context.level[0].numpy(), account.level),
             "scale": (explanation.context.scale[0].numpy(), account.scale),
             "profile": (explanation.context.profile.detach().numpy(), account.profile),

@@ -1,0 +1,95 @@
+"""What is measured."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from ibforecast.core.sizes import Sizes
+from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.data.series import Series
+from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.model.network import IBForecast
+from ibforecast.train.step import Step
+from ibforecast.zoo.recipes import resolve
+
+LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 96, 96, 7, 24, 256
+Measure = Callable[[torch.device], dict[str, float]]
+
+
+def training(device: torch.device) -> dict[str, float]:
+    """Windows per second of a training step, series of the shape of ETTh1; the dense model is the yardstick."""
+    rates = {name: _windows_per_second(name, device) for name in ("dense", "paper", "exact")}
+    return {f"{name}_windows_per_second": rate for name, rate in rates.items()} | {
+        f"{name}_over_dense": rates[name] / rates["dense"] for name in ("paper", "exact")
+    }
+
+
+def explanation(device: torch.device) -> dict[str, float]:
+    """Time of one window's forecast with its explanation over that of the same network with gates open, on the CPU."""
+    windows = _windows(torch.device("cpu"))
+    window = windows.look_backs(windows.starts[:1])
+    sizes = Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
+    torch.manual_seed(0)
+    gated = IBForecast(resolve("exact", sizes).config).eval()
+    opened = IBForecast(resolve("dense", sizes, frame="weighted", gate={"kind": "open", "recent": 2}).config).eval()
+    with torch.no_grad():
+        explained, plain = _interleaved(lambda: gated(window).explanation, lambda: opened(window).values, rounds=300)
+    return {"explained_ms": explained * 1e3, "open_gates_ms": plain * 1e3, "ratio": explained / plain}
+
+
+def importing(device: torch.device) -> dict[str, float]:
+    """Seconds `import ibforecast` takes beyond `import torch`, in fresh processes."""
+    programme = "import time, torch; t = time.perf_counter(); import ibforecast; print(time.perf_counter() - t)"
+    taken = [
+        float(subprocess.run([sys.executable, "-c", programme], capture_output=True, text=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    return {"seconds_beyond_torch": float(np.median(taken))}
+
+
+MEASURES: dict[str, Measure] = {"training": training, "explanation": explanation, "importing": importing}
+
+
+def _windows(device: torch.device) -> Windows:
+    random = np.random.default_rng(0)
+    values = np.cumsum(random.normal(size=(8640, CHANNELS)), axis=0)
+    stamps = np.datetime64("2016-07-01", "us") + np.arange(len(values)) * np.timedelta64(1, "h")
+    names = tuple(f"channel {number}" for number in range(CHANNELS))
+    series = Series(values, names, Clock(stamps, Frequency(3600)))
+    starts = range(len(values) - LOOK_BACK - HORIZON + 1)
+    return Windows.of(series, Standardiser.of(values, names), CYCLE, starts, LOOK_BACK, HORIZON).to(device)
+
+
+def _windows_per_second(recipe: str, device: torch.device) -> float:
+    windows = _windows(device)
+    forecaster = resolve(recipe, Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).build(0).to(device).train()
+    step = Step(forecaster, windows, BATCH, torch.Generator(device).manual_seed(0))
+    step.set_pace(1e-3, 0.0)
+    batches = [windows.starts[torch.randperm(len(windows))[:BATCH].to(device)] for _ in range(8)]
+
+    def run(count: int) -> float:
+        begun = time.perf_counter()
+        for number in range(count):
+            step.run(batches[number % len(batches)])
+        step.means()  # waits for the device
+        return time.perf_counter() - begun
+
+    run(8)
+    count = 400 if device.type == "cuda" else 16
+    return BATCH * count / min(run(count) for _ in range(3))
+
+
+def _interleaved(one: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Median seconds of two calls, taken in turns so that both see the same machine."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds + 20):
+        for call, taken in zip((one, other), times, strict=True):
+            begun = time.perf_counter()
+            call()
+            if number >= 20:
+                taken.append(time.perf_counter() - begun)
+    return float(np.median(times[0])), float(np.median(times[1]))

@@ -1,0 +1,84 @@
+"""Files are either whole or not there, and fingerprints tell them apart."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ibforecast.core.files import sha256, to_json, write_atomically
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_what_is_written_can_be_read_and_nothing_else_is_left(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "a" / "b" / "file.bin", b"\x00content")
+    assert contents(tmp_path / "a" / "b") == {"file.bin": b"\x00content"}
+    write_atomically(tmp_path / "a" / "b" / "file.bin", b"other")
+    assert contents(tmp_path / "a" / "b") == {"file.bin": b"other"}
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    path = tmp_path / "file.bin"
+    write_atomically(path, b"old")
+
+    def fail(*given: object) -> None:
+        raise OSError("disk full")
+
+    if failing == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
+    else:
+        monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, b"new")
+    assert contents(tmp_path) == {"file.bin": b"old"}
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(tmp_path / "file.bin", b"new")
+    assert contents(tmp_path) == {}
+
+
+def test_the_new_content_is_on_disk_before_it_takes_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    fsync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (order.append("fsync"), fsync(handle))[1])
+    monkeypatch.setattr(Path, "replace", lambda path, to: (order.append("replace"), replace(path, to))[1])
+    write_atomically(tmp_path / "file.bin", b"new")
+    assert order == ["fsync", "replace"]
+
+
+def test_others_may_read_what_was_written(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "file.bin", b"new")
+    assert (tmp_path / "file.bin").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_document_is_rendered_the_same_way_every_time_and_keeps_its_words() -> None:
+    document = {"b": [1, 0.1, None], "a": "τ"}
+    assert to_json(document) == to_json({"b": [1, 0.1, None], "a": "τ"})
+    assert json.loads(to_json(document)) == document
+    assert "τ".encode() in to_json(document)
+    assert to_json(document).endswith(b"}\n")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_know_is_refused(value: float) -> None:
+    with pytest.raises(ValueError):
+        to_json({"a": value})
+
+
+def test_the_fingerprint_is_sha256_of_the_pieces_in_order() -> None:
+    assert sha256(b"abc") == hashlib.sha256(b"abc").hexdigest()
+    assert sha256([b"a", b"bc"]) == sha256(b"abc")
+    assert sha256([b"bc", b"a"]) != sha256(b"abc")

@@ -1,0 +1,679 @@
+"""The front door: a table goes in, the same kind of table comes out, and what cannot be is refused with a reason."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import ibforecast
+from ibforecast import DataError, IBForecaster, IBForecastError, UsageError
+from ibforecast.data.tables import write
+from ibforecast.zoo import recipes
+
+ROWS, LOOK_BACK, HORIZON, PATCHES = 400, 48, 12, 4
+CHANNELS = ("load", "wind", "heat")
+SENTINELS = (-9999.0, 12345.0)
+TINY = """
+[model.gate]
+width = 16
+[model.readout]
+width = 16
+[train]
+epochs = 2
+batch = 64
+"""
+
+
+def hours(count: int = ROWS, first: str = "2023-01-01", step: str = "1h") -> np.ndarray:
+    return pd.date_range(first, periods=count, freq=step).to_numpy().astype("datetime64[us]")
+
+
+def numbers(rows: int = ROWS) -> np.ndarray:
+    """Three channels with a daily rhythm at three levels and sizes."""
+    hour, noise = np.arange(rows), np.random.default_rng(5).normal(size=(rows, 3))
+    rhythm = np.stack([np.sin(2 * np.pi * (hour / 24 + shift)) for shift in (0.0, 0.3, 0.6)], axis=1)
+    return (rhythm + 0.3 * noise) * (20.0, 3.0, 0.5) + (900.0, 40.0, -2.0)
+
+
+def frame(values: np.ndarray | None = None, **times: Any) -> pd.DataFrame:
+    values = numbers() if values is None else values
+    return pd.DataFrame({"when": hours(len(values), **times)} | dict(zip(CHANNELS, values.T, strict=True)))
+
+
+def long_frame() -> pd.DataFrame:
+    melted = frame().melt("when", CHANNELS, "unique_id", "y").rename(columns={"when": "ds"})
+    return melted[["unique_id", "ds", "y"]]
+
+
+def as_kind(table: pd.DataFrame, kind: str) -> Any:
+    return {"pandas": pd.DataFrame, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}[kind](table)
+
+
+def columns_of(table: Any) -> dict[str, np.ndarray]:
+    if isinstance(table, pa.Table):
+        return {name: table[name].to_numpy() for name in table.column_names}
+    return {name: table[name].to_numpy() for name in table.columns}
+
+
+def values_of(table: Any) -> np.ndarray:
+    return np.stack([columns_of(table)[name] for name in CHANNELS], axis=1)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("recipe") / "tiny.toml"
+    path.write_text(TINY)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def unfitted(recipe: str) -> Callable[..., IBForecaster]:
+    """Make a small forecaster; whatever is given goes before what is usual here."""
+
+    def make(**settings: Any) -> IBForecaster:
+        usual = {"horizon": HORIZON, "look_back": LOOK_BACK, "budget": 0.25, "recipe": recipe, "device": "cpu"}
+        return IBForecaster(**(usual | settings))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
+    return unfitted(missing_values=SENTINELS).fit(frame())
+
+
+# --- Tables of every kind and shape ---
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_wide_table_gives_a_wide_forecast_of_the_same_kind(
+    model: IBForecaster, unfitted: Callable[..., IBForecaster], kind: str
+) -> None:
+    table = as_kind(frame(), kind)
+    forecast = unfitted().fit(table).predict(table)
+    assert type(forecast) is type(table)
+    columns = columns_of(forecast)
+    assert tuple(columns) == ("when", *CHANNELS)
+    assert (columns["when"] == hours(ROWS + HORIZON)[ROWS:]).all()
+    assert all(columns[name].dtype == np.float64 for name in CHANNELS)
+    assert values_of(forecast).tobytes() == values_of(model.predict(frame())).tobytes()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_long_table_gives_a_long_forecast_of_the_same_kind_and_numbers(
+    model: IBForecaster, unfitted: Callable[..., IBForecaster], kind: str
+) -> None:
+    table = as_kind(long_frame(), kind)
+    forecast = unfitted().fit(table).predict(table)
+    assert type(forecast) is type(table)
+    columns = columns_of(forecast)
+    assert tuple(columns) == ("unique_id", "ds", "IBForecast")
+    assert columns["unique_id"].tolist() == [name for name in CHANNELS for _ in range(HORIZON)]
+    assert (columns["ds"] == np.tile(hours(ROWS + HORIZON)[ROWS:], 3)).all()
+    assert columns["IBForecast"].tobytes() == values_of(model.predict(frame())).T.tobytes()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("shape", ["wide", "long"])
+def test_a_file_gives_the_forecast_its_table_gives(
+    model: IBForecaster, unfitted: Callable[..., IBForecaster], shape: str, suffix: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"table{suffix}"
+    write(frame() if shape == "wide" else long_frame(), path)
+    forecast = unfitted().fit(str(path)).predict(path)
+    expected = values_of(model.predict(frame()))
+    assert isinstance(forecast, pd.DataFrame)
+    if shape == "wide":
+        assert values_of(forecast).tobytes() == expected.tobytes()
+    else:
+        assert forecast["IBForecast"].to_numpy().tobytes() == expected.T.tobytes()
+
+
+def test_columns_of_a_long_table_may_have_any_names(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
+    table = long_frame().rename(columns={"unique_id": "meter", "ds": "moment", "y": "kw"})
+    forecast = unfitted(id="meter", target="kw", time="moment").fit(table).predict(table)
+    assert forecast.columns.tolist() == ["meter", "moment", "IBForecast"]
+    assert forecast["IBForecast"].to_numpy().tobytes() == values_of(model.predict(frame())).T.tobytes()
+
+
+def test_only_the_channels_named_are_read_and_in_their_order(unfitted: Callable[..., IBForecaster]) -> None:
+    table = frame().assign(note="text")
+    forecast = unfitted(channels=["heat", "load"], time="when").fit(table).predict(table)
+    assert forecast.columns.tolist() == ["when", "heat", "load"]
+
+
+def test_further_and_reordered_columns_change_nothing(model: IBForecaster) -> None:
+    table = frame().assign(note="text")[["heat", "note", "when", "load", "wind"]]
+    pd.testing.assert_frame_equal(model.predict(table), model.predict(frame()), check_exact=True)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_the_time_column_comes_back_with_its_own_type(model: IBForecaster, unit: str) -> None:
+    table = frame()
+    table["when"] = table["when"].astype(f"datetime64[{unit}]")
+    assert model.predict(table)["when"].dtype == table["when"].dtype
+
+
+def test_dates_come_back_as_dates(unfitted: Callable[..., IBForecaster]) -> None:
+    days = pl.from_pandas(frame(step="1D")).with_columns(pl.col("when").dt.date())
+    forecast = unfitted().fit(days).predict(days)
+    assert forecast["when"].dtype == pl.Date
+    assert forecast["when"][0] == datetime(2023, 1, 1).date() + (days["when"][-1] - days["when"][0]) + pd.Timedelta(
+        "1D"
+    )
+
+
+def test_the_forecast_is_in_the_tables_units(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
+    """In units 1024 times as small all numbers are 1024 times as large, to the last bit."""
+    table = frame(1024 * numbers())
+    expected = 1024 * values_of(model.predict(frame()))
+    assert values_of(unfitted().fit(table).predict(table)).tobytes() == expected.tobytes()
+    lowest, highest = numbers().min(axis=0), numbers().max(axis=0)
+    room = highest - lowest
+    assert ((values_of(model.predict(frame())) > lowest - room) & (expected / 1024 < highest + room)).all()
+
+
+def test_a_time_zone_is_kept_and_phases_follow_the_wall_clock(unfitted: Callable[..., IBForecaster]) -> None:
+    local = pd.date_range("2023-03-12", periods=ROWS, freq="h", tz="Europe/Berlin")
+    table = frame().assign(when=local)
+    fitted = unfitted().fit(table)
+    at = "2023-03-25 20:00"
+    expected = pd.date_range("2023-03-25 21:00", periods=HORIZON, freq="h", tz="Europe/Berlin")
+    forecast, explanation = fitted.predict(table, at), fitted.explain(table, at)
+    assert forecast["when"].dtype == table["when"].dtype
+    assert forecast["when"].tolist() == expected.tolist()
+    row = local.get_loc(pd.Timestamp(at, tz="Europe/Berlin"))
+    span = local[row + 1 - LOOK_BACK : row + 1 + HORIZON]
+    assert explanation.phase.tolist() == span.hour.tolist()
+    assert explanation.times[LOOK_BACK + 4 : LOOK_BACK + 6] == ("2023-03-26 01:00+01:00", "2023-03-26 03:00+02:00")
+
+
+def test_a_forecast_beyond_the_table_crosses_a_change_of_the_clock(unfitted: Callable[..., IBForecaster]) -> None:
+    local = pd.date_range(end="2023-10-28 22:00", periods=ROWS, freq="h", tz="Europe/Berlin")
+    table = pl.from_pandas(frame().assign(when=local))
+    forecast = unfitted().fit(table).predict(table)
+    assert forecast["when"].dtype == pl.Datetime(forecast["when"].dtype.time_unit, "Europe/Berlin")
+    texts = [str(moment) for moment in forecast["when"].to_list()]
+    assert texts[3:6] == [f"2023-10-29 {time}" for time in ("02:00:00+02:00", "02:00:00+01:00", "03:00:00+01:00")]
+
+
+# --- Cycle and patches ---
+
+
+@pytest.mark.parametrize(("step", "cycle"), [("1h", 24), ("15min", 96), ("1D", 7), ("1W", 52)])
+def test_the_cycle_comes_from_the_frequency(unfitted: Callable[..., IBForecaster], step: str, cycle: int) -> None:
+    table = frame(step=step)
+    fitted = unfitted(cycle="auto").fit(table)
+    assert fitted.fitted.config.cycle == cycle
+    assert fitted.explain(table).profile.shape == (cycle, 3)
+
+
+def test_the_cycle_may_be_given_where_there_is_no_natural_one(unfitted: Callable[..., IBForecaster]) -> None:
+    table = frame(step="7min")
+    with pytest.raises(UsageError, match="a step of 7min has no natural cycle; give `cycle`"):
+        unfitted(cycle="auto").fit(table)
+    explanation = unfitted(cycle=5).fit(table).explain(table)
+    assert explanation.profile.shape == (5, 3)
+    assert (np.diff(explanation.phase) % 5 == 1).all()
+
+
+@pytest.mark.parametrize(("look_back", "patch_len"), [(48, 12), (50, 10), (40, 10), (30, 10), (47, 1)])
+def test_a_look_back_twelve_does_not_divide_gets_the_nearest_patch(
+    unfitted: Callable[..., IBForecaster], look_back: int, patch_len: int
+) -> None:
+    explanation = unfitted(look_back=look_back).fit(frame()).explain(frame())
+    assert explanation.patch_len == patch_len
+    assert explanation.mask.shape == (look_back // patch_len, 3)
+    assert explanation.verify()
+
+
+# --- Moments ---
+
+
+@pytest.mark.parametrize("row", [LOOK_BACK - 1, 201, ROWS - 2, ROWS - 1])
+def test_a_forecast_at_a_moment_is_that_of_the_table_cut_there(model: IBForecaster, row: int) -> None:
+    table = frame()
+    there, cut = model.predict(table, table["when"][row]), model.predict(table[: row + 1])
+    pd.testing.assert_frame_equal(there, cut, check_exact=True)
+    assert (there["when"] == hours(row + 1 + HORIZON)[row + 1 :]).all()
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "2023-01-08 10:00",
+        "2023-01-08T10:00:00",
+        datetime(2023, 1, 8, 10),
+        pd.Timestamp("2023-01-08 10:00"),
+        np.datetime64("2023-01-08T10:00:00.000000000"),
+    ],
+    ids=lambda at: f"{type(at).__name__} {at}",
+)
+def test_a_moment_may_be_said_in_many_ways(model: IBForecaster, at: Any) -> None:
+    assert model.predict(frame(), at)["when"][0] == pd.Timestamp("2023-01-08 11:00")
+
+
+@pytest.mark.parametrize("row", [LOOK_BACK - 1, 201, ROWS - 1])
+def test_the_explanation_explains_the_forecast_that_was_made(model: IBForecaster, row: int) -> None:
+    table = frame()
+    at = table["when"][row]
+    forecast, explanation = model.predict(table, at), model.explain(table, at)
+    assert values_of(forecast).tobytes() == explanation.forecast.tobytes()
+    assert [pd.Timestamp(time) for time in explanation.times[LOOK_BACK:]] == forecast["when"].tolist()
+    assert pd.Timestamp(explanation.at) == at
+    assert explanation.history.tobytes() == numbers()[row + 1 - LOOK_BACK : row + 1].tobytes()
+    assert explanation.weights_sha256 == model.fitted.weights_sha256
+
+
+def test_the_truth_is_there_as_far_as_it_is_known(model: IBForecaster) -> None:
+    values = numbers()
+    values[205, 1] = np.nan
+    table = frame(values)
+    whole = model.explain(table, table["when"][200]).truth
+    part = model.explain(table, table["when"][ROWS - 6]).truth
+    np.testing.assert_array_equal(whole, values[201 : 201 + HORIZON])
+    np.testing.assert_array_equal(part[:5], values[-5:])
+    assert np.isnan(part[5:]).all()
+    assert model.explain(table).truth is None
+
+
+def test_explaining_costs_one_pass_through_the_network(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+    forward = model.fitted.network.forward
+    monkeypatch.setattr(model.fitted.network, "forward", lambda window: passes.append(window) or forward(window))
+    model.explain(frame())
+    assert len(passes) == 1
+
+
+# --- Missing values ---
+
+
+def spoilt(*cells: tuple[int, int], value: float = np.nan) -> pd.DataFrame:
+    values = numbers()
+    for row, column in cells:
+        values[row, column] = value
+    return frame(values)
+
+
+def test_a_token_with_a_missing_step_is_closed_and_marked(model: IBForecaster) -> None:
+    first = ROWS - LOOK_BACK
+    explanation = model.explain(spoilt((first, 0), (first + 12, 1), (ROWS - 1, 1), (ROWS - 2, 1)))
+    marked = np.zeros((PATCHES, 3), dtype=bool)
+    marked[[0, 1, 3], [0, 1, 1]] = True
+    np.testing.assert_array_equal(explanation.missing, marked)
+    assert not explanation.mask[marked].any()
+    assert (explanation.probability[marked] == 0).all()
+    assert explanation.open_count == 3
+    assert explanation.verify()
+    assert "missing values: load (1 of 4 patches); wind (2 of 4 patches)." in explanation.in_words()
+
+
+def test_even_the_token_read_first_is_closed_where_a_step_is_missing(model: IBForecaster) -> None:
+    patch, column = np.argwhere(model.explain(frame()).mask)[0]
+    row = ROWS - LOOK_BACK + 12 * int(patch) + 5
+    assert not model.explain(spoilt((row, int(column)))).mask[patch, column]
+
+
+def test_what_stands_in_a_gap_cannot_change_the_forecast(model: IBForecaster) -> None:
+    cells = [(ROWS - 1, 0), (ROWS - 20, 1), (ROWS - LOOK_BACK, 2), (ROWS - 3, 2)]
+    forecasts = [values_of(model.predict(spoilt(*cells, value=value))).tobytes() for value in (*SENTINELS, np.nan)]
+    assert len(set(forecasts)) == 1
+    assert forecasts[0] != values_of(model.predict(frame())).tobytes()
+
+
+def test_what_stands_in_a_gap_cannot_change_the_training(unfitted: Callable[..., IBForecaster]) -> None:
+    cells = [(row, row % 3) for row in range(5, ROWS, 17)]
+    fits = [
+        unfitted(missing_values=SENTINELS).fit(spoilt(*cells, value=value)).fitted for value in (*SENTINELS, np.nan)
+    ]
+    assert len({fit.weights_sha256 for fit in fits}) == 1
+    assert np.isfinite(fits[0].summary.validation_error)
+
+
+def test_level_and_scale_come_from_what_was_observed(model: IBForecaster) -> None:
+    table = spoilt(*((row, 1) for row in range(ROWS - 30, ROWS - 10)))
+    explanation = model.explain(table)
+    window = (explanation.history - explanation.mean) / explanation.std
+    np.testing.assert_allclose(explanation.level, np.nanmean(window, axis=0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(explanation.scale, np.nanstd(window, axis=0, ddof=1), rtol=1e-4)
+
+
+def test_a_window_with_a_hole_in_every_token_is_forecast_unread(model: IBForecaster) -> None:
+    cells = [(row, column) for row in range(ROWS - LOOK_BACK, ROWS, 12) for column in range(3)]
+    explanation = model.explain(spoilt(*cells))
+    assert explanation.missing.all()
+    assert explanation.open_count == 0
+    assert np.isfinite(explanation.forecast).all()
+    assert explanation.verify()
+
+
+def test_a_constant_channel_stays_where_it_is(unfitted: Callable[..., IBForecaster]) -> None:
+    table = frame().assign(wind=7.25)
+    explanation = unfitted().fit(table).explain(table)
+    np.testing.assert_allclose(explanation.forecast[:, 1], 7.25, atol=0.05)
+    assert explanation.verify()
+
+
+def test_a_channel_spoilt_by_sentinels_works_read_as_numbers_or_as_missing(
+    unfitted: Callable[..., IBForecaster],
+) -> None:
+    table = spoilt(*((row, 2) for row in range(10, ROWS, 31)), value=-9999.0)
+    as_numbers, as_missing = (unfitted(missing_values=marks).fit(table).explain(table) for marks in ((), (-9999.0,)))
+    assert as_numbers.verify()
+    assert as_missing.verify()
+    assert not as_numbers.missing.any()
+    assert as_missing.missing[:, 2].any()
+    assert as_numbers.std[2] > 100
+    assert abs(as_missing.forecast[:, 2] + 2).max() < 5
+
+
+# --- Fitting, measuring, keeping ---
+
+
+def test_the_seed_decides_the_weights(unfitted: Callable[..., IBForecaster], model: IBForecaster) -> None:
+    assert unfitted().fit(frame()).fitted.weights_sha256 == model.fitted.weights_sha256
+    assert unfitted(seed=1).fit(frame()).fitted.weights_sha256 != model.fitted.weights_sha256
+
+
+def test_the_measure_is_the_mean_over_all_windows_of_the_part(model: IBForecaster) -> None:
+    table, values = frame(), numbers()
+    measured = model.evaluate(table)
+    lasts = range(model.fitted.split.validation_end - 1, ROWS - HORIZON)
+    told = [model.explain(table, table["when"][last]) for last in lasts]
+    errors = np.stack(
+        [
+            (one.forecast - values[last + 1 : last + 1 + HORIZON]) / one.std
+            for one, last in zip(told, lasts, strict=True)
+        ]
+    )
+    assert measured.windows == len(lasts) == 69
+    assert measured.mse == pytest.approx((errors**2).mean(), rel=1e-4)
+    assert measured.mae == pytest.approx(abs(errors).mean(), rel=1e-4)
+    assert measured.open_rate == pytest.approx(np.mean([one.open_rate for one in told]))
+    assert measured.largest_open_rate <= measured.budget == 0.25
+
+
+def test_all_of_any_table_can_be_measured(model: IBForecaster) -> None:
+    other = frame(numbers(100), first="2024-01-01")
+    assert model.evaluate(other, "all").windows == 100 - LOOK_BACK - HORIZON + 1
+    with pytest.raises(
+        UsageError, match=r'split "test" must come from the table .*\(this is another\); use split="all"'
+    ):
+        model.evaluate(other, "test")
+
+
+def test_measuring_windows_none_of_which_can_be_used_is_refused(model: IBForecaster) -> None:
+    table = frame(np.where(np.arange(100)[:, None] < 30, numbers(100), [np.nan, 1.0, 1.0]))
+    with pytest.raises(DataError, match="at least one window"):
+        model.evaluate(table[30:], "all")
+
+
+def test_a_saved_model_gives_the_same_forecasts(model: IBForecaster, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    loaded = IBForecaster.load(tmp_path / "model", device="cpu")
+    pd.testing.assert_frame_equal(loaded.predict(frame()), model.predict(frame()), check_exact=True)
+    assert loaded.evaluate(frame()) == model.evaluate(frame())
+    assert (loaded.horizon, loaded.look_back, loaded.budget, loaded.cycle) == (HORIZON, LOOK_BACK, 0.25, 24)
+    assert repr(loaded) == repr(model)
+    assert model.fitted.weights_sha256[:12] in repr(model)
+
+
+def test_a_fit_that_stopped_goes_on_where_it_was(unfitted: Callable[..., IBForecaster], tmp_path: Path) -> None:
+    epochs: list[int] = []
+
+    def stop_after(last: int) -> Callable[..., None]:
+        def on_epoch(epoch: int, of: int, outcome: Any) -> None:
+            epochs.append(epoch)
+            if epoch == last:
+                raise KeyboardInterrupt
+
+        return on_epoch
+
+    settings = {"recipe": str(tmp_path / "longer.toml")}
+    (tmp_path / "longer.toml").write_text(TINY.replace("epochs = 2", "epochs = 4"))
+    checkpoint = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        unfitted(**settings).fit(frame(), checkpoint=checkpoint, on_epoch=stop_after(2))
+    resumed = unfitted(**settings).fit(frame(), checkpoint=checkpoint, on_epoch=stop_after(0))
+    assert epochs == [1, 2, 3, 4]
+    assert resumed.fitted.weights_sha256 == unfitted(**settings).fit(frame()).fitted.weights_sha256
+
+
+@pytest.mark.parametrize(
+    ("other", "table"),
+    [
+        ({"seed": 7}, frame()),
+        ({"split": (0.6, 0.2, 0.2)}, frame()),
+        ({"budget": 0.5}, frame()),
+        ({"cycle": 12}, frame()),
+        ({}, frame(first="2023-01-01 07:00")),
+        ({}, frame(numbers() ** 2)),
+    ],
+    ids=["seed", "split", "budget", "cycle", "other times", "other values"],
+)
+def test_another_fit_does_not_go_on_from_a_checkpoint_that_is_not_its_own(
+    unfitted: Callable[..., IBForecaster], tmp_path: Path, other: dict[str, Any], table: pd.DataFrame
+) -> None:
+    unfitted().fit(frame(), checkpoint=tmp_path / "run")
+    begun_anew = unfitted(**other).fit(table, checkpoint=tmp_path / "run")
+    undisturbed = unfitted(**other).fit(table).fitted.weights_sha256
+    assert begun_anew.fitted.weights_sha256 == undisturbed != unfitted().fit(frame()).fitted.weights_sha256
+
+
+# --- What cannot be ---
+
+
+def rows_swapped() -> pd.DataFrame:
+    order = np.arange(ROWS)
+    order[[7, 8]] = 8, 7
+    return frame().iloc[order]
+
+
+BAD_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
+    "no time column": (
+        lambda: frame().drop(columns="when"),
+        r"must have a time column \(found none among 'load', 'wind', 'heat'\); name it",
+    ),
+    "unsorted": (rows_swapped, r"timestamps must increase \(row 8: 2023-01-01 07:00 comes after .*\); sort the table"),
+    "a repeated time": (
+        lambda: pd.concat([frame()[:9], frame()[8:]]),
+        r"even steps.*\(row 9: 2023-01-01 08:00 is there twice\).*irregular='by_row'.*irregular='fill'",
+    ),
+    "a gap in time": (
+        lambda: frame().drop(index=[30, 31]),
+        r"even steps, here of 1h \(row 30: 2023-01-02 08:00 follows 2023-01-02 05:00\).*irregular='fill'",
+    ),
+    "text": (
+        lambda: frame().astype({"wind": object}).replace({"wind": {numbers()[4, 1]: "calm"}}),
+        r"must hold numbers \('wind' has row 4: 'calm' at 2023-01-01 04:00\); mend the cells",
+    ),
+    "infinity": (
+        lambda: spoilt((5, 2), value=np.inf),
+        r"values must be finite \('heat' has row 5: inf at 2023-01-01 05:00\); mend them",
+    ),
+    "too short": (
+        lambda: frame()[:70],
+        r"train part must hold at least one window of look_back \+ horizon = 60 rows \(got 49 rows\); give a longer",
+    ),
+    "two rows": (lambda: frame()[:2], r"at least 3 rows .*\(got 2\); add rows"),
+    "no rows": (lambda: frame()[:0], r"must have rows and columns \(got 0 x 4\); fill it"),
+    "a channel never observed in training": (
+        lambda: spoilt(*((row, 1) for row in range(300))),
+        r"every channel needs an observation in the training rows \(got none in 'wind'\); drop the channel",
+    ),
+    "no file": (lambda: "nowhere.csv", r"a file that exists \(got 'nowhere.csv'\); check the path"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_a_table_that_cannot_be_fitted_to_is_refused(unfitted: Callable[..., IBForecaster], name: str) -> None:
+    make, message = BAD_TABLES[name]
+    with pytest.raises(DataError, match=message):
+        unfitted().fit(make())
+
+
+BAD_NEWS: dict[str, tuple[Callable[[], Any], str]] = {
+    "too few rows": (
+        lambda: frame()[: LOOK_BACK - 1],
+        r"must have look_back = 48 rows before it \(got 47\); give earlier rows",
+    ),
+    "a channel silent in the window": (
+        lambda: spoilt(*((row, 1) for row in range(ROWS - LOOK_BACK, ROWS))),
+        r"observed at least once in the window \(got nothing in 'wind' from 2023-01-15 16:00 to 2023-01-17 15:00\); "
+        "choose another moment",
+    ),
+    "a channel renamed": (
+        lambda: frame().rename(columns={"wind": "winds"}),
+        r"channel 'wind' must be in the table \(it has 'load', 'winds', 'heat'\); did you mean 'winds'\?",
+    ),
+    "a channel missing": (
+        lambda: frame().drop(columns="heat"),
+        r"channel 'heat' must be in the table \(it has 'load', 'wind'\)",
+    ),
+    "the time column renamed": (
+        lambda: frame().rename(columns={"when": "wen"}),
+        r"time column 'when' must be in the table .*; did you mean 'wen'\?",
+    ),
+    "another frequency": (
+        lambda: frame(step="15min"),
+        r"frequency asked for \(got steps of 15min, asked for 1h\); resample the table",
+    ),
+    "a gap in time": (lambda: frame().drop(index=[390]), r"even steps, here of 1h \(row 390"),
+}
+
+
+@pytest.mark.parametrize("verb", ["predict", "explain"])
+@pytest.mark.parametrize("name", BAD_NEWS)
+def test_a_table_that_cannot_be_forecast_from_is_refused(model: IBForecaster, name: str, verb: str) -> None:
+    make, message = BAD_NEWS[name]
+    with pytest.raises(DataError, match=message):
+        getattr(model, verb)(make())
+
+
+@pytest.mark.parametrize(
+    ("at", "error", "message"),
+    [
+        (
+            "2023-02-01",
+            DataError,
+            r"of the table, which runs from 2023-01-01 00:00 to 2023-01-17 15:00 \(got 2023-02-01\); the nearest is",
+        ),
+        ("2023-01-08 10:30", DataError, r"must be a time of the table.*the nearest is 2023-01-08 1"),
+        ("2023-01-02 22:00", DataError, r"look_back = 48 rows before it \(got 47\); .*forecast from a later moment"),
+        ("teatime", UsageError, r"must be an ISO time \(got 'teatime'\); try '2023-01-01 00:00'"),
+        ("2023-01-08 10:00+01:00", UsageError, r"times have no zone .*leave out the offset"),
+    ],
+)
+def test_a_moment_that_cannot_be_is_refused(
+    model: IBForecaster, at: str, error: type[IBForecastError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        model.explain(frame(), at)
+
+
+BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
+    ({"budget": 0.0}, r"budget must lie in \(0, 1\] \(got budget=0\.0\); try 0\.2"),
+    ({"budget": 1.5}, r"budget must lie in \(0, 1\] \(got budget=1\.5\); try 0\.2"),
+    ({"budget": 0.05}, r"must allow at least one token \(got budget=0\.05 of 12 tokens\); try 0\.083 or more"),
+    ({"budget": float("nan")}, r"budget must lie in \(0, 1\] \(got budget=nan\)"),
+    ({"patch_len": 10}, r"patch_len must divide look_back \(got patch_len=10, look_back=48\); try 6, 8, 12"),
+    ({"patch_len": 0}, r"patch_len must be at least 1 \(got patch_len=0\); give a positive"),
+    ({"horizon": 0}, r"horizon must be at least 1 \(got horizon=0\); give a positive"),
+    ({"look_back": 0}, r"look_back must be at least 1 \(got look_back=0\); give a positive"),
+    ({"recipe": "exakt"}, r"recipe must be one that ships or a path .*\(got 'exakt'\); choose among .*exact"),
+    ({"recipe": "dlinear"}, r"one of ibforecast's own \(got 'dlinear', a rival's\); try 'exact'"),
+    ({"recipe": "tqnet"}, r"one of ibforecast's own \(got 'tqnet', a rival's\); try 'exact'"),
+    ({"split": (0.9, 0.2, 0.2)}, r"three fractions that add up to 1.*\(got \(0\.9, 0\.2, 0\.2\)\); try \(0\.7"),
+    ({"split": (1.0, 0.0, 0.0)}, r"three fractions that add up to 1, the first two positive"),
+    ({"split": (1.2, -0.4, 0.2)}, r"three fractions that add up to 1"),
+    ({"split": (float("nan"), 0.1, 0.2)}, r"three fractions that add up to 1"),
+    ({"device": "abacus"}, r'device must be "auto", "cpu" or "cuda" \(got \'abacus\'\); try "auto"'),
+    ({"freq": "often"}, r"frequency must be a count and a unit \(got 'often'\); try '15min'"),
+    ({"zone": "Mars/Olympus"}, r"must be one of the IANA list \(got 'Mars/Olympus'\); try 'Europe/Berlin'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD_SETTINGS, ids=lambda value: str(value)[:40])
+def test_a_setting_that_cannot_be_is_refused(
+    unfitted: Callable[..., IBForecaster], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        unfitted(**settings).fit(frame())
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_recipe_that_ships_either_fits_or_is_said_to_be_a_rivals(
+    unfitted: Callable[..., IBForecaster], name: str
+) -> None:
+    own = recipes.resolve(name, recipes.Sizes(LOOK_BACK, HORIZON, 3, 24)).forecaster == "ibforecast"
+    made = unfitted(recipe=name, budget=None, split=(0.7, 0.05, 0.25))
+    with pytest.raises(UsageError, match="a rival's") if not own else pytest.raises(DataError, match="validation part"):
+        made.fit(frame()[:100])
+
+
+@pytest.mark.parametrize("cycle", [0, -24])
+def test_a_cycle_that_is_no_number_of_steps_is_refused_at_once(
+    unfitted: Callable[..., IBForecaster], cycle: int
+) -> None:
+    with pytest.raises(UsageError, match=rf'number of steps or "auto" \(got {cycle}\); try 24'):
+        unfitted(cycle=cycle)
+
+
+def test_a_graphics_card_that_is_not_there_is_refused(
+    unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UsageError, match=r"device must be there \(got 'cuda', but PyTorch sees no GPU\); use \"cpu\""):
+        unfitted(device="cuda").fit(frame())
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, told: model.predict(frame()),
+        lambda model, told: model.explain(frame()),
+        lambda model, told: model.evaluate(frame()),
+        lambda model, told: model.save("model"),
+        lambda model, told: model.verify(told),
+    ],
+    ids=["predict", "explain", "evaluate", "save", "verify"],
+)
+def test_a_model_must_be_fitted_before_it_is_used(
+    unfitted: Callable[..., IBForecaster], model: IBForecaster, use: Callable[..., Any]
+) -> None:
+    told = replace(model.explain(frame()), verifier=None)
+    with pytest.raises(UsageError, match=r"must be fitted before it is used .*; call fit\(table\) first"):
+        use(unfitted(), told)
+
+
+def test_a_refused_fit_leaves_a_fitted_model_as_it_was(unfitted: Callable[..., IBForecaster]) -> None:
+    kept = unfitted().fit(frame())
+    before = kept.predict(frame())
+    with pytest.raises(DataError):
+        kept.fit(frame()[:70])
+    pd.testing.assert_frame_equal(kept.predict(frame()), before, check_exact=True)
+
+
+def test_the_front_door_has_these_names_and_no_others() -> None:
+    assert set(ibforecast.__all__) == {
+        "DataError",
+        "Evaluation",
+        "ExplainedForecast",
+        "IBForecastError",
+        "IBForecaster",
+        "MissingExtraError",
+        "ModelFileError",
+        "UsageError",
+        "Verification",
+        "VerificationError",
+        "__version__",
+        "demo_table",
+    }
+    assert all(hasattr(ibforecast, name) for name in ibforecast.__all__)
