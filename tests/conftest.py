@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers, and the processes they start, share the cores
+
 from jaxtyping import install_import_hook
 
 install_import_hook("ibforecast", "beartype.beartype")

@@ -17,7 +17,6 @@ from ibforecast.core.errors import DataError
 
 PATCH_LEN, HORIZON, CYCLE = 4, 3, 6
 CHANNELS = ("alpha", "beta", "gamma")
-DERIVED = ("open_count", "open_rate", "in_words")
 
 
 def account(mask: Any, missing: Any = None, **changes: Any) -> Account:
@@ -241,10 +240,9 @@ DOCUMENT = json.loads(account(SOME).to_json())
 
 def paths(document: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for key, value in document.items():
-        if above or key not in DERIVED:
-            yield (*above, key)
-            if isinstance(value, dict) and key != "computed_with":
-                yield from paths(value, (*above, key))
+        yield (*above, key)
+        if isinstance(value, dict) and key != "computed_with":
+            yield from paths(value, (*above, key))
 
 
 def with_change(path: tuple[str, ...], change: Callable[[Any], Any]) -> str:
@@ -324,3 +322,11 @@ def test_a_patch_of_no_steps_is_refused_even_where_nothing_was_read() -> None:
     document["window"]["patch_len"] = 0
     with pytest.raises(DataError, match="complete and of one shape"):
         Account.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("name", "lie"), [("open_count", 3), ("open_rate", 0.25), ("in_words", "It read nothing at all.")]
+)
+def test_what_a_document_says_first_must_be_what_its_mask_says(name: str, lie: Any) -> None:
+    with pytest.raises(DataError, match=rf"must say what its mask says \(got {name} .+\); export it again"):
+        Account.from_json(with_change((name,), lambda told: lie))

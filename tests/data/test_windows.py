@@ -1,8 +1,12 @@
-"""Windows with and without their calendar."""
+"""Windows cut from a series, with and without their calendar, and the units they are in."""
+
+from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
+from ibforecast.core.errors import DataError
 from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.windows import Standardiser, Windows
@@ -49,3 +53,138 @@ def test_nobody_pays_for_a_calendar_that_was_not_asked_for() -> None:
     window, _ = windows.take(windows.starts[:2])
     assert windows.calendar is None
     assert window.calendar is None
+
+
+def gappy(rows: int = ROWS, share: float = 0.1) -> Series:
+    random = np.random.default_rng(1)
+    values = 5 + 3 * random.normal(size=(rows, 3))
+    values[random.random(values.shape) < share] = np.nan
+    stamps = np.datetime64("2019-12-30T07", "us") + np.arange(rows) * np.timedelta64(1, "h")
+    return Series(values, ("a", "b", "c"), Clock(stamps, Frequency(3600)))
+
+
+def cut_from(series: Series, starts: range = STARTS) -> tuple[Standardiser, Windows]:
+    standardiser = Standardiser.of(series.values, series.channels)
+    return standardiser, Windows.of(series, standardiser, 24, starts, LOOK_BACK, HORIZON)
+
+
+def test_a_window_is_its_rows_and_a_target_the_rows_after_them() -> None:
+    series = gappy()
+    standardiser, windows = cut_from(series)
+    standardised = standardiser.standardise(series.values)
+    for start in (0, 7, STARTS[-1]):
+        window, target = windows.take(torch.tensor([start]))
+        now, end = start + LOOK_BACK, start + LOOK_BACK + HORIZON
+        for got, rows in ((window, standardised[start:now]), (target, standardised[now:end])):
+            np.testing.assert_array_equal(got.observed[0].numpy(), ~np.isnan(rows))
+            np.testing.assert_allclose(got.values[0].numpy(), np.nan_to_num(rows), rtol=1e-6)
+        expected = series.clock.phase(start, LOOK_BACK + HORIZON, 24)
+        np.testing.assert_array_equal(window.phase[0].numpy(), expected)
+
+
+def test_a_missing_value_holds_a_finite_number_and_says_that_it_means_nothing() -> None:
+    series = gappy(share=0.3)
+    _, windows = cut_from(series)
+    assert windows.values.isfinite().all()
+    np.testing.assert_array_equal(windows.observed.numpy(), ~np.isnan(series.values))
+    assert not windows.values[~windows.observed].any()
+
+
+@pytest.mark.parametrize("size", [1, 7, len(STARTS) - 1, len(STARTS), 1000])
+def test_batches_hold_every_window_once_and_in_order(size: int) -> None:
+    _, windows = cut_from(gappy())
+    assert len(windows) == len(STARTS)
+    batches = list(windows.batches(size))
+    assert [len(window.values) for window, _ in batches[:-1]] == [min(size, len(STARTS))] * (len(batches) - 1)
+    together = torch.cat([window.values for window, _ in batches])
+    follows = torch.cat([target.values for _, target in batches])
+    assert len(together) == len(STARTS)
+    for place, start in enumerate(STARTS):
+        assert torch.equal(together[place], windows.values[start : start + LOOK_BACK])
+        assert torch.equal(follows[place], windows.values[start + LOOK_BACK : start + LOOK_BACK + HORIZON])
+
+
+def test_the_last_look_back_of_a_series_needs_no_future() -> None:
+    series = gappy()
+    _, windows = cut_from(series)
+    last = windows.look_backs(torch.tensor([ROWS - LOOK_BACK]))
+    assert torch.equal(last.values[0], windows.values[-LOOK_BACK:])
+    np.testing.assert_array_equal(last.phase[0].numpy(), series.clock.phase(ROWS - LOOK_BACK, LOOK_BACK + HORIZON, 24))
+
+
+def test_windows_elsewhere_come_from_the_same_series() -> None:
+    _, windows = cut_from(gappy())
+    elsewhere = windows.at(range(3, 9))
+    assert elsewhere.starts.tolist() == [3, 4, 5, 6, 7, 8]
+    assert elsewhere.values.data_ptr() == windows.values.data_ptr()
+
+
+def test_usable_windows_see_every_channel_in_past_and_future() -> None:
+    series = gappy(share=0.75)
+    _, windows = cut_from(series)
+    observed = ~np.isnan(series.values)
+    expected = [
+        start
+        for start in STARTS
+        if observed[start : start + LOOK_BACK].any(axis=0).all()
+        and observed[start + LOOK_BACK : start + LOOK_BACK + HORIZON].any(axis=0).all()
+    ]
+    assert windows.usable().starts.tolist() == expected
+    assert 0 < len(expected) < len(STARTS)
+
+
+def test_no_window_at_all_may_be_usable() -> None:
+    series = gappy()
+    _, windows = cut_from(series)
+    silent = replace(windows, observed=torch.zeros_like(windows.observed))
+    assert len(silent.usable()) == 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_standardisation_takes_mean_and_population_spread_of_the_observed_rows(share: float) -> None:
+    rows = gappy(share=share).values
+    standardiser = Standardiser.of(rows, ("a", "b", "c"))
+    for column in range(3):
+        seen = [value for value in rows[:, column].tolist() if value == value]
+        mean = sum(seen) / len(seen)
+        spread = (sum((value - mean) ** 2 for value in seen) / len(seen)) ** 0.5
+        assert standardiser.mean[column] == pytest.approx(mean, rel=1e-12)
+        assert standardiser.std[column] == pytest.approx(spread, rel=1e-12)
+
+
+def test_standardisation_is_that_of_the_protocols_library() -> None:
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    rows, later = gappy(share=0.0).values, gappy(rows=80, share=0.0).values
+    rows[:, 1] = 0.1
+    scaler = preprocessing.StandardScaler().fit(rows)
+    standardiser = Standardiser.of(rows, ("a", "b", "c"))
+    np.testing.assert_allclose(standardiser.standardise(later), scaler.transform(later), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(standardiser.to_units(later), scaler.inverse_transform(later), rtol=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -9999.0, 1e9 + 0.1])
+def test_a_constant_channel_keeps_its_unit(value: float) -> None:
+    rows = gappy(share=0.0).values
+    rows[:, 1] = value
+    standardiser = Standardiser.of(rows, ("a", "b", "c"))
+    assert standardiser.std[1] == 1
+    np.testing.assert_allclose(standardiser.standardise(rows)[:, 1], 0, atol=1e-5)
+
+
+def test_a_channel_never_seen_in_training_is_refused_by_name() -> None:
+    rows = gappy().values
+    rows[:, 2] = np.nan
+    with pytest.raises(DataError, match=r"every channel needs an observation .+ \(got none in 'c'\); .+"):
+        Standardiser.of(rows, ("a", "b", "c"))
+
+
+def test_the_test_rows_leave_no_trace_in_the_standardisation() -> None:
+    series = gappy()
+    later = series.values.copy()
+    later[40:] *= 1000
+    for one, other in zip(
+        vars(Standardiser.of(series.values[:40], series.channels)).values(),
+        vars(Standardiser.of(later[:40], series.channels)).values(),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)

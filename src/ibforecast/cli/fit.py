@@ -19,7 +19,7 @@ class Cycle(click.ParamType[Any]):
         """Accept "auto" or a whole number."""
         if value == "auto" or isinstance(value, int):
             return value
-        return int(value) if str(value).isdigit() else self.fail(f"{value!r} is neither a number of steps nor 'auto'")
+        return int(value) if str(value).isdecimal() else self.fail(f"{value!r} is neither a number of steps nor 'auto'")
 
 
 @click.command("fit")

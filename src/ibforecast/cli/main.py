@@ -57,7 +57,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _guarded(work: Callable[[], Any], as_json: bool) -> int:
     try:
-        work()
+        return int(work() or 0)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
@@ -76,7 +76,6 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
             raise
         told = f"{type(error).__name__}: {error}"
         return _report(f"unexpected {told}", 1, as_json, "set IBFORECAST_DEBUG=1 for the traceback, and report it")
-    return 0
 
 
 def _report(message: str, code: int, as_json: bool, hint: str = "") -> int:

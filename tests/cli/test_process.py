@@ -1,0 +1,127 @@
+"""The command in a process of its own: what it writes where, how it ends, and that it survives being killed."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ibforecast import IBForecaster
+
+Shell = Callable[..., Any]
+
+
+def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp_path: Path) -> None:
+    fitted = shell("fit", desk.table, *desk.settings, "--out", "model", "--json")
+    assert fitted.code == 0
+    assert fitted.document["model"] == "model"
+    assert fitted.document["training"]["windows"] == 221
+    assert "fitted 3 channels on 221 windows" in fitted.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+    forecast = shell("predict", "model", desk.table, "--out", "next.csv", "--json")
+    assert forecast.code == 0
+    assert forecast.err == "forecast written to next.csv\n"
+    rows = pd.DataFrame(forecast.document["forecast"]).astype({"when": "datetime64[us]"})
+    written = pd.read_csv(tmp_path / "next.csv").astype({"when": "datetime64[us]"})
+    pd.testing.assert_frame_equal(rows, written, check_exact=True)
+    assert rows["when"].tolist() == pd.date_range("2023-01-17 16:00", periods=12, freq="h").tolist()
+
+    told = shell(
+        "explain", "model", desk.table, "--out", "why.json", "--plot", "why.svg", "--tokens", "why.csv", "--json"
+    )
+    assert told.code == 0
+    assert told.document["forecast"] == rows[["load", "wind", "heat"]].to_numpy().tolist()
+    assert told.out == (tmp_path / "why.json").read_text()
+    assert (tmp_path / "why.svg").read_bytes().startswith(b"<?xml")
+    assert len(pd.read_csv(tmp_path / "why.csv")) == 12
+
+    checked = shell("verify", "model", "why.json", "--json")
+    assert (checked.code, checked.err) == (0, "")
+    assert checked.document["verified"] is True
+    assert all(check["passed"] for check in checked.document["checks"])
+
+    measured = shell("evaluate", "model", desk.table, "--json")
+    assert (measured.code, measured.err) == (0, "")
+    assert measured.document["windows"] == 69
+    assert measured.document["largest_open_rate"] <= measured.document["budget"] == 0.25
+
+
+def assert_told_off(outcome: Any, code: int, message: str, hint: str) -> None:
+    assert outcome.code == code
+    assert outcome.out == ""
+    error, advice = outcome.err.splitlines()
+    assert error.startswith("error: ")
+    assert message in error
+    assert advice.startswith("hint: ")
+    assert hint in advice
+
+
+def test_a_setting_that_cannot_be_ends_with_2(desk: Any, shell: Shell) -> None:
+    outcome = shell("fit", desk.table, *desk.settings, "--budget", "1.5", "--out", "model")
+    assert_told_off(outcome, 2, "budget must lie in (0, 1] (got budget=1.5)", "try 0.2")
+
+
+def test_a_table_that_cannot_be_read_ends_with_3(desk: Any, shell: Shell) -> None:
+    assert_told_off(shell("predict", desk.model, "nowhere.csv"), 3, "must be a file that exists", "check the path")
+
+
+def test_an_explanation_that_is_not_the_truth_ends_with_4(desk: Any, shell: Shell, tmp_path: Path) -> None:
+    text = desk.explanation.read_text()
+    (tmp_path / "lie.json").write_text(text.replace('"budget": 0.25', '"budget": 0.5'))
+    outcome = shell("verify", desk.model, "lie.json")
+    assert outcome.code == 4
+    assert "FAILED names" in outcome.out
+    assert outcome.out.endswith("NOT verified: lie.json\n")
+    assert outcome.err == ""
+
+
+def test_a_file_that_is_no_model_ends_with_5(desk: Any, shell: Shell) -> None:
+    assert_told_off(
+        shell("predict", desk.folder, desk.table), 5, "a folder with model.json", "name the folder of a model"
+    )
+
+
+def test_anything_else_ends_with_1_and_no_traceback(desk: Any, shell: Shell) -> None:
+    outcome = shell("explain", desk.model, desk.table, "--out", desk.table / "why.json")
+    assert_told_off(outcome, 1, "unexpected ", "IBFORECAST_DEBUG=1")
+
+
+def test_an_error_is_one_json_document_where_that_is_asked_for(desk: Any, shell: Shell) -> None:
+    outcome = shell("predict", desk.model, "nowhere.csv", "--json")
+    assert outcome.code == outcome.document["exit_code"] == 3
+    assert "must be a file that exists" in outcome.document["error"]
+    assert outcome.document["hint"] == "check the path"
+
+
+def test_a_killed_fit_goes_on_with_the_same_command_and_ends_with_the_same_weights(
+    desk: Any, program: list[str], surroundings: dict[str, str], shell: Shell, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "longer.toml"
+    recipe.write_text(desk.recipe.read_text().replace("epochs = 2", "epochs = 60"))
+    words = ["fit", str(desk.table), *desk.settings, "--recipe", str(recipe), "--out", "model"]
+    checkpoint = tmp_path / ".model.checkpoint"
+    process = subprocess.Popen([*program, *words], cwd=tmp_path, env=surroundings, stderr=subprocess.DEVNULL)
+    while not checkpoint.exists():
+        assert process.poll() is None, "it was over before it could be killed"
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert checkpoint.exists()
+    assert not (tmp_path / "model").exists()
+
+    assert shell(*words).code == 0
+    assert not checkpoint.exists()
+    undisturbed = IBForecaster(12, 48, recipe=str(recipe), device="cpu").fit(desk.table)
+    assert IBForecaster.load(tmp_path / "model").fitted.weights_sha256 == undisturbed.fitted.weights_sha256
+
+
+@pytest.mark.parametrize("words", [["--version"], ["fit", "--help"]], ids=" ".join)
+def test_asking_is_no_error(shell: Shell, words: list[str]) -> None:
+    outcome = shell(*words)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "ibforecast" in outcome.out

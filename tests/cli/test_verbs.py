@@ -1,0 +1,369 @@
+"""Every verb: its help, its options, its two streams, and what it refuses."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ibforecast import IBForecaster
+from ibforecast.cli.main import VERBS, run
+from ibforecast.data.catalogue import CATALOGUE
+
+Call = Callable[..., Any]
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_every_verb_has_examples(call: Call, verb: str) -> None:
+    outcome = call(verb, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [line for line in outcome.out.splitlines() if line.strip().startswith(f"ibforecast {verb}")]
+    assert "--json" in outcome.out
+
+
+def test_the_help_of_the_command_names_every_verb_and_exit_code(call: Call) -> None:
+    said = call("--help").out
+    assert all(f"\n  {verb} " in said for verb in VERBS)
+    assert all(f"{code} " in said for code in range(6))
+
+
+# --- What is delivered ---
+
+
+def test_a_forecast_without_a_file_is_csv_on_stdout(desk: Any, call: Call) -> None:
+    outcome = call("predict", desk.model, desk.table, "--at", "2023-01-10 10:00")
+    lines = outcome.out.splitlines()
+    assert (outcome.code, outcome.err) == (0, "")
+    assert lines[0] == "when,load,wind,heat"
+    assert len(lines) == 13
+    assert lines[1].startswith("2023-01-10 11:00")
+
+
+@pytest.mark.parametrize("name", ["next.csv", "next.csv.gz", "next.parquet"])
+def test_a_forecast_is_written_as_the_suffix_asks(desk: Any, call: Call, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    outcome = call("predict", desk.model, desk.table, "--out", path)
+    assert (outcome.code, outcome.out) == (0, f"{path}\n")
+    written = pd.read_parquet(path) if name.endswith("parquet") else pd.read_csv(path)
+    expected = IBForecaster.load(desk.model).predict(desk.table)
+    pd.testing.assert_frame_equal(
+        written[["load", "wind", "heat"]], expected[["load", "wind", "heat"]], check_exact=True
+    )
+
+
+def test_an_explanation_is_told_in_words(desk: Any, call: Call) -> None:
+    outcome = call("explain", desk.model, desk.table)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.rstrip() == IBForecaster.load(desk.model).explain(desk.table).in_words()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("predict", "MODEL", "TABLE"),
+        ("explain", "MODEL", "TABLE"),
+        ("verify", "MODEL", "EXPLANATION"),
+        ("evaluate", "MODEL", "TABLE", "--split", "validation"),
+        ("datasets",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_json_is_one_document_and_all_there_is_on_stdout(desk: Any, call: Call, words: tuple[str, ...]) -> None:
+    places = {"MODEL": desk.model, "TABLE": desk.table, "EXPLANATION": desk.explanation}
+    outcome = call(*(places.get(word, word) for word in words), "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    json.loads(outcome.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+def test_the_data_sets_are_listed_with_where_they_are(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("IBFORECAST_DATA", str(tmp_path))
+    monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path / "cache"))
+    (tmp_path / CATALOGUE["ETTh1"].file).write_text("")
+    listed = {row["name"]: row["found"] for row in call("datasets", "--json").document}
+    assert list(listed) == list(CATALOGUE)
+    assert listed["ETTh1"] == str(tmp_path / CATALOGUE["ETTh1"].file)
+    assert listed["Weather"] == "no"
+    shown = call("datasets").out.splitlines()
+    assert [line.split()[0] for line in shown] == ["name", *CATALOGUE]
+
+
+def test_measures_are_told_in_one_line(desk: Any, call: Call) -> None:
+    outcome = call("evaluate", desk.model, desk.table, "--split", "all")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("341 windows (all): MSE ")
+
+
+def test_a_verdict_is_told_check_by_check(desk: Any, call: Call) -> None:
+    outcome = call("verify", desk.model, desk.explanation)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.count("ok ") == 6
+    assert outcome.out.endswith(f"\nverified: {desk.explanation}\n")
+
+
+# --- What is fitted ---
+
+
+def test_every_setting_of_fit_reaches_the_model(desk: Any, call: Call, tmp_path: Path) -> None:
+    long = pd.read_csv(desk.table).melt("when", var_name="meter", value_name="kw")
+    long["when"] = pd.to_datetime(long["when"]).dt.strftime("%Y-%m-%d %H:%M")
+    long.drop(index=[5]).to_csv(tmp_path / "long.csv", index=False)
+    settings = {
+        "--budget": 0.5,
+        "--cycle": 12,
+        "--patch-len": 8,
+        "--time": "when",
+        "--channels": "heat, load",
+        "--id": "meter",
+        "--target": "kw",
+        "--freq": "1h",
+        "--zone": "Asia/Kolkata",
+        "--irregular": "fill",
+        "--missing-value": -9999,
+        "--split": "0.6,0.2,0.2",
+        "--seed": 3,
+        "--device": "cpu",
+    }
+    options = [word for pair in settings.items() for word in pair]
+    outcome = call("fit", tmp_path / "long.csv", *desk.settings, *options, "--out", tmp_path / "model")
+    assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'model'}\n")
+    fitted = IBForecaster.load(tmp_path / "model").fitted
+    config, layout = fitted.config, fitted.layout
+    assert (config.budget, config.cycle, config.patch_len) == (0.5, 12, 8)
+    assert (config.look_back, config.horizon) == (48, 12)
+    assert (layout.channels, layout.time, layout.id, layout.target) == (("heat", "load"), "when", "meter", "kw")
+    assert (layout.zone, layout.irregular, layout.missing_values) == ("Asia/Kolkata", "fill", (-9999.0,))
+    assert (fitted.split.train_end, fitted.split.validation_end) == (240, 320)
+    assert (fitted.summary.seed, fitted.summary.recipe) == (3, "tiny")
+
+
+def test_a_model_that_is_there_is_replaced_only_when_told_to(desk: Any, call: Call, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(desk.model, folder)
+    words = ["fit", desk.table, *desk.settings, "--seed", "1", "--out", folder]
+    refused = call(*words)
+    assert refused.code == 2
+    assert "must be new" in refused.err
+    assert "--overwrite" in refused.err
+    assert (folder / "model.json").read_bytes() == (desk.model / "model.json").read_bytes()
+    assert call(*words, "--overwrite").code == 0
+    assert IBForecaster.load(folder).fitted.summary.seed == 1
+    assert names_in(tmp_path) == ["model"]
+
+
+def test_what_is_no_model_is_never_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
+    folder = tmp_path / "letters"
+    folder.mkdir()
+    (folder / "dear.txt").write_text("do not lose me")
+    outcome = call("fit", desk.table, *desk.settings, "--out", folder, "--overwrite")
+    assert outcome.code == 2
+    assert names_in(folder) == ["dear.txt"]
+    assert names_in(tmp_path) == ["letters"], "it is refused before the work is done, not after"
+
+
+def test_a_fit_that_failed_leaves_no_model(desk: Any, call: Call, tmp_path: Path) -> None:
+    recipe = tmp_path / "wild.toml"
+    recipe.write_text(desk.recipe.read_text() + "learning_rate = 1e30\n")
+    outcome = call("fit", desk.table, *desk.settings, "--recipe", recipe, "--out", tmp_path / "model")
+    assert outcome.code == 1
+    assert "training must stay finite" in outcome.err
+    assert "hint: lower the learning rate" in outcome.err
+    assert names_in(tmp_path) == ["wild.toml"]
+
+
+def test_a_damaged_checkpoint_is_refused_by_name(desk: Any, call: Call, tmp_path: Path) -> None:
+    (tmp_path / ".model.checkpoint").write_bytes(b"half a")
+    outcome = call("fit", desk.table, *desk.settings, "--out", tmp_path / "model")
+    assert outcome.code == 5
+    assert ".model.checkpoint" in outcome.err
+    assert "hint: delete it to start again" in outcome.err
+
+
+# --- What is refused ---
+
+
+def refused(outcome: Any, code: int, *words: str) -> bool:
+    """Whether a command ended with a code and said these words in one message and one hint, and nothing else."""
+    lines = outcome.err.splitlines()
+    starts = [line.split(":")[0] for line in lines]
+    assert outcome.code == code, outcome.err
+    assert outcome.out == ""
+    assert starts == ["error", "hint"], outcome.err
+    assert all(word in outcome.err for word in words), outcome.err
+    return True
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--horizon", "0"], ["horizon must be at least 1 (got horizon=0)"]),
+        (["--horizon", "many"], ["'many' is not a valid integer", "see --help"]),
+        (["--cycle", "0"], ["cycle must be a positive number of steps", "try 24"]),
+        (["--cycle", "daily"], ["'daily' is neither a number of steps nor 'auto'", "see --help"]),
+        (["--cycle", "²"], ["neither a number of steps nor 'auto'"]),
+        (["--split", "0.5,0.5"], ["split must be three numbers (got '0.5,0.5')", "try 0.7,0.1,0.2"]),
+        (["--split", "a,b,c"], ["split must be three numbers (got 'a,b,c')"]),
+        (["--split", "0.9,0.9,0.9"], ["three fractions that add up to 1"]),
+        (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
+        (["--recipe", "exakt"], ["recipe must be one that ships", "choose among"]),
+        (["--recipe", "dlinear"], ["a rival's", "try 'exact'"]),
+        (["--device", "abacus"], ["device must be", "try"]),
+        (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),
+        (["--patch-len", "7"], ["patch_len must divide look_back (got patch_len=7, look_back=48)", "try 4, 6, 8"]),
+        (["--zone", "Mars/Olympus"], ["IANA list", "try 'Europe/Berlin'"]),
+        (["--colour", "red"], ["No such option", "--colour"]),
+    ],
+    ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
+)
+def test_a_fit_with_a_setting_that_cannot_be_is_a_usage_error(
+    desk: Any, call: Call, tmp_path: Path, options: list[str], words: list[str]
+) -> None:
+    outcome = call("fit", desk.table, *desk.settings, "--out", tmp_path / "model", *options)
+    assert refused(outcome, 2, *words)
+    assert names_in(tmp_path) == []
+
+
+def test_words_that_make_no_command_are_a_usage_error(desk: Any, call: Call) -> None:
+    assert refused(call("forecast"), 2, "No such command 'forecast'", "see --help")
+    assert refused(call("fit", desk.table), 2, "Missing option '--horizon'", "see --help")
+    assert refused(call("predict"), 2, "Missing argument 'MODEL'", "see --help")
+    assert refused(call("evaluate", desk.model, desk.table, "--split", "tomorrow"), 2, "'tomorrow' is not one of")
+    assert refused(call("datasets", "--download", "ETTh9"), 2, "must be in the catalogue (got 'ETTh9')", "did you mean")
+
+
+def test_no_words_at_all_show_the_help_and_end_with_2(call: Call) -> None:
+    outcome = call()
+    assert outcome.code == 2
+    assert all(f"\n  {verb} " in outcome.err for verb in VERBS)
+    assert outcome.out == ""
+
+
+def test_data_that_cannot_be_used_end_with_3(desk: Any, call: Call, tmp_path: Path) -> None:
+    table = pd.read_csv(desk.table)
+    table.rename(columns={"wind": "winds"}).to_csv(tmp_path / "renamed.csv", index=False)
+    table[:20].to_csv(tmp_path / "short.csv", index=False)
+    table.drop(index=[100]).to_csv(tmp_path / "gap.csv", index=False)
+    assert refused(
+        call("predict", desk.model, tmp_path / "renamed.csv"), 3, "'wind' must be in", "did you mean 'winds'"
+    )
+    assert refused(call("predict", desk.model, tmp_path / "short.csv"), 3, "look_back = 48 rows before it (got 20)")
+    assert refused(call("explain", desk.model, tmp_path / "gap.csv"), 3, "even steps", "irregular='fill'")
+    assert refused(call("explain", desk.model, desk.table, "--at", "2031-01-01"), 3, "the nearest is 2023-01-17 15:00")
+    fit = call("fit", tmp_path / "short.csv", *desk.settings, "--out", tmp_path / "model")
+    assert refused(fit, 3, "the train part must hold at least one window", "give a longer table")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_data_set_that_is_not_there_says_how_to_get_it(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("IBFORECAST_DATA", raising=False)
+    monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path))
+    outcome = call("fit", "ETTh1", *desk.settings, "--out", tmp_path / "model")
+    assert refused(outcome, 3, "ETTh1 must be in a folder looked into", "ibforecast datasets --download ETTh1")
+
+
+def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_path: Path) -> None:
+    pd.read_csv(desk.table)[10:].to_csv(tmp_path / "other.csv", index=False)
+    outcome = call("evaluate", desk.model, tmp_path / "other.csv")
+    assert refused(outcome, 2, "must come from the table the model was fitted on", "all")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", ["valid JSON"]),
+        (b"\xff\xfe\x00\x80", ["valid JSON"]),
+        (b'{"format": "ibforecast.model"}', ["must say format 'ibforecast.explanation'"]),
+        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 1 (got 99)"]),
+    ],
+    ids=["empty", "not text", "something else", "newer"],
+)
+def test_a_file_that_is_no_explanation_ends_with_3(
+    desk: Any, call: Call, tmp_path: Path, content: bytes, words: list[str]
+) -> None:
+    (tmp_path / "why.json").write_bytes(content)
+    assert refused(call("verify", desk.model, tmp_path / "why.json"), 3, *words)
+
+
+def test_an_explanation_that_is_not_there_ends_with_3(desk: Any, call: Call, tmp_path: Path) -> None:
+    assert refused(call("verify", desk.model, tmp_path / "why.json"), 3, "must be a file", "ibforecast explain --out")
+
+
+@pytest.mark.parametrize("verb", ["predict", "explain", "evaluate", "verify"])
+def test_a_model_that_was_touched_ends_with_5(desk: Any, call: Call, tmp_path: Path, verb: str) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(desk.model, folder)
+    document = folder / "model.json"
+    document.write_text(document.read_text().replace('"budget": 0.25', '"budget": 0.5'))
+    last = desk.explanation if verb == "verify" else desk.table
+    assert refused(call(verb, folder, last), 5, "model.json must match its own fingerprint")
+    (folder / "model.json").write_bytes((desk.model / "model.json").read_bytes())
+    weights = folder / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    assert refused(call(verb, folder, last), 5, "weights.safetensors must have", "it was cut off")
+
+
+def test_a_verdict_against_an_explanation_is_one_document_and_ends_with_4(
+    desk: Any, call: Call, tmp_path: Path
+) -> None:
+    document = json.loads(desk.explanation.read_text())
+    document["forecast"][0][0] += 1.0
+    (tmp_path / "lie.json").write_text(json.dumps(document))
+    outcome = call("verify", desk.model, tmp_path / "lie.json", "--json")
+    assert outcome.code == 4
+    assert outcome.document["verified"] is False
+    failed = [check["name"] for check in outcome.document["checks"] if not check["passed"]]
+    assert failed == ["replay", "scramble", "rerun"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--plot", "why.bmp"],
+        ["--plot", "why.svg", "--plot", "why.bmp"],
+        ["--tokens", "why.xlsx"],
+        ["--plot", "why.svg", "--tokens", "why.xlsx"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_is_written_where_one_of_the_files_cannot_be(
+    desk: Any, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refused(call("explain", desk.model, desk.table, "--out", "why.json", *options), 2, "must end in")
+    assert names_in(tmp_path) == []
+
+
+def test_a_forecast_in_a_file_of_another_kind_is_refused(desk: Any, call: Call, tmp_path: Path) -> None:
+    assert refused(call("predict", desk.model, desk.table, "--out", tmp_path / "next.xlsx"), 2, "must end in .csv")
+    assert names_in(tmp_path) == []
+
+
+def test_a_usage_error_is_json_where_that_is_asked_for(call: Call) -> None:
+    outcome = call("predict", "--json")
+    assert outcome.code == 2
+    assert outcome.document == {"error": "Missing argument 'MODEL'.", "hint": "see --help", "exit_code": 2}
+
+
+def test_a_person_who_wants_the_traceback_gets_it(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IBFORECAST_DEBUG", "1")
+    with pytest.raises(OSError, match=str(desk.table)):
+        run(["explain", str(desk.model), str(desk.table), "--out", str(desk.table / "why.json")])
+
+
+def test_being_stopped_by_hand_is_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", stop)
+    outcome = call("predict", desk.model, desk.table)
+    assert (outcome.code, outcome.out, outcome.err.strip()) == (1, "", "error: stopped")

@@ -1,0 +1,131 @@
+"""Checking windows one at a time: which ones, how many, and what counts as a failure."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from ibforecast.core.explanation import Forecast
+from ibforecast.core.tokens import spread
+from ibforecast.core.window import Window
+from ibforecast.data.windows import Windows
+from ibforecast.evaluate.verification import bits_changed, broken, scrambled, verify_windows
+from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
+from ibforecast.model.network import IBForecast
+
+LOOK_BACK, HORIZON, CHANNELS, ROWS, PATCH_LEN = 12, 4, 2, 80, 3
+CONFIG = ModelConfig(
+    LOOK_BACK,
+    HORIZON,
+    CHANNELS,
+    5,
+    patch_len=PATCH_LEN,
+    budget=0.5,
+    gate=GateConfig(width=4, heads=2),
+    readout=ReadoutConfig(width=6),
+)
+
+
+def windows(count: int) -> Windows:
+    random = torch.Generator().manual_seed(0)
+    values = torch.randn(ROWS, CHANNELS, generator=random)
+    observed = torch.rand(ROWS, CHANNELS, generator=random) > 0.02
+    values[:, 0] = torch.arange(ROWS)  # so that a window can be told by its first value
+    observed[:, 0] = True
+    held = values.where(observed, torch.zeros(()))
+    return Windows(held, observed, torch.arange(ROWS + HORIZON) % 5, torch.arange(count), LOOK_BACK, HORIZON)
+
+
+class Noting(IBForecast):
+    """Notes which windows it forecasts, and lies about those after `lies_after`."""
+
+    lies_after = 10**6
+
+    def forward(self, window: Window) -> Forecast:
+        forecast = super().forward(window)
+        start = int(window.values[0, 0, 0])
+        self.shown = [*getattr(self, "shown", []), (start, len(window.values))]
+        return replace(forecast, values=forecast.values + 1e-3) if start > self.lies_after else forecast
+
+
+def noting() -> Noting:
+    with torch.random.fork_rng([]):
+        torch.manual_seed(1)
+        return Noting(CONFIG).eval()
+
+
+@pytest.mark.parametrize(
+    ("count", "asked", "checked"), [(60, 7, 7), (60, 60, 60), (60, 1000, 60), (1, 5, 1), (60, 1, 1)]
+)
+def test_as_many_windows_are_checked_as_asked_for_or_as_there_are(count: int, asked: int, checked: int) -> None:
+    forecaster = noting()
+    assert verify_windows(forecaster, windows(count), asked) == (checked, 0)
+    starts = [start for start, _ in forecaster.shown]
+    assert len(set(starts)) == len(starts) == checked
+    assert all(size == 1 for _, size in forecaster.shown)
+
+
+def test_the_windows_checked_are_evenly_spaced_from_the_first_to_the_last() -> None:
+    forecaster = noting()
+    verify_windows(forecaster, windows(61), 7)
+    assert [start for start, _ in forecaster.shown] == [0, 10, 20, 30, 40, 50, 60]
+
+
+def test_every_window_that_fails_is_counted() -> None:
+    forecaster = noting()
+    forecaster.lies_after = 40
+    assert verify_windows(forecaster, windows(61), 7) == (7, 2)
+    assert verify_windows(forecaster, windows(61), 61) == (61, 20)
+
+
+def test_checking_draws_from_its_own_generator_and_leaves_the_forecaster_alone() -> None:
+    forecaster, state = noting(), torch.get_rng_state()
+    weights = {name: tensor.clone() for name, tensor in forecaster.state_dict().items()}
+    verify_windows(forecaster, windows(30), 5)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in forecaster.state_dict().items())
+
+
+@torch.no_grad()
+def test_scrambling_reads_the_open_tokens_anew_and_nothing_of_the_closed_ones() -> None:
+    window, _ = windows(20).take(torch.arange(6))
+    explanation = noting()(window).explanation
+    assert explanation is not None
+    again = scrambled(window, explanation, torch.Generator().manual_seed(0))
+    assert torch.equal(again.evidence.view(torch.int32), explanation.evidence.view(torch.int32))
+    opened = spread(explanation.mask, PATCH_LEN)
+    moved = replace(window, values=window.values.where(~opened, window.values + 1))
+    elsewhere = scrambled(moved, explanation, torch.Generator().manual_seed(0))
+    assert (elsewhere.evidence != explanation.evidence)[opened].all()
+    assert not elsewhere.evidence[~opened].any()
+
+
+@torch.no_grad()
+def test_the_noise_is_large_beside_the_window() -> None:
+    """A soft mask would let it through; with everything claimed closed it would show at once."""
+    window, _ = windows(20).take(torch.arange(6))
+    explanation = noting()(window).explanation
+    assert explanation is not None
+    seen: list[Tensor] = []
+    context = replace(explanation.context)
+    object.__setattr__(context, "remove", lambda values: (seen.append(values), values)[1])
+    scrambled(window, replace(explanation, context=context), torch.Generator().manual_seed(0))
+    opened = spread(explanation.mask, PATCH_LEN)
+    assert torch.equal(seen[0][opened], window.values[opened])
+    assert seen[0][~opened].std() > window.values.abs().max()
+
+
+@torch.no_grad()
+def test_with_gaps_and_constant_channels_an_honest_forecast_still_passes() -> None:
+    window, _ = windows(20).take(torch.arange(6))
+    window.observed[2, 3:9, 1] = False
+    window.values[4] = 0.0
+    forecaster = noting()
+    assert not broken(forecaster, window, forecaster(window), torch.Generator()).any()
+
+
+@pytest.mark.xfail(strict=True, reason="bits are compared as whole numbers, so a NaN equals itself")
+def test_a_forecast_that_is_no_number_is_never_taken_for_verified() -> None:
+    nothing = torch.full((1, 2, 1), float("nan"))
+    assert bits_changed(nothing, nothing.clone()).all()

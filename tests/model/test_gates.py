@@ -1,0 +1,277 @@
+"""Stages 2 and 3: where scores start, how noise, temperature and budget move in training, what each gate opens."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ibforecast.layers.attention import EncoderLayer
+from ibforecast.model.config import GateConfig, ModelConfig
+from ibforecast.model.network import GATES, JOINT_UP_TO, IBForecast
+from ibforecast.model.stage2_score import GateNetwork, recent_bias
+from ibforecast.model.stage3_gate import CappedGate, ExactGate, Gate, OpenGate, ThresholdGate
+
+TOKENS, ALLOWED = 12, 5
+CLEAR = torch.zeros(1, 4, 3, dtype=torch.bool)
+
+
+@pytest.fixture(autouse=True)
+def _the_same_numbers_every_time() -> Iterator[None]:
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        yield
+
+
+def gate(kind: type[Gate] = ExactGate, allowed: int = ALLOWED, /, **settings: Any) -> Gate:
+    return kind(allowed, TOKENS, GateConfig(**settings))
+
+
+def logits(*values: float) -> Tensor:
+    """One window of 4 patches and 3 channels; what is not given is a growing row below −1."""
+    rest = torch.linspace(-2, -1.5, TOKENS - len(values)).tolist()
+    return torch.tensor([*values, *rest]).view(1, 4, 3)
+
+
+def opened(mask: Tensor) -> set[int]:
+    return set(mask.flatten().nonzero().flatten().tolist())
+
+
+@pytest.mark.parametrize("recent", [1, 2, 4, 9])
+def test_the_bias_starts_in_favour_of_the_newest_patches(recent: int) -> None:
+    bias = recent_bias(4, 3, recent)
+    assert bias is not None
+    for patch in range(4):
+        newest = patch >= 4 - recent
+        assert (bias[patch] == (2.0 if newest else -1.0)).all()
+
+
+def scorer(bias: Tensor | None) -> GateNetwork:
+    return GateNetwork(6, 4, 8, 1, 2, 0.0, "joint", 0.5, bias)
+
+
+def test_without_recent_patches_there_is_no_bias_to_learn() -> None:
+    assert recent_bias(4, 3, 0) is None
+    plain, biased = scorer(None), scorer(recent_bias(4, 3, 1))
+    assert not plain.bias.requires_grad
+    assert not plain.bias.any()
+    assert biased.bias.requires_grad
+    assert biased.bias.shape == (4, 3)
+
+
+@torch.no_grad()
+def test_the_bias_is_added_to_the_logits_and_nothing_else() -> None:
+    plain, bias = scorer(None), torch.randn(4, 3)
+    biased = scorer(bias)
+    biased.load_state_dict(plain.state_dict() | {"bias": bias})
+    deviation = torch.randn(2, 24, 3)
+    torch.testing.assert_close(biased(deviation), plain(deviation) + bias)
+
+
+@torch.no_grad()
+def test_the_first_logit_is_where_scores_start() -> None:
+    network = scorer(None)
+    network.head.weight.zero_()
+    assert (network(torch.randn(2, 24, 3)) == 0.5).all()
+
+
+def test_networks_do_not_share_the_table_the_bias_started_from() -> None:
+    bias = recent_bias(4, 3, 1)
+    assert bias is not None
+    network = scorer(bias)
+    with torch.no_grad():
+        network.bias.fill_(9)
+    assert bias.max() == 2
+
+
+@pytest.mark.parametrize(("channels", "joint"), [(JOINT_UP_TO, True), (JOINT_UP_TO + 1, False)])
+def test_attention_spans_all_channels_up_to_a_point_and_then_each_its_own(channels: int, joint: bool) -> None:
+    assert IBForecast(ModelConfig(12, 4, channels, 4)).score.joint == joint
+
+
+@torch.no_grad()
+def test_the_encoder_layer_is_pytorchs_post_norm_layer() -> None:
+    own, known = EncoderLayer(8, 2, 16, 0.0).eval(), nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True)
+    for parameter in own.parameters():
+        parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
+    attention, feed_forward = own.attention, own.feed_forward
+    known.load_state_dict(
+        {
+            "self_attn.in_proj_weight": torch.cat([attention.query.weight, attention.key_value.weight]),
+            "self_attn.in_proj_bias": torch.cat([attention.query.bias, attention.key_value.bias]),
+            "self_attn.out_proj.weight": attention.out.weight,
+            "self_attn.out_proj.bias": attention.out.bias,
+            "linear1.weight": feed_forward[0].weight,
+            "linear1.bias": feed_forward[0].bias,
+            "linear2.weight": feed_forward[2].weight,
+            "linear2.bias": feed_forward[2].bias,
+            "norm1.weight": own.attention_norm.weight,
+            "norm1.bias": own.attention_norm.bias,
+            "norm2.weight": own.feed_forward_norm.weight,
+            "norm2.bias": own.feed_forward_norm.bias,
+        }
+    )
+    rows = torch.randn(3, 7, 8)
+    torch.testing.assert_close(own(rows), known.train()(rows), rtol=1e-5, atol=1e-5)
+
+
+def test_scores_are_the_same_bits_with_and_without_gradients_and_in_training() -> None:
+    network, deviation = scorer(None), torch.randn(2, 24, 3)
+    with torch.no_grad():
+        in_use = network.eval()(deviation)
+    assert torch.equal(network(deviation), in_use)
+    assert torch.equal(network.train()(deviation), in_use)
+
+
+@pytest.mark.parametrize(
+    ("progress", "left"), [(0.0, 1.0), (0.15, 0.75), (0.3, 0.5), (0.6, 0.0), (0.8, 0.0), (1.0, 0.0)]
+)
+def test_the_noise_falls_linearly_to_nothing(progress: float, left: float) -> None:
+    size = gate(noise=0.4, noise_until=0.6).noise_at(torch.tensor(progress))
+    torch.testing.assert_close(size, torch.tensor(0.4 * left))
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.5, 1.0])
+def test_the_noise_of_the_paper_never_falls(progress: float) -> None:
+    assert gate(noise=1.0, noise_until=1.0).noise_at(torch.tensor(progress)) == 1
+
+
+@pytest.mark.parametrize(
+    ("progress", "count"), [(0.0, 12), (0.05, 10), (0.1, 9), (0.25, 6), (0.4, 5), (0.5, 5), (0.75, 5), (1.0, 5)]
+)
+def test_the_budget_narrows_from_everything_to_its_size_with_the_cube_of_what_is_left(
+    progress: float, count: int
+) -> None:
+    assert gate(narrow_until=0.5).count_at(torch.tensor(progress)) == count
+
+
+@pytest.mark.parametrize("until", [0.1, 0.5, 0.9])
+def test_the_budget_only_ever_narrows(until: float) -> None:
+    counts = [int(gate(narrow_until=until).count_at(torch.tensor(step / 50))) for step in range(51)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == TOKENS
+    assert all(count == ALLOWED for step, count in enumerate(counts) if step / 50 >= until)
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.5, 1.0])
+def test_without_narrowing_the_budget_holds_from_the_start(progress: float) -> None:
+    count = gate(narrow_until=0.0).count_at(torch.tensor(progress))
+    assert count == ALLOWED
+    assert count.dtype == torch.int64
+
+
+@pytest.mark.parametrize("kind", [ExactGate, CappedGate])
+@pytest.mark.parametrize(("progress", "count"), [(0.0, 12), (0.25, 6), (0.5, 5), (1.0, 5)])
+def test_while_the_budget_narrows_that_many_gates_are_open_in_training(
+    kind: type[Gate], progress: float, count: int
+) -> None:
+    every = torch.rand(1, 4, 3) + 1
+    narrowing = gate(kind, noise=0.0, narrow_until=0.5)
+    assert narrowing.sample(every, CLEAR, torch.tensor(progress), torch.Generator()).sum() == count
+    assert narrowing(every, CLEAR)[0].sum() == ALLOWED
+
+
+@pytest.mark.parametrize(("progress", "temperature"), [(0.0, 2.0), (0.5, 1.0), (1.0, 0.5)])
+@pytest.mark.parametrize("kind", [ThresholdGate, CappedGate])
+def test_the_temperature_falls_geometrically_and_sharpens_the_gradient(
+    kind: type[Gate], progress: float, temperature: float
+) -> None:
+    given = logits(0.3, 0.2).requires_grad_()
+    cooled = gate(kind, noise=0.0, temperature=(2.0, 0.5))
+    cooled.sample(given, CLEAR, torch.tensor(progress), torch.Generator()).sum().backward()
+    smooth = torch.sigmoid(given.detach() / temperature)
+    assert given.grad is not None
+    torch.testing.assert_close(given.grad, smooth * (1 - smooth) / temperature)
+
+
+def test_the_exact_gate_measures_from_half_way_to_the_first_token_left_closed() -> None:
+    given = logits(3.0, 1.0, 2.0, 0.5, -1.0, 0.25)  # the fifth largest is 0.25, the next −1
+    mask, probability = gate(ExactGate)(given, CLEAR)
+    assert opened(mask) == {0, 1, 2, 3, 5}
+    torch.testing.assert_close(probability, torch.sigmoid(given - (0.25 - 1.0) / 2))
+    assert torch.equal(mask, probability > 0.5)
+
+
+def test_the_exact_gate_fills_its_budget_even_with_logits_below_zero() -> None:
+    mask, _ = gate(ExactGate)(logits() - 5, CLEAR)
+    assert opened(mask) == {7, 8, 9, 10, 11}
+
+
+@pytest.mark.parametrize("kind", [ThresholdGate, CappedGate])
+def test_the_papers_gate_opens_above_one_half_only_and_keeps_its_probabilities(kind: type[Gate]) -> None:
+    given = logits(3.0, -0.1, 0.1)
+    mask, probability = gate(kind)(given, CLEAR)
+    assert opened(mask) == {0, 2}
+    torch.testing.assert_close(probability, torch.sigmoid(given))
+    crowded = logits(3.0, 1.0, 2.0, 0.5, 4.0, 0.25, 0.1)
+    mask, probability = gate(kind)(crowded, CLEAR)
+    assert opened(mask) == {0, 1, 2, 3, 4}
+    torch.testing.assert_close(probability, torch.sigmoid(crowded))
+
+
+def test_a_logit_of_zero_is_a_closed_gate() -> None:
+    assert not gate(ThresholdGate)(torch.zeros(1, 4, 3), CLEAR)[0].any()
+
+
+def test_in_training_the_papers_gate_knows_no_cap_and_the_capped_one_does() -> None:
+    crowded = logits(3.0, 1.0, 2.0, 0.5, 4.0, 0.25, 0.1)
+    sampled = [
+        gate(kind, noise=0.0).sample(crowded, CLEAR, torch.tensor(0.5), torch.Generator())
+        for kind in (ThresholdGate, CappedGate)
+    ]
+    assert [opened(mask) for mask in sampled] == [{0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4}]
+
+
+def test_the_capped_gate_measures_from_where_the_budget_ends_if_that_is_higher_than_zero() -> None:
+    crowded, roomy = logits(3.0, 1.0, 2.0, 0.5, 4.0, 0.25, 0.1), logits(3.0, 1.0)
+    _, margin = gate(CappedGate).margin(crowded, CLEAR, torch.tensor(ALLOWED))
+    torch.testing.assert_close(margin, crowded - (0.5 + 0.25) / 2)
+    _, margin = gate(CappedGate).margin(roomy, CLEAR, torch.tensor(ALLOWED))
+    torch.testing.assert_close(margin, roomy)
+
+
+def test_a_missing_token_gives_its_place_to_the_next_best() -> None:
+    missing = CLEAR.clone()
+    missing.view(-1)[[0, 2]] = True
+    given = logits(3.0, 1.0, 2.0, 0.5, 4.0, 0.25, 0.1)
+    for kind in (ExactGate, ThresholdGate, CappedGate):
+        mask, probability = gate(kind)(given, missing)
+        assert opened(mask) == {1, 3, 4, 5, 6}
+        assert not probability[missing].any()
+
+
+def test_the_threshold_passes_no_gradient_and_every_token_gets_its_own() -> None:
+    given = logits(3.0, 1.0, 2.0).requires_grad_()
+    exact = gate(ExactGate, noise=0.0, temperature=(1.0, 1.0))
+    exact.sample(given, CLEAR, torch.tensor(0.0), torch.Generator())[0, 0, 0].backward()
+    assert given.grad is not None
+    assert opened(given.grad) == {0}
+
+
+def test_the_open_gate_opens_all_there_is_and_says_it_is_certain() -> None:
+    missing = CLEAR.clone()
+    missing[0, 1, 1] = True
+    mask, probability = gate(OpenGate, TOKENS, kind="open")(torch.randn(1, 4, 3) - 9, missing)
+    assert torch.equal(mask, ~missing)
+    assert torch.equal(probability, (~missing).float())
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_the_budget_is_no_weight_that_could_be_loaded(kind: str) -> None:
+    assert not gate(GATES[kind], kind=kind).state_dict()
+    assert not list(gate(GATES[kind], kind=kind).parameters())
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_noise_comes_from_the_generator_that_is_handed_in(kind: str) -> None:
+    given = 0.1 * torch.randn(8, 4, 3)
+    clear = torch.zeros(8, 4, 3, dtype=torch.bool)
+    noisy = gate(GATES[kind], noise=1.0, noise_until=1.0, kind=kind)
+    before = torch.get_rng_state()
+    first, again, other = (
+        noisy.sample(given, clear, torch.tensor(0.0), torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+    )
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(first, again)
+    assert torch.equal(first, other) == (kind == "open")

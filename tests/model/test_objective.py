@@ -1,0 +1,122 @@
+"""The terms of the objective beyond the paper's equation, and where each of them reaches."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ibforecast.core.contracts import Loss
+from ibforecast.core.window import Target, Window
+from ibforecast.model import objective
+from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
+from ibforecast.model.network import IBForecast
+
+CONFIG = ModelConfig(
+    24,
+    6,
+    3,
+    5,
+    patch_len=6,
+    budget=0.25,
+    gate=GateConfig(kind="threshold", width=8, heads=2, dropout=0.0, noise=1.0, noise_until=1.0),
+    readout=ReadoutConfig(kind="linear"),
+    objective=ObjectiveConfig(consistency_weight=0.0),
+)
+
+
+def network(config: ModelConfig) -> IBForecast:
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        made = IBForecast(config)
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return made
+
+
+def loss(config: ModelConfig, gaps: bool = False) -> Loss:
+    random = torch.Generator().manual_seed(1)
+    values = torch.randn(4, 24, 3, generator=random)
+    observed = torch.rand(4, 24, 3, generator=random) > (0.1 if gaps else -1)
+    window = Window(values, observed, torch.arange(30).expand(4, -1) % 5)
+    follows = Target(torch.randn(4, 6, 3, generator=random), torch.ones(4, 6, 3, dtype=torch.bool))
+    return network(config).loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2))
+
+
+def knobs(**weights: float | bool) -> ModelConfig:
+    return replace(CONFIG, objective=replace(CONFIG.objective, **weights))  # type: ignore[arg-type]
+
+
+def test_a_weight_of_zero_leaves_the_term_out() -> None:
+    assert loss(CONFIG).terms.keys() == {"fit"}
+
+
+@pytest.mark.parametrize("name", ["rate", "budget", "contiguity", "consistency"])
+def test_a_weight_multiplies_its_term_and_touches_no_other(name: str) -> None:
+    once, thrice = loss(knobs(**{f"{name}_weight": 1.0})), loss(knobs(**{f"{name}_weight": 3.0}))
+    assert once.terms.keys() == {"fit", name}
+    assert float(once.terms[name].detach()) > 0
+    torch.testing.assert_close(thrice.terms[name], 3 * once.terms[name])
+    assert torch.equal(thrice.terms["fit"], once.terms["fit"])
+
+
+def test_the_budget_term_looks_at_probabilities_unless_it_steers_the_open_rate() -> None:
+    config = knobs(budget_weight=1.0)
+    made = network(config)
+    random = torch.Generator().manual_seed(1)
+    values = torch.randn(4, 24, 3, generator=random)
+    window = Window(values, torch.ones(4, 24, 3, dtype=torch.bool), torch.arange(30).expand(4, -1) % 5)
+    with torch.no_grad():
+        logits = made.score(made.decompose(window)[1])
+    mean, rate = torch.sigmoid(logits).mean(), (logits > 0).float().mean()
+    torch.testing.assert_close(loss(config).terms["budget"].detach(), (mean - 0.25) ** 2)
+    steered = loss(knobs(budget_weight=1.0, steer=True)).terms["budget"]
+    torch.testing.assert_close(steered.detach(), (rate - 0.25) ** 2)
+    assert steered.requires_grad
+
+
+def test_consistency_is_the_cross_entropy_of_mask_and_second_opinion() -> None:
+    margin, mask = torch.tensor([[[2.0, -1.0, 0.5]]]), torch.tensor([[[1.0, 0.0, 0.0]]])
+    none = torch.zeros(1, 1, 3, dtype=torch.bool)
+    p = torch.sigmoid(margin.double())
+    expected = -(p[..., 0].log() + (1 - p[..., 1]).log() + (1 - p[..., 2]).log()).sum() / 3
+    torch.testing.assert_close(objective.consistency(margin, mask, none).double(), expected)
+    last = torch.tensor([[[False, False, True]]])
+    without = -(p[..., 0].log() + (1 - p[..., 1]).log()).sum() / 2
+    torch.testing.assert_close(objective.consistency(margin, mask, last).double(), without)
+
+
+def test_a_missing_token_has_no_say_in_consistency_and_certainty_no_infinite_one() -> None:
+    margin = torch.tensor([[[1e30, -1e30, float("inf")]]])
+    mask = torch.tensor([[[1.0, 1.0, 0.0]]])
+    missing = torch.tensor([[[False, False, True]]])
+    value = objective.consistency(margin, mask, missing)
+    assert 10 < float(value) < 40
+
+
+def test_the_second_opinion_teaches_the_gate_network_and_not_the_readout() -> None:
+    made = network(replace(CONFIG, objective=ObjectiveConfig(consistency_weight=1.0)))
+    random = torch.Generator().manual_seed(1)
+    values = torch.randn(4, 24, 3, generator=random)
+    window = Window(values, torch.ones(4, 24, 3, dtype=torch.bool), torch.arange(30).expand(4, -1) % 5)
+    follows = Target(torch.randn(4, 6, 3, generator=random), torch.ones(4, 6, 3, dtype=torch.bool))
+    made.loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["consistency"].backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in made.score.head.parameters())
+    assert all(p.grad is None for p in made.readout.parameters())
+    assert made.decompose.profile.grad is None
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_open_rate_of_training_is_that_of_the_sampled_mask(gaps: bool) -> None:
+    exact = replace(CONFIG, gate=replace(CONFIG.gate, kind="exact"))
+    told = loss(exact, gaps).open_rate
+    assert not told.requires_grad
+    assert float(told) == 3 / 12 or gaps
+    assert 0 < float(told) <= 3 / 12
+
+
+def test_gates_and_context_learn_faster_than_the_readout_by_their_rate() -> None:
+    groups = network(replace(CONFIG, context_rate=4.0)).parameter_groups()
+    made = network(CONFIG)
+    assert [group.rate for group in groups] == [1.0, 4.0]
+    assert len(groups[0].parameters) == len(list(made.readout.parameters()))

@@ -1,0 +1,47 @@
+"""How long, how fast, and when to stop."""
+
+import re
+from typing import Any
+
+import pytest
+
+from ibforecast.core.errors import UsageError
+from ibforecast.train.config import TrainConfig
+
+
+def test_the_learning_rate_is_constant_for_some_epochs_and_then_falls_by_its_factor() -> None:
+    pace = TrainConfig(epochs=7, learning_rate=0.01, constant_epochs=3, decay=0.8)
+    expected = [0.01, 0.01, 0.01, 0.01 * 0.8, 0.01 * 0.8**2, 0.01 * 0.8**3, 0.01 * 0.8**4]
+    assert [pace.rate_at(epoch) for epoch in range(7)] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_decay_of_one_keeps_the_rate() -> None:
+    pace = TrainConfig(learning_rate=0.3, constant_epochs=1, decay=1.0)
+    assert {pace.rate_at(epoch) for epoch in range(36)} == {0.3}
+
+
+@pytest.mark.parametrize(("epochs", "expected"), [(5, [0, 0.25, 0.5, 0.75, 1]), (2, [0, 1]), (1, [0])])
+def test_progress_runs_from_nothing_to_one_over_the_epochs(epochs: int, expected: list[float]) -> None:
+    pace = TrainConfig(epochs=epochs)
+    assert [pace.progress_at(epoch) for epoch in range(epochs)] == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("epochs", 0),
+        ("batch", 0),
+        ("batch", -1),
+        ("constant_epochs", 0),
+        ("patience", 0),
+        ("decay", 0.0),
+        ("decay", 1.1),
+        ("decay", float("nan")),
+        ("learning_rate", 0.0),
+        ("learning_rate", -1e-3),
+        ("learning_rate", float("nan")),
+    ],
+)
+def test_a_pace_that_can_not_be_is_refused_with_rule_value_and_remedy(setting: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=rf"^{setting} must .+ \(got {re.escape(str(value))}\); .+"):
+        TrainConfig(**{setting: value})

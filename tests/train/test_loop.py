@@ -1,0 +1,301 @@
+"""The training loop: which epoch is kept, when it stops, what it draws, and that it keeps quiet."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ibforecast.core.contracts import Forecaster, Loss, ParameterGroup
+from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.core.explanation import Forecast
+from ibforecast.core.window import Target, Window
+from ibforecast.data.windows import Windows
+from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
+from ibforecast.model.network import IBForecast
+from ibforecast.train.checkpoint import Epoch
+from ibforecast.train.config import TrainConfig
+from ibforecast.train.loop import Training, best_of, epoch_seed, train
+
+LOOK_BACK, HORIZON, ROWS = 12, 4, 70
+PACE = TrainConfig(epochs=3, batch=16, learning_rate=1e-2, constant_epochs=1, decay=0.5)
+
+
+def windows(starts: range, missing: float = 0.0) -> Windows:
+    values = torch.randn(ROWS, 2, generator=torch.Generator().manual_seed(0))
+    observed = torch.rand(ROWS, 2, generator=torch.Generator().manual_seed(1)) >= missing
+    return Windows(
+        values=values.where(observed, torch.zeros(())),
+        observed=observed,
+        phase=torch.arange(ROWS + HORIZON) % 6,
+        starts=torch.tensor(starts, dtype=torch.int64),
+        look_back=LOOK_BACK,
+        horizon=HORIZON,
+    )
+
+
+TRAINING, VALIDATION = windows(range(40)), windows(range(40, 55))
+
+
+class Scripted(Forecaster):
+    """Errs by what the script says for each epoch, and remembers in its weights which epoch it was."""
+
+    def __init__(self, errors: list[float]) -> None:
+        super().__init__()
+        self.errors = errors
+        self.weight = nn.Parameter(torch.zeros(()))
+        self.register_buffer("epoch", torch.zeros(()))
+        self.seen: list[tuple[int, float]] = []
+
+    def forward(self, window: Window) -> Forecast:
+        offset = self.errors[int(self.epoch)] ** 0.5
+        return Forecast(torch.full((len(window.values), HORIZON, 2), offset))
+
+    def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
+        self.epoch.copy_((progress * (len(self.errors) - 1)).round())
+        self.seen.append((int(self.epoch), float(progress)))
+        return Loss({"fit": 0 * self.weight + 2.0, "more": torch.tensor(1.0)}, torch.tensor(0.25))
+
+
+def run_script(errors: list[float], patience: int = 99) -> tuple[Scripted, Training]:
+    forecaster = Scripted(errors)
+    silent = replace(VALIDATION, values=torch.zeros(ROWS, 2))
+    pace = TrainConfig(epochs=len(errors), batch=16, patience=patience)
+    return forecaster, train(forecaster, TRAINING, silent, pace, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("errors", "best"),
+    [([3, 1, 2], 2), ([1, 2, 3], 1), ([3, 2, 1], 3), ([2, 1, 3, 1, 2], 4), ([1, 1, 1], 3), ([5], 1)],
+)
+def test_the_best_epoch_is_kept_and_of_equals_the_last(errors: list[float], best: int) -> None:
+    forecaster, training = run_script(errors)
+    assert training.best_epoch == best
+    assert int(forecaster.epoch) == best - 1
+    assert [epoch.validation_error for epoch in training.history] == pytest.approx(errors, rel=1e-6)
+    assert not forecaster.training
+
+
+@pytest.mark.parametrize(
+    ("errors", "patience", "epochs"),
+    [
+        ([1, 2, 3, 4, 5, 6], 1, 2),
+        ([1, 2, 3, 4, 5, 6], 2, 3),
+        ([3, 4, 2, 4, 4, 1], 2, 5),
+        ([3, 4, 2, 4, 4, 1], 3, 6),
+        ([2, 2, 2, 2, 2, 2], 1, 6),
+    ],
+)
+def test_training_stops_when_patience_runs_out_and_a_tie_renews_it(
+    errors: list[float], patience: int, epochs: int
+) -> None:
+    forecaster, training = run_script(errors, patience)
+    assert len(training.history) == epochs
+    assert max(epoch for epoch, _ in forecaster.seen) == epochs - 1
+
+
+def test_of_an_empty_history_nothing_is_best() -> None:
+    assert best_of(()) == -1
+    assert best_of(tuple(Epoch(0.0, 0.0, error, 0.0) for error in (2.0, 1.0, 1.0))) == 2
+
+
+def test_an_epoch_tells_mean_loss_open_rate_and_learning_rate() -> None:
+    told: list[tuple[int, Epoch]] = []
+    pace = TrainConfig(epochs=3, batch=16, learning_rate=0.1, constant_epochs=1, decay=0.5)
+    training = train(
+        Scripted([1, 1, 1]), TRAINING, VALIDATION, pace, 0, on_epoch=lambda number, epoch: told.append((number, epoch))
+    )
+    assert told == list(enumerate(training.history, start=1))
+    assert [epoch.loss for epoch in training.history] == pytest.approx([3.0] * 3)
+    assert [epoch.open_rate for epoch in training.history] == pytest.approx([0.25] * 3)
+    assert [epoch.learning_rate for epoch in training.history] == pytest.approx([0.1, 0.05, 0.025])
+
+
+def test_every_epoch_takes_all_whole_batches_and_tells_the_progress() -> None:
+    forecaster, _ = run_script([1, 1, 1])
+    assert forecaster.seen == [(epoch, epoch / 2) for epoch in range(3) for _ in range(40 // 16)]
+
+
+class Noting(Forecaster):
+    """Notes the windows it is shown and what it is given to draw from."""
+
+    def __init__(self, rate: float = 1.0) -> None:
+        super().__init__()
+        self.weight, self.other = nn.Parameter(torch.zeros(())), nn.Parameter(torch.zeros(()))
+        self.rate = rate
+        self.shown: list[list[float]] = []
+        self.handed: list[list[float]] = []
+        self.ambient: list[list[float]] = []
+
+    def forward(self, window: Window) -> Forecast:
+        return Forecast(torch.zeros(len(window.values), HORIZON, 2) + 0 * self.weight)
+
+    def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
+        assert self.training
+        self.shown.append(window.values[:, 0, 0].tolist())
+        self.handed.append(torch.rand(4, generator=generator).tolist())
+        self.ambient.append(torch.rand(4).tolist())
+        return Loss({"fit": self.weight + self.other}, torch.tensor(1.0))
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        return [ParameterGroup([self.weight]), ParameterGroup([self.other], self.rate)]
+
+
+def noted(seed: int, pace: TrainConfig = PACE) -> Noting:
+    forecaster = Noting()
+    train(forecaster, TRAINING, VALIDATION, pace, seed)
+    return forecaster
+
+
+def test_the_order_of_windows_the_gate_noise_and_the_dropout_all_come_from_the_seed() -> None:
+    one, again, other = noted(1), noted(1), noted(2)
+    for drawn in ("shown", "handed", "ambient"):
+        assert getattr(one, drawn) == getattr(again, drawn)
+        assert all(a != b for a, b in zip(getattr(one, drawn), getattr(other, drawn), strict=True))
+
+
+def test_every_step_of_every_epoch_draws_anew() -> None:
+    forecaster = noted(1)
+    for drawn in (forecaster.shown, forecaster.handed, forecaster.ambient):
+        assert len({tuple(numbers) for numbers in drawn}) == len(drawn) == 6
+
+
+def test_an_epoch_shows_no_window_twice() -> None:
+    forecaster = noted(1)
+    starts = TRAINING.values[TRAINING.starts, 0].tolist()
+    for epoch in range(3):
+        shown = [start for step in forecaster.shown[2 * epoch : 2 * epoch + 2] for start in step]
+        assert len(set(shown)) == 32
+        assert set(shown) <= set(starts)
+
+
+def test_a_batch_larger_than_the_windows_takes_them_all() -> None:
+    forecaster = noted(1, replace(PACE, batch=1000))
+    assert [len(step) for step in forecaster.shown] == [40, 40, 40]
+
+
+def test_parameters_learn_at_the_rate_of_their_group() -> None:
+    forecaster = Noting(rate=3.0)
+    train(forecaster, TRAINING, VALIDATION, TrainConfig(epochs=1, batch=40, learning_rate=0.01), 0)
+    # Adam's first step is as long as its learning rate, against a gradient of one.
+    assert forecaster.weight.item() == pytest.approx(-0.01, rel=1e-3)
+    assert forecaster.other.item() == pytest.approx(-0.03, rel=1e-3)
+
+
+def test_seeds_of_epochs_and_runs_are_all_different_and_fit_a_generator() -> None:
+    state = random.getstate()
+    seeds = {epoch_seed(seed, epoch) for seed in range(20) for epoch in range(20)}
+    assert random.getstate() == state
+    assert len(seeds) == 400
+    assert epoch_seed(3, 4) == epoch_seed(3, 4)
+    for seed in (min(seeds), max(seeds)):
+        torch.Generator().manual_seed(seed)
+
+
+def network(dropout: float = 0.0, noise: float = 0.3) -> IBForecast:
+    config = ModelConfig(
+        LOOK_BACK,
+        HORIZON,
+        2,
+        6,
+        patch_len=3,
+        budget=0.5,
+        gate=GateConfig(width=4, heads=2, dropout=dropout, noise=noise, noise_until=1.0),
+        readout=ReadoutConfig(width=8, dropout=dropout),
+    )
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        return IBForecast(config)
+
+
+def trained(seed: int, pace: TrainConfig = PACE, **settings: float) -> dict[str, Tensor]:
+    forecaster = network(**settings)
+    train(forecaster, TRAINING, VALIDATION, pace, seed)
+    return forecaster.state_dict()
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_seeded_run_repeats_exactly_and_another_seed_is_another_run() -> None:
+    first = trained(1, dropout=0.2)
+    torch.rand(100)
+    assert same(first, trained(1, dropout=0.2))
+    assert not same(first, trained(2, dropout=0.2))
+
+
+def test_the_gate_noise_alone_makes_seeds_differ() -> None:
+    """One batch holds every window, nothing is dropped out: only order and noise depend on the seed."""
+    all_at_once = replace(PACE, batch=40)
+    noisy = [trained(seed, all_at_once, noise=1.0)["readout.leave.weight"] for seed in (1, 2)]
+    quiet = [trained(seed, all_at_once, noise=0.0)["readout.leave.weight"] for seed in (1, 2)]
+    torch.testing.assert_close(*quiet, rtol=1e-4, atol=1e-5)
+    assert (noisy[0] - noisy[1]).abs().max() > 1e-4
+
+
+def test_training_leaves_the_global_generators_where_they_were() -> None:
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    trained(1, dropout=0.2)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert np.array_equal(np.random.get_state()[1], numpy_state)
+
+
+def test_a_run_that_fails_leaves_the_global_generator_where_it_was() -> None:
+    state = torch.get_rng_state()
+    with pytest.raises(IBForecastError):
+        run_script([1.0, float("nan")])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_training_prints_nothing(capfd: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+    train(network(), TRAINING, VALIDATION, PACE, 0, checkpoint=tmp_path / "run.safetensors")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_training_makes_the_fit_better() -> None:
+    slow = train(network(), TRAINING, VALIDATION, replace(PACE, epochs=8, constant_epochs=8), 0)
+    assert slow.history[-1].loss < slow.history[0].loss
+
+
+def test_the_validation_error_is_the_mean_square_over_every_observed_value_in_use() -> None:
+    gaps = windows(range(40, 55), missing=0.2)
+    forecaster = network(dropout=0.3)
+    training = train(forecaster, TRAINING, gaps, replace(PACE, epochs=1), 0)
+    errors = []
+    with torch.no_grad():
+        for start in range(40, 55):
+            window, target = gaps.take(torch.tensor([start]))
+            errors.append((forecaster(window).values - target.values)[target.observed] ** 2)
+    assert training.history[0].validation_error == pytest.approx(float(torch.cat(errors).mean()), rel=1e-5)
+
+
+def test_the_validation_windows_teach_nothing() -> None:
+    other = replace(VALIDATION, values=VALIDATION.values.clone())
+    other.values[-15:] += 3.0
+    forecasters = [network(), network()]
+    for forecaster, chosen in zip(forecasters, (VALIDATION, other), strict=True):
+        train(forecaster, TRAINING, chosen, replace(PACE, epochs=1), 0)
+    assert same(forecasters[0].state_dict(), forecasters[1].state_dict())
+
+
+@pytest.mark.parametrize(("training", "validation"), [(windows(range(0)), VALIDATION), (TRAINING, windows(range(0)))])
+def test_without_windows_there_is_nothing_to_train_on(training: Windows, validation: Windows) -> None:
+    with pytest.raises(DataError, match="at least one window"):
+        train(network(), training, validation, PACE, 0)
+
+
+@pytest.mark.parametrize("error", [float("nan"), float("inf")])
+def test_a_run_that_leaves_the_finite_numbers_is_stopped_with_the_epoch(error: float) -> None:
+    with pytest.raises(IBForecastError, match=r"training must stay finite \(epoch 2 .*\); lower the learning rate"):
+        run_script([1.0, error, 1.0])
+
+
+def test_the_profile_that_is_left_out_stays_at_zero() -> None:
+    config = replace(network().config, profile=False)
+    forecaster = IBForecast(config)
+    train(forecaster, TRAINING, VALIDATION, PACE, 0)
+    assert not forecaster.decompose.profile.any()

@@ -1,0 +1,49 @@
+"""What a recipe builds: the forecaster it names, with first weights drawn from the seed alone."""
+
+import pytest
+import torch
+
+from ibforecast.core.errors import UsageError
+from ibforecast.core.sizes import Sizes
+from ibforecast.model.network import IBForecast
+from ibforecast.zoo.recipes import resolve
+from ibforecast.zoo.registry import FORECASTERS, entry
+
+SIZES = Sizes(look_back=96, horizon=6, channels=2, cycle=24)
+
+
+def weights(seed: int, name: str = "exact") -> dict[str, torch.Tensor]:
+    return resolve(name, SIZES).build(seed).state_dict()
+
+
+def test_first_weights_come_from_the_seed_alone() -> None:
+    first = weights(1)
+    torch.rand(10)
+    again, other = weights(1), weights(2)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_building_leaves_the_global_generator_where_it_was() -> None:
+    state = torch.get_rng_state()
+    weights(1)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("name", ["exact", "paper", "paper-sparse", "dense"])
+def test_our_own_recipes_build_our_own_network(name: str) -> None:
+    assert isinstance(resolve(name, SIZES).build(0), IBForecast)
+
+
+def test_a_setting_laid_over_a_recipe_wins_and_none_leaves_it_alone() -> None:
+    plain = resolve("exact", SIZES)
+    assert resolve("exact", SIZES, budget=None).sha256 == plain.sha256
+    other = resolve("exact", SIZES, budget=0.5)
+    assert other.config.budget == 0.5
+    assert other.sha256 != plain.sha256
+
+
+def test_an_unknown_forecaster_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"forecaster must be one of .+ \(got 'prophet'\); .+") as refusal:
+        entry("prophet")
+    assert all(name in str(refusal.value) for name in FORECASTERS)
