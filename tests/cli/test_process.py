@@ -1,5 +1,6 @@
 """The command in a process of its own: what it writes where, how it ends, and that it survives being killed."""
 
+import json
 import signal
 import subprocess
 import time
@@ -71,11 +72,12 @@ def test_a_table_that_cannot_be_read_ends_with_3(desk: Any, shell: Shell) -> Non
 
 
 def test_an_explanation_that_is_not_the_truth_ends_with_4(desk: Any, shell: Shell, tmp_path: Path) -> None:
-    text = desk.explanation.read_text()
-    (tmp_path / "lie.json").write_text(text.replace('"budget": 0.25', '"budget": 0.5'))
+    document = json.loads(desk.explanation.read_text())
+    document["forecast"][0][0] += 1.0
+    (tmp_path / "lie.json").write_text(json.dumps(document))
     outcome = shell("verify", desk.model, "lie.json")
     assert outcome.code == 4
-    assert "FAILED names" in outcome.out
+    assert "FAILED replay" in outcome.out
     assert outcome.out.endswith("NOT verified: lie.json\n")
     assert outcome.err == ""
 
