@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Context:
-    """Phase, frame (level μ, scale σ) and seasonal profile Q of a batch of windows. Paper: Eq. 2, C."""
+    """Phase, frame (level μ, scale σ) and seasonal profile Q of a batch of windows. Paper: Algorithm 1, C."""
 
     level: Float[Tensor, "batch channel"]
     scale: Float[Tensor, "batch channel"]

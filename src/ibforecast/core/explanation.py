@@ -1,4 +1,4 @@
-"""A forecast and the explanation it was computed from. Paper: Algorithm 1."""
+"""A forecast and the explanation it was computed from. Paper: Algorithm 1, E."""
 
 from dataclasses import dataclass
 

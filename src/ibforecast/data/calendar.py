@@ -153,7 +153,10 @@ class Clock:
         return np.concatenate([inside, to_utc(beyond, self.zone)])
 
     def phase(self, first: int, count: int, cycle: int) -> Int64[np.ndarray, " count"]:
-        """Where in the cycle these rows lie: by wall clock since a Monday at midnight, or by row number. Paper: τ."""
+        """Where in the cycle these rows lie: by wall clock since a Monday at midnight, or by row number.
+
+        Paper: Eq. 2, τ.
+        """
         if not self.by_row:
             return self.frequency.count(MONDAY, to_wall(self.times(first, count), self.zone)) % cycle
         half = self.frequency.seconds * SECOND // 2

@@ -8,8 +8,8 @@ from ibforecast.core.errors import require, require_choice
 from ibforecast.core.sizes import Sizes
 
 FrameKind = Literal["mean", "weighted", "none"]
-GateKind = Literal["exact", "capped", "threshold", "open"]
-GateAttention = Literal["auto", "joint", "within"]
+GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
+GateAttention = Literal["auto", "joint", "within", "none"]
 ReadoutKind = Literal["linear", "mlp", "phase"]
 
 
@@ -22,11 +22,13 @@ def allowance(budget: float, tokens: int) -> int:
 class GateConfig:
     """Stages 2 and 3: how tokens are scored and gates opened.
 
-    `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's
-    gate, p > ½, capped by the budget in use; "capped" is the same with the cap on in training as well; "open" reads
-    everything. `recent` starts a learned bias per (patch, channel) in favour of that many newest patches; 0 leaves
-    the bias table out. `noise` is the size of the logistic noise in training, falling to zero at `noise_until` of the
-    epochs; `narrow_until` lets the budget begin at everything and narrow to its size by then (0: at once).
+    `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's gate,
+    p > ½, capped by the budget in use; "capped" is the same with the cap on in training as well; "open" reads
+    everything; "newest" reads the newest patches of every channel, always. `attention` "none" scores tokens by the
+    learned bias alone: a fixed mask. `recent` starts that bias, one logit per (patch, channel), in favour of so many
+    newest patches; 0 leaves it out. `noise` is the size of the logistic noise in training, falling to zero at
+    `noise_until` of the epochs; `narrow_until` lets the budget begin at everything and narrow to its size by then
+    (0: at once).
     """
 
     kind: GateKind = "exact"
@@ -45,6 +47,12 @@ class GateConfig:
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, get_args(GateKind))
         require_choice("attention", self.attention, get_args(GateAttention))
+        require(
+            self.attention != "none" or self.recent > 0,
+            'attention "none" leaves only the bias, so recent must be positive',
+            f"recent={self.recent}",
+            "try 2",
+        )
         require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
         require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to leave the bias out")
         require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")

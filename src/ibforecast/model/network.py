@@ -1,4 +1,4 @@
-"""IB-Forecast: the four stages in order, and back. Paper: Algorithm 1."""
+"""IB-Forecast: the four stages in order, and back. Paper: Algorithm 1, Ŷ."""
 
 import torch
 from jaxtyping import Float
@@ -11,8 +11,16 @@ from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, WeightedFrame
-from ibforecast.model.stage2_score import GateNetwork, recent_bias
-from ibforecast.model.stage3_gate import CappedGate, ExactGate, Gate, OpenGate, ThresholdGate, straight_through
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, recent_bias
+from ibforecast.model.stage3_gate import (
+    CappedGate,
+    ExactGate,
+    Gate,
+    NewestGate,
+    OpenGate,
+    ThresholdGate,
+    straight_through,
+)
 from ibforecast.model.stage4_readout import CrossChannel, LinearReadout, MLPReadout, PhaseReadout, Readout
 
 JOINT_UP_TO = 64
@@ -23,11 +31,12 @@ GATES: dict[str, type[Gate]] = {
     "capped": CappedGate,
     "threshold": ThresholdGate,
     "open": OpenGate,
+    "newest": NewestGate,
 }
 
 
 class IBForecast(Accountable):
-    """The network: context out, tokens scored, gates opened, evidence read, context back. Paper: Algorithm 1."""
+    """The network: context out, tokens scored, gates opened, evidence read, context back. Paper: Algorithm 1, Ŷ."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -94,11 +103,12 @@ def _frame(config: ModelConfig) -> nn.Module:
     return MeanFrame() if config.frame == "mean" else NoFrame()
 
 
-def _scorer(config: ModelConfig) -> GateNetwork:
+def _scorer(config: ModelConfig) -> nn.Module:
     gate = config.gate
-    attention = gate.attention
-    if attention == "auto":
-        attention = "joint" if config.channels <= JOINT_UP_TO else "within"
+    bias = recent_bias(config.patches, config.channels, gate.recent)
+    if gate.attention == "none" and bias is not None:
+        return FixedScores(bias)
+    joint = gate.attention == "joint" or (gate.attention == "auto" and config.channels <= JOINT_UP_TO)
     return GateNetwork(
         config.patch_len,
         config.patches,
@@ -106,9 +116,9 @@ def _scorer(config: ModelConfig) -> GateNetwork:
         gate.layers,
         gate.heads,
         gate.dropout,
-        attention,
+        "joint" if joint else "within",
         gate.first_logit,
-        recent_bias(config.patches, config.channels, gate.recent),
+        bias,
     )
 
 

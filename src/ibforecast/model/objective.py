@@ -1,4 +1,4 @@
-"""What training minimises, term by term. Paper: Eq. 9."""
+"""What training minimises, term by term. Paper: Eq. 9, L."""
 
 import torch
 from jaxtyping import Bool, Float

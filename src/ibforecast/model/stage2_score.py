@@ -1,4 +1,4 @@
-"""Stage 2: give every token a logit in the light of all others. Paper: Eqs. 3 to 5."""
+"""Stage 2: give every token a logit in the light of all others. Paper: Eq. 4, v; Eq. 5, ℓ."""
 
 from typing import Literal
 
@@ -10,8 +10,20 @@ from ibforecast.core.tokens import to_tokens
 from ibforecast.layers.attention import EncoderLayer
 
 
+class FixedScores(nn.Module):
+    """The static stand-in for a gate network: one learned logit per (patch, channel), whatever the window."""
+
+    def __init__(self, bias: Float[Tensor, "patch channel"]) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(bias.clone())
+
+    def forward(self, deviation: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch patch channel"]:
+        """Give every window the same scores."""
+        return self.bias.expand(len(deviation), *self.bias.shape)
+
+
 class GateNetwork(nn.Module):
-    """Embedding W_e d + e_p, a transformer g_φ over the tokens, a linear head W_g. Paper: Eq. 5, ℓ.
+    """Embedding W_e d + e_p, a transformer g_φ over the tokens, a linear head W_g. Paper: Eq. 4, v; Eq. 5, ℓ.
 
     With attention "joint" every token sees all P·C tokens, with "within" only those of its own channel. `bias`
     is a learned logit per (patch, channel) that does not look at the window; None leaves it out.

@@ -1,4 +1,4 @@
-"""Stage 3: open gates, never more than the budget allows. Paper: Eq. 6."""
+"""Stage 3: open gates, never more than the budget allows. Paper: Eq. 6, m."""
 
 from abc import ABC, abstractmethod
 
@@ -123,7 +123,7 @@ class ThresholdGate(Gate):
     def forward(
         self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
-        """Return (mask, probability)."""
+        """Return (mask, probability). Paper: Eq. 5, p."""
         within_budget, _ = largest(logits, missing, self.allowance)
         return within_budget & (logits > 0), torch.sigmoid(logits) * ~missing
 
@@ -168,3 +168,25 @@ class OpenGate(Gate):
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Clear the threshold always."""
         return ~missing, torch.zeros_like(logits)
+
+
+class NewestGate(OpenGate):
+    """A static mask: always the newest patches of every channel, as many as the budget allows, whatever the window."""
+
+    def forward(
+        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
+    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+        """Return (mask, probability)."""
+        mask, _ = self.margin(logits, missing, self.allowance)
+        return mask, mask.to(logits.dtype)
+
+    def margin(
+        self,
+        logits: Float[Tensor, "batch patch channel"],
+        missing: Bool[Tensor, "batch patch channel"],
+        count: Int[Tensor, ""],
+    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+        """Open whole patches only, so that all channels are read alike."""
+        age = torch.arange(logits.shape[1], 0, -1, device=logits.device)[:, None]
+        newest = age <= torch.div(count, logits.shape[2], rounding_mode="floor")
+        return newest & ~missing, torch.zeros_like(logits)

@@ -1,4 +1,4 @@
-"""The figure of one window's forecast and explanation, written to a file. Paper: the case-study figure."""
+"""The figure of one window's forecast and explanation, written to a file. Paper: Figure "case study"."""
 
 from collections.abc import Callable
 from pathlib import Path
