@@ -1,4 +1,4 @@
-"""From a table to a forecast that carries its proof, on the embedded demo table; less than a minute on two cores.
+"""From a table to a forecast that carries its proof, on the embedded demo table, in about a minute.
 
 python examples/quickstart.py
 """

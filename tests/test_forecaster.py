@@ -245,6 +245,15 @@ def test_a_forecast_at_a_moment_is_that_of_the_table_cut_there(model: IBForecast
     assert (there["when"] == hours(row + 1 + HORIZON)[row + 1 :]).all()
 
 
+@pytest.mark.parametrize("irregular", ["error", "by_row", "fill"])
+def test_what_lies_before_the_window_cannot_change_the_forecast(
+    unfitted: Callable[..., IBForecaster], irregular: str
+) -> None:
+    fitted, table = unfitted(irregular=irregular).fit(frame()), frame()
+    for first in (37, ROWS - LOOK_BACK):
+        pd.testing.assert_frame_equal(fitted.predict(table[first:]), fitted.predict(table), check_exact=True)
+
+
 @pytest.mark.parametrize(
     "at",
     [

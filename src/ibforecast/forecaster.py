@@ -12,6 +12,7 @@ import torch
 
 from ibforecast.core.account import Account
 from ibforecast.core.context import Context
+from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.files import sha256
@@ -123,7 +124,7 @@ class IBForecaster:
         split = Split.by_rule(facts.split, series.rows) if facts else Split.by_fractions(self.split, series.rows)
         starts = {part: split.starts(part, self.look_back, self.horizon) for part in ("train", "validation")}
         standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
-        device = torch.device(_device(self.device))
+        device = torch.device(find_device(self.device))
         windows = Windows.of(series, standardiser, recipe.config.cycle, starts["train"], self.look_back, self.horizon)
         training = windows.to(device).usable()
         network = recipe.build(self.seed)
@@ -215,7 +216,7 @@ class IBForecaster:
             if split == "all"
             else fitted.split.starts(split, self.look_back, self.horizon)
         )
-        device = torch.device(_device(self.device))
+        device = torch.device(find_device(self.device))
         windows = Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, self.look_back, self.horizon).to(
             device
         )
@@ -446,16 +447,6 @@ def _explanation_of(account: Account) -> Explanation:
         missing=torch.from_numpy(account.missing)[None],
         context=context,
     )
-
-
-def _device(asked: str) -> str:
-    if asked == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if asked not in ("cpu", "cuda") and not asked.startswith("cuda:"):
-        raise UsageError(f'device must be "auto", "cpu" or "cuda" (got {asked!r}); try "auto"')
-    if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError(f'device must be there (got {asked!r}, but PyTorch sees no GPU); use "cpu"')
-    return asked
 
 
 def _patch_len(look_back: int) -> int | None:

@@ -25,7 +25,7 @@ def test_the_help_of_every_verb_has_examples(call: Call, verb: str) -> None:
     outcome = call(verb, "--help")
     assert (outcome.code, outcome.err) == (0, "")
     assert [line for line in outcome.out.splitlines() if line.strip().startswith(f"ibforecast {verb}")]
-    assert "--json" in outcome.out
+    assert "json" in outcome.out
 
 
 def test_the_help_of_the_command_names_every_verb_and_exit_code(call: Call) -> None:

@@ -74,7 +74,6 @@ def test_cells_that_differ_in_anything_have_files_of_their_own(tmp_path: Path) -
     assert [record.cell.key for record in ledger.records()] == sorted(cell.key for cell in cells)
 
 
-@pytest.mark.xfail(strict=True, reason="the key of a recipe given by its path holds slashes: the record lies elsewhere")
 def test_a_recipe_may_be_named_by_its_path(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "results")
     own = replace(RECORD, cell=replace(CELL, recipe=str(tmp_path / "own.toml")))

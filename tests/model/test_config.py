@@ -92,6 +92,18 @@ def test_the_open_gate_and_a_budget_contradict_each_other() -> None:
     ModelConfig(**SIZES, budget=1.0, gate=GateConfig(kind="open"))
 
 
+def test_a_fixed_mask_needs_a_bias_to_be_learned() -> None:
+    match = refused(GateConfig, attention="none", recent=0)
+    assert "recent" in match["rule"]
+    assert match["value"] == "recent=0"
+    GateConfig(attention="none", recent=1)
+
+
+@pytest.mark.xfail(strict=True, reason="a budget of less than one patch of every channel opens nothing, ever")
+def test_a_static_gate_that_could_never_open_is_refused() -> None:
+    assert "budget" in refused(ModelConfig, **SIZES, budget=0.1, gate=GateConfig(kind="newest"))["rule"]
+
+
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_channels_read_each_other_only_before_the_phase_readout(kind: str) -> None:
     match = refused(ReadoutConfig, kind=kind, cross_channel=True)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from ibforecast.layers.attention import EncoderLayer
 from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.model.network import GATES, JOINT_UP_TO, IBForecast
-from ibforecast.model.stage2_score import GateNetwork, recent_bias
-from ibforecast.model.stage3_gate import CappedGate, ExactGate, Gate, OpenGate, ThresholdGate
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, recent_bias
+from ibforecast.model.stage3_gate import CappedGate, ExactGate, Gate, NewestGate, OpenGate, ThresholdGate
 
 TOKENS, ALLOWED = 12, 5
 CLEAR = torch.zeros(1, 4, 3, dtype=torch.bool)
@@ -257,6 +257,33 @@ def test_the_open_gate_opens_all_there_is_and_says_it_is_certain() -> None:
     assert torch.equal(probability, (~missing).float())
 
 
+@pytest.mark.parametrize(("allowed", "patches"), [(3, 1), (5, 1), (6, 2), (11, 3), (12, 4)])
+def test_the_static_gate_opens_the_newest_patches_of_every_channel_as_far_as_the_budget_goes(
+    allowed: int, patches: int
+) -> None:
+    missing = CLEAR.clone()
+    missing[0, 3, 1] = True
+    mask, probability = gate(NewestGate, allowed, kind="newest")(torch.randn(1, 4, 3), missing)
+    expected = (torch.arange(4) >= 4 - patches)[None, :, None] & ~missing
+    assert torch.equal(mask, expected)
+    assert torch.equal(probability, expected.float())
+    sampled = gate(NewestGate, allowed, kind="newest").sample(
+        torch.randn(1, 4, 3), missing, torch.tensor(0.5), torch.Generator()
+    )
+    assert torch.equal(sampled, expected.float())
+
+
+@torch.no_grad()
+def test_fixed_scores_are_the_same_for_every_window_and_start_with_the_newest_patches() -> None:
+    config = ModelConfig(24, 4, 3, 4, patch_len=6, gate=GateConfig(attention="none", recent=1))
+    scores = IBForecast(config).score
+    assert isinstance(scores, FixedScores)
+    given = scores(torch.randn(5, 24, 3))
+    assert torch.equal(given[0], recent_bias(4, 3, 1))
+    assert all(torch.equal(row, given[0]) for row in given)
+    assert scores.bias.requires_grad
+
+
 @pytest.mark.parametrize("kind", GATES)
 def test_the_budget_is_no_weight_that_could_be_loaded(kind: str) -> None:
     assert not gate(GATES[kind], kind=kind).state_dict()
@@ -274,4 +301,4 @@ def test_noise_comes_from_the_generator_that_is_handed_in(kind: str) -> None:
     )
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
-    assert torch.equal(first, other) == (kind == "open")
+    assert torch.equal(first, other) == (kind in ("open", "newest"))

@@ -80,13 +80,14 @@ def explained(network: IBForecast, window: Window) -> tuple[Tensor, Explanation]
 def cases(
     draw: st.DrawFn,
     gaps: bool = True,
-    kinds: tuple[str, ...] = ("exact", "capped", "threshold"),
+    kinds: tuple[str, ...] = ("exact", "capped", "threshold", "newest"),
     frames: tuple[str, ...] = ("mean", "weighted", "none"),
     readouts: tuple[str, ...] = ("linear", "mlp", "phase"),
     full_budget: bool = False,
 ) -> Case:
     patch_len, patches, channels = (draw(st.integers(*ends)) for ends in ((1, 4), (1, 5), (1, 4)))
     readout = draw(st.sampled_from(readouts))
+    attention = draw(st.sampled_from(["joint", "within", "none"]))
     least = 100 if full_budget else -(-100 // (patches * channels))
     return Case(
         settings={
@@ -101,8 +102,8 @@ def cases(
         },
         gate={
             "kind": draw(st.sampled_from(kinds)),
-            "attention": draw(st.sampled_from(["joint", "within"])),
-            "recent": draw(st.integers(0, 2)),
+            "attention": attention,
+            "recent": draw(st.integers(attention == "none", 2)),
             "width": 4,
             "heads": 2,
         },

@@ -21,7 +21,7 @@ from ibforecast.model.stage3_gate import largest, straight_through
 
 modest = settings(max_examples=60, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
-CLOSING = ["exact", "capped", "threshold"]
+CLOSING = ["exact", "capped", "threshold", "newest"]
 ODD = [nan, inf, -inf, 3e38, -3e38, 1e30, -1e30, 0.0, 1.0, -1.0]
 
 

@@ -15,7 +15,7 @@ from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, U
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
 """0 is good, 1 anything else."""
 
-VERBS = ("demo", "fit", "predict", "explain", "verify", "evaluate", "datasets")
+VERBS = ("demo", "fit", "predict", "explain", "verify", "evaluate", "datasets", "reproduce", "show")
 
 
 class Verbs(click.Group):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -37,6 +38,17 @@ def at_option(command: Command) -> Command:
     return click.option("--at", help="The last moment to be read, e.g. '2018-01-05 10:00'; default: the table's end.")(
         command
     )
+
+
+def ledger_option(command: Command) -> Command:
+    """Add --ledger."""
+    return click.option(
+        "--ledger",
+        type=click.Path(path_type=Path),
+        default=Path("results/ledger"),
+        show_default=True,
+        help="Its folder.",
+    )(command)
 
 
 @contextmanager

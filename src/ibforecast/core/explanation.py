@@ -12,8 +12,8 @@ from ibforecast.core.context import Context
 class Explanation:
     """E = (mask, evidence) of a batch of windows, with its context. Paper: Algorithm 1, E.
 
-    `probability` grades the tokens: open ones lie above ½ unless the budget closed them. `missing` marks
-    the tokens with a missing step, which are never open.
+    `probability` grades the tokens: what is open lies above ½, and what lies above ½ yet is closed fell to the
+    budget. `missing` marks the tokens with a missing step, which are never open.
     """
 
     mask: Bool[Tensor, "batch patch channel"]

@@ -76,8 +76,9 @@ class Table:
         kind = self.time_type or pa.timestamp("us", zone)
         if zone is None:
             return array.cast(kind)
-        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        return array.cast(pa.timestamp("us", zone)).cast(kind) if zoned else pa.array(to_wall(column, zone)).cast(kind)
+        if pa.types.is_timestamp(kind) and kind.tz is not None:
+            return array.cast(pa.timestamp("us", zone)).cast(pa.timestamp(kind.unit, zone))
+        return pa.array(to_wall(column, zone)).cast(kind)
 
 
 def read(source: Any, layout: Layout | None = None) -> Table:

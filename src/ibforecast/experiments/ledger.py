@@ -24,7 +24,7 @@ class Cell:
     def key(self) -> str:
         """A name for files and for people."""
         budget = "" if self.budget is None else f"-b{self.budget:g}"
-        return f"{self.data}-{self.look_back}-{self.horizon}-{self.recipe}{budget}-s{self.seed}"
+        return f"{self.data}-{self.look_back}-{self.horizon}-{Path(self.recipe).stem}{budget}-s{self.seed}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,15 @@
+"""Errors averaged over the four horizons. Paper: Table "accuracy"."""
+
+from ibforecast.experiments.ledger import Record
+from ibforecast.experiments.plans import MAIN, PLANS
+from ibforecast.experiments.rows import averaged, ledger_rows, overall, published_rows
+from ibforecast.experiments.sheet import Sheet
+from ibforecast.experiments.tables.errors import error_sheet
+
+
+def sheet(records: list[Record]) -> Sheet:
+    """A model is shown where all four horizons were run, and otherwise as not run."""
+    ours = averaged(row for row in ledger_rows(records) if row.data in MAIN)
+    published = [row for row in published_rows("accuracy") if row.data in (*MAIN, "Overall")]
+    title = "Errors, mean over horizons 96, 192, 336 and 720 (standardised; look-back 96)"
+    return error_sheet(title, [*ours, *overall(ours, MAIN)], published, PLANS["accuracy"].models)

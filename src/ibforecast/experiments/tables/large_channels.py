@@ -1,0 +1,14 @@
+"""Errors on data sets with hundreds of channels. Paper: Table "bigc"."""
+
+from ibforecast.experiments.ledger import Record
+from ibforecast.experiments.plans import LARGE, PLANS
+from ibforecast.experiments.rows import ledger_rows, published_rows
+from ibforecast.experiments.sheet import Sheet
+from ibforecast.experiments.tables.errors import error_sheet
+
+
+def sheet(records: list[Record]) -> Sheet:
+    """Electricity, Solar and Traffic; a cell that was not run says so."""
+    ours = [row for row in ledger_rows(records) if row.data in LARGE]
+    title = "Errors on data sets with many channels (standardised; look-back 96)"
+    return error_sheet(title, ours, published_rows("large_channels"), PLANS["large_channels"].models)

@@ -1,0 +1,14 @@
+"""Errors by horizon. Paper: Table "perhorizon"."""
+
+from ibforecast.experiments.ledger import Record
+from ibforecast.experiments.plans import MAIN, PLANS
+from ibforecast.experiments.rows import ledger_rows, published_rows
+from ibforecast.experiments.sheet import Sheet
+from ibforecast.experiments.tables.errors import error_sheet
+
+
+def sheet(records: list[Record]) -> Sheet:
+    """Every cell of the main table; a cell that was not run says so."""
+    ours = [row for row in ledger_rows(records) if row.data in MAIN]
+    title = "Errors by horizon (standardised; look-back 96)"
+    return error_sheet(title, ours, published_rows("per_horizon"), PLANS["per_horizon"].models)
