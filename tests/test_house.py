@@ -110,12 +110,24 @@ def test_every_place_on_the_map_is_named_in_the_source() -> None:
     assert {place for place, _, _ in rows} - told_in_source().keys() == set()
 
 
-def test_every_row_of_the_map_names_a_file_that_names_its_place_and_holds_its_name() -> None:
+def defined_in(path: Path) -> set[str]:
+    """Functions, classes and methods of a file, methods as Class.method."""
+    names = set()
+    for node in ast.parse(path.read_text("utf8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+    return names
+
+
+def test_every_row_of_the_map_links_to_a_file_that_names_its_place_and_defines_its_names() -> None:
     source = told_in_source()
-    for place, name, file in told_in_map():
-        path = re.sub(r"[`\[\]]|\(.*\)", "", file)
-        stands = [there for there in source.get(place, set()) if there.endswith(path)]
-        assert stands, f"{place}: {path} does not say so"
-        text = (ROOT / stands[0]).read_text("utf8")
-        for word in re.findall(r"\w+", re.sub(r"\(.*\)", "", name)):
-            assert word in text, f"{place}: no {word} in {path}"
+    for place, names, file in told_in_map():
+        link = re.fullmatch(r"\[.+\]\((.+)\)", file)
+        assert link, f"{place}: {file} is no link"
+        path = (MAP.parent / link[1]).resolve()
+        assert str(path.relative_to(ROOT)) in source[place], f"{place}: {path} does not say so"
+        told = set(re.findall(r"`([\w.]+)`", names))
+        assert told
+        assert told <= defined_in(path), f"{place}: {told - defined_in(path)} not in {path}"

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from ibforecast.core.errors import UsageError
+from ibforecast.data.standin import STAND_INS
 from ibforecast.experiments.ledger import Cell
 from ibforecast.experiments.rows import HORIZONS
 from ibforecast.zoo.recipes import names
@@ -60,7 +61,7 @@ PLANS: dict[str, Plan] = {
     "configuration": Plan(),
     "accuracy": Plan(MAIN, HORIZONS, _ALL_MODELS),
     "per_horizon": Plan(MAIN, HORIZONS, _ALL_MODELS),
-    "large_channels": Plan(LARGE, HORIZONS, ("exact", "dense", "tqnet")),
+    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("exact", "dense", "tqnet")),
 }
 
 

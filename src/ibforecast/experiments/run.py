@@ -16,7 +16,9 @@ from ibforecast._version import __version__
 from ibforecast.core.contracts import Accountable, Forecaster
 from ibforecast.core.sizes import Sizes
 from ibforecast.data import catalogue
+from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
+from ibforecast.data.standin import STAND_INS, SUFFIX, stand_in
 from ibforecast.data.windows import Standardiser, Windows
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.verification import verify_windows
@@ -30,11 +32,22 @@ RESULTS_VERSION = 1
 VERIFIED_WINDOWS = 1000
 
 
+def facts_of(name: str) -> catalogue.DataSet:
+    """The facts of a data set, or of the stand-in for one."""
+    return STAND_INS[name] if name in STAND_INS else catalogue.CATALOGUE[name]
+
+
+@cache
+def series_of(name: str) -> Series:
+    """The numbers of a data set, or of the stand-in for one."""
+    return stand_in(name) if name in STAND_INS else catalogue.load(name)
+
+
 def recipe_of(cell: Cell) -> Recipe:
     """The recipe a cell stands for, with its data set's sizes filled in."""
-    facts = catalogue.CATALOGUE[cell.data]
+    facts = facts_of(cell.data)
     sizes = Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
-    return resolve(cell.recipe, sizes, cell.data, budget=cell.budget)
+    return resolve(cell.recipe, sizes, cell.data.removesuffix(SUFFIX), budget=cell.budget)
 
 
 def run(cell: Cell, device: torch.device) -> Record:
@@ -88,14 +101,9 @@ def is_current(record: Record | None, cell: Cell) -> bool:
     return (
         record is not None
         and record.recipe_sha256 == recipe_of(cell).sha256
-        and record.data_sha256 == _data_sha256(cell.data)
+        and record.data_sha256 == series_of(cell.data).sha256
         and record.results_version == RESULTS_VERSION
     )
-
-
-@cache
-def _data_sha256(name: str) -> str:
-    return catalogue.load(name).sha256
 
 
 def commit() -> str:
