@@ -25,7 +25,7 @@ width = 16
 epochs = 2
 batch = 64
 """
-CHECKS = ("weights", "names", "budget", "replay", "scramble", "rerun")
+CHECKS = ("document", "weights", "names", "budget", "replay", "scramble", "rerun")
 
 
 def table(kind: Callable[[dict[str, Any]], Any] = pd.DataFrame) -> Any:
@@ -246,7 +246,17 @@ def test_evidence_in_the_document_cannot_be_touched(
         told.append({"patch": patch, "channel": channel, "deviation": [1.0] * PATCH_LEN})
     else:
         told[0]["deviation"][0] += 0.5
-    assert failures(loaded.verify(Account.from_json(json.dumps(document)))) == {"replay", "rerun"}
+    assert failures(loaded.verify(Account.from_json(json.dumps(document)))) == {"document", "replay", "rerun"}
+
+
+@pytest.mark.parametrize(("part", "name"), [("window", "times"), ("window", "frequency"), (None, "in_words")])
+def test_what_the_forecast_does_not_depend_on_cannot_be_touched_in_the_document_either(
+    explanation: ExplainedForecast, loaded: IBForecaster, part: str | None, name: str
+) -> None:
+    document = json.loads(explanation.to_json())
+    place = document[part] if part else document
+    place[name] = [f"{place[name][0]}!", *place[name][1:]] if isinstance(place[name], list) else f"{place[name]}!"
+    assert failures(loaded.verify(Account.from_json(json.dumps(document)))) == {"document"}
 
 
 # --- Another machine ---

@@ -4,6 +4,7 @@ import platform
 import time as clock_time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +32,7 @@ from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import train
 from ibforecast.zoo import saved
-from ibforecast.zoo.recipes import DEFAULT, Recipe, resolve
+from ibforecast.zoo.recipes import DEFAULT, Recipe, forecaster_of, resolve
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 USUAL_PATCH = 12
@@ -82,11 +83,12 @@ class IBForecaster:
         irregular: Literal["error", "by_row", "fill"] = "error",
         missing_values: tuple[float, ...] | list[float] = (),
     ) -> None:
-        if cycle != "auto" and (not isinstance(cycle, int) or cycle < 1):
+        if cycle != "auto" and (not isinstance(cycle, Integral) or cycle < 1):
             raise UsageError(
                 f'cycle must be a positive number of steps or "auto" (got {cycle!r}); try 24 for hourly data'
             )
-        self.horizon, self.look_back, self.budget, self.cycle = horizon, look_back, budget, cycle
+        self.horizon, self.look_back, self.budget = horizon, look_back, budget
+        self.cycle: int | Literal["auto"] = cycle if cycle == "auto" else int(cycle)
         self.patch_len, self.recipe, self.seed, self.device, self.split = patch_len, recipe, seed, device, split
         self.layout = Layout(
             time=time,
@@ -186,8 +188,8 @@ class IBForecaster:
         closed token is scrambled with the mask held; and the model itself must give this explanation for this
         history. Computed elsewhere, the last bits may differ: then they are allowed to, and the check says so.
         """
-        checks = [self._check_weights(account), self._check_shape(account)]
-        if all(check.passed for check in checks):
+        checks = [_check_document(account), self._check_weights(account), self._check_shape(account)]
+        if all(check.passed for check in checks[1:]):
             window, explanation = _window_of(account, self.fitted.standardiser), _explanation_of(account)
             noise = torch.Generator().manual_seed(self.seed)
             with torch.no_grad():
@@ -217,10 +219,14 @@ class IBForecaster:
             else fitted.split.starts(split, self.look_back, self.horizon)
         )
         device = torch.device(find_device(self.device))
-        windows = Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, self.look_back, self.horizon).to(
-            device
-        )
-        measured = accuracy(fitted.network.to(device), windows.usable())
+        windows = Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, self.look_back, self.horizon)
+        usable = windows.usable()
+        if not len(usable):
+            raise DataError(
+                f"measuring needs at least one window in which every channel is observed (got none of {len(windows)}); "
+                "give a table with fewer gaps"
+            )
+        measured = accuracy(fitted.network.to(device), usable.to(device))
         fitted.network.cpu()
         return Evaluation(
             split=split,
@@ -261,18 +267,17 @@ class IBForecaster:
     def _recipe(self, series: Series, facts: catalogue.DataSet | None) -> Recipe:
         cycle = self.cycle if self.cycle != "auto" else facts.cycle if facts else series.clock.frequency.cycle()
         sizes = Sizes(self.look_back, self.horizon, len(series.channels), cycle)
-        recipe = resolve(
+        if forecaster_of(self.recipe) != "ibforecast":
+            raise UsageError(
+                f"recipe must be one of ibforecast's own (got {self.recipe!r}, a rival's); try {DEFAULT!r}"
+            )
+        return resolve(
             self.recipe,
             sizes,
             facts.name if facts else None,
             budget=self.budget,
             patch_len=_patch_len(self.look_back) if self.patch_len is None else self.patch_len,
         )
-        if recipe.forecaster != "ibforecast":
-            raise UsageError(
-                f"recipe must be one of ibforecast's own (got {self.recipe!r}, a rival's); try {DEFAULT!r}"
-            )
-        return recipe
 
     def _open_again(self, table: Any) -> Table:
         """Read a table as the training table was read."""
@@ -398,6 +403,11 @@ class IBForecaster:
         apart = [name for name, (one, other) in pairs.items() if not np.allclose(one, other, tolerance, tolerance)]
         detail = f"differs in {', '.join(apart)}" if apart else "gives the same context, mask, evidence and forecast"
         return Check("rerun", not apart, f"the model, run on this history again, {detail}")
+
+
+def _check_document(account: Account) -> Check:
+    detail = "matches its fingerprint" if account.intact else "was changed after it was written"
+    return Check("document", account.intact, f"names, times and everything else in it: it {detail}")
 
 
 def environment() -> dict[str, str]:

@@ -105,7 +105,7 @@ def test_measures_are_told_in_one_line(desk: Any, call: Call) -> None:
 def test_a_verdict_is_told_check_by_check(desk: Any, call: Call) -> None:
     outcome = call("verify", desk.model, desk.explanation)
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.count("ok ") == 6
+    assert outcome.out.count("ok ") == 7
     assert outcome.out.endswith(f"\nverified: {desk.explanation}\n")
 
 
@@ -322,7 +322,7 @@ def test_a_verdict_against_an_explanation_is_one_document_and_ends_with_4(
     assert outcome.code == 4
     assert outcome.document["verified"] is False
     failed = [check["name"] for check in outcome.document["checks"] if not check["passed"]]
-    assert failed == ["replay", "scramble", "rerun"]
+    assert failed == ["document", "replay", "scramble", "rerun"]
 
 
 @pytest.mark.parametrize(

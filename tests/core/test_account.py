@@ -257,7 +257,7 @@ def with_change(path: tuple[str, ...], change: Callable[[Any], Any]) -> str:
     return json.dumps(document)
 
 
-@pytest.mark.parametrize("path", list(paths(DOCUMENT)), ids=".".join)
+@pytest.mark.parametrize("path", [path for path in paths(DOCUMENT) if path != ("in_words",)], ids=".".join)
 def test_a_document_without_one_of_its_keys_is_refused(path: tuple[str, ...]) -> None:
     with pytest.raises(DataError):
         Account.from_json(with_change(path, lambda value: None))
@@ -324,9 +324,13 @@ def test_a_patch_of_no_steps_is_refused_even_where_nothing_was_read() -> None:
         Account.from_json(json.dumps(document))
 
 
-@pytest.mark.parametrize(
-    ("name", "lie"), [("open_count", 3), ("open_rate", 0.25), ("in_words", "It read nothing at all.")]
-)
+@pytest.mark.parametrize(("name", "lie"), [("open_count", 3), ("open_rate", 0.25)])
 def test_what_a_document_says_first_must_be_what_its_mask_says(name: str, lie: Any) -> None:
     with pytest.raises(DataError, match=rf"must say what its mask says \(got {name} .+\); export it again"):
         Account.from_json(with_change((name,), lambda told: lie))
+
+
+def test_a_document_that_was_changed_is_no_longer_intact() -> None:
+    assert Account.from_json(json.dumps(DOCUMENT)).intact
+    assert not Account.from_json(with_change(("in_words",), lambda told: "It read nothing at all.")).intact
+    assert not Account.from_json(with_change(("window", "times"), lambda told: ["then", *told[1:]])).intact

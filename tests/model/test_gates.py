@@ -241,6 +241,22 @@ def test_a_missing_token_gives_its_place_to_the_next_best() -> None:
         assert not probability[missing].any()
 
 
+@pytest.mark.parametrize("kind", [ExactGate, ThresholdGate, CappedGate])
+def test_a_missing_token_gets_no_gradient(kind: type[Gate]) -> None:
+    missing = CLEAR.clone()
+    missing.view(-1)[[0, 2]] = True
+    given = logits(0.3, 0.1, 0.2).requires_grad_()
+    gate(kind, noise=0.0).sample(given, missing, torch.tensor(0.5), torch.Generator()).sum().backward()
+    assert given.grad is not None
+    assert (given.grad == 0).flatten().tolist() == missing.flatten().tolist()
+
+
+def test_of_equal_tokens_the_first_are_opened() -> None:
+    wide = torch.zeros(2, 50, 40, dtype=torch.bool)
+    mask, _ = ExactGate(7, 2000, GateConfig())(torch.zeros(2, 50, 40), wide)
+    assert [opened(row) for row in mask] == [set(range(7)), set(range(7))]
+
+
 def test_the_threshold_passes_no_gradient_and_every_token_gets_its_own() -> None:
     given = logits(3.0, 1.0, 2.0).requires_grad_()
     exact = gate(ExactGate, noise=0.0, temperature=(1.0, 1.0))

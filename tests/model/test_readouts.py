@@ -123,6 +123,18 @@ def test_the_query_across_channels_is_the_phase_and_not_the_evidence() -> None:
 
 
 @torch.no_grad()
+def test_across_channels_what_is_gathered_is_added_to_the_evidence() -> None:
+    evidence, mask, context = seen()
+    cross = readout("cross")
+    assert isinstance(cross, CrossChannel)
+    query = cross.query[context.phase[:, :LOOK_BACK] % CYCLE].transpose(1, 2)
+    gathered = cross.attention(query, evidence.transpose(1, 2)).transpose(1, 2)
+    torch.testing.assert_close(
+        cross(evidence, mask, context), cross.readout(evidence + gathered, mask, context), rtol=1e-6, atol=1e-6
+    )
+
+
+@torch.no_grad()
 def test_the_phase_readout_is_evidence_and_mask_plus_phase_and_a_block_with_a_skip() -> None:
     evidence, mask, context = seen()
     made = readout("phase")

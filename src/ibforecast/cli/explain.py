@@ -33,9 +33,15 @@ def command(
     """
     import json
 
+    from ibforecast.data.sources import check_suffix
     from ibforecast.data.tables import write
     from ibforecast.forecaster import IBForecaster
+    from ibforecast.plots.explanation import check_suffix as check_figure
 
+    for path in plot:
+        check_figure(path)
+    if tokens:
+        check_suffix(tokens)
     explanation = IBForecaster.load(model).explain(table, at)
     document = explanation.to_json()
     if out:

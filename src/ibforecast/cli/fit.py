@@ -8,6 +8,7 @@ import click
 from ibforecast.cli.shared import announce, deliver, epochs_bar, json_option
 from ibforecast.core.errors import UsageError
 from ibforecast.zoo.recipes import DEFAULT
+from ibforecast.zoo.saved import DOCUMENT
 
 
 class Cycle(click.ParamType[Any]):
@@ -82,6 +83,8 @@ def command(
 
     if out.exists() and not overwrite:
         raise UsageError(f"the model's folder must be new (got {out}, which exists); choose another or add --overwrite")
+    if out.exists() and not (out / DOCUMENT).is_file():
+        raise UsageError(f"only a model may be overwritten (got {out}, which is none); choose another folder")
     model = IBForecaster(
         horizon,
         look_back,

@@ -60,6 +60,9 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
         return int(work() or 0)
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        announce(error.format_message())
+        return 2
     except click.ClickException as error:
         return _report(error.format_message(), 2, as_json, "see --help")
     except click.Abort:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from ibforecast.core.errors import DataError
-from ibforecast.core.files import to_json
+from ibforecast.core.files import sha256, to_json
 
 FORMAT = "ibforecast.explanation"
 FORMAT_VERSION = 1
@@ -37,7 +37,8 @@ class Account:
 
     `history`, `forecast` and `truth` are in the table's units, NaN where missing. The context's frame (`level`,
     `scale`), the `profile` and the `evidence` are the very numbers the readout saw, in standardised units;
-    `mean` and `std` lead from one to the other.
+    `mean` and `std` lead from one to the other. `intact` is false if it was read from a document that does not match
+    its own fingerprint.
     """
 
     weights_sha256: str
@@ -60,6 +61,7 @@ class Account:
     probability: Float32[np.ndarray, "patch channel"]
     missing: Bool[np.ndarray, "patch channel"]
     evidence: Float32[np.ndarray, "look_back channel"]
+    intact: bool = True
 
     @property
     def look_back(self) -> int:
@@ -190,7 +192,7 @@ class Account:
             "forecast": self.forecast.tolist(),
             "truth": None if self.truth is None else _nullable(self.truth),
         }
-        return to_json(document).decode()
+        return to_json(document | {"sha256": sha256(to_json(document))}).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "Account":
@@ -208,12 +210,17 @@ class Account:
                 f"(got {document.get('format_version')!r}); use a matching version of ibforecast"
             )
         try:
-            return cls(**_fields_of(document))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            account = cls(**_fields_of(document))
+            told = {name: document[name] for name in ("open_count", "open_rate")}
+        except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
             raise DataError(
                 f"an explanation must be complete and of one shape (got {type(error).__name__}: {error}); "
                 "export it again"
             ) from error
+        for name, said in told.items():
+            if said != getattr(account, name):
+                raise DataError(f"an explanation must say what its mask says (got {name} {said!r}); export it again")
+        return account
 
     def __repr__(self) -> str:
         return (
@@ -227,6 +234,7 @@ def _percent(fraction: float) -> str:
 
 
 def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
+    told = document.pop("sha256")
     window, context, explanation = document["window"], document["context"], document["explanation"]
     channels = tuple(window["channels"])
     history = _floats(window["history"])
@@ -256,6 +264,7 @@ def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
         "probability": np.array(explanation["probability"], dtype=np.float32),
         "missing": np.array(explanation["missing"], dtype=bool),
         "evidence": evidence,
+        "intact": told == sha256(to_json(document)),
     }
     _check_shapes(account)
     return account

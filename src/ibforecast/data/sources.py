@@ -50,7 +50,7 @@ def to_native(table: pa.Table, kind: Kind) -> Any:
 def write(native: Any, path: Path) -> None:
     """Write a table of any kind as CSV, gzipped CSV or Parquet; the file is whole or not there."""
     table, _ = _from_native(native)
-    suffix = _suffix(path)
+    suffix = check_suffix(path)
     if suffix == ".parquet":
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
@@ -60,7 +60,8 @@ def write(native: Any, path: Path) -> None:
         write_atomically(path, gzip.compress(text, mtime=0) if suffix == ".csv.gz" else text)
 
 
-def _suffix(path: Path) -> str:
+def check_suffix(path: Path) -> str:
+    """Return the ending of a table's file; another is refused."""
     for suffix in SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -73,7 +74,7 @@ def files_become() -> Kind:
 
 
 def _read_file(path: Path) -> pa.Table:
-    suffix = _suffix(path)
+    suffix = check_suffix(path)
     if not path.is_file():
         raise DataError(f"a table must be a file that exists (got {str(path)!r}); check the path")
     try:

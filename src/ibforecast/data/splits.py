@@ -30,7 +30,9 @@ class Split:
     @classmethod
     def by_fractions(cls, fractions: tuple[float, float, float], rows: int) -> "Split":
         """Cut into fractions of the rows, in order of time."""
-        if min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9 or fractions[0] == 0 or fractions[1] == 0:
+        if len(fractions) != 3 or not (
+            min(fractions[:2]) > 0 and fractions[2] >= 0 and abs(sum(fractions) - 1) <= 1e-9
+        ):
             raise UsageError(
                 f"split must be three fractions that add up to 1, the first two positive (got {fractions}); "
                 "try (0.7, 0.1, 0.2)"

@@ -27,10 +27,15 @@ def draw(account: Account, path: Path | str) -> None:
     The same account gives the same bytes, and the file is either whole or not there.
     """
     path = Path(path)
-    render = _RENDERERS.get(path.suffix.lower())
-    if render is None:
+    write_atomically(path, _RENDERERS[check_suffix(path)](account))
+
+
+def check_suffix(path: Path) -> str:
+    """Return the ending of a figure's file; another is refused."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
         raise UsageError(
             f"a figure's file must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} (got {path.name!r}); "
             f"try {path.stem + '.png'!r}"
         )
-    write_atomically(path, render(account))
+    return suffix

@@ -47,6 +47,11 @@ def names() -> list[str]:
     return sorted(Path(file.name).stem for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
+def forecaster_of(name: str) -> str:
+    """The name of the forecaster a recipe is for; nothing else in it is looked at."""
+    return str(_read(name).get("forecaster", "ibforecast"))
+
+
 def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
     """Read a recipe by name or path, as the data set and the horizon want it; `overrides` go into the model part."""
     document, where = _read(name), f"recipe {name}"
