@@ -50,7 +50,6 @@ def test_an_error_survives_the_way_from_another_process(kind: type[Exception]) -
     assert str(again) == "a rule (got 3); a remedy"
 
 
-@pytest.mark.xfail(strict=True, reason="MissingExtraError takes two arguments and keeps one: it can not be unpickled")
 def test_a_missing_library_survives_the_way_from_another_process() -> None:
     error = MissingExtraError("matplotlib", "plot")
     again = pickle.loads(pickle.dumps(error))

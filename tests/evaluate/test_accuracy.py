@@ -112,7 +112,6 @@ def test_what_stands_in_a_gap_of_the_target_does_not_count() -> None:
     assert squared_error(forecast, one).dtype == torch.float64
 
 
-@pytest.mark.xfail(strict=True, reason="an error that overflows in a gap is multiplied by zero, which gives NaN")
 def test_not_even_a_huge_number_in_a_gap_of_the_target_counts() -> None:
     observed = torch.ones(1, HORIZON, CHANNELS, dtype=torch.bool)
     observed[0, 0, 0] = False
@@ -142,15 +141,14 @@ def network(budget: float = 0.4) -> IBForecast:
 
 @torch.no_grad()
 def test_the_open_rate_is_that_of_each_windows_mask() -> None:
-    given, forecaster = windows(missing=0.2), network(budget=0.9)
+    given, forecaster = windows(missing=0.15), network(budget=0.6)
     measured = accuracy(forecaster, given, batch=8)
     for place, start in enumerate(given.starts):
         explanation = forecaster(given.look_backs(start[None])).explanation
-        assert measured.open_rate[place] == explanation.mask.float().mean()
+        assert measured.open_rate[place] == explanation.mask.double().mean()
     assert len(set(measured.open_rate.tolist())) > 1
 
 
-@pytest.mark.xfail(strict=True, reason="rates are means in float32, and 0.2 there is more than 0.2")
 def test_a_window_that_uses_up_its_budget_does_not_exceed_it() -> None:
     config = ModelConfig(15, HORIZON, CHANNELS, 4, patch_len=3, budget=0.2, gate=GateConfig(width=4, heads=2))
     values = torch.randn(2, 15, CHANNELS, generator=torch.Generator().manual_seed(4))

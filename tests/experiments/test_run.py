@@ -235,7 +235,6 @@ def test_nothing_to_run_is_no_failure(tmp_path: Path, in_this_process: list[Cell
     assert in_this_process == []
 
 
-@pytest.mark.xfail(strict=True, reason="reading a damaged record raises before anything is run")
 def test_a_damaged_record_is_run_again_as_its_error_says(tmp_path: Path, in_this_process: list[Cell]) -> None:
     ledger = Ledger(tmp_path / "results")
     run_missing([CELL], ledger.folder, "cpu")

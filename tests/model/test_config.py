@@ -55,7 +55,6 @@ def test_a_setting_out_of_its_range_is_refused_with_its_value(kind: type[Any], s
     assert str(value) in match["value"]
 
 
-@pytest.mark.xfail(strict=True, reason="no rule says that the gate's width must be positive: 0 % heads is 0")
 @pytest.mark.parametrize("width", [0, -4])
 def test_a_gate_network_without_width_is_refused(width: int) -> None:
     assert "width" in refused(GateConfig, width=width)["rule"]
@@ -99,7 +98,6 @@ def test_a_fixed_mask_needs_a_bias_to_be_learned() -> None:
     GateConfig(attention="none", recent=1)
 
 
-@pytest.mark.xfail(strict=True, reason="a budget of less than one patch of every channel opens nothing, ever")
 def test_a_static_gate_that_could_never_open_is_refused() -> None:
     assert "budget" in refused(ModelConfig, **SIZES, budget=0.1, gate=GateConfig(kind="newest"))["rule"]
 
@@ -128,20 +126,12 @@ def test_every_patch_length_that_is_proposed_is_accepted(patch_len: int) -> None
     "channels",
     [
         pytest.param(5, id="40-tokens"),
-        pytest.param(
-            862,
-            id="6896-tokens",
-            marks=pytest.mark.xfail(strict=True, reason="the remedy is rounded down: it says 'try 0.000 or more'"),
-        ),
+        pytest.param(862, id="6896-tokens"),
         pytest.param(
             9,
             id="72-tokens",
         ),
-        pytest.param(
-            15,
-            id="120-tokens",
-            marks=pytest.mark.xfail(strict=True, reason="the remedy is rounded down: 0.008 of 120 is less than one"),
-        ),
+        pytest.param(15, id="120-tokens"),
     ],
 )
 def test_the_smallest_budget_that_is_proposed_is_accepted(channels: int) -> None:

@@ -88,7 +88,8 @@ def cases(
     patch_len, patches, channels = (draw(st.integers(*ends)) for ends in ((1, 4), (1, 5), (1, 4)))
     readout = draw(st.sampled_from(readouts))
     attention = draw(st.sampled_from(["joint", "within", "none"]))
-    least = 100 if full_budget else -(-100 // (patches * channels))
+    kind = draw(st.sampled_from(kinds))
+    least = 100 if full_budget else -(-100 // (patches if kind == "newest" else patches * channels))
     return Case(
         settings={
             "look_back": patch_len * patches,
@@ -101,7 +102,7 @@ def cases(
             "profile": draw(st.booleans()),
         },
         gate={
-            "kind": draw(st.sampled_from(kinds)),
+            "kind": kind,
             "attention": attention,
             "recent": draw(st.integers(attention == "none", 2)),
             "width": 4,

@@ -232,7 +232,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> Non
     "lacking",
     [
         "history",
-        pytest.param("identity", marks=pytest.mark.xfail(strict=True, raises=KeyError, reason="read outside the try")),
+        pytest.param("identity"),
     ],
 )
 def test_a_file_of_tensors_that_is_no_checkpoint_is_refused(tmp_path: Path, lacking: str) -> None:

@@ -49,12 +49,11 @@ def command(
     from ibforecast.experiments.ledger import Ledger
     from ibforecast.experiments.local import run_missing
     from ibforecast.experiments.plans import plan
-    from ibforecast.experiments.run import is_current
+    from ibforecast.experiments.run import missing_from
 
     chosen = plan(label).narrowed(data, horizon, model, _numbers(seeds))
     cells = chosen.cells()
-    held = Ledger(ledger)
-    missing = [cell for cell in cells if not is_current(held.read(cell), cell)]
+    missing = missing_from(Ledger(ledger), cells)
     announce(f"{label}: {len(cells)} cells, {len(missing)} to run")
     with tqdm(total=len(missing), desc=label, unit="cell", disable=None) as bar:
 

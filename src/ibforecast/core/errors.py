@@ -34,6 +34,10 @@ class MissingExtraError(IBForecastError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"this needs {library}, which is not installed; run: pip install 'ibforecast[{extra}]'")
+        self.library, self.extra = library, extra
+
+    def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
+        return type(self), (self.library, self.extra)
 
 
 def require(holds: bool, rule: str, value: str, remedy: str) -> None:

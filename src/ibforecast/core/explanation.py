@@ -30,7 +30,7 @@ class Explanation:
     @property
     def open_rate(self) -> Float[Tensor, " batch"]:
         """Realised fraction of each window that was read."""
-        return self.mask.float().mean(dim=(1, 2))
+        return self.mask.double().mean(dim=(1, 2))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,8 @@ def absolute_error(forecast: Float[Tensor, "batch horizon channel"], target: Tar
 
 
 def _per_window(errors: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
-    return (errors.double() * target.observed).sum(dim=(1, 2)) / target.observed.sum(dim=(1, 2))
+    observed = errors.double().where(target.observed, 0.0)
+    return observed.sum(dim=(1, 2)) / target.observed.sum(dim=(1, 2))
 
 
 @torch.no_grad()
@@ -53,5 +54,5 @@ def accuracy(forecaster: Forecaster, windows: Windows, batch: int = 1024) -> Acc
         squared.append(squared_error(forecast.values, target))
         absolute.append(absolute_error(forecast.values, target))
         explanation = forecast.explanation
-        read.append(explanation.open_rate if explanation else torch.ones_like(squared[-1]).float())
+        read.append(explanation.open_rate if explanation else torch.ones_like(squared[-1]))
     return Accuracy(torch.cat(squared).cpu(), torch.cat(absolute).cpu(), torch.cat(read).cpu())

@@ -26,7 +26,7 @@ def bits_changed(
     one: Float[Tensor, "batch horizon channel"], other: Float[Tensor, "batch horizon channel"]
 ) -> Bool[Tensor, "batch horizon channel"]:
     """Mark the values that differ by as much as a bit; NaN equals nothing, the sign of zero counts."""
-    return one.view(torch.int32) != other.view(torch.int32)
+    return (one.view(torch.int32) != other.view(torch.int32)) | one.isnan() | other.isnan()
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ import torch
 
 from ibforecast.core.errors import MissingExtraError
 from ibforecast.experiments.ledger import Cell, Ledger, Record
-from ibforecast.experiments.run import is_current, run
+from ibforecast.experiments.run import missing_from, run
 
 RETRIES = 5
 
@@ -30,7 +30,7 @@ def run_missing_on_ray(
     except ImportError as error:
         raise MissingExtraError("ray", "ray") from error
     ledger = Ledger(folder)
-    missing = [cell for cell in cells if not is_current(ledger.read(cell), cell)]
+    missing = missing_from(ledger, cells)
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False, include_dashboard=False)
     task = ray.remote(num_gpus=gpus_per_cell, num_cpus=cpus_per_cell, max_retries=RETRIES)(_run_on_worker)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from ibforecast.experiments.ledger import Cell, Ledger, Record
-from ibforecast.experiments.run import is_current, run
+from ibforecast.experiments.run import missing_from, run
 
 
 def run_missing(
@@ -21,7 +21,7 @@ def run_missing(
 ) -> dict[Cell, str]:
     """Run the cells whose record is missing or outdated; return the failures by cell, with what went wrong."""
     ledger = Ledger(folder)
-    missing = [cell for cell in cells if not is_current(ledger.read(cell), cell)]
+    missing = missing_from(ledger, cells)
     failures: dict[Cell, str] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max(1, min(jobs, len(missing) or 1)), mp_context=context) as pool:

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
@@ -14,6 +15,7 @@ import torch
 
 from ibforecast._version import __version__
 from ibforecast.core.contracts import Accountable, Forecaster
+from ibforecast.core.errors import DataError
 from ibforecast.core.sizes import Sizes
 from ibforecast.data import catalogue
 from ibforecast.data.series import Series
@@ -22,7 +24,7 @@ from ibforecast.data.standin import STAND_INS, SUFFIX, stand_in
 from ibforecast.data.windows import Standardiser, Windows
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.verification import verify_windows
-from ibforecast.experiments.ledger import Cell, Record, Scores
+from ibforecast.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast.train.loop import train
 from ibforecast.zoo.recipes import Recipe, resolve
 
@@ -94,6 +96,18 @@ def run(cell: Cell, device: torch.device) -> Record:
         versions=versions(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def missing_from(ledger: Ledger, cells: Iterable[Cell]) -> list[Cell]:
+    """The cells that have no record, an outdated one or a damaged one."""
+    return [cell for cell in cells if not is_current(_readable(ledger, cell), cell)]
+
+
+def _readable(ledger: Ledger, cell: Cell) -> Record | None:
+    try:
+        return ledger.read(cell)
+    except DataError:
+        return None
 
 
 def is_current(record: Record | None, cell: Cell) -> bool:

@@ -1,7 +1,7 @@
 """The configuration of IB-Forecast: frozen, and valid once built."""
 
 from dataclasses import dataclass, field
-from math import inf
+from math import ceil, inf
 from typing import Literal, get_args
 
 from ibforecast.core.errors import require, require_choice
@@ -53,6 +53,7 @@ class GateConfig:
             f"recent={self.recent}",
             "try 2",
         )
+        require(self.width > 0, "width must be positive", str(self.width), "try 64")
         require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
         require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to leave the bias out")
         require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")
@@ -148,7 +149,13 @@ class ModelConfig(Sizes):
             self.allowance >= 1,
             "budget must allow at least one token",
             f"budget={self.budget} of {self.patches * self.channels} tokens",
-            f"try {1 / (self.patches * self.channels):.3f} or more",
+            f"try {ceil(1e6 / (self.patches * self.channels)) / 1e6:.6f} or more",
+        )
+        require(
+            self.gate.kind != "newest" or self.allowance >= self.channels,
+            'with the "newest" gate the budget must allow a patch of every channel',
+            f"budget={self.budget} of {self.patches} patches",
+            f"try {1 / self.patches:.3g} or more",
         )
 
     @property

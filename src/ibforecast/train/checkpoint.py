@@ -52,11 +52,12 @@ class Checkpoint:
             tensors = load(content)
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
             history = tuple(Epoch(**epoch) for epoch in json.loads(header["history"]))
+            same = header["identity"] == identity
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise ModelFileError(
                 f"a training checkpoint must be whole (got {error} in {path}); delete it to start again"
             ) from error
-        if header["identity"] != identity:
+        if not same:
             return None
         parts: dict[str, dict[str, Tensor]] = {"weights": {}, "best_weights": {}, "moments": {}}
         for name, tensor in tensors.items():

@@ -94,13 +94,7 @@ class FittedModel:
             write_atomically(temporary / WEIGHTS, self.weights)
             write_atomically(temporary / DOCUMENT, to_json(self._document()))
             temporary.chmod(0o755)
-            if folder.exists():
-                old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-                folder.rename(old / folder.name)
-                temporary.rename(folder)
-                shutil.rmtree(old)
-            else:
-                temporary.rename(folder)
+            _put_in_place(temporary, folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -122,9 +116,10 @@ class FittedModel:
 def load(folder: Path) -> FittedModel:
     """Read a saved model; one that is tampered with, truncated, newer or no model is refused with the reason."""
     document = _read_document(folder)
-    weights = _read_weights(folder, document["weights"])
     try:
-        network = IBForecast(build(ModelConfig, document["config"], "config"))
+        weights = _read_weights(folder, document["weights"])
+        with torch.random.fork_rng([]):
+            network = IBForecast(build(ModelConfig, document["config"], "config"))
         network.load_state_dict(tensors_from(weights))
         return FittedModel(
             network=network.eval(),
@@ -138,6 +133,22 @@ def load(folder: Path) -> FittedModel:
         )
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError(f"a saved model must be complete (got {error} in {folder}); save it again") from error
+
+
+def _put_in_place(temporary: Path, folder: Path) -> None:
+    """Rename a finished folder to its name; what stood there is put aside first, and back if that fails."""
+    if not folder.exists():
+        temporary.rename(folder)
+        return
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+    folder.rename(aside / folder.name)
+    try:
+        temporary.rename(folder)
+    except OSError:
+        (aside / folder.name).rename(folder)
+        raise
+    finally:
+        shutil.rmtree(aside)
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
@@ -156,7 +167,7 @@ def _read_document(folder: Path) -> dict[str, Any]:
             f"this ibforecast reads models up to format version {FORMAT_VERSION} (got {version!r}); upgrade ibforecast"
         )
     told = document.pop("sha256", None)
-    if told != sha256(to_json(document)):
+    if told != _fingerprint(document):
         raise ModelFileError(f"{DOCUMENT} must match its own fingerprint (it was changed, in {folder}); save it again")
     return document
 
@@ -173,3 +184,10 @@ def _read_weights(folder: Path, facts: dict[str, Any]) -> bytes:
     if sha256(weights) != facts["sha256"]:
         raise ModelFileError(f"{WEIGHTS} must match its fingerprint (it was changed, in {folder}); save it again")
     return weights
+
+
+def _fingerprint(document: dict[str, Any]) -> str | None:
+    try:
+        return sha256(to_json(document))
+    except ValueError:  # a number that is none
+        return None
