@@ -590,7 +590,7 @@ def test_a_moment_that_cannot_be_is_refused(
 BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"budget": 0.0}, r"budget must lie in \(0, 1\] \(got budget=0\.0\); try 0\.2"),
     ({"budget": 1.5}, r"budget must lie in \(0, 1\] \(got budget=1\.5\); try 0\.2"),
-    ({"budget": 0.05}, r"must allow at least one token \(got budget=0\.05 of 12 tokens\); try 0\.083 or more"),
+    ({"budget": 0.05}, r"must allow at least one token \(got budget=0\.05 of 12 tokens\); try 0\.083334 or more"),
     ({"budget": float("nan")}, r"budget must lie in \(0, 1\] \(got budget=nan\)"),
     ({"patch_len": 10}, r"patch_len must divide look_back \(got patch_len=10, look_back=48\); try 6, 8, 12"),
     ({"patch_len": 0}, r"patch_len must be at least 1 \(got patch_len=0\); give a positive"),

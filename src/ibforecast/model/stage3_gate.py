@@ -8,15 +8,15 @@ from torch import Tensor, nn
 
 from ibforecast.model.config import GateConfig
 
+PerToken = Float[Tensor, "batch patch channel"]
+Marks = Bool[Tensor, "batch patch channel"]
+Count = Int[Tensor, ""]
+
 LOWEST = -1e30
 """Stands for the logit of a token that must stay closed: finite, so that midpoints are."""
 
 
-def largest(
-    logits: Float[Tensor, "batch patch channel"],
-    missing: Bool[Tensor, "batch patch channel"],
-    count: Int[Tensor, ""],
-) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch 1 1"]]:
+def largest(logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, Float[Tensor, "batch 1 1"]]:
     """Mark the `count` largest logits of each window, and the threshold half-way to the next one.
 
     Missing tokens and logits that are not numbers are never marked, so no window has more than `count` marks.
@@ -30,9 +30,7 @@ def largest(
     return (marked & (ranked > LOWEST))[:, :-1].view_as(logits), threshold[:, None, None]
 
 
-def straight_through(
-    hard: Bool[Tensor, "batch patch channel"], smooth: Float[Tensor, "batch patch channel"]
-) -> Float[Tensor, "batch patch channel"]:
+def straight_through(hard: Marks, smooth: PerToken) -> PerToken:
     """Go forward with the hard gate, exactly 0 or 1, and backward through the smooth one. Paper: Eq. 6, m."""
     return hard.to(smooth.dtype) + (smooth - smooth.detach())
 
@@ -57,27 +55,16 @@ class Gate(nn.Module, ABC):
         self.register_buffer("allowance", torch.tensor(allowance), persistent=False)
 
     @abstractmethod
-    def forward(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability)."""
 
     @abstractmethod
-    def margin(
-        self,
-        logits: Float[Tensor, "batch patch channel"],
-        missing: Bool[Tensor, "batch patch channel"],
-        count: Int[Tensor, ""],
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
         """Return the hard decision, and by how much each logit clears or misses its threshold."""
 
     def sample(
-        self,
-        logits: Float[Tensor, "batch patch channel"],
-        missing: Bool[Tensor, "batch patch channel"],
-        progress: Float[Tensor, ""],
-        generator: torch.Generator,
-    ) -> Float[Tensor, "batch patch channel"]:
+        self, logits: PerToken, missing: Marks, progress: Float[Tensor, ""], generator: torch.Generator
+    ) -> PerToken:
         """Draw a mask for training: hard forward, smooth backward. Paper: Eq. 6, m."""
         first, last = self.config.temperature
         temperature = first * (last / first) ** progress
@@ -90,7 +77,7 @@ class Gate(nn.Module, ABC):
         left = 1 - progress / self.config.noise_until if self.config.noise_until < 1 else torch.ones_like(progress)
         return self.config.noise * left.clamp(min=0)
 
-    def count_at(self, progress: Float[Tensor, ""]) -> Int[Tensor, ""]:
+    def count_at(self, progress: Float[Tensor, ""]) -> Count:
         """Number of gates open in training: all at first, narrowing to the budget at `narrow_until`."""
         left = (1 - progress / self.config.narrow_until).clamp(min=0) if self.config.narrow_until else 0 * progress
         return self.allowance + ((self.tokens - self.allowance) * left**3).round().long()
@@ -99,19 +86,12 @@ class Gate(nn.Module, ABC):
 class ExactGate(Gate):
     """Opens the best tokens up to the budget, in training and in use; the probability is ½ at the threshold."""
 
-    def forward(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability)."""
         hard, margin = self.margin(logits, missing, self.allowance)
         return hard, torch.sigmoid(margin) * ~missing
 
-    def margin(
-        self,
-        logits: Float[Tensor, "batch patch channel"],
-        missing: Bool[Tensor, "batch patch channel"],
-        count: Int[Tensor, ""],
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
         """Measure from half-way between the last logit opened and the first left closed."""
         hard, threshold = largest(logits, missing, count)
         return hard, logits - threshold.detach()
@@ -120,19 +100,12 @@ class ExactGate(Gate):
 class ThresholdGate(Gate):
     """The paper's gate: open where p > ½, and where that is too many, only the best. Paper: Algorithm 1, m."""
 
-    def forward(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability). Paper: Eq. 5, p."""
         within_budget, _ = largest(logits, missing, self.allowance)
         return within_budget & (logits > 0), torch.sigmoid(logits) * ~missing
 
-    def margin(
-        self,
-        logits: Float[Tensor, "batch patch channel"],
-        missing: Bool[Tensor, "batch patch channel"],
-        count: Int[Tensor, ""],
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
         """Measure from zero. Paper: Eq. 6, b."""
         return (logits > 0) & ~missing, logits
 
@@ -140,12 +113,7 @@ class ThresholdGate(Gate):
 class CappedGate(ThresholdGate):
     """The paper's gate with the cap on in training as well: open where p > ½, and never more than the budget."""
 
-    def margin(
-        self,
-        logits: Float[Tensor, "batch patch channel"],
-        missing: Bool[Tensor, "batch patch channel"],
-        count: Int[Tensor, ""],
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
         """Measure from zero, or from where the budget ends if that is higher."""
         hard, threshold = largest(logits, missing, count)
         return hard & (logits > 0), logits - threshold.detach().clamp(min=0)
@@ -154,18 +122,11 @@ class CappedGate(ThresholdGate):
 class OpenGate(Gate):
     """The dense model: every token that is not missing is read."""
 
-    def forward(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability)."""
         return ~missing, (~missing).to(logits.dtype)
 
-    def margin(
-        self,
-        logits: Float[Tensor, "batch patch channel"],
-        missing: Bool[Tensor, "batch patch channel"],
-        count: Int[Tensor, ""],
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
         """Clear the threshold always."""
         return ~missing, torch.zeros_like(logits)
 
@@ -173,19 +134,12 @@ class OpenGate(Gate):
 class NewestGate(OpenGate):
     """A static mask: always the newest patches of every channel, as many as the budget allows, whatever the window."""
 
-    def forward(
-        self, logits: Float[Tensor, "batch patch channel"], missing: Bool[Tensor, "batch patch channel"]
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability)."""
         mask, _ = self.margin(logits, missing, self.allowance)
         return mask, mask.to(logits.dtype)
 
-    def margin(
-        self,
-        logits: Float[Tensor, "batch patch channel"],
-        missing: Bool[Tensor, "batch patch channel"],
-        count: Int[Tensor, ""],
-    ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
+    def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
         """Open whole patches only, so that all channels are read alike."""
         age = torch.arange(logits.shape[1], 0, -1, device=logits.device)[:, None]
         newest = age <= torch.div(count, logits.shape[2], rounding_mode="floor")
