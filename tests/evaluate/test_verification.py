@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ibforecast.core.explanation import Forecast
+from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import spread
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
@@ -61,7 +61,7 @@ def noting() -> Noting:
 def test_as_many_windows_are_checked_as_asked_for_or_as_there_are(count: int, asked: int, checked: int) -> None:
     forecaster = noting()
     assert verify_windows(forecaster, windows(count), asked) == (checked, 0)
-    starts = [start for start, _ in forecaster.shown]
+    starts = [start for start, _ in forecaster.shown[::2]]  # every other one is the noise shown in between
     assert len(set(starts)) == len(starts) == checked
     assert all(size == 1 for _, size in forecaster.shown)
 
@@ -69,7 +69,25 @@ def test_as_many_windows_are_checked_as_asked_for_or_as_there_are(count: int, as
 def test_the_windows_checked_are_evenly_spaced_from_the_first_to_the_last() -> None:
     forecaster = noting()
     verify_windows(forecaster, windows(61), 7)
-    assert [start for start, _ in forecaster.shown] == [0, 10, 20, 30, 40, 50, 60]
+    assert [start for start, _ in forecaster.shown[::2]] == [0, 10, 20, 30, 40, 50, 60]
+
+
+class Remembering(IBForecast):
+    """Puts what it last saw into the forecast behind the explanation's back."""
+
+    def forward(self, window: Window) -> Forecast:
+        self.last = window.values.mean()
+        return super().forward(window)
+
+    def replay(self, explanation: Explanation) -> Tensor:
+        return super().replay(explanation) + self.last
+
+
+def test_a_forecaster_that_remembers_the_window_is_found_out() -> None:
+    with torch.random.fork_rng([]):
+        torch.manual_seed(1)
+        forecaster = Remembering(CONFIG).eval()
+    assert verify_windows(forecaster, windows(61), 7) == (7, 7)
 
 
 def test_every_window_that_fails_is_counted() -> None:

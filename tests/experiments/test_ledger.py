@@ -82,6 +82,14 @@ def test_a_recipe_may_be_named_by_its_path(tmp_path: Path) -> None:
     assert ledger.records() == [own]
 
 
+def test_a_recipe_of_ones_own_does_not_take_the_place_of_the_one_that_ships(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "results")
+    own = replace(RECORD, cell=replace(CELL, recipe=str(tmp_path / "exact.toml")))
+    ledger.write(RECORD)
+    ledger.write(own)
+    assert ledger.read(CELL) == RECORD
+
+
 def test_a_record_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(tmp_path)
     ledger.write(RECORD)

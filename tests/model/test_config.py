@@ -153,6 +153,23 @@ def test_the_allowance_is_the_whole_part_of_the_budget_in_tokens(
     assert config.allowance == allowed
 
 
+@pytest.mark.parametrize(
+    "patch_len",
+    [
+        12,
+        16,
+        pytest.param(8),
+        pytest.param(32),
+    ],
+)
+def test_the_smallest_budget_that_is_proposed_for_the_newest_patches_is_accepted(patch_len: int) -> None:
+    settings = {**SIZES, "patch_len": patch_len, "gate": GateConfig(kind="newest")}
+    remedy = refused(ModelConfig, **settings, budget=0.05)["remedy"]
+    proposed = re.search(r"\d\.\d+", remedy)
+    assert proposed
+    assert ModelConfig(**settings, budget=float(proposed[0])).allowance >= 7
+
+
 def test_a_configuration_can_not_be_changed_once_it_is_built() -> None:
     config = ModelConfig(**SIZES)
     with pytest.raises(FrozenInstanceError):

@@ -37,10 +37,17 @@ def test_the_weighted_frame_starts_as_the_mean_frame(observed: Tensor) -> None:
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "weight",
+    [
+        20.0,
+        pytest.param(40.0),
+    ],
+)
 @torch.no_grad()
-def test_the_weighted_frame_follows_its_weights_and_never_a_gap() -> None:
+def test_the_weighted_frame_follows_its_weights_and_never_a_gap(weight: float) -> None:
     frame = WeightedFrame(LOOK_BACK)
-    frame.logits[-1] = 20.0
+    frame.logits[-1] = weight
     level, _ = frame(VALUES, torch.ones_like(OBSERVED))
     torch.testing.assert_close(level, VALUES[:, -1], rtol=1e-3, atol=1e-3)
     gap = torch.ones_like(OBSERVED)

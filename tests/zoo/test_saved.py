@@ -221,6 +221,15 @@ def test_a_document_edited_to_hold_no_number_is_refused(folder: Path, number: st
     refused(folder)
 
 
+def test_a_number_that_is_none_does_not_make_up_for_a_fingerprint_taken_away(folder: Path) -> None:
+    document = json.loads((folder / DOCUMENT).read_text())
+    document.pop("sha256")
+    document["config"]["budget"] = 0.9
+    document["training"]["validation_error"] = float("nan")
+    (folder / DOCUMENT).write_text(json.dumps(document))
+    assert "changed" in refused(folder)
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -352,6 +361,38 @@ def test_an_overwrite_that_fails_at_the_last_rename_leaves_the_old_model(
         with pytest.raises(OSError, match="no permission"):
             fitted(seed=1).save(folder, overwrite=True)
     assert contents(folder.parent) == before
+
+
+def test_an_overwrite_that_is_interrupted_at_the_last_rename_leaves_the_old_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, rename = contents(folder.parent), Path.rename
+
+    def interrupt(path: Path, to: Path) -> Path:
+        if Path(to) == folder and ".old." not in str(path):
+            raise KeyboardInterrupt
+        return rename(path, to)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fitted(seed=1).save(folder, overwrite=True)
+    assert contents(folder.parent) == before
+
+
+def test_an_old_model_that_can_not_be_put_back_is_kept_aside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, rename = contents(folder), Path.rename
+
+    def fail(path: Path, to: Path) -> Path:
+        if Path(to) == folder:
+            raise OSError("no permission")
+        return rename(path, to)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", fail)
+        with pytest.raises(OSError, match="no permission"):
+            fitted(seed=1).save(folder, overwrite=True)
+    assert old[WEIGHTS] in contents(folder.parent).values()
 
 
 def test_others_may_read_a_saved_model(folder: Path) -> None:

@@ -17,7 +17,7 @@ def scrambled(window: Window, explanation: Explanation, generator: torch.Generat
     """What the explanation would be had every closed token held noise, with context and mask held."""
     context, mask = explanation.context, explanation.mask
     size = 10 * (window.values.abs().amax() + 1)
-    noise = size * torch.randn(window.values.shape, generator=generator, device=window.values.device)
+    noise = size * torch.randn(window.values.shape, generator=generator).to(window.values)
     values = window.values.where(spread(mask, window.values.shape[1] // mask.shape[1]), noise)
     return replace(explanation, evidence=closed_to_zero(mask, context.remove(values)))
 
@@ -35,6 +35,8 @@ def broken(
 ) -> Bool[Tensor, " batch"]:
     """Mark the windows whose forecast is not what its explanation gives, scrambled closed tokens or not."""
     assert forecast.explanation is not None
+    # Another window first, so that a forecaster that remembers the last one it saw is found out.
+    forecaster(replace(window, values=torch.randn(window.values.shape, generator=generator).to(window.values)))
     again = forecaster.replay(forecast.explanation)
     noisy = forecaster.replay(scrambled(window, forecast.explanation, generator))
     changed = bits_changed(again, forecast.values) | bits_changed(noisy, forecast.values)
@@ -44,7 +46,7 @@ def broken(
 @torch.no_grad()
 def verify_windows(forecaster: Accountable, windows: Windows, count: int, seed: int = 0) -> tuple[int, int]:
     """Check evenly spaced windows one at a time; return how many were checked and how many failed."""
-    generator = torch.Generator(windows.values.device).manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     chosen = torch.linspace(0, len(windows) - 1, min(count, len(windows)), dtype=torch.float64).long()
     failed = 0
     for start in windows.starts[chosen.to(windows.starts.device)]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ibforecast.core.errors import DataError
-from ibforecast.core.files import to_json, write_atomically
+from ibforecast.core.files import sha256, to_json, write_atomically
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Cell:
     def key(self) -> str:
         """A name for files and for people."""
         budget = "" if self.budget is None else f"-b{self.budget:g}"
-        return f"{self.data}-{self.look_back}-{self.horizon}-{Path(self.recipe).stem}{budget}-s{self.seed}"
+        own = f"{Path(self.recipe).stem}.{sha256(self.recipe.encode())[:8]}" if "." in self.recipe else self.recipe
+        return f"{self.data}-{self.look_back}-{self.horizon}-{own}{budget}-s{self.seed}"
 
 
 @dataclass(frozen=True)

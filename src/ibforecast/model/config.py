@@ -61,8 +61,14 @@ class GateConfig:
         require(self.width % self.heads == 0, "heads must divide width", f"{self.heads}, {self.width}", "try 4 and 64")
         require(self.layers > 0, "layers must be positive", str(self.layers), "try 1")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.1")
-        require(min(self.temperature) > 0, "temperature must be positive", str(self.temperature), "try (0.5, 0.1)")
-        require(self.noise >= 0, "noise must not be negative", str(self.noise), "try 0.3")
+        require(
+            all(0 < t < inf for t in self.temperature),
+            "temperature must be positive",
+            str(self.temperature),
+            "try (0.5, 0.1)",
+        )
+        require(0 <= self.noise < inf, "noise must be finite and not negative", str(self.noise), "try 0.3")
+        require(-inf < self.first_logit < inf, "first_logit must be finite", str(self.first_logit), "try 0")
         require(0 < self.noise_until <= 1, "noise_until must lie in (0, 1]", str(self.noise_until), "try 0.6")
 
 
@@ -129,7 +135,7 @@ class ModelConfig(Sizes):
         super().__post_init__()
         self.require_positive("patch_len")
         require_choice("frame", self.frame, get_args(FrameKind))
-        require(self.context_rate > 0, "context_rate must be positive", str(self.context_rate), "try 3")
+        require(0 < self.context_rate < inf, "context_rate must be positive", str(self.context_rate), "try 3")
         divisors = [n for n in range(1, self.look_back + 1) if self.look_back % n == 0]
         nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])
         require(
@@ -155,7 +161,7 @@ class ModelConfig(Sizes):
             self.gate.kind != "newest" or self.allowance >= self.channels,
             'with the "newest" gate the budget must allow a patch of every channel',
             f"budget={self.budget} of {self.patches} patches",
-            f"try {1 / self.patches:.3g} or more",
+            f"try {ceil(1e6 / self.patches) / 1e6:.6f} or more",
         )
 
     @property

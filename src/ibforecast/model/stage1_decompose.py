@@ -43,7 +43,7 @@ class WeightedFrame(nn.Module):
     ) -> tuple[Float[Tensor, "batch channel"], Float[Tensor, "batch channel"]]:
         """Return (level, scale)."""
         weights = torch.softmax(self.logits, dim=0)[:, None] * observed
-        level = (values * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-12)
+        level = (values * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-37)
         return level, spread_about(level, values, observed)
 
 

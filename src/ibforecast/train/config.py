@@ -1,6 +1,7 @@
 """How long, how fast, and when to stop."""
 
 from dataclasses import dataclass
+from math import inf
 
 from ibforecast.core.errors import UsageError
 
@@ -25,7 +26,7 @@ class TrainConfig:
                 raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
         if not 0 < self.decay <= 1:
             raise UsageError(f"decay must lie in (0, 1] (got {self.decay}); try 0.8")
-        if not self.learning_rate > 0:
+        if not 0 < self.learning_rate < inf:
             raise UsageError(f"learning_rate must be positive (got {self.learning_rate}); try 0.001")
 
     def rate_at(self, epoch: int) -> float:

@@ -144,11 +144,11 @@ def _put_in_place(temporary: Path, folder: Path) -> None:
     folder.rename(aside / folder.name)
     try:
         temporary.rename(folder)
-    except OSError:
+    except BaseException:
         (aside / folder.name).rename(folder)
+        aside.rmdir()
         raise
-    finally:
-        shutil.rmtree(aside)
+    shutil.rmtree(aside)
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _read_document(folder: Path) -> dict[str, Any]:
             f"this ibforecast reads models up to format version {FORMAT_VERSION} (got {version!r}); upgrade ibforecast"
         )
     told = document.pop("sha256", None)
-    if told != _fingerprint(document):
+    if told is None or told != _fingerprint(document):
         raise ModelFileError(f"{DOCUMENT} must match its own fingerprint (it was changed, in {folder}); save it again")
     return document
 
