@@ -1,6 +1,5 @@
 """IBForecaster: what a user holds."""
 
-import platform
 import time as clock_time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from ibforecast import checks
 from ibforecast.core.account import Account
-from ibforecast.core.context import Context
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError
-from ibforecast.core.explanation import Explanation, Forecast
+from ibforecast.core.explanation import Forecast
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
@@ -26,8 +25,7 @@ from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Standardiser, Windows
 from ibforecast.evaluate.accuracy import accuracy
-from ibforecast.evaluate.verification import scrambled
-from ibforecast.explained import Check, ExplainedForecast, Verification
+from ibforecast.explained import ExplainedForecast, Verification
 from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import train
@@ -172,7 +170,7 @@ class IBForecaster:
         source = self._open_again(table)
         start = self._start(source.series, at)
         _, forecast = self._forecast(source.series, start)
-        return source.forecast(start + self.look_back, self._in_units(forecast))
+        return source.forecast(start + self.look_back, checks.in_units(forecast.values, self.fitted.standardiser))
 
     def explain(self, table: Any, at: Any = None) -> ExplainedForecast:
         """Forecast what follows the table, or the moment `at` in it, and say what was read: one forward pass."""
@@ -188,21 +186,7 @@ class IBForecaster:
         closed token is scrambled with the mask held; and the model itself must give this explanation for this
         history. Computed elsewhere, the last bits may differ: then they are allowed to, and the check says so.
         """
-        checks = [_check_document(account), self._check_weights(account), self._check_shape(account)]
-        if all(check.passed for check in checks[1:]):
-            window, explanation = _window_of(account, self.fitted.standardiser), _explanation_of(account)
-            noise = torch.Generator().manual_seed(self.seed)
-            with torch.no_grad():
-                replayed = self.fitted.network.replay(explanation)
-                unmoved = self.fitted.network.replay(scrambled(window, explanation, noise))
-                again = self.fitted.network(window)
-            checks += [
-                self._check_budget(account),
-                self._check_forecast("replay", "the explanation and context alone", replayed, account),
-                self._check_forecast("scramble", "every closed token scrambled, mask held,", unmoved, account),
-                self._check_rerun(account, again),
-            ]
-        return Verification(tuple(checks))
+        return checks.verify(self.fitted, account)
 
     def evaluate(self, table: Any, split: Part | Literal["all"] = "test") -> Evaluation:
         """Measure the model on a part of the table it was fitted on, or on "all" of any table."""
@@ -313,12 +297,9 @@ class IBForecaster:
         cycle = self.fitted.config.cycle
         history = series.values[start : start + self.look_back]
         phase = series.clock.phase(start, self.look_back + self.horizon, cycle)
-        window = _window(history, phase, self.fitted.standardiser)
+        window = checks.window_of(history, phase, self.fitted.standardiser)
         with torch.no_grad():
             return window, self.fitted.network(window)
-
-    def _in_units(self, forecast: Forecast) -> Any:
-        return self.fitted.standardiser.to_units(forecast.values[0].double().numpy())
 
     def _account(self, source: Table, start: int, window: Window, forecast: Forecast) -> ExplainedForecast:
         fitted, series, explanation = self.fitted, source.series, forecast.explanation
@@ -330,14 +311,14 @@ class IBForecaster:
         context = explanation.context
         return ExplainedForecast(
             weights_sha256=fitted.weights_sha256,
-            computed_with=environment(),
+            computed_with=checks.environment(),
             budget=fitted.config.budget,
             patch_len=fitted.config.patch_len,
             frequency=str(series.clock.frequency),
             channels=series.channels,
             times=series.clock.labels(start, end - start),
             history=series.values[start:now],
-            forecast=self._in_units(forecast),
+            forecast=checks.in_units(forecast.values, self.fitted.standardiser),
             truth=truth if len(known) else None,
             mean=fitted.standardiser.mean,
             std=fitted.standardiser.std,
@@ -353,71 +334,6 @@ class IBForecaster:
             kind=source.kind,
         )
 
-    def _check_weights(self, account: Account) -> Check:
-        same = account.weights_sha256 == self.fitted.weights_sha256
-        told, held = account.weights_sha256[:12], self.fitted.weights_sha256[:12]
-        return Check("weights", same, f"{held} gave it" if same else f"it names {told}, this model is {held}")
-
-    def _check_shape(self, account: Account) -> Check:
-        fitted = self.fitted
-        told = (account.channels, account.look_back, account.horizon, account.patch_len, len(account.profile))
-        config = fitted.config
-        held = (fitted.channels, config.look_back, config.horizon, config.patch_len, config.cycle)
-        units = np.array_equal(account.mean, fitted.standardiser.mean) and np.array_equal(
-            account.std, fitted.standardiser.std
-        )
-        same = told == held and units and account.budget == config.budget
-        return Check("names", same, "channels, lengths, units and budget are the model's" if same else "they differ")
-
-    def _check_budget(self, account: Account) -> Check:
-        allowed = self.fitted.config.allowance
-        kept = account.open_count <= allowed and not (account.mask & account.missing).any()
-        return Check("budget", kept, f"{account.open_count} tokens open, {allowed} allowed, none of them missing")
-
-    def _check_forecast(self, name: str, given: str, values: torch.Tensor, account: Account) -> Check:
-        forecast = self.fitted.standardiser.to_units(values[0].double().numpy())
-        differ = int((forecast.view(np.int64) != account.forecast.view(np.int64)).sum())
-        if not differ:
-            return Check(name, True, f"{given} give the forecast, bit for bit ({forecast.size} values)")
-        off = float((np.abs(forecast - account.forecast) / np.maximum(account.std * account.scale, 1e-30)).max())
-        elsewhere = dict(account.computed_with) != environment()
-        note = "; it was computed on another machine or version" if elsewhere else ""
-        return Check(
-            name, elsewhere and off < 1e-4, f"{given} differ in {differ} values, at most {off:.1e} scales{note}"
-        )
-
-    def _check_rerun(self, account: Account, again: Forecast) -> Check:
-        explanation = again.explanation
-        assert explanation is not None
-        pairs = {
-            "mask": (explanation.mask[0].numpy(), account.mask),
-            "missing": (explanation.missing[0].numpy(), account.missing),
-            "probability": (explanation.probability[0].numpy(), account.probability),
-            "level": (explanation.context.level[0].numpy(), account.level),
-            "scale": (explanation.context.scale[0].numpy(), account.scale),
-            "profile": (explanation.context.profile.detach().numpy(), account.profile),
-            "evidence": (explanation.evidence[0].numpy(), account.evidence),
-            "forecast": (self._in_units(again), account.forecast),
-        }
-        tolerance = 0.0 if dict(account.computed_with) == environment() else 1e-4
-        apart = [name for name, (one, other) in pairs.items() if not np.allclose(one, other, tolerance, tolerance)]
-        detail = f"differs in {', '.join(apart)}" if apart else "gives the same context, mask, evidence and forecast"
-        return Check("rerun", not apart, f"the model, run on this history again, {detail}")
-
-
-def _check_document(account: Account) -> Check:
-    detail = "matches its fingerprint" if account.intact else "was changed after it was written"
-    return Check("document", account.intact, f"names, times and everything else in it: it {detail}")
-
-
-def environment() -> dict[str, str]:
-    """What the last bits of a forecast depend on besides weights and window."""
-    return {
-        "torch": torch.__version__,
-        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        "threads": str(torch.get_num_threads()),
-    }
-
 
 def _open(table: Any, layout: Layout) -> tuple[Table, catalogue.DataSet | None]:
     """Read a table, or a data set of the catalogue by its name, which is read by row number."""
@@ -432,31 +348,6 @@ def _open(table: Any, layout: Layout) -> tuple[Table, catalogue.DataSet | None]:
         )
         return Table(series, found, files_become()), catalogue.CATALOGUE[table]
     return tables.read(table, layout), None
-
-
-def _window(history: Any, phase: Any, standardiser: Standardiser) -> Window:
-    values = torch.from_numpy(standardiser.standardise(history)).float()
-    return Window(values.nan_to_num(0.0)[None], ~values.isnan()[None], torch.from_numpy(phase)[None])
-
-
-def _window_of(account: Account, standardiser: Standardiser) -> Window:
-    return _window(account.history, account.phase, standardiser)
-
-
-def _explanation_of(account: Account) -> Explanation:
-    context = Context(
-        level=torch.from_numpy(account.level)[None],
-        scale=torch.from_numpy(account.scale)[None],
-        phase=torch.from_numpy(account.phase)[None],
-        profile=torch.from_numpy(account.profile),
-    )
-    return Explanation(
-        mask=torch.from_numpy(account.mask)[None],
-        evidence=torch.from_numpy(account.evidence)[None],
-        probability=torch.from_numpy(account.probability)[None],
-        missing=torch.from_numpy(account.missing)[None],
-        context=context,
-    )
 
 
 def _patch_len(look_back: int) -> int | None:
