@@ -22,7 +22,8 @@ Measure = Callable[[torch.device], dict[str, float]]
 
 def training(device: torch.device) -> dict[str, float]:
     """Windows per second of a training step, series of the shape of ETTh1; the dense model is the yardstick."""
-    rates = {name: _windows_per_second(name, device) for name in ("dense", "paper", "exact")}
+    windows, sizes = _windows(device), Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
+    rates = {name: _windows_per_second(name, device, windows, sizes) for name in ("dense", "paper", "exact")}
     return {f"{name}_windows_per_second": rate for name, rate in rates.items()} | {
         f"{name}_over_dense": rates[name] / rates["dense"] for name in ("paper", "exact")
     }
@@ -51,25 +52,53 @@ def importing(device: torch.device) -> dict[str, float]:
     return {"seconds_beyond_torch": float(np.median(taken))}
 
 
-MEASURES: dict[str, Measure] = {"training": training, "explanation": explanation, "importing": importing}
+def channels(device: torch.device) -> dict[str, float]:
+    """Seconds and, on a GPU, peak bytes of a training step on generated stand-ins with 137, 321 and 862 channels.
+
+    Both should grow in proportion to the channels: the last numbers are the growth over that of the channels.
+    """
+    seconds, memory = {}, {}
+    for count in (137, 321, 862):
+        windows = _windows(device, count)
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        rate = _windows_per_second("exact", device, windows, Sizes(LOOK_BACK, HORIZON, count, 168), batch=16, steps=1)
+        seconds[count] = 16 / rate
+        if device.type == "cuda":
+            memory[count] = float(torch.cuda.max_memory_allocated(device))
+    result = {f"step_seconds_{count}": value for count, value in seconds.items()}
+    result |= {f"peak_bytes_{count}": value for count, value in memory.items()}
+    for name, measured in (("time", seconds), ("memory", memory)):
+        if measured:
+            result[f"{name}_growth_over_channels"] = measured[862] / measured[137] / (862 / 137)
+    return result
 
 
-def _windows(device: torch.device) -> Windows:
+MEASURES: dict[str, Measure] = {
+    "training": training,
+    "explanation": explanation,
+    "importing": importing,
+    "channels": channels,
+}
+
+
+def _windows(device: torch.device, channels: int = CHANNELS) -> Windows:
     random = np.random.default_rng(0)
-    values = np.cumsum(random.normal(size=(8640, CHANNELS)), axis=0)
+    values = np.cumsum(random.normal(size=(8640, channels)), axis=0)
     stamps = np.datetime64("2016-07-01", "us") + np.arange(len(values)) * np.timedelta64(1, "h")
-    names = tuple(f"channel {number}" for number in range(CHANNELS))
+    names = tuple(f"channel {number}" for number in range(channels))
     series = Series(values, names, Clock(stamps, Frequency(3600)))
     starts = range(len(values) - LOOK_BACK - HORIZON + 1)
     return Windows.of(series, Standardiser.of(values, names), CYCLE, starts, LOOK_BACK, HORIZON).to(device)
 
 
-def _windows_per_second(recipe: str, device: torch.device) -> float:
-    windows = _windows(device)
-    forecaster = resolve(recipe, Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).build(0).to(device).train()
-    step = Step(forecaster, windows, BATCH, torch.Generator(device).manual_seed(0))
+def _windows_per_second(
+    recipe: str, device: torch.device, windows: Windows, sizes: Sizes, batch: int = BATCH, steps: int = 8
+) -> float:
+    forecaster = resolve(recipe, sizes).build(0).to(device).train()
+    step = Step(forecaster, windows, batch, torch.Generator(device).manual_seed(0))
     step.set_pace(1e-3, 0.0)
-    batches = [windows.starts[torch.randperm(len(windows))[:BATCH].to(device)] for _ in range(8)]
+    batches = [windows.starts[torch.randperm(len(windows))[:batch].to(device)] for _ in range(8)]
 
     def run(count: int) -> float:
         begun = time.perf_counter()
@@ -78,9 +107,9 @@ def _windows_per_second(recipe: str, device: torch.device) -> float:
         step.means()  # waits for the device
         return time.perf_counter() - begun
 
-    run(8)
-    count = 400 if device.type == "cuda" else 16
-    return BATCH * count / min(run(count) for _ in range(3))
+    count = 50 * steps if device.type == "cuda" else steps
+    run(count)
+    return batch * count / min(run(count) for _ in range(3))
 
 
 def _interleaved(one: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
