@@ -9,17 +9,16 @@ from torch import Tensor, nn
 from ibforecast.core.context import Context
 from ibforecast.layers.attention import Attention
 
+Evidence = Float[Tensor, "batch look_back channel"]
+Mask = Float[Tensor, "batch patch channel"]
+Future = Float[Tensor, "batch horizon channel"]
+
 
 class Readout(nn.Module, ABC):
     """f_base: from masked deviations to future deviations, shared by all channels. Paper: Eq. 7, D̂."""
 
     @abstractmethod
-    def forward(
-        self,
-        evidence: Float[Tensor, "batch look_back channel"],
-        mask: Float[Tensor, "batch patch channel"],
-        context: Context,
-    ) -> Float[Tensor, "batch horizon channel"]:
+    def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
 
 
@@ -30,12 +29,7 @@ class LinearReadout(Readout):
         super().__init__()
         self.map: nn.Module = nn.Linear(look_back, horizon)
 
-    def forward(
-        self,
-        evidence: Float[Tensor, "batch look_back channel"],
-        mask: Float[Tensor, "batch patch channel"],
-        context: Context,
-    ) -> Float[Tensor, "batch horizon channel"]:
+    def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation; only the evidence is looked at."""
         future: Tensor = self.map(evidence.transpose(1, 2))
         return future.transpose(1, 2)
@@ -61,12 +55,7 @@ class PhaseReadout(Readout):
         self.leave = nn.Linear(width, horizon)
         nn.init.zeros_(self.phase.weight)
 
-    def forward(
-        self,
-        evidence: Float[Tensor, "batch look_back channel"],
-        mask: Float[Tensor, "batch patch channel"],
-        context: Context,
-    ) -> Float[Tensor, "batch horizon channel"]:
+    def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
         phase = self.phase(context.phase[:, 0] % self.phase.num_embeddings)
         hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + phase[:, None]
@@ -85,12 +74,7 @@ class CrossChannel(Readout):
         heads = next(n for n in (4, 3, 2, 1) if look_back % n == 0)
         self.attention = Attention(look_back, heads, dropout)
 
-    def forward(
-        self,
-        evidence: Float[Tensor, "batch look_back channel"],
-        mask: Float[Tensor, "batch patch channel"],
-        context: Context,
-    ) -> Float[Tensor, "batch horizon channel"]:
+    def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
         query = self.query[context.phase[:, : evidence.shape[1]] % len(self.query)]
         gathered = self.attention(query.transpose(1, 2), evidence.transpose(1, 2)).transpose(1, 2)
