@@ -54,9 +54,8 @@ def recipe_of(cell: Cell) -> Recipe:
 
 def run(cell: Cell, device: torch.device) -> Record:
     """Train and measure one cell; the test windows are looked at once, after selection."""
-    recipe, facts = recipe_of(cell), catalogue.CATALOGUE[cell.data]
+    recipe, facts, series = recipe_of(cell), facts_of(cell.data), series_of(cell.data)
     forecaster = recipe.build(cell.seed)
-    series = catalogue.load(cell.data)
     split = Split.by_rule(facts.split, series.rows)
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
     starts = split.starts("train", cell.look_back, cell.horizon)
