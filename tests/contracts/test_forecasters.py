@@ -303,7 +303,7 @@ def test_a_constant_window_leaves_forecast_and_gradients_finite(case: Case) -> N
 @every
 def test_the_future_is_no_argument_of_a_forecast_and_changing_it_changes_nothing(case: Case) -> None:
     forecaster = case.build()
-    assert list(inspect.signature(forecaster.forward).parameters) == ["window"]
+    assert list(inspect.signature(forecaster.forward).parameters) == ["window", "held"]
     windows, start = generated(with_calendar=True), torch.tensor([20])
     window, _ = windows.take(start)
     future, past = windows.values.clone(), windows.values.clone()
@@ -324,6 +324,43 @@ def test_a_forecast_has_gradients_within_its_look_back_and_nowhere_else(case: Ca
     assert values.grad[20 : 20 + LOOK_BACK].any()
     assert not values.grad[:20].any()
     assert not values.grad[20 + LOOK_BACK :].any()
+
+
+@every
+def test_holding_a_windows_own_context_changes_nothing(case: Case) -> None:
+    forecaster, window = case.build(), batch_of_windows()
+    with torch.no_grad():
+        held = forecaster(window, forecaster.context(window)).values
+    assert torch.equal(held, forecast(forecaster, window))
+
+
+@only("equivariant")
+def test_a_held_context_is_the_one_forecast_in(case: Case) -> None:
+    """A window at twice its context's distance from the level is not the window seen in its own context."""
+    forecaster, window = case.build(), batch_of_windows()
+    with torch.no_grad():
+        context = forecaster.context(window)
+        stretched = replace(window, values=2 * window.values - context.level[:, None])
+        own, held = forecaster(stretched).values, forecaster(stretched, context).values
+    assert not torch.allclose(own, held, atol=1e-3)
+
+
+@every
+def test_the_relaxed_forecast_has_gradients_that_agree_with_its_differences(case: Case) -> None:
+    forecaster, window = case.build().double(), batch_of_windows()
+    assert window.calendar is not None
+    window = replace(window, values=window.values.double(), calendar=window.calendar.double())
+    held = forecaster.context(window)
+    values = window.values.clone().requires_grad_()
+    direction = torch.randn(values.shape, generator=torch.Generator().manual_seed(0)).double()
+
+    def energy(moved: Tensor) -> Tensor:
+        return forecaster.relaxed(replace(window, values=moved), held).square().sum()
+
+    (gradient,) = torch.autograd.grad(energy(values), values)
+    with torch.no_grad():
+        ahead, behind = (energy(values + step * direction) for step in (1e-6, -1e-6))
+    assert torch.allclose((gradient * direction).sum(), (ahead - behind) / 2e-6, rtol=1e-3)
 
 
 @every

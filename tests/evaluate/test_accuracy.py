@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ibforecast.core.context import Context
 from ibforecast.core.contracts import Forecaster, Loss
 from ibforecast.core.explanation import Forecast
 from ibforecast.core.window import Target, Window
@@ -34,9 +35,12 @@ class Repeating(Forecaster):
         self.weight = nn.Parameter(torch.zeros(()))
         self.sizes: list[int] = []
 
-    def forward(self, window: Window) -> Forecast:
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
         self.sizes.append(len(window.values))
         return Forecast(window.values[:, -1:].expand(-1, HORIZON, -1).contiguous())
+
+    def context(self, window: Window) -> Context:
+        raise AssertionError("measuring errors asks for no context")
 
     def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
         raise AssertionError("measuring is not training")

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ibforecast.core.context import Context
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import spread
 from ibforecast.core.window import Window
@@ -42,8 +43,8 @@ class Noting(IBForecast):
 
     lies_after = 10**6
 
-    def forward(self, window: Window) -> Forecast:
-        forecast = super().forward(window)
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
+        forecast = super().forward(window, held)
         start = int(window.values[0, 0, 0])
         self.shown = [*getattr(self, "shown", []), (start, len(window.values))]
         return replace(forecast, values=forecast.values + 1e-3) if start > self.lies_after else forecast
@@ -75,9 +76,9 @@ def test_the_windows_checked_are_evenly_spaced_from_the_first_to_the_last() -> N
 class Remembering(IBForecast):
     """Puts what it last saw into the forecast behind the explanation's back."""
 
-    def forward(self, window: Window) -> Forecast:
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
         self.last = window.values.mean()
-        return super().forward(window)
+        return super().forward(window, held)
 
     def replay(self, explanation: Explanation) -> Tensor:
         return super().replay(explanation) + self.last

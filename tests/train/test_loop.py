@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ibforecast.core.context import Context
 from ibforecast.core.contracts import Forecaster, Loss, ParameterGroup
 from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.explanation import Forecast
@@ -50,9 +51,12 @@ class Scripted(Forecaster):
         self.register_buffer("epoch", torch.zeros(()))
         self.seen: list[tuple[int, float]] = []
 
-    def forward(self, window: Window) -> Forecast:
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
         offset = self.errors[int(self.epoch)] ** 0.5
         return Forecast(torch.full((len(window.values), HORIZON, 2), offset))
+
+    def context(self, window: Window) -> Context:
+        raise AssertionError("training asks for no context")
 
     def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
         self.epoch.copy_((progress * (len(self.errors) - 1)).round())
@@ -130,8 +134,11 @@ class Noting(Forecaster):
         self.handed: list[list[float]] = []
         self.ambient: list[list[float]] = []
 
-    def forward(self, window: Window) -> Forecast:
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
         return Forecast(torch.zeros(len(window.values), HORIZON, 2) + 0 * self.weight)
+
+    def context(self, window: Window) -> Context:
+        raise AssertionError("training asks for no context")
 
     def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
         assert self.training

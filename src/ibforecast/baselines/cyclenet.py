@@ -1,6 +1,6 @@
 """CycleNet: a learned seasonal table is taken out, the rest is forecast by one small map over time, and given back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -46,11 +46,14 @@ class CycleNet(Rival):
             self.backbone = nn.Sequential(enter, nn.ReLU(), leave)
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast from complete values and the phase of every step."""
-        frame = self.frame(values)
-        context = Context(frame.level.squeeze(1), frame.scale.squeeze(1), window.phase, self.profile)
+        context = Context(frame.level[:, 0], frame.scale[:, 0], window.phase, self.profile)
         deviation = context.remove(values)
         future: Tensor = self.backbone(deviation.transpose(1, 2)).transpose(1, 2)
         return context.restore(future)
+
+    def context(self, window: Window) -> Context:
+        """The window's frame and the learned profile."""
+        return replace(super().context(window), profile=self.profile)

@@ -12,6 +12,7 @@ from ibforecast.core.contracts import SelfExplaining
 from ibforecast.core.errors import require
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
+from ibforecast.layers.frame import InstanceFrame
 from ibforecast.layers.masked import filled_with_mean
 
 
@@ -44,7 +45,7 @@ class DLinear(Rival, SelfExplaining):
         self.register_buffer("average", moving_average(config.look_back, config.kernel), persistent=False)
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast trend and remainder apart and add them."""
         rows = values.transpose(1, 2)

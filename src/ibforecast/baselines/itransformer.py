@@ -53,10 +53,9 @@ class ITransformer(Rival):
         self.leave = nn.Linear(config.width, config.horizon)
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast from complete values and, where it is read, the calendar of the look-back."""
-        frame = InstanceFrame.population(values)
         series = frame.remove(values)
         covariates = look_back_calendar(window) if self.reads_calendar else series[:, :, :0]
         tokens = self.encoder(self.embed(torch.cat([series, covariates], dim=2).transpose(1, 2)))

@@ -79,10 +79,9 @@ class PatchDecomp(Rival, SelfExplaining):
         self.decoder = nn.Linear(width, patch_len * self.group, bias=False)
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Sum the contributions of all source patches."""
-        frame = InstanceFrame.population(values)
         attention, message, bias = self._messages(self._grouped(frame.remove(values)))
         patches = torch.einsum("nhos,nhsv->nov", attention, message) + bias.sum(dim=1, keepdim=True)
         # batch, then channel × horizon × 1 or, if multivariate, 1 × horizon × channel.

@@ -112,10 +112,9 @@ class PatchTST(Rival):
         )
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast from complete values."""
-        frame = InstanceFrame.population(values)
         tokens = self.to_patches(frame.remove(values))
         rows = self.dropout(self.embed(tokens.flatten(0, 1)) + self.position)
         earlier = rows.new_zeros(())

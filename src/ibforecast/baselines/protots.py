@@ -128,10 +128,9 @@ class ProtoTS(Rival):
         self.register_buffer("visits", torch.zeros(config.roots))
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Mix the curves and give them the window's level and scale."""
-        frame = InstanceFrame.population(values)
         return self._mixture(frame, self._weights(frame.remove(values), window))
 
     def prototypes(self, window: Window) -> Float[Tensor, "batch channel root leaf"]:

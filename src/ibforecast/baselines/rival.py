@@ -1,29 +1,46 @@
 """What all rivals share: they fill gaps with the window's mean, forecast values, and minimise the squared error."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ibforecast.core.context import Context
 from ibforecast.core.contracts import Forecaster, Loss
 from ibforecast.core.explanation import Forecast
 from ibforecast.core.window import Target, Window
+from ibforecast.layers.frame import InstanceFrame
 from ibforecast.layers.masked import filled_with_mean, mean_where
 
 
 class Rival(Forecaster):
-    """A forecaster of values alone, trained on the mean squared error."""
+    """A forecaster of values alone, trained on the mean squared error.
+
+    `frame` is the window's own level and scale in the rival's flavour, for those that forecast in it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frame: Callable[[Tensor], InstanceFrame] = InstanceFrame.population
 
     @abstractmethod
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast from complete values; `window` gives phase and calendar to those that read them."""
+        """Forecast from complete values and their frame; `window` gives phase and calendar to those that read them."""
 
-    def forward(self, window: Window) -> Forecast:
-        """Forecast deterministically."""
-        return Forecast(self.predict(filled_with_mean(window.values, window.observed), window))
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
+        """Forecast deterministically, in the frame of the values or of the context that is held."""
+        values = filled_with_mean(window.values, window.observed)
+        frame = self.frame(values) if held is None else InstanceFrame(held.level[:, None], held.scale[:, None])
+        return Forecast(self.predict(values, frame, window))
+
+    def context(self, window: Window) -> Context:
+        """The window's frame, and a profile of zeros: what is absent is replaced by the level."""
+        frame = self.frame(filled_with_mean(window.values, window.observed))
+        return Context(frame.level[:, 0], frame.scale[:, 0], window.phase, torch.zeros_like(frame.level[0]))
 
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
         """Score one training batch by its squared error; everything is read."""

@@ -178,10 +178,9 @@ class TFT(Rival, SelfExplaining):
         return self
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast in the window's own frame."""
-        frame = InstanceFrame.population(values)
         future, _, _ = self._read(frame.remove(values))
         return frame.restore(future)
 

@@ -125,10 +125,9 @@ class TimesNet(Rival):
         self.leave = nn.Linear(config.width, config.channels)
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast from complete values and, where it is read, the calendar of the look-back."""
-        frame = InstanceFrame.population(values)
         hidden = self.embed(frame.remove(values).transpose(1, 2)).transpose(1, 2) + self.position
         if self.embed_calendar is not None:
             hidden = hidden + self.embed_calendar(look_back_calendar(window))

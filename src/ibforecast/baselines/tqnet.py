@@ -50,10 +50,9 @@ class TQNet(Rival):
         self.leave = nn.Linear(config.width, config.horizon)
 
     def predict(
-        self, values: Float[Tensor, "batch look_back channel"], window: Window
+        self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast from complete values and the phase of every step."""
-        frame = self.frame(values)
         series = frame.remove(values).transpose(1, 2)
         query = self.queries(window, values.shape[1])
         gathered, _ = self.attention(query, series, series, need_weights=False)

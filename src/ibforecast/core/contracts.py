@@ -1,4 +1,4 @@
-"""The promises every forecaster keeps, so that training and measuring need not know which one it is."""
+"""The promises every forecaster keeps, so that training, explaining and measuring need not know which one it is."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ibforecast.core.context import Context
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.window import Target, Window
 
@@ -33,18 +34,31 @@ class ParameterGroup:
     rate: float = 1.0
 
 
-class Forecaster(nn.Module, ABC):
-    """From a batch of windows to a forecast, in one pass; trained on the loss it names itself."""
+class Predictor(nn.Module, ABC):
+    """From a batch of windows to a forecast, in one pass: all that explaining and measuring ask for."""
 
     reads_calendar: bool = False
     """Whether windows must come with their calendar."""
 
-    capturable: bool = True
-    """Whether a training step can be recorded as a CUDA graph: no decision on the values of tensors."""
+    @abstractmethod
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
+        """Forecast deterministically, in the window's own context or in one that is held while values change."""
 
     @abstractmethod
-    def forward(self, window: Window) -> Forecast:
-        """Forecast deterministically."""
+    def context(self, window: Window) -> Context:
+        """What the window is seen in: its level and scale, and a profile where there is one."""
+
+    def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
+        """Forecast with hard decisions softened so that gradients flow; as ever where there are none."""
+        forecast: Forecast = self(window, held)
+        return forecast.values
+
+
+class Forecaster(Predictor):
+    """A predictor that can be trained, on the loss it names itself."""
+
+    capturable: bool = True
+    """Whether a training step can be recorded as a CUDA graph: no decision on the values of tensors."""
 
     @abstractmethod
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
@@ -61,6 +75,25 @@ class Accountable(Forecaster):
     @abstractmethod
     def replay(self, explanation: Explanation) -> Float[Tensor, "batch horizon channel"]:
         """Compute the forecast an explanation stands for."""
+
+
+@dataclass(frozen=True)
+class Importance:
+    """A graded map from any explainer, never negative, and how often it ran the predictor on the whole batch."""
+
+    values: Float[Tensor, "batch look_back channel"]
+    forwards: int
+    backwards: int = 0
+
+
+class Explainer(ABC):
+    """From a predictor and windows to what its forecasts went by; the predictor is left as it was found."""
+
+    @abstractmethod
+    def explain(
+        self, predictor: Predictor, window: Window, share: Float[Tensor, " batch"], generator: torch.Generator
+    ) -> Importance:
+        """Grade every look-back value; `share` is the fraction of each window an explainer with a budget may mark."""
 
 
 class SelfExplaining(ABC):

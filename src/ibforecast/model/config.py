@@ -95,9 +95,11 @@ class ReadoutConfig:
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """The knobs of Eq. 9, and the weight of the self-consistency term; zero leaves a term out.
+    """The knobs of Eq. 9, and the weights of two terms that make gates stand by their choice; zero leaves a term out.
 
-    `steer` puts the budget term on the realised open rate instead of the mean probability.
+    Shown the evidence alone, the gate network must return the same mask (`consistency_weight`); shown the window
+    without its evidence, it must not open anything else instead (`absence_weight`). `steer` puts the budget term on
+    the realised open rate instead of the mean probability.
     """
 
     rate_weight: float = 0.0
@@ -105,11 +107,18 @@ class ObjectiveConfig:
     budget_weight: float = 0.0
     contiguity_weight: float = 0.0
     consistency_weight: float = 0.05
+    absence_weight: float = 0.0
     steer: bool = False
 
     def __post_init__(self) -> None:
         require(0 < self.prior < 1, "prior must lie in (0, 1)", str(self.prior), "try 0.2")
-        weights = (self.rate_weight, self.budget_weight, self.contiguity_weight, self.consistency_weight)
+        weights = (
+            self.rate_weight,
+            self.budget_weight,
+            self.contiguity_weight,
+            self.consistency_weight,
+            self.absence_weight,
+        )
         require(
             all(0 <= weight < inf for weight in weights),
             "weights must be finite and not negative",

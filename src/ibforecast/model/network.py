@@ -1,10 +1,11 @@
 """IB-Forecast: the four stages in order, and back. Paper: Algorithm 1, Ŷ."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ibforecast.core.contracts import Accountable, Loss, ParameterGroup
+from ibforecast.core.context import Context
+from ibforecast.core.contracts import Accountable, Loss, ParameterGroup, SelfExplaining
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
 from ibforecast.core.window import Target, Window
@@ -35,7 +36,7 @@ GATES: dict[str, type[Gate]] = {
 }
 
 
-class IBForecast(Accountable):
+class IBForecast(Accountable, SelfExplaining):
     """The network: context out, tokens scored, gates opened, evidence read, context back. Paper: Algorithm 1, Ŷ."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -46,14 +47,14 @@ class IBForecast(Accountable):
         self.gate = GATES[config.gate.kind](config.allowance, config.patches * config.channels, config.gate)
         self.readout = _readout(config)
 
-    def forward(self, window: Window) -> Forecast:
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
         """Forecast and explain in one pass. Paper: Algorithm 1, Ŷ."""
         # 1. What the context does not explain: (batch, look_back, channel).
-        context, deviation = self.decompose(window)
+        context, deviation = self.decompose(window, held)
         # 2. One logit per token: (batch, patch, channel).
         logits = self.score(deviation)
         # 3. The gates, within the budget; a token with a missing step stays closed.
-        missing = ~to_tokens(window.observed, self.config.patch_len).all(dim=-1)
+        missing = self._missing(window)
         mask, probability = self.gate(logits, missing)
         # 4. and 5. The forecast, from the explanation alone.
         explanation = Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
@@ -65,12 +66,30 @@ class IBForecast(Accountable):
         future = self.readout(explanation.evidence, explanation.mask.to(explanation.evidence.dtype), context)
         return context.restore(future)
 
+    def context(self, window: Window) -> Context:
+        """The disclosed context. Paper: Algorithm 1, C."""
+        context: Context = self.decompose(window)[0]
+        return context
+
+    def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
+        """Forecast with gates as wide open as they are probable, so that gradients pass them."""
+        context, deviation = self.decompose(window, held)
+        _, probability = self.gate(self.score(deviation), self._missing(window))
+        evidence = spread(probability, self.config.patch_len) * deviation
+        forecast: Tensor = context.restore(self.readout(evidence, probability, context))
+        return forecast
+
+    def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
+        """The probability of every token's gate, for all its steps alike: what is open ranks above what is closed."""
+        explanation: Explanation = self(window).explanation
+        return spread(explanation.probability, self.config.patch_len)
+
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
         """Score a training batch with sampled gates. Paper: Eq. 9, L."""
         knobs, patch_len = self.config.objective, self.config.patch_len
         context, deviation = self.decompose(window)
         logits = self.score(deviation)
-        missing = ~to_tokens(window.observed, patch_len).all(dim=-1)
+        missing = self._missing(window)
         mask = self.gate.sample(logits, missing, progress, generator)
         evidence = spread(mask, patch_len) * deviation
         terms = {"fit": objective.fit(context.restore(self.readout(evidence, mask, context)), target)}
@@ -85,6 +104,10 @@ class IBForecast(Accountable):
         if knobs.consistency_weight:
             _, margin = self.gate.margin(self.score(evidence.detach()), missing, self.gate.count_at(progress))
             terms["consistency"] = knobs.consistency_weight * objective.consistency(margin, mask.detach(), missing)
+        if knobs.absence_weight:
+            left = self.score((deviation - evidence).detach())
+            _, margin = self.gate.margin(left, missing, self.gate.count_at(progress))
+            terms["absence"] = knobs.absence_weight * objective.absence(margin, mask.detach(), missing)
         return Loss(terms, mask.detach().mean())
 
     def parameter_groups(self) -> list[ParameterGroup]:
@@ -95,6 +118,9 @@ class IBForecast(Accountable):
             ParameterGroup([parameter for parameter in learned if id(parameter) in readout]),
             ParameterGroup([p for p in learned if id(p) not in readout], self.config.context_rate),
         ]
+
+    def _missing(self, window: Window) -> Bool[Tensor, "batch patch channel"]:
+        return ~to_tokens(window.observed, self.config.patch_len).all(dim=-1)
 
 
 def _frame(config: ModelConfig) -> nn.Module:

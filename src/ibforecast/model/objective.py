@@ -3,7 +3,7 @@
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from ibforecast.core.window import Target
 from ibforecast.layers.masked import mean_where
@@ -49,3 +49,13 @@ def consistency(
     """
     doubt = margin.masked_fill(missing, 0.0).clamp(-30, 30)
     return mean_where(binary_cross_entropy_with_logits(doubt, mask, reduction="none"), ~missing)
+
+
+def absence(
+    margin: Float[Tensor, "batch patch channel"],
+    mask: Float[Tensor, "batch patch channel"],
+    missing: Bool[Tensor, "batch patch channel"],
+) -> Float[Tensor, ""]:
+    """Cross-entropy of opening, once the evidence is gone, a token that was closed: nothing may take its place."""
+    closed = (mask == 0) & ~missing
+    return mean_where(softplus(margin.where(closed, margin.new_zeros(())).clamp(-30, 30)), closed)

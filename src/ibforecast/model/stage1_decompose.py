@@ -68,9 +68,15 @@ class Decompose(nn.Module):
         self.frame = frame
         self.profile = nn.Parameter(torch.zeros(cycle, channels), requires_grad=learn_profile)
 
-    def forward(self, window: Window) -> tuple[Context, Float[Tensor, "batch look_back channel"]]:
-        """Return (context, deviation). Paper: Eq. 2, D."""
+    def forward(
+        self, window: Window, held: Context | None = None
+    ) -> tuple[Context, Float[Tensor, "batch look_back channel"]]:
+        """Return (context, deviation), the context being the one `held` where one is. Paper: Eq. 2, D."""
         values = window.values.where(window.observed, window.values.new_zeros(()))
-        level, scale = self.frame(values, window.observed)
-        context = Context(level, scale, window.phase, self.profile)
+        context = self.context(values, window) if held is None else held
         return context, context.remove(values).where(window.observed, values.new_zeros(()))
+
+    def context(self, values: Float[Tensor, "batch look_back channel"], window: Window) -> Context:
+        """Take level and scale from complete values, the phase from the window. Paper: Algorithm 1, C."""
+        level, scale = self.frame(values, window.observed)
+        return Context(level, scale, window.phase, self.profile)

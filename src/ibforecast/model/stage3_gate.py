@@ -84,12 +84,15 @@ class Gate(nn.Module, ABC):
 
 
 class ExactGate(Gate):
-    """Opens the best tokens up to the budget, in training and in use; the probability is ½ at the threshold."""
+    """Opens the best tokens up to the budget, in training and in use; the probability is ½ at the threshold.
+
+    While training, no gradient runs through the threshold: a token is to clear it, not to move it.
+    """
 
     def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability)."""
-        hard, margin = self.margin(logits, missing, self.allowance)
-        return hard, torch.sigmoid(margin) * ~missing
+        hard, threshold = largest(logits, missing, self.allowance)
+        return hard, torch.sigmoid(logits - threshold) * ~missing
 
     def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
         """Measure from half-way between the last logit opened and the first left closed."""

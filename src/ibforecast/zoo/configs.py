@@ -1,7 +1,7 @@
 """Frozen configurations from plain mappings (TOML, JSON), with every key and type checked."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -18,6 +18,17 @@ def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
         if name not in known:
             raise UsageError(f"{where} must use known settings (got {name!r}); known are {', '.join(known)}")
     return kind(**{name: _convert(hints[name], value, f"{where}.{name}") for name, value in settings.items()})
+
+
+def chosen(config: Any) -> dict[str, Any]:
+    """The settings that differ from their defaults, or have none, as plain data: what `build` would need to be told."""
+    found = {}
+    for field in fields(config):
+        value = getattr(config, field.name)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if value != default:
+            found[field.name] = chosen(value) if is_dataclass(value) else value
+    return found
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:

@@ -11,10 +11,10 @@ import torch
 
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
-from ibforecast.core.files import sha256
+from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
 from ibforecast.train.config import TrainConfig
-from ibforecast.zoo.configs import build
+from ibforecast.zoo.configs import build, chosen
 from ibforecast.zoo.registry import entry
 
 DEFAULT = "exact"
@@ -31,8 +31,11 @@ class Recipe:
 
     @property
     def sha256(self) -> str:
-        """Fingerprint of everything in it."""
-        return sha256(repr((self.forecaster, self.config, self.train)).encode())
+        """Fingerprint of everything in it that is not a default, so that a new setting leaves old recipes as they are.
+
+        A default that changes its meaning or its value is a change of the code, which raises RESULTS_VERSION.
+        """
+        return sha256(to_json([self.forecaster, chosen(self.config), chosen(self.train)]))
 
     def build(self, seed: int) -> Forecaster:
         """Build the forecaster with its first weights drawn from the seed."""
