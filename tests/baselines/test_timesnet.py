@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from ibforecast.baselines.timesnet import Inception, TimesBlock, TimesNet, TimesNetConfig, fold, strongest, unfold
+from ibforecast.baselines.timesnet import Inception, TimesBlock, TimesNet, TimesNetConfig, amplitudes, fold, unfold
 from ibforecast.core.errors import UsageError
 from ibforecast.core.window import Window
 
@@ -40,27 +40,26 @@ def test_a_row_of_the_folded_grid_is_one_period_and_padding_is_zero() -> None:
 
 
 @pytest.mark.parametrize("period", [2, 4, 6, 12, 16, 24, 48])
-def test_the_strongest_period_of_a_sine_is_its_own(period: int) -> None:
+def test_the_strongest_frequency_of_a_sine_is_its_own(period: int) -> None:
     hidden = sine(period) if period > 2 else torch.tensor([1.0, -1.0]).repeat(24)[None, :, None]
-    periods, _ = strongest(hidden, 1, pooled=False)
-    assert periods.tolist() == [[period]]
+    assert 48 // (int(amplitudes(hidden).argmax()) + 1) == period
 
 
-def test_a_large_level_is_no_period() -> None:
-    periods, _ = strongest(sine(12) + 1000, 1, pooled=False)
-    assert periods.tolist() == [[12]]
+def test_a_large_level_is_no_frequency() -> None:
+    assert int(amplitudes(sine(12) + 1000).argmax()) + 1 == 48 // 12
 
 
-def test_weights_are_the_softmax_of_the_amplitudes_of_each_sequence() -> None:
-    periods, weights = strongest(sine(12) + 0.5 * sine(6), 2, pooled=False)
-    assert periods.tolist() == [[12, 6]]
-    torch.testing.assert_close(weights, torch.tensor([[24.0, 12.0]]).softmax(1))
-
-
-def test_a_batch_that_agrees_takes_the_periods_of_its_mean_amplitude() -> None:
-    hidden = torch.cat([3 * sine(12), sine(6), sine(6)])
-    assert strongest(hidden, 1, pooled=False)[0].tolist() == [[12], [6], [6]]
-    assert strongest(hidden, 1, pooled=True)[0].tolist() == [[12], [12], [12]]
+def test_in_use_the_periods_are_those_heard_while_training_whatever_the_window() -> None:
+    block = TimesBlock(48, 2, 3, top=1, kernels=1).train()
+    for _ in range(3):
+        block(torch.cat([3 * sine(12), sine(6), sine(6)]))
+    assert int(block.heard.argmax()) + 1 == 48 // 12
+    before = block.heard.clone()
+    block.eval()
+    other = sine(6)
+    expected = other + unfold(block.convolve(fold(other, 12)), 48)
+    torch.testing.assert_close(block(other), expected)
+    assert torch.equal(block.heard, before)
 
 
 def test_an_inception_is_the_mean_of_its_parallel_convolutions() -> None:
@@ -71,14 +70,13 @@ def test_an_inception_is_the_mean_of_its_parallel_convolutions() -> None:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_block_adds_the_weighted_sum_over_its_periods(training: bool) -> None:
-    block, hidden = TimesBlock(4, 6, top=3, kernels=3).train(training), torch.randn(3, 20, 4)
+def test_a_block_adds_the_sum_over_its_periods_weighted_by_each_sequences_amplitudes(training: bool) -> None:
+    block, hidden = TimesBlock(20, 4, 6, top=3, kernels=3).train(training), torch.randn(3, 20, 4)
+    block.heard.copy_(torch.rand(10))
     amplitude = torch.fft.rfft(hidden, dim=1).abs().mean(2)
+    frequencies = (amplitude.mean(0)[1:] if training else block.heard).topk(3).indices + 1
     expected = hidden.clone()
     for n in range(3):
-        ranked = (amplitude.mean(0) if training else amplitude[n]).clone()
-        ranked[0] = 0
-        frequencies = ranked.topk(3).indices
         weights = amplitude[n, frequencies].softmax(0)
         for frequency, weight in zip(frequencies.tolist(), weights, strict=True):
             grid = fold(hidden[n : n + 1], 20 // frequency)

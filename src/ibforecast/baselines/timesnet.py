@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -13,6 +13,9 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.layers.embedding import look_back_calendar, sinusoidal_positions
 from ibforecast.layers.frame import InstanceFrame
+
+MEMORY = 0.99
+"""How much of the running mean of amplitudes each training batch keeps."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,9 @@ class TimesNetConfig(Sizes):
         )
 
 
-def strongest(
-    hidden: Float[Tensor, "batch steps width"], top: int, pooled: bool
-) -> tuple[Int[Tensor, "batch top"], Float[Tensor, "batch top"]]:
-    """Return the strongest periods of each sequence and their softmax weights; `pooled`, the batch agrees on them."""
-    amplitude = torch.fft.rfft(hidden, dim=1).abs().mean(dim=2)[:, 1:]
-    ranked = amplitude.mean(dim=0, keepdim=True).expand_as(amplitude) if pooled else amplitude
-    places = ranked.topk(top, dim=1).indices
-    return hidden.shape[1] // (places + 1), amplitude.gather(1, places).softmax(dim=1)
+def amplitudes(hidden: Float[Tensor, "batch steps width"]) -> Float[Tensor, "batch frequency"]:
+    """How strong each frequency is in each sequence, mean over the width; the constant is left out."""
+    return torch.fft.rfft(hidden, dim=1).abs().mean(dim=2)[:, 1:]
 
 
 def fold(hidden: Float[Tensor, "batch steps width"], period: int) -> Float[Tensor, "batch width rounds period"]:
@@ -82,25 +80,35 @@ class Inception(nn.Module):
 class TimesBlock(nn.Module):
     """Convolve the sequence as folded at each of its strongest periods, and add the weighted sum.
 
-    While training, the batch agrees on its periods, as published. In use they are picked per window, so that a
-    forecast does not depend on its batch mates.
+    While training, the batch agrees on its periods, as published, and a running mean of what it heard is kept. In use
+    the periods are that mean's, so that a forecast does not depend on its batch mates.
     """
 
-    def __init__(self, width: int, hidden: int, top: int, kernels: int) -> None:
+    heard: Float[Tensor, " frequency"]
+
+    def __init__(self, steps: int, width: int, hidden: int, top: int, kernels: int) -> None:
         super().__init__()
         self.top = top
+        self.register_buffer("heard", torch.zeros(steps // 2))
         self.convolve = nn.Sequential(Inception(width, hidden, kernels), nn.GELU(), Inception(hidden, width, kernels))
 
     def forward(self, hidden: Float[Tensor, "batch steps width"]) -> Float[Tensor, "batch steps width"]:
         """Return the sequence and what its periods add to it."""
-        periods, weights = strongest(hidden, self.top, pooled=self.training)
+        amplitude = amplitudes(hidden)
+        heard = self._listen(amplitude.detach()) if self.training else self.heard
+        places = heard.topk(self.top).indices
+        weights = amplitude[:, places].softmax(dim=1)
         total = hidden
-        for period in sorted(set(periods.flatten().tolist())):
-            share = (weights * (periods == period)).sum(dim=1)[:, None, None]
-            rows = (periods == period).any(dim=1).nonzero().squeeze(1)
-            seen = unfold(self.convolve(fold(hidden.index_select(0, rows), period)), hidden.shape[1])
-            total = total.index_add(0, rows, share.index_select(0, rows) * seen)
+        for place, weight in zip(places.tolist(), weights.unbind(dim=1), strict=True):
+            period = hidden.shape[1] // (place + 1)
+            total = total + weight[:, None, None] * unfold(self.convolve(fold(hidden, period)), hidden.shape[1])
         return total
+
+    def _listen(self, amplitude: Float[Tensor, "batch frequency"]) -> Float[Tensor, " frequency"]:
+        """Note the batch's mean amplitudes, and return them."""
+        mean = amplitude.mean(dim=0)
+        self.heard.lerp_(mean, 1 - MEMORY)
+        return mean
 
 
 class TimesNet(Rival):
@@ -119,7 +127,8 @@ class TimesNet(Rival):
         self.dropout = nn.Dropout(config.dropout)
         self.stretch = nn.Linear(config.look_back, config.look_back + config.horizon)
         self.blocks = nn.ModuleList(
-            TimesBlock(config.width, config.hidden, config.top, config.kernels) for _ in range(config.layers)
+            TimesBlock(config.look_back + config.horizon, config.width, config.hidden, config.top, config.kernels)
+            for _ in range(config.layers)
         )
         self.norm = nn.LayerNorm(config.width)
         self.leave = nn.Linear(config.width, config.channels)
