@@ -45,7 +45,8 @@ class TimesNetConfig(Sizes):
 
 def amplitudes(hidden: Float[Tensor, "batch steps width"]) -> Float[Tensor, "batch frequency"]:
     """How strong each frequency is in each sequence, mean over the width; the constant is left out."""
-    return torch.fft.rfft(hidden, dim=1).abs().mean(dim=2)[:, 1:]
+    spectrum: Tensor = torch.fft.rfft(hidden, dim=1)
+    return spectrum.abs().mean(dim=2)[:, 1:]
 
 
 def fold(hidden: Float[Tensor, "batch steps width"], period: int) -> Float[Tensor, "batch width rounds period"]:
