@@ -16,7 +16,7 @@ from ibforecast.data.catalogue import DataSet
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.windows import Standardiser, Windows
-from ibforecast.experiments import local
+from ibforecast.experiments import local, parts
 from ibforecast.experiments import run as runs
 from ibforecast.experiments.ledger import Cell, Ledger, Record
 from ibforecast.experiments.local import run_missing
@@ -60,11 +60,11 @@ def _a_small_catalogue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
     monkeypatch.setitem(catalogue.CATALOGUE, "Tiny", TINY)
     serve(monkeypatch, series())
     yield
-    runs.series_of.cache_clear()
+    parts.series_of.cache_clear()
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, given: Series) -> None:
-    runs.series_of.cache_clear()
+    parts.series_of.cache_clear()
     monkeypatch.setattr(catalogue, "load", lambda name: given)
 
 
@@ -156,7 +156,7 @@ def test_a_record_is_current_until_recipe_data_or_version_change(monkeypatch: py
     with monkeypatch.context() as patched:
         serve(patched, series(seed=1))
         assert not is_current(record, CELL)
-    runs.series_of.cache_clear()
+    parts.series_of.cache_clear()
     assert is_current(record, CELL)
     Path("tiny.toml").write_text(RECIPE.replace("epochs = 2", "epochs = 1"))
     assert not is_current(record, CELL)

@@ -196,13 +196,14 @@ def test_a_stand_ins_record_is_shown_under_its_own_name(tmp_path: Path) -> None:
 def test_reproduce_runs_nothing_that_is_there_and_reports_failures(
     data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ibforecast.experiments.run import RESULTS_VERSION, recipe_of, series_of
+    from ibforecast.experiments.parts import fingerprint_of
+    from ibforecast.experiments.run import RESULTS_VERSION, recipe_of
 
     cell = Cell("ETTh1", 96, "exact", 2024)
     current = replace(
         record(cell, 0.3),
         recipe_sha256=recipe_of(cell).sha256,
-        data_sha256=series_of("ETTh1").sha256,
+        data_sha256=fingerprint_of("ETTh1"),
         results_version=RESULTS_VERSION,
     )
     Ledger(tmp_path).write(current)

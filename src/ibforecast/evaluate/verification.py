@@ -11,6 +11,7 @@ from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import closed_to_zero, spread
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
+from ibforecast.evaluate.chosen import evenly_spaced
 
 
 def scrambled(window: Window, explanation: Explanation, generator: torch.Generator) -> Explanation:
@@ -47,7 +48,7 @@ def broken(
 def verify_windows(forecaster: Accountable, windows: Windows, count: int, seed: int = 0) -> tuple[int, int]:
     """Check evenly spaced windows one at a time; return how many were checked and how many failed."""
     generator = torch.Generator().manual_seed(seed)
-    chosen = torch.linspace(0, len(windows) - 1, min(count, len(windows)), dtype=torch.float64).long()
+    chosen = evenly_spaced(count, len(windows))
     failed = 0
     for start in windows.starts[chosen.to(windows.starts.device)]:
         window = windows.look_backs(start[None])

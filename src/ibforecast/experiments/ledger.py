@@ -1,7 +1,7 @@
 """The ledger: one small JSON file per finished cell, written whole or not at all."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ from ibforecast.core.files import sha256, to_json, write_atomically
 
 @dataclass(frozen=True)
 class Cell:
-    """One run's coordinates: data set, lengths, recipe, budget (None: the recipe's own) and seed."""
+    """One run's coordinates: data set, lengths, recipe, budget (None: the recipe's own) and seed.
+
+    `study` names what is measured on the trained forecaster beyond its errors; empty where nothing is.
+    """
 
     data: str
     horizon: int
@@ -19,13 +22,15 @@ class Cell:
     seed: int
     budget: float | None = None
     look_back: int = 96
+    study: str = ""
 
     @property
     def key(self) -> str:
         """A name for files and for people."""
         budget = "" if self.budget is None else f"-b{self.budget:g}"
+        study = f"-{self.study}" if self.study else ""
         own = f"{Path(self.recipe).stem}.{sha256(self.recipe.encode())[:8]}" if "." in self.recipe else self.recipe
-        return f"{self.data}-{self.look_back}-{self.horizon}-{own}{budget}-s{self.seed}"
+        return f"{self.data}-{self.look_back}-{self.horizon}-{own}{budget}-s{self.seed}{study}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Record:
-    """A cell's outcome with its birth certificate."""
+    """A cell's outcome with its birth certificate; `measurements` are the flat rows of its study."""
 
     cell: Cell
     forecaster: str
@@ -62,6 +67,7 @@ class Record:
     device: str
     versions: dict[str, str]
     finished: str
+    measurements: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Ledger:

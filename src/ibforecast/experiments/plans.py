@@ -7,6 +7,7 @@ from typing import TypeVar
 from ibforecast.core.errors import UsageError
 from ibforecast.data.standin import STAND_INS
 from ibforecast.experiments.ledger import Cell
+from ibforecast.experiments.parts import FRAMED
 from ibforecast.experiments.rows import HORIZONS
 from ibforecast.zoo.recipes import names
 
@@ -15,6 +16,8 @@ T = TypeVar("T", str, int)
 MAIN = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
 LARGE = ("Electricity", "Solar", "Traffic")
 SEEDS = (2024, 2025, 2026)
+EXPLAINED = ("ETTh1", "ETTm1", "Weather")
+AT_A_BUDGET = ("exact", "paper-sparse", "static-newest", "static-fixed")
 OURS = ("exact", "dense", "paper", "static-newest", "static-fixed")
 INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
 BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet")
@@ -22,17 +25,18 @@ BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patcht
 
 @dataclass(frozen=True)
 class Plan:
-    """What a label takes: its data sets, horizons, models (recipes) and seeds; none where it takes no run."""
+    """What a label takes: its data sets, horizons, models (recipes), seeds and study; none where it takes no run."""
 
     data: tuple[str, ...] = ()
     horizons: tuple[int, ...] = ()
     models: tuple[str, ...] = ()
     seeds: tuple[int, ...] = SEEDS
+    study: str = ""
 
     def cells(self) -> list[Cell]:
         """Every cell, short horizons first."""
         return [
-            Cell(data, horizon, model, seed)
+            Cell(data, horizon, model, seed, study=self.study)
             for horizon in self.horizons
             for data in self.data
             for model in self.models
@@ -52,6 +56,7 @@ class Plan:
             _chosen("horizon", horizons, self.horizons),
             _chosen("model", models, (*self.models, *names())) if models else self.models,
             seeds or self.seeds,
+            self.study,
         )
 
 
@@ -62,6 +67,12 @@ PLANS: dict[str, Plan] = {
     "accuracy": Plan(MAIN, HORIZONS, _ALL_MODELS),
     "per_horizon": Plan(MAIN, HORIZONS, _ALL_MODELS),
     "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("exact", "dense", "tqnet")),
+    "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
+    "certificate": Plan(MAIN, (96,), ("exact",), study="explanations"),
+    "gate_map": Plan(("ETTh1",), (96,), ("exact",), SEEDS[:1], "explanations"),
+    "gate_frequency": Plan(("ETTh1",), (96,), ("exact",), SEEDS[:1], "explanations"),
+    "support_recovery": Plan(tuple(FRAMED), (24,), ("framed", "patchdecomp", "tft"), study="recovery"),
+    "cost": Plan(("ETTh1", "Weather"), (96,), ("exact",), SEEDS[:1], "cost"),
 }
 
 

@@ -29,9 +29,9 @@ class Row:
 
 
 def ledger_rows(records: Iterable[Record]) -> list[Row]:
-    """One row per data set, horizon, recipe and budget, averaged over seeds."""
+    """One row per data set, horizon, recipe and budget, averaged over seeds; studies are not counted twice."""
     groups: dict[tuple[str, int, str, float | None], list[Record]] = defaultdict(list)
-    for record in records:
+    for record in (record for record in records if not record.cell.study):
         budget = record.recipe["config"].get("budget")
         groups[record.cell.data, record.cell.horizon, record.cell.recipe, budget].append(record)
     return [_row(*place, group) for place, group in sorted(groups.items(), key=lambda item: str(item[0]))]

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -16,15 +15,13 @@ import torch
 from ibforecast._version import __version__
 from ibforecast.core.contracts import Accountable, Forecaster
 from ibforecast.core.errors import DataError
-from ibforecast.core.sizes import Sizes
-from ibforecast.data import catalogue
-from ibforecast.data.series import Series
-from ibforecast.data.splits import Split
-from ibforecast.data.standin import STAND_INS, SUFFIX, stand_in
-from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.data.standin import SUFFIX
+from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.verification import verify_windows
 from ibforecast.experiments.ledger import Cell, Ledger, Record, Scores
+from ibforecast.experiments.parts import fingerprint_of, parts_of, sizes_of
+from ibforecast.experiments.studies import STUDIES
 from ibforecast.train.loop import train
 from ibforecast.zoo.recipes import Recipe, resolve
 
@@ -34,46 +31,29 @@ RESULTS_VERSION = 1
 VERIFIED_WINDOWS = 1000
 
 
-def facts_of(name: str) -> catalogue.DataSet:
-    """The facts of a data set, or of the stand-in for one."""
-    return STAND_INS[name] if name in STAND_INS else catalogue.CATALOGUE[name]
-
-
-@cache
-def series_of(name: str) -> Series:
-    """The numbers of a data set, or of the stand-in for one."""
-    return stand_in(name) if name in STAND_INS else catalogue.load(name)
-
-
 def recipe_of(cell: Cell) -> Recipe:
     """The recipe a cell stands for, with its data set's sizes filled in."""
-    facts = facts_of(cell.data)
-    sizes = Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
-    return resolve(cell.recipe, sizes, cell.data.removesuffix(SUFFIX), budget=cell.budget)
+    return resolve(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), budget=cell.budget)
 
 
 def run(cell: Cell, device: torch.device) -> Record:
     """Train and measure one cell; the test windows are looked at once, after selection."""
-    recipe, facts, series = recipe_of(cell), facts_of(cell.data), series_of(cell.data)
+    recipe = recipe_of(cell)
     forecaster = recipe.build(cell.seed)
-    split = Split.by_rule(facts.split, series.rows)
-    standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
-    starts = split.starts("train", cell.look_back, cell.horizon)
-    training = Windows.of(
-        series, standardiser, facts.cycle, starts, cell.look_back, cell.horizon, with_calendar=forecaster.reads_calendar
-    ).to(device)
-    validation = training.at(split.starts("validation", cell.look_back, cell.horizon))
-    test = training.at(split.starts("test", cell.look_back, cell.horizon))
+    parts = parts_of(cell, device, forecaster.reads_calendar)
 
     begun = time.perf_counter()
-    training_run = train(forecaster, training, validation, recipe.train, cell.seed)
+    training_run = train(forecaster, parts.training, parts.validation, recipe.train, cell.seed)
     seconds = time.perf_counter() - begun
 
-    scores = {part: _scores(forecaster, windows) for part, windows in (("validation", validation), ("test", test))}
+    scores = {
+        part: _scores(forecaster, windows) for part, windows in (("validation", parts.validation), ("test", parts.test))
+    }
+    measurements = STUDIES[cell.study](forecaster, parts, cell) if cell.study else []
     cpu = torch.device("cpu")
     checked, failed = (0, 0)
     if isinstance(forecaster, Accountable):
-        checked, failed = verify_windows(forecaster.to(cpu), test.to(cpu), VERIFIED_WINDOWS)
+        checked, failed = verify_windows(forecaster.to(cpu), parts.test.to(cpu), VERIFIED_WINDOWS)
     epochs = len(training_run.history)
     return Record(
         cell=cell,
@@ -85,15 +65,16 @@ def run(cell: Cell, device: torch.device) -> Record:
         epochs=epochs,
         best_epoch=training_run.best_epoch,
         seconds=round(seconds, 3),
-        windows_per_second=round(len(training) * epochs / seconds, 1),
+        windows_per_second=round(len(parts.training) * epochs / seconds, 1),
         recipe={"config": asdict(recipe.config), "train": asdict(recipe.train)},
         recipe_sha256=recipe.sha256,
-        data_sha256=series.sha256,
+        data_sha256=fingerprint_of(cell.data),
         results_version=RESULTS_VERSION,
         commit=commit(),
         device=device_name(device),
         versions=versions(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        measurements=measurements,
     )
 
 
@@ -114,7 +95,7 @@ def is_current(record: Record | None, cell: Cell) -> bool:
     return (
         record is not None
         and record.recipe_sha256 == recipe_of(cell).sha256
-        and record.data_sha256 == series_of(cell.data).sha256
+        and record.data_sha256 == fingerprint_of(cell.data)
         and record.results_version == RESULTS_VERSION
     )
 

@@ -15,8 +15,8 @@ from ibforecast.plots.extra import needs
 if TYPE_CHECKING:
     import plotly.graph_objects
 
-_INK = "#333333"
-_FAINT = "#E3E3E3"
+INK = "#333333"
+FAINT = "#E3E3E3"
 _FILL = 0.92
 """Share of a row's height that its lines may use."""
 
@@ -97,7 +97,7 @@ def to_html(account: Account) -> bytes:
         rate=escape(labels.rate_line(account)),
         words=escape(account.in_words()),
         drawing=drawing,
-        ink=_INK,
+        ink=INK,
     ).encode()
 
 
@@ -127,11 +127,11 @@ def figure(account: Account) -> "plotly.graph_objects.Figure":
             "template": None,
             "height": sheet.height,
             "margin": {"l": sheet.names + sheet.numbers, "r": 36, "t": sheet.top, "b": sheet.bottom},
-            "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
+            "font": {"family": "system-ui, sans-serif", "size": 12, "color": INK},
             "paper_bgcolor": "white",
             "plot_bgcolor": "white",
             "hovermode": "closest",
-            "hoverlabel": {"align": "left", "bgcolor": "white", "bordercolor": "#888888", "font": {"color": _INK}},
+            "hoverlabel": {"align": "left", "bgcolor": "white", "bordercolor": "#888888", "font": {"color": INK}},
             "barmode": "overlay",
             "bargap": 0,
             "legend": {"orientation": "h", "x": 0, "y": 1, "yref": "container", "yanchor": "top"},
@@ -431,13 +431,13 @@ def _annotations(account: Account, names: list[str], sheet: _Sheet) -> list[dict
 def _shapes(account: Account, sheet: _Sheet) -> list[dict[str, Any]]:
     """Rule the rows off, and mark the moment of the forecast in time and in phase."""
     rules = [
-        {"x0": start, "x1": end, "xref": "paper", "y0": row, "y1": row, "yref": "y", "line": _rule(_FAINT)}
+        {"x0": start, "x1": end, "xref": "paper", "y0": row, "y1": row, "yref": "y", "line": _rule(FAINT)}
         for row in range(sheet.rows + 1)
         for start, end in ((0, sheet.split), (sheet.beside, 1))
     ]
     made, phase = account.look_back - 0.5, int(account.phase[account.look_back - 1]) % len(account.profile) + 0.5
     marks = [
-        {"x0": at, "x1": at, "xref": x, "y0": 0, "y1": 1, "yref": f"{y} domain", "line": _rule(_INK)}
+        {"x0": at, "x1": at, "xref": x, "y0": 0, "y1": 1, "yref": f"{y} domain", "line": _rule(INK)}
         for at, x, y in ((made, "x", "y"), (phase, "x2", "y2"), (made, "x3", "y3"))
     ]
     return [{"type": "line", "layer": "below", **shape} for shape in rules + marks]

@@ -29,8 +29,8 @@ _STYLE: Any = {
     "hatch.linewidth": 0.5,
 }
 _NAME_SIZE, _NUMBER_SIZE = 8, 7
-_FAINT = "#C8C8C8"
-_INK = "#333333"
+FAINT = "#C8C8C8"
+INK = "#333333"
 
 _LINES: dict[str, dict[str, Any]] = {
     labels.LOOK_BACK: {"color": labels.GREY, "linewidth": 1.0, "zorder": 3},
@@ -38,7 +38,7 @@ _LINES: dict[str, dict[str, Any]] = {
     labels.FORECAST: {"color": labels.VERMILLION, "linewidth": 1.3, "linestyle": (0, (3.2, 1.4)), "zorder": 5},
     labels.EXPECTED: {"color": labels.BLUE, "linewidth": 0.9, "linestyle": (0, (1, 1.3)), "zorder": 2},
 }
-_MADE: dict[str, Any] = {"color": _INK, "linewidth": 0.8, "zorder": 2.5}
+_MADE: dict[str, Any] = {"color": INK, "linewidth": 0.8, "zorder": 2.5}
 _OPEN: dict[str, Any] = {"facecolor": labels.GREEN, "alpha": 0.30, "edgecolor": "white", "linewidth": 0.6, "zorder": 1}
 _MISSING: dict[str, Any] = {
     "facecolor": "#F2F2F2",
@@ -119,7 +119,7 @@ def figure(account: Account) -> "matplotlib.figure.Figure":
         names=0.2 + _widest((line for name in names for line in name.split("\n")), _NAME_SIZE),
         numbers=0.16 + _widest((text for _, texts in ticks for text in texts), _NUMBER_SIZE),
     )
-    with _house_style():
+    with house_style():
         drawing = Figure(figsize=(sheet.width, sheet.height), dpi=min(_DPI, _TALLEST / sheet.height))
         FigureCanvasAgg(drawing)
         _write_title(drawing, account, sheet)
@@ -149,7 +149,7 @@ def _widest(texts: Iterable[str], size: int) -> float:
 
 
 @contextmanager
-def _house_style() -> Iterator[None]:
+def house_style() -> Iterator[None]:
     """Draw alike whatever the user's matplotlibrc says, and leave it as it was."""
     import matplotlib
 
@@ -162,7 +162,7 @@ def _house_style() -> Iterator[None]:
 def _rendered(account: Account, **how: Any) -> bytes:
     drawing = figure(account)
     buffer = BytesIO()
-    with _house_style():
+    with house_style():
         drawing.savefig(buffer, facecolor="white", **how)
     return buffer.getvalue()
 
@@ -179,13 +179,13 @@ def _write_title(drawing: "matplotlib.figure.Figure", account: Account, sheet: _
         va="top",
         parse_math=False,
     )
-    drawing.text(*sheet.at(sheet.left, 0.42), labels.rate_line(account), fontsize=9, color=_INK, va="top")
+    drawing.text(*sheet.at(sheet.left, 0.42), labels.rate_line(account), fontsize=9, color=INK, va="top")
     drawn = [name for name in _LINES if name != labels.TRUTH or account.truth is not None]
     handles: list[Any] = [Line2D([], [], label=name, **_LINES[name]) for name in drawn]
     handles.append(Patch(label=labels.OPEN, **_OPEN))
     if account.missing.any():
         handles.append(Patch(label=labels.MISSING, **_MISSING))
-    handles.append(Line2D([], [], label=labels.MADE, marker="|", markersize=9, linestyle="", color=_INK))
+    handles.append(Line2D([], [], label=labels.MADE, marker="|", markersize=9, linestyle="", color=INK))
     drawing.legend(
         handles=handles,
         loc="upper left",
@@ -230,10 +230,8 @@ def _scale_values(
     axes.set_ylim(*limits)
     axes.set_yticks(*ticks)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set(color=_FAINT, linewidth=0.6)
-    axes.tick_params(
-        length=2, width=0.6, color=_FAINT, labelcolor=_INK, labelsize=_NUMBER_SIZE, pad=2, labelbottom=False
-    )
+    axes.spines[["left", "bottom"]].set(color=FAINT, linewidth=0.6)
+    axes.tick_params(length=2, width=0.6, color=FAINT, labelcolor=INK, labelsize=_NUMBER_SIZE, pad=2, labelbottom=False)
 
 
 def _write_name(axes: "matplotlib.axes.Axes", name: str, sheet: _Sheet) -> None:
@@ -253,7 +251,7 @@ def _write_name(axes: "matplotlib.axes.Axes", name: str, sheet: _Sheet) -> None:
 
 def _draw_profile(axes: "matplotlib.axes.Axes", account: Account, row: int) -> None:
     cycle = len(account.profile)
-    axes.axhline(0, color=_FAINT, linewidth=0.6, zorder=1)
+    axes.axhline(0, color=FAINT, linewidth=0.6, zorder=1)
     axes.axvline(int(account.phase[account.look_back - 1]) % cycle + 0.5, **_MADE)
     profile = account.profile[:, row].astype(np.float64)
     axes.plot(
@@ -269,7 +267,7 @@ def _draw_profile(axes: "matplotlib.axes.Axes", account: Account, row: int) -> N
     low, high = labels.profile_range(account)
     _scale_values(axes, (low, high), labels.value_ticks(low, high, 3))
     axes.spines["left"].set_visible(False)
-    axes.spines["right"].set(visible=True, color=_FAINT, linewidth=0.6)
+    axes.spines["right"].set(visible=True, color=FAINT, linewidth=0.6)
 
 
 def _label_times(rows: "list[matplotlib.axes.Axes]", account: Account, sheet: _Sheet) -> None:
@@ -284,8 +282,8 @@ def _label_phases(rows: "list[matplotlib.axes.Axes]", account: Account, sheet: _
     cycle = len(account.profile)
     positions = sorted({0, cycle // 2, cycle - 1})
     _label_steps(rows, cycle, positions, [str(position) for position in positions], sheet)
-    rows[-1].set_xlabel(f"phase (cycle of {cycle})", fontsize=_NUMBER_SIZE, color=_INK, labelpad=3)
-    rows[0].set_title("profile Q", fontsize=_NAME_SIZE, pad=4, color=_INK)
+    rows[-1].set_xlabel(f"phase (cycle of {cycle})", fontsize=_NUMBER_SIZE, color=INK, labelpad=3)
+    rows[0].set_title("profile Q", fontsize=_NAME_SIZE, pad=4, color=INK)
 
 
 def _label_steps(

@@ -1,0 +1,254 @@
+"""How faithful a map is: what a forecast loses without the points ranked highest, and keeps with nothing else.
+
+Matched-budget fidelity with the paper's three corrections: every map may name as many points as the native mask reads
+in that window, the context is held as it was, and what is deleted becomes the model's own reference μ + σQ. What each
+option means, and why the defaults are what they are: docs/measures.md. Paper: tab:fidelity.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from ibforecast.core.context import Context
+from ibforecast.core.contracts import Accountable, Predictor
+from ibforecast.core.errors import require, require_choice
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.tokens import closed_to_zero, spread
+from ibforecast.core.window import Window
+
+Shift = Literal["squared", "absolute", "l2"]
+Space = Literal["frame", "output"]
+Gating = Literal["regated", "frozen"]
+Aggregate = Literal["ratio_of_means", "mean_of_ratios"]
+
+LookBack = Float[Tensor, "batch look_back channel"]
+Future = Float[Tensor, "batch horizon channel"]
+
+SMALLEST_SHARE = 1e-3
+"""A window whose all-deleted shift is below this share of the mean has no ratio worth averaging."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How the shift of a forecast is measured: by which norm, in which space, with gates run again or held.
+
+    `shift`: mean square, mean absolute value or Euclidean norm over horizon and channels. `space`: in units of the
+    window's own scale ("frame"), or as forecast ("output"). `gating`: the forecaster decides anew what to read of the
+    perturbed window ("regated"), or its first mask is held ("frozen").
+    """
+
+    shift: Shift = "squared"
+    space: Space = "frame"
+    gating: Gating = "regated"
+
+    def __post_init__(self) -> None:
+        require_choice("shift", self.shift, get_args(Shift))
+        require_choice("space", self.space, get_args(Space))
+        require_choice("gating", self.gating, get_args(Gating))
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """What a map scores over a set of windows.
+
+    NaN throughout where nothing could be measured: no forecast moved even when everything was deleted. `left_out`
+    counts the windows too still for a ratio of their own.
+    """
+
+    comprehensiveness: float
+    clipped_comprehensiveness: float
+    sufficiency: float
+    windows: int
+    left_out: int = 0
+
+    @property
+    def score(self) -> float:
+        """Comprehensiveness less sufficiency."""
+        return self.comprehensiveness - self.sufficiency
+
+    @property
+    def clipped_score(self) -> float:
+        """Clipped comprehensiveness less sufficiency: at most 1."""
+        return self.clipped_comprehensiveness - self.sufficiency
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """How far each window's forecast moves: without its top points, with nothing else, and with everything deleted."""
+
+    deleted: Float64[Tensor, " window"]
+    kept: Float64[Tensor, " window"]
+    all_deleted: Float64[Tensor, " window"]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Shifts"]) -> "Shifts":
+        """Put batches together; every window counts once, whatever the size of its batch."""
+        return cls(
+            torch.cat([part.deleted for part in parts]),
+            torch.cat([part.kept for part in parts]),
+            torch.cat([part.all_deleted for part in parts]),
+        )
+
+    def fidelity(self, aggregate: Aggregate = "ratio_of_means", smallest_share: float = SMALLEST_SHARE) -> Fidelity:
+        """Average over windows, once: the ratio of means, or the mean of the ratios of the windows that have one.
+
+        Clipping is done window by window, so that what one window overshoots makes up for no other's shortfall.
+        """
+        require_choice("aggregate", aggregate, get_args(Aggregate))
+        average = self._ratio_of_means if aggregate == "ratio_of_means" else self._mean_of_ratios
+        moved = self.all_deleted > smallest_share * self.all_deleted.mean()
+        return Fidelity(
+            comprehensiveness=average(self.deleted, moved),
+            clipped_comprehensiveness=average(self.deleted.minimum(self.all_deleted), moved),
+            sufficiency=average(self.kept, moved),
+            windows=len(moved),
+            left_out=0 if aggregate == "ratio_of_means" else int((~moved).sum()),
+        )
+
+    def _ratio_of_means(self, part: Float64[Tensor, " window"], moved: Bool[Tensor, " window"]) -> float:
+        return float(part.sum() / self.all_deleted.sum())
+
+    def _mean_of_ratios(self, part: Float64[Tensor, " window"], moved: Bool[Tensor, " window"]) -> float:
+        return float((part / self.all_deleted)[moved].mean())
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """Forecasts of windows as they are, without their top points, with nothing else, and of the bare reference."""
+
+    whole: Future
+    deleted: Future
+    kept: Future
+    all_deleted: Future
+    scale: Float[Tensor, "batch channel"]
+
+    def shifts(self, shift: Shift = "squared", space: Space = "frame") -> Shifts:
+        """Measure how far the perturbed forecasts lie from the first."""
+        unit = self.scale if space == "frame" else torch.ones_like(self.scale)
+        return Shifts(
+            *(shift_size(other, self.whole, unit, shift) for other in (self.deleted, self.kept, self.all_deleted))
+        )
+
+
+def shift_size(
+    one: Future, other: Future, unit: Float[Tensor, "batch channel"], shift: Shift = "squared"
+) -> Float64[Tensor, " batch"]:
+    """Distance of two forecasts of each window, channel by channel in these units."""
+    moved = (one.double() - other.double()) / unit.double()[:, None]
+    if shift == "squared":
+        return (moved**2).mean(dim=(1, 2))
+    return moved.abs().mean(dim=(1, 2)) if shift == "absolute" else torch.linalg.vector_norm(moved, dim=(1, 2))
+
+
+def native_points(explanation: Explanation) -> Int[Tensor, " batch"]:
+    """Number of points the native mask reads in each window: the budget every map is given."""
+    return explanation.open_count * _patch_len(explanation)
+
+
+def native_importance(explanation: Explanation) -> LookBack:
+    """The explanation as a map: whatever is open above whatever is closed, graded by probability within both."""
+    return spread(explanation.mask + explanation.probability, _patch_len(explanation))
+
+
+def _patch_len(explanation: Explanation) -> int:
+    return explanation.evidence.shape[1] // explanation.mask.shape[1]
+
+
+def top_points(
+    importance: LookBack, observed: Bool[Tensor, "batch look_back channel"], points: Int[Tensor, " batch"]
+) -> Bool[Tensor, "batch look_back channel"]:
+    """Mark so many of each window's points, the most important first, of equals the earlier; never a missing one."""
+    require(
+        bool(importance.isfinite().all()),
+        "importance must be finite",
+        "NaN or infinite values",
+        "look where the explainer divides",
+    )
+    order = importance.masked_fill(~observed, -torch.inf).flatten(1).argsort(dim=1, descending=True, stable=True)
+    return (order.argsort(dim=1) < points[:, None]).view_as(observed) & observed
+
+
+@torch.no_grad()
+def perturb(
+    predictor: Predictor,
+    window: Window,
+    importance: LookBack,
+    points: Int[Tensor, " batch"],
+    gating: Gating = "regated",
+) -> Perturbed:
+    """Forecast the windows with their top points deleted, with these alone, and with everything deleted.
+
+    The context is held, and with it the frame; flags of what was observed stay as they are.
+    """
+    held = predictor.context(window)
+    top, reference = top_points(importance, window.observed, points), held.reference(window.values.shape[1])
+    forecast = (_regated if gating == "regated" else _frozen)(predictor, window, held)
+    return Perturbed(
+        whole=forecast(window.values),
+        deleted=forecast(reference.where(top, window.values)),
+        kept=forecast(window.values.where(top, reference)),
+        all_deleted=forecast(reference),
+        scale=held.scale,
+    )
+
+
+def _regated(predictor: Predictor, window: Window, held: Context) -> Callable[[LookBack], Future]:
+    """Forecast other values in the same context, gates deciding anew."""
+
+    def forecast(values: LookBack) -> Future:
+        moved: Future = predictor(replace(window, values=values), held).values
+        return moved
+
+    return forecast
+
+
+def _frozen(predictor: Predictor, window: Window, held: Context) -> Callable[[LookBack], Future]:
+    """Forecast other values through the mask the window has as it is."""
+    require(
+        isinstance(predictor, Accountable),
+        "holding the mask needs a forecaster that replays explanations",
+        f"a {type(predictor).__name__}",
+        'use gating="regated"',
+    )
+    assert isinstance(predictor, Accountable)
+    first: Explanation = predictor(window, held).explanation
+    return lambda values: predictor.replay(
+        replace(first, evidence=closed_to_zero(first.mask, first.context.remove(values)))
+    )
+
+
+@dataclass(frozen=True)
+class FidelityRow:
+    """One map's fidelity by one of the ways to measure it."""
+
+    measure: Measure
+    aggregate: Aggregate
+    fidelity: Fidelity
+
+
+def every_shift(
+    predictor: Predictor, window: Window, importance: LookBack, points: Int[Tensor, " batch"]
+) -> dict[Measure, Shifts]:
+    """Measure a batch in every way there is, from four forecasts with gates run again and four with the mask held.
+
+    A predictor that replays nothing has no mask to hold: its rows are the re-gated ones.
+    """
+    gatings = get_args(Gating) if isinstance(predictor, Accountable) else ("regated",)
+    forecasts = {gating: perturb(predictor, window, importance, points, gating) for gating in gatings}
+    return {
+        Measure(shift, space, gating): forecasts[gating].shifts(shift, space)
+        for gating, space, shift in product(gatings, get_args(Space), get_args(Shift))
+    }
+
+
+def every_fidelity(batches: Sequence[Mapping[Measure, Shifts]]) -> list[FidelityRow]:
+    """Put the batches of `every_shift` together and average them both ways: one row per way to measure."""
+    return [
+        FidelityRow(measure, aggregate, Shifts.joined([batch[measure] for batch in batches]).fidelity(aggregate))
+        for measure, aggregate in product(batches[0], get_args(Aggregate))
+    ]

@@ -1,0 +1,17 @@
+"""What is measured on a trained forecaster beyond its errors: one file per study, each giving flat rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast.experiments.ledger import Cell
+from ibforecast.experiments.parts import Parts
+from ibforecast.experiments.studies import cost, explanations, recovery
+
+Study = Callable[[Forecaster, Parts, Cell], list[dict[str, Any]]]
+
+STUDIES: dict[str, Study] = {
+    "explanations": explanations.study,
+    "recovery": recovery.study,
+    "cost": cost.study,
+}

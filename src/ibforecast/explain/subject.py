@@ -1,0 +1,117 @@
+"""What is explained: a predictor at rest, and windows whose context is held while their values change."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ibforecast.core.context import Context
+from ibforecast.core.contracts import Importance, Predictor
+from ibforecast.core.errors import require, require_choice
+from ibforecast.core.window import Window
+from ibforecast.layers.masked import filled_with_mean
+
+Values = Float[Tensor, "batch look_back channel"]
+Points = Float[Tensor, "some batch look_back channel"]
+"""Some copies of the batch, each with values of its own."""
+Futures = Float[Tensor, "some batch horizon channel"]
+
+Baseline = Literal["mean", "reference"]
+Space = Literal["frame", "output"]
+
+
+@contextmanager
+def at_rest(predictor: Predictor) -> Iterator[None]:
+    """Run a predictor in evaluation mode and without graphs, and give every training flag back as it was found.
+
+    cuDNN has no backward pass for recurrent layers in that mode, so it stands aside where there are any.
+    """
+    modes = [(module, module.training) for module in predictor.modules()]
+    recurrent = any(isinstance(module, nn.RNNBase) for module, _ in modes)
+    cudnn = torch.backends.cudnn.enabled
+    try:
+        predictor.eval()
+        torch.backends.cudnn.enabled = cudnn and not recurrent
+        with torch.no_grad():
+            yield
+    finally:
+        torch.backends.cudnn.enabled = cudnn
+        for module, training in modes:
+            module.training = training
+
+
+def graded(window: Window, values: Values) -> Values:
+    """Drop signs and whatever graph there is, and grade with an exact zero what was never observed."""
+    return values.detach().abs().where(window.observed, values.new_zeros(()))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A predictor and the windows it is explained on, gaps filled with the mean; the context is held and constant."""
+
+    predictor: Predictor
+    window: Window
+    held: Context
+
+    @classmethod
+    def of(cls, predictor: Predictor, window: Window) -> "Subject":
+        """Hold these windows in their own context."""
+        complete = replace(window, values=filled_with_mean(window.values.detach(), window.observed))
+        own = predictor.context(complete)
+        held = replace(own, level=own.level.detach(), scale=own.scale.detach(), profile=own.profile.detach())
+        return cls(predictor, complete, held)
+
+    @property
+    def values(self) -> Values:
+        """The windows as they are."""
+        return self.window.values
+
+    @property
+    def reference(self) -> Values:
+        """What stands in for absent values: the seasonal pattern at the window's level."""
+        return self.held.reference(self.values.shape[1])
+
+    def baseline(self, kind: Baseline) -> Values:
+        """Where a path to the windows begins: each channel's mean, or the reference."""
+        require_choice("baseline", kind, get_args(Baseline))
+        return self.reference if kind == "reference" else self.values.mean(dim=1, keepdim=True).expand_as(self.values)
+
+    def forecast(self, points: Points) -> Futures:
+        """What the predictor itself forecasts at these points, in the context held."""
+        futures: Tensor = self.predictor(*self._copies(points)).values
+        return futures.reshape(*points.shape[:2], *futures.shape[1:])
+
+    def relaxed(self, points: Points) -> Futures:
+        """What its soft surrogate forecasts there, for gradients to pass."""
+        futures = self.predictor.relaxed(*self._copies(points))
+        require(
+            futures.requires_grad or not points.requires_grad,
+            "gradients need a forecast that can be differentiated",
+            "one detached from the window's values",
+            "use occlusion, which only runs the predictor",
+        )
+        return futures.reshape(*points.shape[:2], *futures.shape[1:])
+
+    def shift(
+        self, intact: Float[Tensor, "batch horizon channel"], moved: Futures, space: Space = "frame"
+    ) -> Float[Tensor, "some batch"]:
+        """Mean squared distance from the intact forecast, in units of the window's scale or of the forecast."""
+        require_choice("space", space, get_args(Space))
+        unit = self.held.scale[:, None] if space == "frame" else 1.0
+        return ((moved - intact) / unit).square().mean(dim=(2, 3))
+
+    def importance(self, values: Values, forwards: int, backwards: int = 0) -> Importance:
+        """Hand over a map with what it cost."""
+        return Importance(graded(self.window, values), forwards, backwards)
+
+    def _copies(self, points: Points) -> tuple[Window, Context]:
+        some, window, held = len(points), self.window, self.held
+        calendar = None if window.calendar is None else window.calendar.repeat(some, 1, 1)
+        observed, phase = window.observed.repeat(some, 1, 1), window.phase.repeat(some, 1)
+        level, scale = held.level.repeat(some, 1), held.scale.repeat(some, 1)
+        seen = Window(points.flatten(0, 1), observed, phase, calendar)
+        return seen, replace(held, level=level, scale=scale, phase=held.phase.repeat(some, 1))

@@ -1,0 +1,1 @@
+"""The paper's theorems on models small enough to be computed exactly."""
