@@ -51,7 +51,7 @@ def test_a_weight_of_zero_leaves_the_term_out() -> None:
     assert loss(CONFIG).terms.keys() == {"fit"}
 
 
-@pytest.mark.parametrize("name", ["rate", "budget", "contiguity", "consistency"])
+@pytest.mark.parametrize("name", ["rate", "budget", "contiguity", "consistency", "absence"])
 def test_a_weight_multiplies_its_term_and_touches_no_other(name: str) -> None:
     once, thrice = loss(knobs(**{f"{name}_weight": 1.0})), loss(knobs(**{f"{name}_weight": 3.0}))
     assert once.terms.keys() == {"fit", name}
@@ -120,3 +120,27 @@ def test_gates_and_context_learn_faster_than_the_readout_by_their_rate() -> None
     made = network(CONFIG)
     assert [group.rate for group in groups] == [1.0, 4.0]
     assert len(groups[0].parameters) == len(list(made.readout.parameters()))
+
+
+def test_absence_is_paid_for_closed_tokens_alone_and_the_more_the_wider_they_would_open() -> None:
+    margin = torch.tensor([[[2.0], [-1.0], [5.0], [7.0]]])
+    mask, missing = torch.tensor([[[0.0], [0.0], [1.0], [0.0]]]), torch.tensor([[[False], [False], [False], [True]]])
+    expected = torch.nn.functional.softplus(torch.tensor([2.0, -1.0])).mean()
+    torch.testing.assert_close(objective.absence(margin, mask, missing), expected)
+    assert objective.absence(margin - 1, mask, missing) < expected
+
+
+def test_with_everything_open_absence_costs_nothing() -> None:
+    nothing = torch.zeros(1, 2, 1, dtype=torch.bool)
+    assert objective.absence(torch.ones(1, 2, 1), torch.ones(1, 2, 1), nothing) == 0
+
+
+def test_absence_teaches_the_gate_network_and_nothing_else() -> None:
+    made = network(replace(CONFIG, objective=ObjectiveConfig(consistency_weight=0.0, absence_weight=1.0)))
+    random = torch.Generator().manual_seed(1)
+    values = torch.randn(4, 24, 3, generator=random)
+    window = Window(values, torch.ones_like(values, dtype=torch.bool), torch.arange(30).expand(4, -1))
+    follows = Target(torch.zeros(4, 6, 3), torch.ones(4, 6, 3, dtype=torch.bool))
+    made.loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["absence"].backward()
+    moved = {name.split(".")[0] for name, p in made.named_parameters() if p.grad is not None and p.grad.any()}
+    assert moved == {"score"}

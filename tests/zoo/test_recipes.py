@@ -6,7 +6,8 @@ import torch
 from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.network import IBForecast
-from ibforecast.zoo.recipes import resolve
+from ibforecast.zoo.configs import build, chosen
+from ibforecast.zoo.recipes import names, resolve
 from ibforecast.zoo.registry import FORECASTERS, entry
 
 SIZES = Sizes(look_back=96, horizon=6, channels=2, cycle=24)
@@ -41,6 +42,19 @@ def test_a_setting_laid_over_a_recipe_wins_and_none_leaves_it_alone() -> None:
     other = resolve("exact", SIZES, budget=0.5)
     assert other.config.budget == 0.5
     assert other.sha256 != plain.sha256
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_is_not_a_default_is_enough_to_build_the_configuration_again(name: str) -> None:
+    recipe = resolve(name, SIZES, "Weather")
+    assert build(type(recipe.config), chosen(recipe.config), name) == recipe.config
+    assert build(type(recipe.train), chosen(recipe.train), name) == recipe.train
+
+
+def test_the_fingerprint_does_not_tell_a_default_from_its_own_value() -> None:
+    plain = resolve("exact", SIZES)
+    assert resolve("exact", SIZES, objective={"absence_weight": 0.0}).sha256 == plain.sha256
+    assert resolve("exact", SIZES, objective={"absence_weight": 0.1}).sha256 != plain.sha256
 
 
 def test_an_unknown_forecaster_is_refused_with_those_there_are() -> None:

@@ -70,7 +70,7 @@ def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) 
     if not isinstance(forecaster, str):
         raise UsageError(f'{where}: forecaster must be a name (got {forecaster!r}); write it as "ibforecast"')
     model = {**vars(sizes), **_table(settings, where, "model")}
-    model |= {key: value for key, value in overrides.items() if value is not None}
+    model = _laid_over(model, {key: value for key, value in overrides.items() if value is not None})
     return Recipe(
         name=Path(name).stem,
         forecaster=forecaster,
