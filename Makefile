@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench results clean
 
 demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
@@ -24,6 +24,9 @@ format: $(INSTALLED)  ## rewrite the files as `check` wants them
 
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
+
+results: $(INSTALLED)  ## every table and figure of results/, from the ledger alone; nothing is run
+	$(BIN)/python -m ibforecast.experiments.render --ledger results/ledger --out results
 
 clean:
 	rm -rf $(VENV) demo

@@ -1,29 +1,63 @@
-"""ibforecast show: a table of the paper, from the ledger alone."""
+"""ibforecast show: a table or figure of the paper, from the ledger alone."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import ledger_option
+from ibforecast.cli.shared import announce, ledger_option
+from ibforecast.core.errors import UsageError
+from ibforecast.core.files import write_atomically
 
 
 @click.command("show")
 @click.argument("label")
-@click.option("--format", "form", type=click.Choice(["md", "csv", "tex", "json"]), default="md", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["md", "csv", "tex", "json", "png", "svg"]),
+    default="md",
+    show_default=True,
+    help="A table as text, or a figure.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Write to this file; a figure needs one.")
 @ledger_option
-def command(label: str, form: str, ledger: Path) -> None:
-    """Print the table of LABEL: datasets, configuration, accuracy, per_horizon or large_channels.
+def command(
+    label: str, form: Literal["md", "csv", "tex", "json", "png", "svg"], out: Path | None, ledger: Path
+) -> None:
+    """Show what LABEL comes to: a table, or a figure.
+
+    \b
+    datasets configuration
+    accuracy per_horizon large_channels
+    fidelity fidelity_rankings certificate support_recovery
+    cost gate_map gate_frequency                           (figures too)
 
     Nothing is run; a cell without a record says "not run".
 
     \b
     ibforecast show per_horizon
     ibforecast show accuracy --format json
+    ibforecast show cost --format png --out cost.png
     """
+    from ibforecast.experiments.figures import check_has_figure, drawn
     from ibforecast.experiments.ledger import Ledger
     from ibforecast.experiments.plans import plan
     from ibforecast.experiments.sheet import FORMATS
     from ibforecast.experiments.tables import TABLES
 
-    plan(label)
-    click.echo(FORMATS[form](TABLES[label](Ledger(ledger).records())), nl=False)
+    if label not in TABLES:
+        plan(label)
+        raise UsageError(f"a label must have a table (got {label!r}); choose among {', '.join(TABLES)}")
+    if form == "png" or form == "svg":
+        check_has_figure(label)
+        if out is None:
+            raise UsageError(f"a figure must go into a file (got none); add --out {label}.{form}")
+        content = drawn(label, Ledger(ledger).records(), form)
+    else:
+        content = FORMATS[form](TABLES[label](Ledger(ledger).records())).encode()
+    if out is None:
+        click.echo(content, nl=False)
+    else:
+        write_atomically(out, content)
+        announce(f"written to {out}")

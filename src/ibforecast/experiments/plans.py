@@ -68,6 +68,7 @@ PLANS: dict[str, Plan] = {
     "per_horizon": Plan(MAIN, HORIZONS, _ALL_MODELS),
     "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("exact", "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
+    "fidelity_rankings": Plan(EXPLAINED, (96,), ("exact",), study="explanations"),
     "certificate": Plan(MAIN, (96,), ("exact",), study="explanations"),
     "gate_map": Plan(("ETTh1",), (96,), ("exact",), SEEDS[:1], "explanations"),
     "gate_frequency": Plan(("ETTh1",), (96,), ("exact",), SEEDS[:1], "explanations"),

@@ -13,18 +13,23 @@ Cells = list[str]
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a label comes to. In the body `**x**` is the best and `_x_` the best interpretable one."""
+    """What a label comes to, with a `note` on how to read it.
+
+    In the body `**x**` is the best and `_x_` the best interpretable one.
+    """
 
     title: str
     rows: list[dict[str, Any]]
     header: Cells
     body: list[Cells]
+    note: str = ""
 
 
 def to_markdown(sheet: Sheet) -> str:
-    """A GitHub-flavoured table under its title."""
+    """A GitHub-flavoured table under its title, the note below it."""
     lines = [sheet.header, ["---"] * len(sheet.header), *sheet.body]
-    return f"**{sheet.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"**{sheet.title}**\n\n{table}\n" + (f"\n{sheet.note}\n" if sheet.note else "")
 
 
 def to_latex(sheet: Sheet) -> str:
@@ -33,6 +38,7 @@ def to_latex(sheet: Sheet) -> str:
     return "\n".join(
         [
             f"% {sheet.title}",
+            *([f"% {sheet.note}"] if sheet.note else []),
             rf"\begin{{tabular}}{{{'l' * len(sheet.header)}}}",
             r"\toprule",
             lines[0],

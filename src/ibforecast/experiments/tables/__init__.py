@@ -4,7 +4,19 @@ from collections.abc import Callable
 
 from ibforecast.experiments.ledger import Record
 from ibforecast.experiments.sheet import Sheet
-from ibforecast.experiments.tables import accuracy, configuration, datasets, large_channels, per_horizon
+from ibforecast.experiments.tables import (
+    accuracy,
+    certificate,
+    configuration,
+    cost,
+    datasets,
+    fidelity,
+    fidelity_rankings,
+    gates,
+    large_channels,
+    per_horizon,
+    support_recovery,
+)
 
 TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "datasets": datasets.sheet,
@@ -12,4 +24,11 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "accuracy": accuracy.sheet,
     "per_horizon": per_horizon.sheet,
     "large_channels": large_channels.sheet,
+    "fidelity": fidelity.sheet,
+    "fidelity_rankings": fidelity_rankings.sheet,
+    "certificate": certificate.sheet,
+    "support_recovery": support_recovery.sheet,
+    "cost": cost.sheet,
+    "gate_map": gates.gate_map,
+    "gate_frequency": gates.gate_frequency,
 }

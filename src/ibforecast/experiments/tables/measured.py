@@ -1,0 +1,92 @@
+"""What the tables of studies share: measurements brought together over seeds, and words for what is not there."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from ibforecast.experiments.ledger import Record
+from ibforecast.experiments.published import PublishedNumber, numbers
+
+NOT_RUN, NONE, UNDEFINED = "not run", "–", "undefined"
+NATIVE, PAPER = "native", "ibforecast"
+"""The explainer that is a forecaster's own, and the name our forecaster goes by in print."""
+
+Measurement = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One recipe on one data set and horizon: the records of a study, one per seed."""
+
+    data: str
+    horizon: int
+    model: str
+    budget: float | None
+    records: tuple[Record, ...]
+
+    @property
+    def seeds(self) -> int:
+        """How many there are."""
+        return len(self.records)
+
+    @property
+    def open_rate(self) -> float:
+        """Share of the test windows that was read."""
+        return mean(record.test.open_rate for record in self.records)
+
+    def measurements(self, measure: str) -> list[Measurement]:
+        """Every row of one measure, seed by seed."""
+        return [row for record in self.records for row in record.measurements if row["measure"] == measure]
+
+    def by_explainer(self, measure: str) -> dict[str, list[Measurement]]:
+        """The rows of one measure by explainer, the native one first."""
+        found: dict[str, list[Measurement]] = defaultdict(list)
+        for row in sorted(self.measurements(measure), key=lambda row: row["explainer"] != NATIVE):
+            found[row["explainer"]].append(row)
+        return dict(found)
+
+
+def groups(records: Iterable[Record], study: str) -> list[Group]:
+    """Put the records of a study together over seeds."""
+    found: dict[tuple[str, int, str, float | None], list[Record]] = defaultdict(list)
+    for record in (record for record in records if record.cell.study == study):
+        cell = record.cell
+        found[cell.data, cell.horizon, cell.recipe, record.recipe["config"].get("budget")].append(record)
+    return [
+        Group(*place, tuple(sorted(group, key=lambda record: record.cell.seed)))
+        for place, group in sorted(found.items(), key=lambda item: str(item[0]))
+    ]
+
+
+def in_print(table: str) -> dict[tuple[str, int | None, str], dict[str, PublishedNumber]]:
+    """The published numbers of a table: by data set, horizon and model, then by metric."""
+    found: dict[tuple[str, int | None, str], dict[str, PublishedNumber]] = defaultdict(dict)
+    for number in numbers(table):
+        found[number.data, number.horizon, number.model][number.metric] = number
+    return dict(found)
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """Average, or None where any is undefined or there is none."""
+    known = [value for value in values if value is not None]
+    return mean(known) if known and len(known) == len(values) else None
+
+
+def spread_of(values: Sequence[float | None]) -> float | None:
+    """Standard deviation over seeds, or None where there is one seed only or any value is undefined."""
+    known = [value for value in values if value is not None]
+    return stdev(known) if len(known) == len(values) > 1 else None
+
+
+def in_words(value: float | None, spread: float | None = None) -> str:
+    """Write a number that was measured, with its spread if it has one."""
+    if value is None:
+        return UNDEFINED
+    return f"{value:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
+
+
+def as_printed(number: PublishedNumber | None) -> str:
+    """Write a published number, or a dash where there is none."""
+    return NONE if number is None else in_words(number.value, number.spread)

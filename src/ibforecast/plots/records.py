@@ -1,0 +1,60 @@
+"""What figures of records share: their size, their frame, and how they become bytes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ibforecast.plots.extra import needs
+from ibforecast.plots.static import FAINT, INK, house_style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+Form = Literal["png", "svg"]
+FORMS: tuple[Form, ...] = get_args(Form)
+"""Pictures of points, and of lines whose text stays text."""
+
+WIDTH = 7.4
+"""Inches: letters of this size are still legible at the width of a README."""
+
+SIZE = 8
+_DPI = 160
+_METADATA: dict[Form, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None}}
+
+
+@contextmanager
+def paper(height: float, **how: Any) -> Iterator["matplotlib.figure.Figure"]:
+    """An empty figure of the usual width; what is drawn in this block has the house's style."""
+    with needs("matplotlib"):
+        from matplotlib.figure import Figure
+    with house_style():
+        yield Figure(figsize=(WIDTH, height), dpi=_DPI, **how)
+
+
+def rendered(drawing: "matplotlib.figure.Figure", form: Form) -> bytes:
+    """Turn a figure into a file's bytes, the same every time."""
+    buffer = BytesIO()
+    with house_style():
+        drawing.savefig(buffer, format=form, facecolor="white", metadata=_METADATA[form])
+    return buffer.getvalue()
+
+
+def finish(axes: "matplotlib.axes.Axes", across: str, up: str) -> None:
+    """Name the axes and quieten their frame."""
+    axes.set_xlabel(across, fontsize=SIZE, color=INK)
+    axes.set_ylabel(up, fontsize=SIZE, color=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set(color=FAINT, linewidth=0.6)
+    axes.tick_params(length=2, width=0.6, color=FAINT, labelcolor=INK, labelsize=SIZE)
+
+
+def write_title(axes: "matplotlib.axes.Axes", title: str, under: str = "") -> None:
+    """Say above the axes what they show, and under that where it comes from."""
+    pad = 18 if under else 6
+    axes.set_title(title, fontsize=SIZE + 1, fontweight="bold", loc="left", color=INK, pad=pad)
+    if under:
+        axes.annotate(
+            under, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=SIZE, color=INK
+        )
