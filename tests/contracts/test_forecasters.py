@@ -93,6 +93,8 @@ CASES = [
     ours({"readout": {"kind": "linear"}}),
     ours({"readout": {"kind": "mlp"}}),
     ours({"readout": {"cross_channel": True}}),
+    ours({"readout": {"by_channel": True}}),
+    ours({"gate": {"any_budget": True}}),
     ours({"frame": "weighted"}),
     ours({"frame": "none"}, equivariant=False),
     ours({"profile": False}),

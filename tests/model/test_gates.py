@@ -7,11 +7,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ibforecast.core.errors import UsageError
 from ibforecast.layers.attention import EncoderLayer
 from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.model.network import GATES, JOINT_UP_TO, IBForecast
 from ibforecast.model.stage2_score import FixedScores, GateNetwork, recent_bias
-from ibforecast.model.stage3_gate import CappedGate, ExactGate, Gate, NewestGate, OpenGate, ThresholdGate
+from ibforecast.model.stage3_gate import (
+    SMALLEST_BUDGET,
+    CappedGate,
+    ExactGate,
+    Gate,
+    NewestGate,
+    OpenGate,
+    ThresholdGate,
+)
 
 TOKENS, ALLOWED = 12, 5
 CLEAR = torch.zeros(1, 4, 3, dtype=torch.bool)
@@ -318,3 +327,33 @@ def test_noise_comes_from_the_generator_that_is_handed_in(kind: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
     assert torch.equal(first, other) == (kind in ("open", "newest"))
+
+
+def test_where_any_budget_is_served_counts_are_drawn_small_ones_as_often_as_large() -> None:
+    random, made = torch.Generator().manual_seed(0), gate(any_budget=True)
+    drawn = torch.tensor([int(made.drawn_count(torch.tensor(0.5), random)) for _ in range(400)]) / made.tokens
+    assert drawn.min() <= 1.5 * max(SMALLEST_BUDGET, 1 / made.tokens)
+    assert drawn.max() > 0.9
+    middle = SMALLEST_BUDGET**0.5
+    assert 0.35 < (drawn < middle).float().mean() < 0.65
+
+
+def test_without_it_the_count_is_the_scheduled_one_and_nothing_is_drawn() -> None:
+    random, made = torch.Generator().manual_seed(0), gate()
+    before = random.get_state()
+    assert made.drawn_count(torch.tensor(0.5), random) == made.count_at(torch.tensor(0.5))
+    assert torch.equal(random.get_state(), before)
+
+
+def test_a_count_given_to_sampling_is_the_number_of_gates_it_opens() -> None:
+    logits = torch.randn(3, *CLEAR.shape[1:], generator=torch.Generator().manual_seed(1))
+    clear = torch.zeros_like(logits, dtype=torch.bool)
+    for count in (1, 3):
+        mask = gate().sample(logits, clear, torch.tensor(0.0), torch.Generator(), torch.tensor(count))
+        assert mask.sum(dim=(1, 2)).tolist() == [count] * 3
+
+
+@pytest.mark.parametrize("kind", ["threshold", "open", "newest"])
+def test_any_budget_needs_a_gate_that_counts(kind: str) -> None:
+    with pytest.raises(UsageError, match="any_budget needs a gate that counts"):
+        GateConfig(kind=kind, any_budget=True)  # type: ignore[arg-type]

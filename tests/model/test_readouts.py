@@ -17,7 +17,7 @@ LOOK_BACK, HORIZON, CHANNELS, CYCLE, PATCHES, BATCH = 12, 5, 3, 7, 4, 2
 
 def readout(kind: str) -> Readout:
     torch.manual_seed(0)
-    phase = PhaseReadout(LOOK_BACK, HORIZON, PATCHES, CYCLE, 6, 0.5)
+    phase = PhaseReadout(LOOK_BACK, HORIZON, PATCHES, CYCLE, 0, 6, 0.5)
     made = {
         "linear": LinearReadout(LOOK_BACK, HORIZON),
         "mlp": MLPReadout(LOOK_BACK, HORIZON, 6),
@@ -151,7 +151,7 @@ def test_the_phase_readout_is_evidence_and_mask_plus_phase_and_a_block_with_a_sk
 
 def test_the_phase_starts_out_saying_nothing() -> None:
     evidence, mask, context = seen()
-    made = PhaseReadout(LOOK_BACK, HORIZON, PATCHES, CYCLE, 6, 0.0).eval()
+    made = PhaseReadout(LOOK_BACK, HORIZON, PATCHES, CYCLE, 0, 6, 0.0).eval()
     shifted = replace(context, phase=context.phase + 3)
     assert torch.equal(made(evidence, mask, shifted), made(evidence, mask, context))
     assert made.phase.weight.requires_grad
@@ -159,7 +159,7 @@ def test_the_phase_starts_out_saying_nothing() -> None:
 
 @pytest.mark.parametrize("look_back", [5, 6, 8, 9])
 def test_across_channels_any_look_back_is_served(look_back: int) -> None:
-    phase = PhaseReadout(look_back, HORIZON, 1, CYCLE, 6, 0.0)
+    phase = PhaseReadout(look_back, HORIZON, 1, CYCLE, 0, 6, 0.0)
     cross = CrossChannel(phase, look_back, CYCLE, CHANNELS, 0.0).eval()
     _, _, context = seen()
     evidence, mask = torch.randn(BATCH, look_back, CHANNELS), torch.ones(BATCH, 1, CHANNELS)

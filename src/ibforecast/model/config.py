@@ -28,7 +28,7 @@ class GateConfig:
     learned bias alone: a fixed mask. `recent` starts that bias, one logit per (patch, channel), in favour of so many
     newest patches; 0 leaves it out. `noise` is the size of the logistic noise in training, falling to zero at
     `noise_until` of the epochs; `narrow_until` lets the budget begin at everything and narrow to its size by then
-    (0: at once).
+    (0: at once). `any_budget` trains on budgets drawn anew for every batch, so that the budget can be turned in use.
     """
 
     kind: GateKind = "exact"
@@ -43,6 +43,7 @@ class GateConfig:
     noise: float = 0.3
     noise_until: float = 0.6
     narrow_until: float = 0.0
+    any_budget: bool = False
 
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, get_args(GateKind))
@@ -52,6 +53,12 @@ class GateConfig:
             'attention "none" leaves only the bias, so recent must be positive',
             f"recent={self.recent}",
             "try 2",
+        )
+        require(
+            not self.any_budget or self.kind in ("exact", "capped"),
+            "any_budget needs a gate that counts",
+            f"kind={self.kind!r}",
+            'set kind = "exact" or "capped"',
         )
         require(self.width > 0, "width must be positive", str(self.width), "try 64")
         require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
@@ -74,20 +81,24 @@ class GateConfig:
 
 @dataclass(frozen=True)
 class ReadoutConfig:
-    """Stage 4: "linear" and "mlp" are the paper's; "phase" also reads the mask and the phase."""
+    """Stage 4: "linear" and "mlp" are the paper's; "phase" also reads the mask and the phase.
+
+    With "phase", `cross_channel` lets channels read each other's evidence and `by_channel` tells them apart.
+    """
 
     kind: ReadoutKind = "phase"
     width: int = 512
     dropout: float = 0.5
     cross_channel: bool = False
+    by_channel: bool = False
 
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, get_args(ReadoutKind))
         require(self.width > 0, "width must be positive", str(self.width), "try 512")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.5")
         require(
-            not self.cross_channel or self.kind == "phase",
-            'cross_channel needs the "phase" readout',
+            self.kind == "phase" or not (self.cross_channel or self.by_channel),
+            'cross_channel and by_channel need the "phase" readout',
             self.kind,
             'set kind = "phase"',
         )

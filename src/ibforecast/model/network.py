@@ -1,11 +1,14 @@
 """IB-Forecast: the four stages in order, and back. Paper: Algorithm 1, Ŷ."""
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ibforecast.core.context import Context
 from ibforecast.core.contracts import Accountable, Loss, ParameterGroup, SelfExplaining
+from ibforecast.core.errors import require
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
 from ibforecast.core.window import Target, Window
@@ -90,7 +93,8 @@ class IBForecast(Accountable, SelfExplaining):
         context, deviation = self.decompose(window)
         logits = self.score(deviation)
         missing = self._missing(window)
-        mask = self.gate.sample(logits, missing, progress, generator)
+        count = self.gate.drawn_count(progress, generator)
+        mask = self.gate.sample(logits, missing, progress, generator, count)
         evidence = spread(mask, patch_len) * deviation
         terms = {"fit": objective.fit(context.restore(self.readout(evidence, mask, context)), target)}
         if knobs.rate_weight:
@@ -102,13 +106,24 @@ class IBForecast(Accountable, SelfExplaining):
         if knobs.contiguity_weight:
             terms["contiguity"] = knobs.contiguity_weight * objective.contiguity(mask)
         if knobs.consistency_weight:
-            _, margin = self.gate.margin(self.score(evidence.detach()), missing, self.gate.count_at(progress))
+            _, margin = self.gate.margin(self.score(evidence.detach()), missing, count)
             terms["consistency"] = knobs.consistency_weight * objective.consistency(margin, mask.detach(), missing)
         if knobs.absence_weight:
-            left = self.score((deviation - evidence).detach())
-            _, margin = self.gate.margin(left, missing, self.gate.count_at(progress))
+            _, margin = self.gate.margin(self.score((deviation - evidence).detach()), missing, count)
             terms["absence"] = knobs.absence_weight * objective.absence(margin, mask.detach(), missing)
         return Loss(terms, mask.detach().mean())
+
+    def with_budget(self, budget: float) -> "IBForecast":
+        """The same network, sharing its weights, under another budget; a smaller one reads a part of a larger."""
+        require(
+            self.config.gate.any_budget or budget == self.config.budget,
+            "a budget can be turned only in a model trained for any",
+            f"budget={budget}, trained for {self.config.budget}",
+            'fit with gate.any_budget = true, such as recipe "any-budget"',
+        )
+        other = type(self)(replace(self.config, budget=budget))
+        other.load_state_dict(self.state_dict(keep_vars=True), assign=True)
+        return other.train(self.training)
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Context and gates learn faster than the readout by `context_rate`."""
@@ -154,7 +169,8 @@ def _readout(config: ModelConfig) -> Readout:
         return LinearReadout(look_back, horizon)
     if readout.kind == "mlp":
         return MLPReadout(look_back, horizon, readout.width)
-    plain = PhaseReadout(look_back, horizon, config.patches, config.cycle, readout.width, readout.dropout)
+    channels = config.channels if readout.by_channel else 0
+    plain = PhaseReadout(look_back, horizon, config.patches, config.cycle, channels, readout.width, readout.dropout)
     if readout.cross_channel:
         return CrossChannel(plain, look_back, config.cycle, config.channels, readout.dropout)
     return plain

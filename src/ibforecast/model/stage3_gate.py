@@ -12,6 +12,9 @@ PerToken = Float[Tensor, "batch patch channel"]
 Marks = Bool[Tensor, "batch patch channel"]
 Count = Int[Tensor, ""]
 
+SMALLEST_BUDGET = 0.05
+"""The smallest share of a window that a model for any budget is trained on."""
+
 LOWEST = -1e30
 """Stands for the logit of a token that must stay closed: finite, so that midpoints are."""
 
@@ -63,13 +66,18 @@ class Gate(nn.Module, ABC):
         """Return the hard decision, and by how much each logit clears or misses its threshold."""
 
     def sample(
-        self, logits: PerToken, missing: Marks, progress: Float[Tensor, ""], generator: torch.Generator
+        self,
+        logits: PerToken,
+        missing: Marks,
+        progress: Float[Tensor, ""],
+        generator: torch.Generator,
+        count: Count | None = None,
     ) -> PerToken:
-        """Draw a mask for training: hard forward, smooth backward. Paper: Eq. 6, m."""
+        """Draw a mask for training, of `count` gates or as scheduled; hard forward, smooth back. Paper: Eq. 6, m."""
         first, last = self.config.temperature
         temperature = first * (last / first) ** progress
         noise = self.noise_at(progress) * logistic_noise(logits, generator)
-        hard, margin = self.margin(logits + noise, missing, self.count_at(progress))
+        hard, margin = self.margin(logits + noise, missing, self.count_at(progress) if count is None else count)
         return straight_through(hard, torch.sigmoid(margin / temperature) * ~missing)
 
     def noise_at(self, progress: Float[Tensor, ""]) -> Float[Tensor, ""]:
@@ -81,6 +89,13 @@ class Gate(nn.Module, ABC):
         """Number of gates open in training: all at first, narrowing to the budget at `narrow_until`."""
         left = (1 - progress / self.config.narrow_until).clamp(min=0) if self.config.narrow_until else 0 * progress
         return self.allowance + ((self.tokens - self.allowance) * left**3).round().long()
+
+    def drawn_count(self, progress: Float[Tensor, ""], generator: torch.Generator) -> Count:
+        """Number of gates open in a batch: as scheduled, or for any budget drawn anew, few as often as many."""
+        if not self.config.any_budget:
+            return self.count_at(progress)
+        share = SMALLEST_BUDGET ** torch.rand((), generator=generator, device=self.allowance.device)
+        return (share * self.tokens).round().clamp(min=1).long()
 
 
 class ExactGate(Gate):

@@ -44,9 +44,14 @@ class MLPReadout(LinearReadout):
 
 
 class PhaseReadout(Readout):
-    """The phase-aware residual readout: evidence and mask, plus an embedding of τ, a GELU block with a skip."""
+    """The phase-aware residual readout: evidence and mask, plus an embedding of τ, a GELU block with a skip.
 
-    def __init__(self, look_back: int, horizon: int, patches: int, cycle: int, width: int, dropout: float) -> None:
+    `channels` adds an embedding of which channel it is, which no window can change; 0 leaves it out.
+    """
+
+    def __init__(
+        self, look_back: int, horizon: int, patches: int, cycle: int, channels: int, width: int, dropout: float
+    ) -> None:
         super().__init__()
         self.enter = nn.Linear(look_back + patches, width)
         self.phase = nn.Embedding(cycle, width)
@@ -54,11 +59,14 @@ class PhaseReadout(Readout):
         self.dropout = nn.Dropout(dropout)
         self.leave = nn.Linear(width, horizon)
         nn.init.zeros_(self.phase.weight)
+        self.channel = nn.Parameter(torch.zeros(channels, width)) if channels else None
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
         phase = self.phase(context.phase[:, 0] % self.phase.num_embeddings)
         hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + phase[:, None]
+        if self.channel is not None:
+            hidden = hidden + self.channel
         hidden = self.dropout(hidden + self.block(hidden))
         future: Tensor = self.leave(hidden)
         return future.transpose(1, 2)
