@@ -14,6 +14,7 @@ import pytest
 
 from ibforecast import ExplainedForecast, IBForecaster, UsageError, Verification, VerificationError
 from ibforecast.core.account import Account
+from ibforecast.core.files import sha256, to_json
 
 ROWS, LOOK_BACK, HORIZON, PATCH_LEN = 400, 48, 12, 12
 TINY = """
@@ -92,6 +93,27 @@ def test_the_json_gives_back_the_same_explanation_to_the_last_bit(
         same = told.tobytes() == kept.tobytes() if isinstance(told, np.ndarray) else told == kept
         assert same, field.name
     assert loaded.verify(again)
+
+
+def test_bits_are_counted_against_the_prior_of_the_model(explanation: ExplainedForecast, model: IBForecaster) -> None:
+    assert explanation.prior == model.fitted.config.objective.prior == 0.5
+    assert explanation.bits[explanation.missing].tolist() == [0]
+    assert explanation.rate_bits == pytest.approx(explanation.bits.sum())
+    assert explanation.rate_bits > 0
+
+
+def test_a_document_from_before_the_prior_was_disclosed_is_still_verified(
+    explanation: ExplainedForecast, loaded: IBForecaster
+) -> None:
+    document = json.loads(replace(explanation, prior=None).to_json())
+    told = document.pop("sha256")
+    assert document["format_version"] == 1
+    assert not {"prior", "rate_bits"} & document.keys()
+    assert told == sha256(to_json(document))
+    verification = loaded.verify(Account.from_json(to_json(document | {"sha256": told}).decode()))
+    assert verification
+    assert "channels, lengths, units and budget are the model's" in str(verification)
+    assert "budget, prior are the model's" in str(explanation.verify())
 
 
 def test_an_explanation_without_its_model_says_how_to_verify_it(explanation: ExplainedForecast) -> None:
@@ -196,6 +218,7 @@ TOUCHED: dict[str, tuple[Change, set[str]]] = {
     "a probability": (lambda it: {"probability": put(it.probability, first_closed(it), 0.9)}, {"rerun"}),
     "the weights' name": (lambda it: {"weights_sha256": "0" * 64}, {"weights"}),
     "the budget": (lambda it: {"budget": 0.5}, {"names"}),
+    "the prior": (lambda it: {"prior": 0.25}, {"names"}),
     "a channel's name": (lambda it: {"channels": ("wind", "load", "heat")}, {"names"}),
     "the units": (lambda it: {"mean": it.mean + 1}, {"names"}),
     "the size of the units": (lambda it: {"std": it.std * 2}, {"names"}),
@@ -317,6 +340,7 @@ def test_the_table_has_one_row_per_token_and_is_of_the_users_kind(
         "end",
         "open",
         "probability",
+        "bits",
         "missing",
         "mean_deviation",
         "largest_deviation",
@@ -328,6 +352,7 @@ def test_the_table_has_one_row_per_token_and_is_of_the_users_kind(
 def test_the_table_says_what_the_arrays_say(explanation: ExplainedForecast) -> None:
     rows = explanation.to_table()
     assert rows["open"].tolist() == explanation.mask.T.ravel().tolist()
+    assert rows["bits"].tolist() == explanation.bits.T.ravel().tolist()
     assert rows["missing"].tolist() == explanation.missing.T.ravel().tolist() == [False] * 4 + [True] + [False] * 7
     assert rows["channel"].tolist() == [name for name in ("load", "wind", "heat") for _ in range(4)]
     values = np.array([[np.nan if one is None else one for one in row] for row in rows["values"]])
@@ -347,7 +372,8 @@ def test_the_words_say_how_much_was_read_where_and_what_was_missing(explanation:
     said = explanation.in_words().splitlines()
     assert said[:2] == [
         f"Forecast of 2023-01-17 04:00 to 2023-01-17 15:00, made at {AT}.",
-        "It read 3 of 12 tokens: 25 % of the window, where the budget allows 25 %.",
+        "It read 3 of 12 tokens: 25 % of the window, where the budget allows 25 %; "
+        f"its gates tell {explanation.rate_bits:.1f} bits beyond their prior.",
     ]
     read, *rest = said[2:]
     opened = explanation.mask.any(axis=0)

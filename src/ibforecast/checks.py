@@ -105,8 +105,12 @@ def _names(fitted: FittedModel, account: Account) -> Check:
         and np.array_equal(account.mean, units.mean)
         and np.array_equal(account.std, units.std)
         and account.budget == config.budget
+        and account.prior in (config.objective.prior, None)  # None: from before it was disclosed
     )
-    return Check("names", same, "channels, lengths, units and budget are the model's" if same else "they differ")
+    these = (
+        "channels, lengths, units and budget" if account.prior is None else "channels, lengths, units, budget, prior"
+    )
+    return Check("names", same, f"{these} are the model's" if same else "they differ")
 
 
 def _budget(fitted: FittedModel, account: Account) -> Check:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ibforecast import checks
+from ibforecast.audit import Audit, audit_windows
 from ibforecast.core.account import Account
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError
@@ -190,26 +191,8 @@ class IBForecaster:
 
     def evaluate(self, table: Any, split: Part | Literal["all"] = "test") -> Evaluation:
         """Measure the model on a part of the table it was fitted on, or on "all" of any table."""
-        fitted, source = self.fitted, self._open_again(table)
-        series = source.series
-        if split != "all" and series.sha256 != fitted.summary.data_sha256:
-            raise UsageError(
-                f'split "{split}" must come from the table the model was fitted on (this is another); use split="all"'
-            )
-        whole = Split(series.rows, series.rows, series.rows)
-        starts = (
-            whole.starts("train", self.look_back, self.horizon)
-            if split == "all"
-            else fitted.split.starts(split, self.look_back, self.horizon)
-        )
-        device = torch.device(find_device(self.device))
-        windows = Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, self.look_back, self.horizon)
-        usable = windows.usable()
-        if not len(usable):
-            raise DataError(
-                f"measuring needs at least one window in which every channel is observed (got none of {len(windows)}); "
-                "give a table with fewer gaps"
-            )
+        fitted, device = self.fitted, torch.device(find_device(self.device))
+        usable = self._windows(self._open_again(table).series, split)
         measured = accuracy(fitted.network.to(device), usable.to(device))
         fitted.network.cpu()
         return Evaluation(
@@ -221,6 +204,21 @@ class IBForecaster:
             largest_open_rate=float(measured.open_rate.max()),
             budget=fitted.config.budget,
         )
+
+    def audit(self, table: Any, split: Part | Literal["all"] = "test", windows: int = 1024) -> Audit:
+        """Find out how far this model's explanations can be relied on, on evenly spaced windows of a table.
+
+        Fidelity beside chance, the certificate, the end-to-end sensitivity, the rate and the errors; `passed` holds
+        them against a bar. Parts of the table as in `evaluate`.
+        """
+        fitted, device = self.fitted, torch.device(find_device(self.device))
+        series = self._open_again(table).series
+        usable = self._windows(series, split, at_least=2)
+        try:
+            fitted.network.to(device)
+            return audit_windows(fitted, usable.to(device), windows, split, series.sha256)
+        finally:
+            fitted.network.cpu()
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the fitted model to a folder of safetensors and JSON."""
@@ -274,6 +272,25 @@ class IBForecaster:
             )
         clock = source.series.clock.counted_from(np.datetime64(fitted.origin))
         return replace(source, series=replace(source.series, clock=clock))
+
+    def _windows(self, series: Series, split: Part | Literal["all"], at_least: int = 1) -> Windows:
+        """The windows of a part of a table, or of all of it, in which every channel is observed."""
+        fitted, look_back, horizon = self.fitted, self.look_back, self.horizon
+        if split != "all" and series.sha256 != fitted.summary.data_sha256:
+            raise UsageError(
+                f'split "{split}" must come from the table the model was fitted on (this is another); use split="all"'
+            )
+        part = Split(series.rows, series.rows, series.rows) if split == "all" else fitted.split
+        starts = part.starts("train" if split == "all" else split, look_back, horizon)
+        windows = Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, look_back, horizon)
+        usable = windows.usable()
+        if len(usable) < at_least:
+            raise DataError(
+                f"measuring needs at least {'one window' if at_least == 1 else f'{at_least} windows'} in which every "
+                f"channel is observed (got {len(usable) or 'none'} of {len(windows)}); give a table with fewer gaps"
+                + (" or more rows" if at_least > 1 else "")
+            )
+        return usable
 
     def _start(self, series: Series, at: Any) -> int:
         """First row of the window that ends at a moment."""
@@ -330,6 +347,7 @@ class IBForecaster:
             probability=explanation.probability[0].numpy(),
             missing=explanation.missing[0].numpy(),
             evidence=explanation.evidence[0].numpy(),
+            prior=fitted.config.objective.prior,
             verifier=self,
             kind=source.kind,
         )

@@ -283,7 +283,7 @@ def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_p
         (b"", ["valid JSON"]),
         (b"\xff\xfe\x00\x80", ["valid JSON"]),
         (b'{"format": "ibforecast.model"}', ["must say format 'ibforecast.explanation'"]),
-        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 1 (got 99)"]),
+        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 2 (got 99)"]),
     ],
     ids=["empty", "not text", "something else", "newer"],
 )

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from math import log2
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from ibforecast.core.account import Account
 from ibforecast.core.errors import DataError
+from ibforecast.core.files import sha256, to_json
 
 PATCH_LEN, HORIZON, CYCLE = 4, 3, 6
 CHANNELS = ("alpha", "beta", "gamma")
@@ -48,6 +50,7 @@ def account(mask: Any, missing: Any = None, **changes: Any) -> Account:
         probability=random.uniform(size=mask.shape).astype(np.float32),
         missing=np.zeros_like(mask) if missing is None else np.array(missing, dtype=bool),
         evidence=np.where(mask.repeat(PATCH_LEN, axis=0), evidence, np.float32(0)),
+        prior=0.2,
     )
     return replace(told, **changes)
 
@@ -92,6 +95,7 @@ def test_the_json_gives_back_every_field_bit_for_bit(
         probability=drawn(np.float32, st.floats(0, 1, width=32), patches, channels),
         phase=drawn(np.int64, st.integers(0, 2**62), look_back + HORIZON),
         evidence=np.where(mask.repeat(PATCH_LEN, axis=0), evidence, np.float32(0)),
+        prior=data.draw(st.none() | st.floats(0.01, 0.99)),
     )
     assert_same_bits(told, Account.from_json(told.to_json()))
 
@@ -99,7 +103,7 @@ def test_the_json_gives_back_every_field_bit_for_bit(
 def test_the_json_is_strict_versioned_and_the_same_every_time() -> None:
     told = account(SOME, history=np.where(np.eye(16, 3, dtype=bool), np.nan, 1.0))
     document = json.loads(told.to_json(), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-    assert (document["format"], document["format_version"]) == ("ibforecast.explanation", 1)
+    assert (document["format"], document["format_version"]) == ("ibforecast.explanation", 2)
     assert document["model"]["weights_sha256"] == told.weights_sha256
     assert document["window"]["history"][0] == [None, 1.0, 1.0]
     assert Account.from_json(told.to_json()).to_json() == told.to_json()
@@ -154,8 +158,83 @@ def test_a_row_tells_mean_and_largest_deviation_of_what_was_observed() -> None:
     assert row.values == [None] * 4
 
 
+# --- Bits ---
+
+
+def test_bits_are_what_each_gate_tells_beyond_the_prior_and_add_up_to_the_rate() -> None:
+    told = account(SOME, missing=[[0, 0, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    for (patch, column), p in np.ndenumerate(told.probability.astype(np.float64)):
+        expected = 0.0 if told.missing[patch, column] else p * log2(p / 0.2) + (1 - p) * log2((1 - p) / 0.8)
+        assert told.bits[patch, column] == pytest.approx(expected, rel=1e-9)
+    assert told.rate_bits == pytest.approx(told.bits.sum())
+    assert [row.bits for row in told.tokens()] == told.bits.T.ravel().tolist()
+
+
+def test_a_gate_that_is_sure_tells_what_the_prior_did_not_expect_and_one_at_the_prior_nothing() -> None:
+    told = account([[1, 0, 0]], probability=np.float32([[1.0, 0.0, 0.25]]), prior=0.25)
+    assert told.bits.tolist() == [[pytest.approx(2), pytest.approx(-log2(0.75)), 0]]
+    assert account([[1]], probability=np.float32([[1.0]]), missing=[[1]]).rate_bits == 0
+
+
+def test_without_a_prior_there_are_no_bits() -> None:
+    told = account(SOME, prior=None)
+    assert told.bits is told.rate_bits is None
+    assert all(np.isnan(row.bits) for row in told.tokens())
+    assert "bits" not in told.in_words()
+
+
+def older(told: Account) -> str:
+    """The document of an account as it was written before the prior was disclosed."""
+    document = json.loads(told.to_json())
+    for name in ("prior", "rate_bits", "sha256"):
+        del document[name]
+    words = document["in_words"].splitlines()
+    words[1] = words[1].split(";")[0] + "."
+    document |= {"format_version": 1, "in_words": "\n".join(words)}
+    return to_json(document | {"sha256": sha256(to_json(document))}).decode()
+
+
+def test_a_document_from_before_the_prior_was_disclosed_is_read_as_it_was_and_written_as_it_was() -> None:
+    told = account(SOME)
+    again = Account.from_json(older(told))
+    assert again.intact
+    assert_same_bits(again, replace(told, prior=None))
+    assert again.to_json() == older(told)
+    assert not Account.from_json(older(told).replace("2020-01-01 15:00", "2020-01-01 14:59")).intact
+
+
+def test_a_new_document_cannot_pass_for_an_old_one() -> None:
+    assert not Account.from_json(with_change(("format_version",), lambda told: 1)).intact
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, -1.0, "0.2", [0.2], True])
+def test_a_prior_that_cannot_be_is_refused(prior: Any) -> None:
+    with pytest.raises(DataError, match="complete and of one shape"):
+        Account.from_json(with_change(("prior",), lambda told: prior))
+
+
+def test_the_rate_must_be_that_of_the_gates_up_to_the_last_bits() -> None:
+    assert Account.from_json(with_change(("rate_bits",), lambda told: told * (1 + 1e-12))).rate_bits
+    for lie in (lambda told: told + 0.001, lambda told: 0.0):
+        with pytest.raises(DataError, match=r"must say what its gates say \(got rate_bits"):
+            Account.from_json(with_change(("rate_bits",), lie))
+    with pytest.raises(DataError, match=r"must say what its gates say \(got rate_bits"):
+        Account.from_json(with_change(("prior",), lambda told: 0.21))
+
+
+# --- Words ---
+
+
+def test_the_words_end_the_count_with_the_bits() -> None:
+    told = account([[1, 0, 0]], probability=np.float32([[1.0, 0.0, 0.25]]), prior=0.25)
+    assert told.in_words().splitlines()[1] == (
+        "It read 1 of 3 tokens: 33.3 % of the window, where the budget allows 50 %; "
+        "its gates tell 2.4 bits beyond their prior."
+    )
+
+
 def test_nothing_open_is_said_so() -> None:
-    assert account(np.zeros((4, 3))).in_words().splitlines() == [
+    assert account(np.zeros((4, 3)), prior=None).in_words().splitlines() == [
         "Forecast of 2020-01-01 16:00 to 2020-01-01 18:00, made at 2020-01-01 15:00.",
         "It read 0 of 12 tokens: 0 % of the window, where the budget allows 50 %.",
         "Read: nothing.",
@@ -165,14 +244,14 @@ def test_nothing_open_is_said_so() -> None:
 
 def test_everything_open_is_one_span_per_channel_and_nothing_follows_a_pattern() -> None:
     span = "2020-01-01 00:00 to 2020-01-01 15:00"
-    assert account(np.ones((4, 3)), budget=1.0).in_words().splitlines()[1:] == [
+    assert account(np.ones((4, 3)), budget=1.0, prior=None).in_words().splitlines()[1:] == [
         "It read 12 of 12 tokens: 100 % of the window, where the budget allows 100 %.",
         f"Read: alpha ({span}); beta ({span}); gamma ({span}).",
     ]
 
 
 def test_neighbours_are_one_span_and_others_are_not() -> None:
-    told = account(SOME, missing=[[0, 0, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    told = account(SOME, missing=[[0, 0, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]], prior=None)
     assert told.in_words().splitlines()[1:] == [
         "It read 4 of 12 tokens: 33.3 % of the window, where the budget allows 50 %.",
         "Read: alpha (2020-01-01 12:00 to 2020-01-01 15:00); "
@@ -198,8 +277,8 @@ def test_the_words_name_exactly_the_open_tokens(mask: np.ndarray) -> None:
     assert [name in quiet for name in told.channels] == (~mask.any(axis=0)).tolist()
 
 
-def test_the_words_come_from_the_mask_and_not_from_the_numbers() -> None:
-    told, other = account(SOME), np.random.default_rng(1)
+def test_but_for_the_bits_the_words_come_from_the_mask_and_not_from_the_numbers() -> None:
+    told, other = account(SOME, prior=None), np.random.default_rng(1)
     changed = replace(
         told,
         history=other.normal(size=told.history.shape),
@@ -222,11 +301,14 @@ def test_the_words_come_from_the_mask_and_not_from_the_numbers() -> None:
         ("[1, 2]", r"must say format 'ibforecast.explanation' \(got 'list'\)"),
         ("{}", r"must say format 'ibforecast.explanation' \(got None\)"),
         ('{"format": "ibforecast.model", "format_version": 1}', r"must say format .+ \(got 'ibforecast.model'\)"),
-        ('{"format": "ibforecast.explanation"}', r"format version 1 \(got None\)"),
+        ('{"format": "ibforecast.explanation"}', r"format version 2 \(got None\)"),
         ('{"format": "ibforecast.explanation", "format_version": 1}', r"complete and of one shape \(got KeyError"),
+        ('{"format": "ibforecast.explanation", "format_version": 2}', r"complete and of one shape \(got KeyError"),
+        ('{"format": "ibforecast.explanation", "format_version": "2"}', r"format version 2 \(got '2'\)"),
+        ('{"format": "ibforecast.explanation", "format_version": [1]}', r"format version 2 \(got \[1\]\)"),
         (
-            '{"format": "ibforecast.explanation", "format_version": 2}',
-            r"reads explanations of format version 1 \(got 2\); use a matching version of ibforecast",
+            '{"format": "ibforecast.explanation", "format_version": 3}',
+            r"reads explanations up to format version 2 \(got 3\); use a matching version of ibforecast",
         ),
     ],
 )
@@ -325,8 +407,8 @@ def test_a_patch_of_no_steps_is_refused_even_where_nothing_was_read() -> None:
 
 
 @pytest.mark.parametrize(("name", "lie"), [("open_count", 3), ("open_rate", 0.25)])
-def test_what_a_document_says_first_must_be_what_its_mask_says(name: str, lie: Any) -> None:
-    with pytest.raises(DataError, match=rf"must say what its mask says \(got {name} .+\); export it again"):
+def test_what_a_document_says_first_must_be_what_its_gates_say(name: str, lie: Any) -> None:
+    with pytest.raises(DataError, match=rf"must say what its gates say \(got {name} .+\); export it again"):
         Account.from_json(with_change((name,), lambda told: lie))
 
 

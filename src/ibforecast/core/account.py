@@ -4,27 +4,32 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from math import isclose
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json
+from ibforecast.core.information import token_bits
 
 FORMAT = "ibforecast.explanation"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Version 1 is the same without `prior` and `rate_bits`; it is read as ever, and an account without prior writes it."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """One row of the explanation: a patch of a channel, whether it was read, and what it deviated by."""
+    """One row of the explanation: a patch of a channel, whether it was read, how much that tells, and its deviation."""
 
     channel: str
     start: str
     end: str
     open: bool
     probability: float
+    bits: float
     missing: bool
     mean_deviation: float
     largest_deviation: float
@@ -37,8 +42,9 @@ class Account:
 
     `history`, `forecast` and `truth` are in the table's units, NaN where missing. The context's frame (`level`,
     `scale`), the `profile` and the `evidence` are the very numbers the readout saw, in standardised units;
-    `mean` and `std` lead from one to the other. `intact` is false if it was read from a document that does not match
-    its own fingerprint.
+    `mean` and `std` lead from one to the other. `prior` is what the gates' bits are counted against; None in a
+    document from before it was disclosed. `intact` is false if it was read from a document that does not match its
+    own fingerprint.
     """
 
     weights_sha256: str
@@ -61,6 +67,7 @@ class Account:
     probability: Float32[np.ndarray, "patch channel"]
     missing: Bool[np.ndarray, "patch channel"]
     evidence: Float32[np.ndarray, "look_back channel"]
+    prior: float | None = None
     intact: bool = True
 
     @property
@@ -84,6 +91,20 @@ class Account:
         return float(self.mask.mean())
 
     @property
+    def bits(self) -> Float64[np.ndarray, "patch channel"] | None:
+        """What each gate tells beyond the prior, KL(Bern(p) ‖ Bern(π)); 0 where a missing step left it no choice."""
+        if self.prior is None:
+            return None
+        told = token_bits(torch.tensor(self.probability), self.prior).numpy()
+        return np.where(self.missing, 0.0, told)
+
+    @property
+    def rate_bits(self) -> float | None:
+        """What all gates of the window tell together, in bits; None where no prior is known."""
+        bits = self.bits
+        return None if bits is None else float(bits.sum())
+
+    @property
     def at(self) -> str:
         """The moment the forecast was made: the time of the last look-back step."""
         return self.times[self.look_back - 1]
@@ -101,7 +122,7 @@ class Account:
 
     def tokens(self) -> Iterator[Token]:
         """One row per token, channel by channel, oldest patch first."""
-        deviation = self.deviation
+        deviation, bits = self.deviation, self.bits
         for column, channel in enumerate(self.channels):
             for patch in range(len(self.mask)):
                 first, last = patch * self.patch_len, (patch + 1) * self.patch_len - 1
@@ -113,6 +134,7 @@ class Account:
                     end=self.times[last],
                     open=bool(self.mask[patch, column]),
                     probability=float(self.probability[patch, column]),
+                    bits=float("nan") if bits is None else float(bits[patch, column]),
                     missing=bool(self.missing[patch, column]),
                     mean_deviation=float(seen.mean()) if len(seen) else float("nan"),
                     largest_deviation=float(seen[np.abs(seen).argmax()]) if len(seen) else float("nan"),
@@ -120,12 +142,14 @@ class Account:
                 )
 
     def in_words(self) -> str:
-        """Say which channels were read where and which followed their pattern; the mask says it all."""
+        """Say which channels were read where and which followed their pattern; all but the bits is in the mask."""
         first, last = self.times[self.look_back], self.times[-1]
+        rate = self.rate_bits
         lines = [
             f"Forecast of {first} to {last}, made at {self.at}.",
             f"It read {self.open_count} of {self.mask.size} tokens: {_percent(self.open_rate)} of the window, "
-            f"where the budget allows {_percent(self.budget)}.",
+            f"where the budget allows {_percent(self.budget)}"
+            + ("." if rate is None else f"; its gates tell {rate:.1f} bits beyond their prior."),
         ]
         read = [
             f"{channel} ({', '.join(self._spans(column))})"
@@ -161,13 +185,15 @@ class Account:
             }
             for patch, column in np.argwhere(self.mask)
         ]
+        counted = {} if self.prior is None else {"prior": self.prior, "rate_bits": self.rate_bits}
         document = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format_version": FORMAT_VERSION if counted else 1,
             "model": {"weights_sha256": self.weights_sha256, "computed_with": dict(self.computed_with)},
             "budget": self.budget,
             "open_count": self.open_count,
             "open_rate": self.open_rate,
+            **counted,
             "in_words": self.in_words(),
             "window": {
                 "patch_len": self.patch_len,
@@ -204,22 +230,24 @@ class Account:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             found = document.get("format") if isinstance(document, dict) else type(document).__name__
             raise DataError(f"an explanation must say format {FORMAT!r} (got {found!r}); export it again")
-        if document.get("format_version") != FORMAT_VERSION:
+        version = document.get("format_version")
+        if version not in range(1, FORMAT_VERSION + 1):
             raise DataError(
-                f"this version reads explanations of format version {FORMAT_VERSION} "
-                f"(got {document.get('format_version')!r}); use a matching version of ibforecast"
+                f"this version reads explanations up to format version {FORMAT_VERSION} (got {version!r}); "
+                "use a matching version of ibforecast"
             )
+        names = ("open_count", "open_rate") if version == 1 else ("open_count", "open_rate", "rate_bits")
         try:
             account = cls(**_fields_of(document))
-            told = {name: document[name] for name in ("open_count", "open_rate")}
+            lies = [name for name in names if not _agree(document[name], getattr(account, name))]
         except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
             raise DataError(
                 f"an explanation must be complete and of one shape (got {type(error).__name__}: {error}); "
                 "export it again"
             ) from error
-        for name, said in told.items():
-            if said != getattr(account, name):
-                raise DataError(f"an explanation must say what its mask says (got {name} {said!r}); export it again")
+        if lies:
+            told = f"{lies[0]} {document[lies[0]]!r}"
+            raise DataError(f"an explanation must say what its gates say (got {told}); export it again")
         return account
 
     def __repr__(self) -> str:
@@ -231,6 +259,11 @@ class Account:
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:.3g} %"
+
+
+def _agree(said: Any, found: float | int) -> bool:
+    """Whether two numbers are one; the last bits of a logarithm are the processor's."""
+    return isclose(said, found, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
@@ -264,6 +297,7 @@ def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
         "probability": np.array(explanation["probability"], dtype=np.float32),
         "missing": np.array(explanation["missing"], dtype=bool),
         "evidence": evidence,
+        "prior": None if document["format_version"] == 1 else document["prior"],
         "intact": told == sha256(to_json(document)),
     }
     _check_shapes(account)

@@ -1,0 +1,52 @@
+"""ibforecast serve: forecasts, explanations and the explorer over HTTP."""
+
+import click
+
+from ibforecast.cli.shared import announce
+
+
+@click.command("serve")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL…")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--port", type=int, default=8000, show_default=True, help="Port to listen at; 0 takes a free one.")
+@click.option("--token", envvar="IBFORECAST_TOKEN", help="Ask for this bearer token; better given as IBFORECAST_TOKEN.")
+@click.option("--allow-public", is_flag=True, help="Listen to other machines without a token.")
+@click.option("--max-body", type=int, default=16, show_default=True, help="Largest body, in MiB.")
+@click.option("--max-windows", type=int, default=256, show_default=True, help="Most moments of one request.")
+@click.option("--max-concurrent", type=int, default=128, show_default=True, help="Most requests at work at a time.")
+@click.option("--threads", type=int, default=1, show_default=True, help="Threads that compute one window.")
+def command(
+    models: tuple[str, ...],
+    host: str,
+    port: int,
+    token: str | None,
+    allow_public: bool,
+    max_body: int,
+    max_windows: int,
+    max_concurrent: int,
+    threads: int,
+) -> None:
+    """Serve every MODEL (a folder, called by its own name, or NAME=FOLDER) until stopped.
+
+    Only this machine is listened to, unless there is a token. The wire format is described in docs/service.md.
+
+    \b
+    ibforecast serve model
+    ibforecast serve town=models/town wind=models/wind --port 9000
+    IBFORECAST_TOKEN=… ibforecast serve model --host 0.0.0.0
+    """
+    from ibforecast.serve.run import serve
+    from ibforecast.serve.settings import Settings, check_reach, hosts_of, named
+
+    check_reach(host, token, allow_public)
+    settings = Settings(
+        token=token,
+        hosts=hosts_of(host, token),
+        max_body=max_body * 2**20,
+        max_windows=max_windows,
+        max_concurrent=max_concurrent,
+        threads=threads,
+    )
+    paths = named(models)
+    serve(paths, host, port, settings, lambda url: announce(f"serving {', '.join(paths)} at {url}"))
+    announce("stopped")

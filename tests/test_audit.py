@@ -1,0 +1,517 @@
+"""An audit says what the measures say, fails where it must, and can be kept with its model."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
+from ibforecast import audit as auditing
+from ibforecast.audit import FILE, Audit, FidelityAudit, audit_guest, saved_audit
+from ibforecast.core.explanation import Explanation
+from ibforecast.data.windows import Windows
+from ibforecast.evaluate.chosen import evenly_spaced
+from ibforecast.evaluate.fidelity import (
+    Fidelity,
+    Measure,
+    every_fidelity,
+    every_shift,
+    native_importance,
+    native_points,
+)
+from ibforecast.explain.occlusion import Occlusion
+from ibforecast.explain.saliency import Saliency
+from ibforecast.model.network import IBForecast
+from ibforecast.model.stage2_score import GateNetwork
+
+ROWS, LOOK_BACK, HORIZON, PATCH_LEN = 400, 48, 12, 12
+TEST_WINDOWS = 69
+TINY = """
+[model]
+budget = 0.25
+[model.gate]
+kind = "{kind}"
+width = 16
+[model.readout]
+width = 16
+[model.objective]
+prior = 0.3
+[train]
+epochs = 2
+batch = 64
+"""
+
+
+def table(rows: int = ROWS, gaps: Any = ()) -> pd.DataFrame:
+    hour, noise = np.arange(rows), np.random.default_rng(5).normal(size=(rows, 3))
+    values = (np.sin(2 * np.pi * hour / 24)[:, None] + 0.3 * noise) * (20.0, 3.0, 0.5) + (900.0, 40.0, -2.0)
+    for chosen in gaps:
+        values[chosen] = np.nan
+    when = pd.date_range("2023-01-01", periods=rows, freq="h")
+    return pd.DataFrame({"when": when, "load": values[:, 0], "wind": values[:, 1], "heat": values[:, 2]})
+
+
+def fitted(folder: Path, kind: str = "exact") -> IBForecaster:
+    (folder / "tiny.toml").write_text(TINY.format(kind=kind))
+    return IBForecaster(HORIZON, LOOK_BACK, recipe=str(folder / "tiny.toml"), device="cpu").fit(table())
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> IBForecaster:
+    return fitted(tmp_path_factory.mktemp("exact"))
+
+
+@pytest.fixture(scope="module")
+def timid(tmp_path_factory: pytest.TempPathFactory) -> IBForecaster:
+    """A model that may leave every gate closed."""
+    return fitted(tmp_path_factory.mktemp("threshold"), "threshold")
+
+
+@pytest.fixture(scope="module")
+def audit(model: IBForecaster) -> Audit:
+    return model.audit(table())
+
+
+def windows_of(model: IBForecaster) -> Windows:
+    given = model.fitted
+    series = model._open_again(table()).series
+    starts = given.split.starts("test", LOOK_BACK, HORIZON)
+    return Windows.of(series, given.standardiser, given.config.cycle, starts, LOOK_BACK, HORIZON)
+
+
+# --- What it says ---
+
+
+def test_the_scores_are_those_of_the_measures(model: IBForecaster, audit: Audit) -> None:
+    network, windows = model.fitted.network, windows_of(model)
+    window = windows.look_backs(windows.starts)
+    with torch.no_grad():
+        explanation: Explanation = network(window).explanation
+    shifts = every_shift(network, window, native_importance(explanation), native_points(explanation))
+    rows = {(row.measure, row.aggregate): row.fidelity for row in every_fidelity([shifts])}
+    assert audit.fidelity == rows[Measure(), "ratio_of_means"]
+    assert audit.frozen == rows[Measure(gating="frozen"), "ratio_of_means"]
+    assert audit.all_deleted == pytest.approx(float(shifts[Measure()].all_deleted.mean()))
+    assert audit.score == audit.fidelity.clipped_comprehensiveness - audit.fidelity.sufficiency <= 1
+
+
+def test_with_the_mask_held_the_map_is_perfect_and_chance_is_worse_than_the_map(audit: Audit) -> None:
+    assert (audit.frozen.comprehensiveness, audit.frozen.sufficiency) == (1, 0)
+    assert audit.chance.clipped_score < audit.score
+    assert audit.chance.windows == audit.windows == audit.available == TEST_WINDOWS
+
+
+def test_the_errors_are_those_of_evaluate(model: IBForecaster, audit: Audit) -> None:
+    told = model.evaluate(table())
+    for name in ("mse", "mae", "open_rate", "largest_open_rate", "budget", "windows", "split"):
+        assert getattr(audit, name) == getattr(told, name), name
+    assert audit.points == audit.open_rate * audit.points_of == 36
+
+
+def test_the_rate_is_the_mean_of_what_the_explanations_say(model: IBForecaster) -> None:
+    audit = model.audit(table(), windows=4)
+    starts = windows_of(model).starts[evenly_spaced(4, TEST_WINDOWS)].tolist()
+    rates = [model.explain(table(), table()["when"][start + LOOK_BACK - 1]).rate_bits for start in starts]
+    assert audit.rate_bits == pytest.approx(np.mean(rates), rel=1e-5)
+    assert (audit.windows, audit.available, audit.prior) == (4, TEST_WINDOWS, 0.3)
+    assert len(set(rates)) == 4
+
+
+def test_a_true_model_holds_its_certificate_and_says_what_it_does_not_promise(audit: Audit) -> None:
+    assert audit.changed_bits == 0
+    assert audit.compared == TEST_WINDOWS * HORIZON * 3
+    assert audit.scrambled == TEST_WINDOWS * (12 - 3) * PATCH_LEN
+    assert audit.gates_relative >= 0
+    assert audit.relative > 0
+    assert 0 < audit.masks_changed <= 1
+
+
+def test_an_audit_is_the_same_every_time_and_leaves_the_model_as_it_was(model: IBForecaster, audit: Audit) -> None:
+    network = model.fitted.network
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    network.train()
+    random = torch.get_rng_state()
+    again = model.audit(table())
+    assert network.training
+    network.eval()
+    assert replace(again, finished=audit.finished) == audit
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+def test_the_size_of_batches_changes_nothing(
+    model: IBForecaster, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auditing, "BATCH", 16)
+    other = model.audit(table())
+    assert other.score == pytest.approx(audit.score, abs=1e-5)
+    assert (other.changed_bits, other.masks, other.empty) == (0, audit.masks, audit.empty)
+    assert other.rate_bits == pytest.approx(audit.rate_bits, rel=1e-5)
+
+
+def test_the_words_say_everything_there_is(audit: Audit) -> None:
+    said = audit.in_words()
+    assert said.startswith("Audit of 69 of 69 windows (test): 25.0 % read, at most 25.0 % of a window (budget 25.0 %).")
+    for found in (audit.fidelity, audit.frozen, audit.chance):
+        cells = (found.clipped_score, found.clipped_comprehensiveness, found.comprehensiveness, found.sufficiency)
+        assert "".join(f"{cell:>10.3f}" for cell in cells) in said
+    assert "certificate   0 bits changed, context and mask held (2,484 forecast values" in said
+    assert f"{100 * audit.relative:.1f} % of the all-deleted shift" in said
+    assert f"rate          {audit.rate_bits:.1f} bits per window beyond a prior of 0.3" in said
+    assert f"MSE {audit.mse:.4f}, MAE {audit.mae:.4f}" in said
+    assert "note" not in said
+
+
+def test_a_good_score_that_means_little_comes_with_a_note(audit: Audit) -> None:
+    assert "note: everything is read" in replace(audit, open_rate=1.0).in_words()
+    assert "note: the mask is the same in every window" in replace(audit, masks=1).in_words()
+    assert "note: nothing is read in 3 of the windows" in replace(audit, empty=3).in_words()
+
+
+# --- Where it fails ---
+
+
+def scored(audit: Audit, comprehensiveness: float, sufficiency: float) -> Audit:
+    return replace(audit, fidelity=Fidelity(comprehensiveness, min(comprehensiveness, 1.0), sufficiency, 69))
+
+
+def test_the_bar_is_cleared_from_itself_on(audit: Audit) -> None:
+    good = scored(audit, 1.25, 0.25)
+    assert (good.score, good.fidelity.score) == (0.75, 1.0)
+    assert good.passed(0.75)
+    assert not good.passed(0.7501)
+    assert not good.passed(), "the usual bar is 0.9"
+
+
+@pytest.mark.parametrize(
+    ("scores", "remedy"), [((0.3, 0.1), "absence_weight"), ((0.9, 0.6), "consistency_weight")], ids=["lost", "kept"]
+)
+def test_a_score_below_the_bar_says_which_part_falls_short(
+    audit: Audit, scores: tuple[float, float], remedy: str
+) -> None:
+    (shortfall,) = scored(audit, *scores).shortfalls(0.5)
+    assert shortfall.rule == "fidelity must be at least 0.5"
+    assert f"{scores[0] - scores[1]:.4f}: comprehensiveness {scores[0]:.4f} less" in shortfall.value
+    assert remedy in shortfall.remedy
+    assert str(shortfall) == f"{shortfall.rule} (got {shortfall.value}); {shortfall.remedy}"
+
+
+def quietest(self: GateNetwork, deviation: Tensor) -> Tensor:
+    """Logits of a gate that opens whatever deviates least: what was deleted, before all else."""
+    batch, look_back, channel = deviation.shape
+    return -deviation.abs().reshape(batch, look_back // PATCH_LEN, PATCH_LEN, channel).mean(dim=2)
+
+
+def test_a_gate_that_goes_for_what_was_deleted_is_found_out(
+    model: IBForecaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GateNetwork, "forward", quietest)
+    audit = model.audit(table())
+    assert audit.frozen.clipped_score == 1, "held, the mask looks as good as ever"
+    assert audit.fidelity.sufficiency > 0.9
+    (shortfall,) = audit.shortfalls(0.9)
+    assert "shown its evidence alone the gate chooses anew" in shortfall.remedy
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0])
+def test_a_replay_that_remembers_the_window_is_found_out(
+    model: IBForecaster, monkeypatch: pytest.MonkeyPatch, size: float
+) -> None:
+    seen: list[Tensor] = []
+    context, replay = IBForecast.forward, IBForecast.replay
+
+    def forward(self: IBForecast, window: Any, held: Any = None) -> Any:
+        seen[:] = [window.values]
+        return context(self, window, held)
+
+    def peek(self: IBForecast, explanation: Explanation) -> Tensor:
+        return replay(self, explanation) * (1 + size * seen[0].mean(dim=(1, 2), keepdim=True))
+
+    monkeypatch.setattr(IBForecast, "forward", forward)
+    monkeypatch.setattr(IBForecast, "replay", peek)
+    audit = model.audit(table())
+    assert audit.changed_bits > 0
+    assert not audit.passed(0.0), "no bar is low enough for a bit that changed"
+    shortfall = audit.shortfalls(0.0)[-1]
+    assert shortfall.rule == "no bit of a forecast may change, context and mask held"
+    assert f"{audit.scramble_bits} on scrambling" in shortfall.value
+
+
+def test_a_model_that_reads_nothing_has_no_fidelity_and_clears_no_bar(
+    timid: IBForecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: quietest(self, deviation) - 1)
+    audit = timid.audit(table())
+    assert (audit.empty, audit.open_rate, audit.points, audit.changed_bits) == (TEST_WINDOWS, 0, 0, 0)
+    assert np.isnan(audit.score)
+    assert not audit.passed(0.0)
+    (shortfall,) = audit.shortfalls(0.0)
+    assert shortfall.value.startswith("undefined: no forecast moves even with everything deleted, with nothing read")
+    assert "larger budget" in shortfall.remedy
+    assert audit.in_words().count("undefined") == 14
+    told = json.dumps(audit.document(), allow_nan=False)
+    assert json.loads(told)["score"] is None
+    timid.save(tmp_path / "model")
+    audit.save(tmp_path / "model")
+    kept = saved_audit(tmp_path / "model", audit.weights_sha256)
+    assert kept is not None
+    assert np.isnan(kept.score)
+
+
+def test_a_model_that_reads_nothing_unless_all_is_deleted_is_as_bad_as_can_be(
+    timid: IBForecaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: quietest(self, deviation) + 1e-3)
+    audit = timid.audit(table())
+    assert audit.empty == TEST_WINDOWS
+    assert (audit.fidelity.comprehensiveness, audit.fidelity.sufficiency) == (0, 1)
+    (shortfall,) = audit.shortfalls(0.0)
+    assert "-1.0000" in shortfall.value
+    assert "nothing read in 69 of 69 windows" in shortfall.value
+
+
+def test_a_model_that_forecasts_the_pattern_alone_has_no_fidelity(
+    model: IBForecaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = (HORIZON, 3)
+    monkeypatch.setattr(
+        IBForecast, "replay", lambda self, told: told.context.restore(torch.zeros(len(told.mask), *shape))
+    )
+    audit = model.audit(table())
+    (shortfall,) = audit.shortfalls(0.0)
+    assert shortfall.value == "undefined: no forecast moves even with everything deleted"
+    assert audit.all_deleted == 0
+
+
+# --- Which windows ---
+
+
+def test_a_table_with_gaps_is_audited_where_every_channel_is_there(model: IBForecaster) -> None:
+    gaps = [(slice(120, 125), 0), (slice(200, 260), 1)]
+    audit = model.audit(table(gaps=gaps), "all", 50)
+    assert audit.available < len(table()) - LOOK_BACK - HORIZON + 1
+    assert audit.available == model.evaluate(table(gaps=gaps), "all").windows
+    assert (audit.windows, audit.changed_bits, audit.frozen.clipped_score) == (50, 0, 1)
+    assert audit.table_sha256 != model.audit(table(), "all", 2).table_sha256
+
+
+def test_too_few_windows_are_refused(model: IBForecaster) -> None:
+    with pytest.raises(UsageError, match=r"needs a second window .+ \(got windows=1\); try 1024"):
+        model.audit(table(), windows=1)
+    one = table(LOOK_BACK + HORIZON)
+    with pytest.raises(DataError, match=r"at least 2 windows .+ \(got 1 of 1\); .+ more rows"):
+        model.audit(one, "all")
+    with pytest.raises(DataError, match=r"\(got none of 341\)"):
+        model.audit(table(gaps=[(slice(None), 1)]), "all")
+    two = model.audit(table(LOOK_BACK + HORIZON + 1), "all")
+    assert (two.windows, two.available) == (2, 2)
+
+
+def test_a_part_must_come_from_the_table_of_training(model: IBForecaster) -> None:
+    with pytest.raises(UsageError, match='use split="all"'):
+        model.audit(table(ROWS - 1))
+
+
+@pytest.mark.parametrize("bar", [-0.1, 1.1, float("nan")])
+def test_a_bar_that_cannot_be_is_refused(audit: Audit, bar: float) -> None:
+    with pytest.raises(UsageError, match=r"must lie in \[0, 1\]"):
+        audit.passed(bar)
+
+
+# --- Kept with its model ---
+
+
+@pytest.fixture
+def folder(model: IBForecaster, tmp_path: Path) -> Path:
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_an_audit_is_kept_with_its_model_and_read_again(model: IBForecaster, audit: Audit, folder: Path) -> None:
+    weights = model.fitted.weights_sha256
+    assert saved_audit(folder, weights) is None
+    assert audit.save(folder, 0.5) == folder / FILE
+    assert saved_audit(folder, weights) == audit
+    document = json.loads((folder / FILE).read_text())
+    assert (document["min_fidelity"], document["passed"], document["score"]) == (0.5, audit.passed(0.5), audit.score)
+    told = document["audit"]
+    assert (told["weights_sha256"], told["table_sha256"]) == (weights, model.fitted.summary.data_sha256)
+    assert told["ibforecast_version"]
+    assert told["finished"].endswith("+00:00")
+    assert IBForecaster.load(folder).fitted.weights_sha256 == weights
+    replace(audit, mse=9.0).save(folder)
+    assert saved_audit(folder, weights) == replace(audit, mse=9.0)
+    assert sorted(path.name for path in folder.iterdir()) == [FILE, "model.json", "weights.safetensors"]
+
+
+def test_an_audit_of_other_weights_says_nothing_about_these(audit: Audit, folder: Path) -> None:
+    audit.save(folder)
+    assert saved_audit(folder, "0" * 64) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace('"passed": false', '"passed": true').replace('"score": ', '"score": 1'),
+        lambda text: text[:-9],
+        lambda text: "[]",
+        lambda text: text.replace('"format_version": 1', '"format_version": 2'),
+    ],
+    ids=["edited", "cut off", "something else", "newer"],
+)
+def test_an_audit_that_was_touched_is_refused(audit: Audit, folder: Path, change: Callable[[str], str]) -> None:
+    path = audit.save(folder)
+    path.write_text(change(path.read_text()))
+    with pytest.raises(ModelFileError, match=rf"{FILE} must be as it was written .+; audit again"):
+        saved_audit(folder, audit.weights_sha256)
+
+
+def test_an_audit_is_kept_nowhere_but_with_a_model(audit: Audit, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="save the model first"):
+        audit.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- Guests ---
+
+STEPS, CHANNELS = 24, 3
+
+
+def values(batch: int = 20, seed: int = 0) -> Tensor:
+    return torch.randn(batch, STEPS, CHANNELS, generator=torch.Generator().manual_seed(seed)) + 5
+
+
+def reads_the_end(given: Tensor) -> Tensor:
+    """Every channel's future is what the first one did in its last four steps."""
+    return given[:, -4:, :1].repeat(1, 2, given.shape[2])
+
+
+def the_end(batch: int = 20) -> Tensor:
+    """The map that names what `reads_the_end` reads, and with a negative sign at that."""
+    importance = torch.zeros(batch, STEPS, CHANNELS)
+    importance[:, -4:, 0] = -1
+    return importance
+
+
+BUDGET = 4 / (STEPS * CHANNELS)
+
+
+def test_the_map_of_what_a_function_reads_is_perfect_and_its_opposite_worthless() -> None:
+    right = audit_guest(reads_the_end, values(), the_end(), budget=BUDGET)
+    assert (right.score, right.points, right.points_of) == (1, 4, STEPS * CHANNELS)
+    assert right.passed(1.0)
+    wrong = audit_guest(reads_the_end, values(), 1 + the_end(), budget=BUDGET)
+    assert (wrong.fidelity.comprehensiveness, wrong.fidelity.sufficiency, wrong.score) == (0, 1, -1)
+    assert right.chance == wrong.chance
+    assert -1 <= right.chance.score < 0.5
+    (shortfall,) = wrong.shortfalls()
+    assert "try another map" in shortfall.remedy
+
+
+def test_a_guests_scores_are_told_in_words() -> None:
+    said = audit_guest(reads_the_end, values(), the_end(), budget=BUDGET).in_words().splitlines()
+    assert said[0] == "Fidelity over 20 windows; a map names 4 of 72 points."
+    assert said[2].split() == ["the", "map", "1.000", "1.000", "1.000", "0.000"]
+    assert said[3].startswith("chance ")
+
+
+def test_numpy_and_batches_give_the_same_scores() -> None:
+    whole = audit_guest(reads_the_end, values(), the_end(), budget=BUDGET)
+    given = np.asarray(values())
+    given.flags.writeable = False
+    parts = audit_guest(reads_the_end, given, the_end().numpy(), budget=BUDGET, batch=7)
+    assert parts.fidelity == whole.fidelity
+
+
+@pytest.mark.parametrize("explainer", [Occlusion(patch_len=1), Saliency()], ids=["occlusion", "saliency"])
+def test_an_explainer_may_be_asked_for_the_map(explainer: Any) -> None:
+    assert audit_guest(reads_the_end, values(), explainer, budget=BUDGET, batch=8).score == pytest.approx(1, abs=1e-6)
+
+
+def test_a_gap_is_filled_with_the_mean_and_never_named() -> None:
+    given, importance = values(), the_end()
+    given[:, -1, 0] = torch.nan
+    importance[:, 0, 1] = -0.5
+    seen: list[Tensor] = []
+
+    def forecast(shown: Tensor) -> Tensor:
+        seen.append(shown)
+        return reads_the_end(shown)
+
+    told = audit_guest(forecast, given, importance, budget=BUDGET)
+    assert told.score == pytest.approx(1, abs=1e-5), "three of the four points, and one that does not matter"
+    assert not any(shown.isnan().any() for shown in seen)
+    torch.testing.assert_close(seen[0][:, -1, 0], given[:, :-1, 0].mean(dim=1))
+
+
+def test_a_module_is_run_in_evaluation_mode_and_left_as_it_was() -> None:
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dropout = nn.Dropout(0.9)
+
+        def forward(self, given: Tensor) -> Tensor:
+            assert not self.training
+            return self.dropout(reads_the_end(given))
+
+    network = Network().train()
+    assert audit_guest(network, values(), the_end(), budget=BUDGET).score == 1
+    assert network.dropout.training
+
+
+def test_in_output_units_a_channel_counts_as_much_as_it_moves() -> None:
+    def forecast(given: Tensor) -> Tensor:
+        return given[:, -4:]
+
+    given = values() * torch.tensor([100.0, 1.0, 1.0])
+    framed, plain = (audit_guest(forecast, given, the_end(), budget=BUDGET, space=kind) for kind in ("frame", "output"))
+    assert framed.score < 0.0
+    assert plain.score > 0.99
+
+
+def test_a_function_that_ignores_its_window_has_no_fidelity() -> None:
+    told = audit_guest(lambda given: torch.zeros(len(given), 5, CHANNELS), values(), the_end())
+    assert isinstance(told, FidelityAudit)
+    (shortfall,) = told.shortfalls(0.0)
+    assert shortfall.value == "undefined: no forecast moves even with everything deleted"
+    assert told.in_words().count("undefined") == 8
+    assert told.document()["audit"]["fidelity"]["sufficiency"] is None
+
+
+def test_a_forecast_that_is_no_number_has_no_fidelity() -> None:
+    (shortfall,) = audit_guest(lambda given: given[:, :2] * torch.nan, values(), the_end()).shortfalls(0.0)
+    assert shortfall.value == "undefined: forecasts are not numbers"
+
+
+def only_nan() -> Tensor:
+    given = values()
+    given[3, :, 1] = torch.nan
+    return given
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"importance": the_end(21)}, r"grade every value of the windows \(got \(21, 24, 3\) for \(20, 24, 3\)\)"),
+        ({"importance": the_end()[..., 0]}, r"\(20, 24\) for \(20, 24, 3\)"),
+        ({"importance": the_end() / 0}, "must be finite"),
+        ({"budget": 0.0}, r"budget must lie in \(0, 1\]"),
+        ({"budget": 1.5}, r"budget must lie in \(0, 1\]"),
+        ({"budget": 0.001}, "at least one point"),
+        ({"values": only_nan()}, "every channel must be observed"),
+        ({"values": values(0), "importance": the_end(0)}, "needs a window"),
+        ({"function": lambda given: given[:, :, 0]}, "must forecast"),
+    ],
+    ids=["rows", "axes", "NaN", "nothing", "too much", "less than a point", "a silent channel", "no windows", "shape"],
+)
+def test_a_guest_that_cannot_be_audited_is_refused(change: dict[str, Any], message: str) -> None:
+    given = {"function": reads_the_end, "values": values(), "importance": the_end()} | change
+    with pytest.raises(UsageError, match=message):
+        audit_guest(**given)
