@@ -686,3 +686,33 @@ def test_the_front_door_has_these_names_and_no_others() -> None:
         "demo_table",
     }
     assert all(hasattr(ibforecast, name) for name in ibforecast.__all__)
+
+
+def test_a_model_for_any_budget_reads_as_much_as_it_is_told_and_each_explanation_is_true(
+    unfitted: Callable[..., IBForecaster],
+) -> None:
+    table = frame()
+    fitted = unfitted(recipe="any-budget").fit(table)
+    little, much = (fitted.explain(table, budget=budget) for budget in (0.1, 0.5))
+    assert little.open_rate <= 0.1 < much.open_rate <= 0.5
+    assert not (little.mask & ~much.mask).any()
+    assert little.budget == 0.1
+    for told in (little, much, fitted.explain(table)):
+        told.verify()
+    assert values_of(fitted.predict(table, budget=0.5)).tobytes() == much.forecast.tobytes()
+    assert fitted.evaluate(table, budget=0.1).largest_open_rate <= 0.1
+    assert fitted.evaluate(table).budget == fitted.fitted.config.budget
+
+
+def test_a_model_for_one_budget_says_what_to_fit_instead(model: IBForecaster) -> None:
+    with pytest.raises(UsageError, match=r"only in a model trained for any.*any-budget"):
+        model.predict(frame(), budget=0.9)
+
+
+def test_an_explanation_that_claims_another_budget_than_it_kept_is_found_out(
+    unfitted: Callable[..., IBForecaster],
+) -> None:
+    table = frame()
+    fitted = unfitted(recipe="any-budget").fit(table)
+    told = fitted.explain(table, budget=0.5)
+    assert not fitted.verify(replace(told, budget=0.1))

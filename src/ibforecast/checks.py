@@ -23,6 +23,8 @@ ELSEWHERE_TOLERANCE = 1e-4
 
 def verify(fitted: FittedModel, account: Account) -> Verification:
     """Go through the checks; what needs a matching model is left out where the model does not match."""
+    if fitted.config.gate.any_budget:
+        fitted = fitted.at_budget(account.budget)
     before = [_document(account), _weights(fitted, account), _names(fitted, account)]
     if not all(check.passed for check in before[1:]):
         return Verification(tuple(before))

@@ -166,19 +166,22 @@ class IBForecaster:
         )
         return self
 
-    def predict(self, table: Any, at: Any = None) -> Any:
-        """Forecast what follows the table, or the moment `at` in it: same kind of table, original units."""
+    def predict(self, table: Any, at: Any = None, *, budget: float | None = None) -> Any:
+        """Forecast what follows the table, or the moment `at` in it: same kind of table, original units.
+
+        `budget` turns the budget of a model that was fitted for any, here and in `explain` and `evaluate`.
+        """
         source = self._open_again(table)
         start = self._start(source.series, at)
-        _, forecast = self._forecast(source.series, start)
+        _, forecast = self._forecast(source.series, start, budget)
         return source.forecast(start + self.look_back, checks.in_units(forecast.values, self.fitted.standardiser))
 
-    def explain(self, table: Any, at: Any = None) -> ExplainedForecast:
+    def explain(self, table: Any, at: Any = None, *, budget: float | None = None) -> ExplainedForecast:
         """Forecast what follows the table, or the moment `at` in it, and say what was read: one forward pass."""
         source = self._open_again(table)
         start = self._start(source.series, at)
-        window, forecast = self._forecast(source.series, start)
-        return self._account(source, start, window, forecast)
+        window, forecast = self._forecast(source.series, start, budget)
+        return self._account(source, start, window, forecast, budget)
 
     def verify(self, account: Account) -> Verification:
         """Check that an explanation is the truth about its forecast, without raising.
@@ -189,9 +192,9 @@ class IBForecaster:
         """
         return checks.verify(self.fitted, account)
 
-    def evaluate(self, table: Any, split: Part | Literal["all"] = "test") -> Evaluation:
+    def evaluate(self, table: Any, split: Part | Literal["all"] = "test", *, budget: float | None = None) -> Evaluation:
         """Measure the model on a part of the table it was fitted on, or on "all" of any table."""
-        fitted, device = self.fitted, torch.device(find_device(self.device))
+        fitted, device = self.fitted.at_budget(budget), torch.device(find_device(self.device))
         usable = self._windows(self._open_again(table).series, split)
         measured = accuracy(fitted.network.to(device), usable.to(device))
         fitted.network.cpu()
@@ -310,15 +313,18 @@ class IBForecaster:
             )
         return start
 
-    def _forecast(self, series: Series, start: int) -> tuple[Window, Forecast]:
-        cycle = self.fitted.config.cycle
+    def _forecast(self, series: Series, start: int, budget: float | None = None) -> tuple[Window, Forecast]:
+        fitted = self.fitted.at_budget(budget)
+        cycle = fitted.config.cycle
         history = series.values[start : start + self.look_back]
         phase = series.clock.phase(start, self.look_back + self.horizon, cycle)
-        window = checks.window_of(history, phase, self.fitted.standardiser)
+        window = checks.window_of(history, phase, fitted.standardiser)
         with torch.no_grad():
-            return window, self.fitted.network(window)
+            return window, fitted.network(window)
 
-    def _account(self, source: Table, start: int, window: Window, forecast: Forecast) -> ExplainedForecast:
+    def _account(
+        self, source: Table, start: int, window: Window, forecast: Forecast, budget: float | None = None
+    ) -> ExplainedForecast:
         fitted, series, explanation = self.fitted, source.series, forecast.explanation
         assert explanation is not None
         now, end = start + self.look_back, start + self.look_back + self.horizon
@@ -329,13 +335,13 @@ class IBForecaster:
         return ExplainedForecast(
             weights_sha256=fitted.weights_sha256,
             computed_with=checks.environment(),
-            budget=fitted.config.budget,
+            budget=fitted.config.budget if budget is None else budget,
             patch_len=fitted.config.patch_len,
             frequency=str(series.clock.frequency),
             channels=series.channels,
             times=series.clock.labels(start, end - start),
             history=series.values[start:now],
-            forecast=checks.in_units(forecast.values, self.fitted.standardiser),
+            forecast=checks.in_units(forecast.values, fitted.standardiser),
             truth=truth if len(known) else None,
             mean=fitted.standardiser.mean,
             std=fitted.standardiser.std,

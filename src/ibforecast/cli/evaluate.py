@@ -5,17 +5,23 @@ from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import deliver, json_option
+from ibforecast.cli.shared import budget_option, deliver, json_option
 
 
 @click.command("evaluate")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
 @click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
+@budget_option
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
 @json_option
 def command(
-    model: Path, table: str, split: Literal["train", "validation", "test", "all"], device: str, as_json: bool
+    model: Path,
+    table: str,
+    split: Literal["train", "validation", "test", "all"],
+    budget: float | None,
+    device: str,
+    as_json: bool,
 ) -> None:
     """Measure MODEL on a part of the TABLE it was fitted on, or on all of another.
 
@@ -25,7 +31,7 @@ def command(
     """
     from ibforecast.forecaster import IBForecaster
 
-    result = IBForecaster.load(model, device).evaluate(table, split)
+    result = IBForecaster.load(model, device).evaluate(table, split, budget=budget)
     text = (
         f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
         f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"

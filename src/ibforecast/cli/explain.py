@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ibforecast.cli.shared import announce, at_option, deliver, json_option
+from ibforecast.cli.shared import announce, at_option, budget_option, deliver, json_option
 from ibforecast.core.files import write_atomically
 
 
@@ -12,6 +12,7 @@ from ibforecast.core.files import write_atomically
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
 @at_option
+@budget_option
 @click.option("--out", type=click.Path(path_type=Path), help="Write the explanation to this .json file.")
 @click.option("--plot", type=click.Path(path_type=Path), multiple=True, help="Draw it as .png, .svg or .html.")
 @click.option("--tokens", type=click.Path(path_type=Path), help="Write one row per token as .csv, .csv.gz or .parquet.")
@@ -20,6 +21,7 @@ def command(
     model: Path,
     table: str,
     at: str | None,
+    budget: float | None,
     out: Path | None,
     plot: tuple[Path, ...],
     tokens: Path | None,
@@ -42,7 +44,7 @@ def command(
         check_figure(path)
     if tokens:
         check_suffix(tokens)
-    explanation = IBForecaster.load(model).explain(table, at)
+    explanation = IBForecaster.load(model).explain(table, at, budget=budget)
     document = explanation.to_json()
     if out:
         write_atomically(out, document.encode())

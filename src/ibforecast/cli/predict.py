@@ -4,18 +4,19 @@ from pathlib import Path
 
 import click
 
-from ibforecast.cli.shared import announce, at_option, deliver, json_option
+from ibforecast.cli.shared import announce, at_option, budget_option, deliver, json_option
 
 
 @click.command("predict")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
 @at_option
+@budget_option
 @click.option(
     "--out", type=click.Path(path_type=Path), help="A .csv, .csv.gz or .parquet file; default: CSV on stdout."
 )
 @json_option
-def command(model: Path, table: str, at: str | None, out: Path | None, as_json: bool) -> None:
+def command(model: Path, table: str, at: str | None, budget: float | None, out: Path | None, as_json: bool) -> None:
     """Forecast what follows TABLE with MODEL, in the table's units.
 
     \b
@@ -27,7 +28,7 @@ def command(model: Path, table: str, at: str | None, out: Path | None, as_json: 
     from ibforecast.data.tables import write
     from ibforecast.forecaster import IBForecaster
 
-    forecast = IBForecaster.load(model).predict(table, at)
+    forecast = IBForecaster.load(model).predict(table, at, budget=budget)
     if out:
         write(forecast, out)
         announce(f"forecast written to {out}")

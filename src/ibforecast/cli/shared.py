@@ -40,6 +40,13 @@ def at_option(command: Command) -> Command:
     )
 
 
+def budget_option(command: Command) -> Command:
+    """Add --budget."""
+    return click.option(
+        "--budget", type=float, help="Turn the budget of a model fitted for any (recipe any-budget); default: its own."
+    )(command)
+
+
 def ledger_option(command: Command) -> Command:
     """Add --ledger."""
     return click.option(

@@ -4,7 +4,7 @@ import json
 import platform
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,10 @@ class FittedModel:
     def weights_sha256(self) -> str:
         """Fingerprint of the weights; explanations name it."""
         return sha256(self.weights)
+
+    def at_budget(self, budget: float | None) -> "FittedModel":
+        """The same weights under another budget, where they were trained for any; None leaves it as it is."""
+        return self if budget is None else replace(self, network=self.network.with_budget(budget))
 
     def save(self, folder: Path, overwrite: bool = False) -> None:
         """Write the folder whole: it appears under its name only when everything in it is on disk."""
