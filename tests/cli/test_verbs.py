@@ -361,7 +361,7 @@ def test_a_person_who_wants_the_traceback_gets_it(desk: Any, monkeypatch: pytest
 
 
 def test_being_stopped_by_hand_is_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*arguments: Any) -> None:
+    def stop(*arguments: Any, **settings: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", stop)
