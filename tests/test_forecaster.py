@@ -716,3 +716,9 @@ def test_an_explanation_that_claims_another_budget_than_it_kept_is_found_out(
     fitted = unfitted(recipe="any-budget").fit(table)
     told = fitted.explain(table, budget=0.5)
     assert not fitted.verify(replace(told, budget=0.1))
+
+
+def test_epochs_stand_in_for_the_recipes_and_make_another_fingerprint(unfitted: Callable[..., IBForecaster]) -> None:
+    plain, short = (unfitted(**settings).fit(frame()).fitted.summary for settings in ({}, {"epochs": 1}))
+    assert short.epochs == 1 < plain.epochs
+    assert short.recipe_sha256 != plain.recipe_sha256

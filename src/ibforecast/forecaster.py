@@ -55,10 +55,10 @@ class IBForecaster:
 
     `budget` is the largest fraction of a look-back window that may be read (None: the recipe's, 0.2 by default).
     `cycle` is the number of steps of the seasonal profile, "auto" to take it from the frequency. `split` gives the
-    fractions of a table used to train, to select and to test; `recipe` a name or a TOML path. How the table is
-    read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the frequency, `zone` a
-    time zone for times without one; `irregular` says what to do about uneven times ("error", "by_row", "fill"), and
-    `missing_values` which numbers stand for nothing.
+    fractions of a table used to train, to select and to test; `recipe` a name or a TOML path; `epochs` at most how
+    many to train (None: the recipe's). How the table is read: `time` and `channels` name columns, `id` and `target`
+    those of a long table, `freq` the frequency, `zone` a time zone for times without one; `irregular` says what to do
+    about uneven times ("error", "by_row", "fill"), and `missing_values` which numbers stand for nothing.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class IBForecaster:
         seed: int = 2024,
         device: str = "auto",
         split: tuple[float, float, float] = (0.7, 0.1, 0.2),
+        epochs: int | None = None,
         time: str | None = None,
         channels: tuple[str, ...] | list[str] | None = None,
         id: str = "unique_id",
@@ -89,6 +90,7 @@ class IBForecaster:
         self.horizon, self.look_back, self.budget = horizon, look_back, budget
         self.cycle: int | Literal["auto"] = cycle if cycle == "auto" else int(cycle)
         self.patch_len, self.recipe, self.seed, self.device, self.split = patch_len, recipe, seed, device, split
+        self.epochs = epochs
         self.layout = Layout(
             time=time,
             channels=tuple(channels) if channels is not None else None,
@@ -256,13 +258,14 @@ class IBForecaster:
             raise UsageError(
                 f"recipe must be one of ibforecast's own (got {self.recipe!r}, a rival's); try {DEFAULT!r}"
             )
-        return resolve(
+        recipe = resolve(
             self.recipe,
             sizes,
             facts.name if facts else None,
             budget=self.budget,
             patch_len=_patch_len(self.look_back) if self.patch_len is None else self.patch_len,
         )
+        return recipe if self.epochs is None else replace(recipe, train=replace(recipe.train, epochs=self.epochs))
 
     def _open_again(self, table: Any) -> Table:
         """Read a table as the training table was read."""

@@ -1,0 +1,1 @@
+"""Doors to other libraries, one file each; a library is imported only when its door is used."""
