@@ -6,21 +6,23 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import measures
+from benchmarks import measures, onnx
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast.experiments.run import commit, device_name, versions
+
+MEASURES = measures.MEASURES | {"onnx": onnx.exported}
 
 
 def main() -> None:
     """Measure, print a table, and write the numbers where asked."""
     parser = argparse.ArgumentParser(description="Speed, as ratios measured side by side.")
-    parser.add_argument("names", nargs="*", help=f"which of: {', '.join(measures.MEASURES)} (default: all)")
+    parser.add_argument("names", nargs="*", help=f"which of: {', '.join(MEASURES)} (default: all)")
     parser.add_argument("--out", type=Path, help="also write a JSON record here")
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     results = {}
-    for name in arguments.names or measures.MEASURES:
-        results[name] = measures.MEASURES[name](device)
+    for name in arguments.names or MEASURES:
+        results[name] = MEASURES[name](device)
         print(f"{name}: {json.dumps(results[name])}", flush=True)
     if arguments.out:
         record = {"commit": commit(), "device": device_name(device), "versions": versions(), "measures": results}

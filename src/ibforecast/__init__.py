@@ -3,6 +3,9 @@
 `IBForecaster` is fitted to a table; `explain` gives an `ExplainedForecast`, and `verify` checks it.
 """
 
+import importlib as _importlib
+import typing as _typing
+
 from ibforecast._version import __version__
 from ibforecast.core.errors import (
     DataError,
@@ -12,9 +15,11 @@ from ibforecast.core.errors import (
     UsageError,
     VerificationError,
 )
-from ibforecast.data.demo import demo_table
-from ibforecast.explained import ExplainedForecast, Verification
-from ibforecast.forecaster import Evaluation, IBForecaster
+
+if _typing.TYPE_CHECKING:
+    from ibforecast.data.demo import demo_table
+    from ibforecast.explained import ExplainedForecast, Verification
+    from ibforecast.forecaster import Evaluation, IBForecaster
 
 __all__ = [
     "DataError",
@@ -30,3 +35,22 @@ __all__ = [
     "__version__",
     "demo_table",
 ]
+
+_HOMES = {
+    "Evaluation": "ibforecast.forecaster",
+    "ExplainedForecast": "ibforecast.explained",
+    "IBForecaster": "ibforecast.forecaster",
+    "Verification": "ibforecast.explained",
+    "demo_table": "ibforecast.data.demo",
+}
+"""Names that are fetched when first asked for, so that what needs no PyTorch does not wait for it."""
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ibforecast' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(_importlib.import_module(_HOMES[name]), name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

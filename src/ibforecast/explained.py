@@ -8,32 +8,10 @@ import pyarrow as pa
 
 from ibforecast.core.account import Account
 from ibforecast.core.errors import UsageError, VerificationError
+from ibforecast.core.verification import Check as Check
+from ibforecast.core.verification import Verification as Verification
 from ibforecast.data.sources import Kind, to_native
 from ibforecast.plots.explanation import draw
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked, and what came out."""
-
-    name: str
-    passed: bool
-    detail: str
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The checks an explanation went through; true only if every one of them passed."""
-
-    checks: tuple[Check, ...]
-
-    def __bool__(self) -> bool:
-        return all(check.passed for check in self.checks)
-
-    def __str__(self) -> str:
-        return "\n".join(
-            f"{'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}" for check in self.checks
-        )
 
 
 @runtime_checkable

@@ -229,6 +229,12 @@ class IBForecaster:
         """Write the fitted model to a folder of safetensors and JSON."""
         self.fitted.save(Path(path), overwrite)
 
+    def to_onnx(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the fitted model as one ONNX file, to be run without PyTorch: `ibforecast.adapters.onnx`."""
+        from ibforecast.adapters.onnx_export import export
+
+        export(self.fitted, Path(path), overwrite)
+
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> "IBForecaster":
         """Read a saved model; nothing in the folder is executed."""

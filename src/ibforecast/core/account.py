@@ -8,7 +8,6 @@ from math import isclose
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from ibforecast.core.errors import DataError
@@ -95,7 +94,7 @@ class Account:
         """What each gate tells beyond the prior, KL(Bern(p) ‖ Bern(π)); 0 where a missing step left it no choice."""
         if self.prior is None:
             return None
-        told = token_bits(torch.tensor(self.probability), self.prior).numpy()
+        told = token_bits(self.probability, self.prior)
         return np.where(self.missing, 0.0, told)
 
     @property

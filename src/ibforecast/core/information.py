@@ -1,19 +1,20 @@
 """How much a gate tells, in bits: the one home of the arithmetic, for accounts and measures alike."""
 
-from math import log
-
-import torch
+import numpy as np
 from jaxtyping import Float, Float64
-from torch import Tensor
 
 from ibforecast.core.errors import require
 
 
-def token_bits(probability: Float[Tensor, "*shape"], prior: float) -> Float64[Tensor, "*shape"]:
+def token_bits(probability: Float[np.ndarray, "*shape"], prior: float) -> Float64[np.ndarray, "*shape"]:
     """KL(Bern(p) ‖ Bern(π)) of each token, in bits; finite at p = 0 and 1, zero at p = π. Paper: Eq. 9, KL."""
     require(0 < prior < 1, "prior must lie in (0, 1)", f"prior={prior}", "try 0.2")
-    opened = probability.double()
+    opened = probability.astype(np.float64)
     closed = 1 - opened
-    nats = torch.special.xlogy(opened, opened / prior) + torch.special.xlogy(closed, closed / (1 - prior))
-    bits: Tensor = nats.clamp(min=0) / log(2)
-    return bits
+    bits = _x_log2_y(opened, opened / prior) + _x_log2_y(closed, closed / (1 - prior))
+    return np.asarray(np.maximum(bits, 0.0))
+
+
+def _x_log2_y(x: Float64[np.ndarray, "*shape"], y: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
+    """x·log₂ y, which is 0 where x is, whatever y."""
+    return x * np.log2(np.where(x > 0, y, 1.0))

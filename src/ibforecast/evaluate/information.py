@@ -1,10 +1,17 @@
 """How much a mask tells, in bits: the rate term of the objective, window by window. Paper: Eq. 9, KL."""
 
-from jaxtyping import Float64
+import torch
+from jaxtyping import Float, Float64
 from torch import Tensor
 
+from ibforecast.core import information
 from ibforecast.core.explanation import Explanation
-from ibforecast.core.information import token_bits as token_bits
+
+
+def token_bits(probability: Float[Tensor, "*shape"], prior: float) -> Float64[Tensor, "*shape"]:
+    """KL(Bern(p) ‖ Bern(π)) of each token, in bits."""
+    told = information.token_bits(probability.detach().cpu().numpy(), prior)
+    return torch.from_numpy(told).to(probability.device)
 
 
 def rate_bits(explanation: Explanation, prior: float) -> Float64[Tensor, " batch"]:

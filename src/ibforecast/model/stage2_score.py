@@ -19,7 +19,7 @@ class FixedScores(nn.Module):
 
     def forward(self, deviation: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch patch channel"]:
         """Give every window the same scores."""
-        return self.bias.expand(len(deviation), *self.bias.shape)
+        return self.bias.expand(deviation.shape[0], *self.bias.shape)
 
 
 class GateNetwork(nn.Module):

@@ -25,7 +25,7 @@ def largest(logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, Floa
     Missing tokens and logits that are not numbers are never marked, so no window has more than `count` marks.
     """
     ranked = logits.masked_fill(missing | ~(logits > LOWEST), LOWEST).flatten(1)
-    ranked = torch.cat([ranked, ranked.new_full((len(ranked), 1), LOWEST)], dim=1)
+    ranked = torch.cat([ranked, ranked.new_full((ranked.shape[0], 1), LOWEST)], dim=1)
     values, places = ranked.sort(dim=1, descending=True, stable=True)
     order = torch.arange(ranked.shape[1], device=ranked.device).expand_as(places)
     marked = torch.zeros_like(places).scatter(1, places, order) < count

@@ -1,0 +1,104 @@
+"""The ONNX file beside the network it came from, in the same run."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.measures import CHANNELS, CYCLE, HORIZON, LOOK_BACK, _interleaved, _windows
+from ibforecast.adapters.onnx import OnnxForecaster
+from ibforecast.adapters.onnx_export import export
+from ibforecast.core.sizes import Sizes
+from ibforecast.core.window import Window
+from ibforecast.data.splits import Split
+from ibforecast.data.tables import Layout
+from ibforecast.data.windows import Standardiser
+from ibforecast.model.network import IBForecast
+from ibforecast.zoo.recipes import resolve
+from ibforecast.zoo.saved import FittedModel, TrainingSummary
+
+FRESH = {
+    "torch": "from ibforecast import IBForecaster; IBForecaster.load(sys.argv[1] + '/model', device='cpu')",
+    "onnx": "from ibforecast.adapters.onnx import OnnxForecaster; OnnxForecaster(sys.argv[1] + '/model.onnx')",
+}
+
+
+def exported(device: torch.device) -> dict[str, float]:
+    """Latency of one window and of 64, explanation included, one thread; file sizes; time to load in a fresh process.
+
+    The shape is ETTh1's, weights and windows are random. `masks_apart` of `windows` windows have another mask.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            fitted = _fitted()
+            fitted.save(Path(folder) / "model")
+            export(fitted, Path(folder) / "model.onnx")
+            runner = OnnxForecaster(Path(folder) / "model.onnx")
+            return (
+                _latency(fitted.network, runner, 1)
+                | _latency(fitted.network, runner, 64)
+                | {
+                    **_agreement(fitted.network, runner),
+                    "onnx_bytes": float((Path(folder) / "model.onnx").stat().st_size),
+                    "weights_bytes": float(len(fitted.weights)),
+                    **{
+                        f"{name}_load_seconds": _seconds_to_load(programme, folder) for name, programme in FRESH.items()
+                    },
+                }
+            )
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _latency(network: IBForecast, runner: OnnxForecaster, batch: int) -> dict[str, float]:
+    window = _some(batch)
+    arrays = (window.values.numpy(), window.observed.numpy(), window.phase.numpy())
+    with torch.no_grad():
+        torch_s, onnx_s = _interleaved(lambda: network(window).explanation, lambda: runner.run(*arrays), rounds=300)
+    return {
+        f"torch_ms_batch_{batch}": torch_s * 1e3,
+        f"onnx_ms_batch_{batch}": onnx_s * 1e3,
+        f"onnx_over_torch_batch_{batch}": onnx_s / torch_s,
+    }
+
+
+@torch.no_grad()
+def _agreement(network: IBForecast, runner: OnnxForecaster) -> dict[str, float]:
+    window = _some(2000)
+    forecast = network(window)
+    outputs = runner.run(window.values.numpy(), window.observed.numpy(), window.phase.numpy())
+    assert forecast.explanation is not None
+    apart = (outputs.mask != forecast.explanation.mask.numpy()).any(axis=(1, 2))
+    off = np.abs(outputs.forecast - forecast.values.numpy())[~apart]
+    return {"windows": float(len(apart)), "masks_apart": float(apart.sum()), "largest_difference": float(off.max())}
+
+
+def _some(count: int) -> Window:
+    windows = _windows(torch.device("cpu"))
+    return windows.look_backs(windows.starts[:: len(windows) // count][:count])
+
+
+def _fitted() -> FittedModel:
+    torch.manual_seed(0)
+    names = tuple(f"channel {number}" for number in range(CHANNELS))
+    return FittedModel(
+        network=IBForecast(resolve("exact", Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).config).eval(),
+        standardiser=Standardiser(np.zeros(CHANNELS), np.ones(CHANNELS)),
+        layout=Layout(time="date", channels=names, shape="wide", frequency="1h"),
+        origin="2016-07-01T00:00:00.000000",
+        split=Split(8640, 8640, 8640),
+        summary=TrainingSummary("exact", "", "", 8640, 0, "cpu", 0.0, 1, 1, 1, 1.0),
+    )
+
+
+def _seconds_to_load(programme: str, folder: str) -> float:
+    timed = f"import sys, time; t = time.perf_counter(); {programme}; print(time.perf_counter() - t)"
+    command = [sys.executable, "-c", timed, folder]
+    return float(
+        np.median([float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(5)])
+    )

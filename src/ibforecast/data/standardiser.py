@@ -1,0 +1,36 @@
+"""Units: from the table's to standardised ones and back."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from ibforecast.core.errors import DataError
+
+
+@dataclass(frozen=True)
+class Standardiser:
+    """Per-channel z-scores with the statistics of the training rows, population spread; constant channels keep 1."""
+
+    mean: Float64[np.ndarray, " channel"]
+    std: Float64[np.ndarray, " channel"]
+
+    @classmethod
+    def of(cls, rows: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> "Standardiser":
+        """Take the statistics of the observed values of these rows."""
+        empty = np.isnan(rows).all(axis=0)
+        if empty.any():
+            raise DataError(
+                f"every channel needs an observation in the training rows (got none in "
+                f"{channels[int(empty.argmax())]!r}); drop the channel or give earlier rows"
+            )
+        mean, std = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
+        return cls(mean, np.where(std > 1e-12 * np.abs(mean), std, 1.0))
+
+    def standardise(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
+        """From the table's units to standardised ones."""
+        return np.asarray((values - self.mean) / self.std)
+
+    def to_units(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
+        """From standardised units back to the table's."""
+        return np.asarray(values * self.std + self.mean)
