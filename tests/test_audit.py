@@ -81,7 +81,7 @@ def audit(model: IBForecaster) -> Audit:
 
 def windows_of(model: IBForecaster) -> Windows:
     given = model.fitted
-    series = model._open_again(table()).series
+    series = model.open(table()).series
     starts = given.split.starts("test", LOOK_BACK, HORIZON)
     return Windows.of(series, given.standardiser, given.config.cycle, starts, LOOK_BACK, HORIZON)
 

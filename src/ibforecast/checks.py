@@ -1,6 +1,9 @@
 """A fitted model checks an explanation: what `core.verification` asks of an engine, answered by PyTorch."""
 
+import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +14,7 @@ from torch import Tensor
 from ibforecast.core import verification
 from ibforecast.core.account import Account
 from ibforecast.core.context import Context
+from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.verification import ModelFacts, Verification
 from ibforecast.core.window import Window
@@ -21,9 +25,28 @@ from ibforecast.zoo.saved import FittedModel
 
 def verify(fitted: FittedModel, account: Account) -> Verification:
     """Go through the checks; a model for any budget is held against the explanation's own."""
-    return verification.verify(
-        Checker(fitted.at_budget(account.budget) if fitted.config.gate.any_budget else fitted), account
-    )
+    with _threads_of(account):
+        return verification.verify(Checker(_at_budget_of(fitted, account)), account)
+
+
+def _at_budget_of(fitted: FittedModel, account: Account) -> FittedModel:
+    """The model under the budget it is said to have kept, if it can; otherwise as it is, and the names will differ."""
+    try:
+        return fitted.at_budget(account.budget)
+    except UsageError:
+        return fitted
+
+
+@contextmanager
+def _threads_of(account: Account) -> Iterator[None]:
+    """As many threads as the explanation was computed with: its last bits depend on them."""
+    held, told = torch.get_num_threads(), str(account.computed_with.get("threads", ""))
+    fits = told.isdecimal() and 0 < int(told) <= (os.cpu_count() or 1)
+    torch.set_num_threads(int(told) if fits else held)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(held)
 
 
 @dataclass(frozen=True)

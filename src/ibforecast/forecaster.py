@@ -173,14 +173,14 @@ class IBForecaster:
 
         `budget` turns the budget of a model that was fitted for any, here and in `explain` and `evaluate`.
         """
-        source = self._open_again(table)
+        source = self.open(table)
         start = self._start(source.series, at)
         _, forecast = self._forecast(source.series, start, budget)
         return source.forecast(start + self.look_back, checks.in_units(forecast.values, self.fitted.standardiser))
 
     def explain(self, table: Any, at: Any = None, *, budget: float | None = None) -> ExplainedForecast:
         """Forecast what follows the table, or the moment `at` in it, and say what was read: one forward pass."""
-        source = self._open_again(table)
+        source = self.open(table)
         start = self._start(source.series, at)
         window, forecast = self._forecast(source.series, start, budget)
         return self._account(source, start, window, forecast, budget)
@@ -197,7 +197,7 @@ class IBForecaster:
     def evaluate(self, table: Any, split: Part | Literal["all"] = "test", *, budget: float | None = None) -> Evaluation:
         """Measure the model on a part of the table it was fitted on, or on "all" of any table."""
         fitted, device = self.fitted.at_budget(budget), torch.device(find_device(self.device))
-        usable = self._windows(self._open_again(table).series, split)
+        usable = self._windows(self.open(table).series, split)
         measured = accuracy(fitted.network.to(device), usable.to(device))
         fitted.network.cpu()
         return Evaluation(
@@ -217,13 +217,27 @@ class IBForecaster:
         them against a bar. Parts of the table as in `evaluate`.
         """
         fitted, device = self.fitted, torch.device(find_device(self.device))
-        series = self._open_again(table).series
+        series = self.open(table).series
         usable = self._windows(series, split, at_least=2)
         try:
             fitted.network.to(device)
             return audit_windows(fitted, usable.to(device), windows, split, series.sha256)
         finally:
             fitted.network.cpu()
+
+    def open(self, table: Any) -> Table:
+        """Read a table as the training table was read, once for many forecasts: all methods take what comes out."""
+        if isinstance(table, Table):
+            return table
+        fitted = self.fitted
+        source, _ = _open(table, fitted.layout)
+        if source.series.channels != fitted.channels:
+            absent = [name for name in fitted.channels if name not in source.series.channels]
+            raise DataError(
+                f"a table must have the channels of training (it lacks {absent}); use the same table layout"
+            )
+        clock = source.series.clock.counted_from(np.datetime64(fitted.origin))
+        return replace(source, series=replace(source.series, clock=clock))
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the fitted model to a folder of safetensors and JSON."""
@@ -272,18 +286,6 @@ class IBForecaster:
             patch_len=_patch_len(self.look_back) if self.patch_len is None else self.patch_len,
         )
         return recipe if self.epochs is None else replace(recipe, train=replace(recipe.train, epochs=self.epochs))
-
-    def _open_again(self, table: Any) -> Table:
-        """Read a table as the training table was read."""
-        fitted = self.fitted
-        source, _ = _open(table, fitted.layout)
-        if source.series.channels != fitted.channels:
-            absent = [name for name in fitted.channels if name not in source.series.channels]
-            raise DataError(
-                f"a table must have the channels of training (it lacks {absent}); use the same table layout"
-            )
-        clock = source.series.clock.counted_from(np.datetime64(fitted.origin))
-        return replace(source, series=replace(source.series, clock=clock))
 
     def _windows(self, series: Series, split: Part | Literal["all"], at_least: int = 1) -> Windows:
         """The windows of a part of a table, or of all of it, in which every channel is observed."""

@@ -15,7 +15,20 @@ from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, U
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
 """0 is good, 1 anything else."""
 
-VERBS = ("demo", "fit", "predict", "explain", "verify", "evaluate", "audit", "datasets", "reproduce", "show")
+VERBS = (
+    "demo",
+    "fit",
+    "predict",
+    "explain",
+    "verify",
+    "evaluate",
+    "audit",
+    "serve",
+    "report",
+    "datasets",
+    "reproduce",
+    "show",
+)
 
 
 class Verbs(click.Group):
@@ -44,6 +57,8 @@ def main() -> None:
     ibforecast fit load.csv --horizon 24 --out model  fit a model to your own table
     ibforecast explain model load.csv --out why.json  forecast, and say what was read
     ibforecast verify model why.json                  check that this is the truth
+    ibforecast serve model                            the explorer and the service, on this machine
+    ibforecast report model load.csv                  the explorer as one file, every explanation verified
     ibforecast audit model load.csv                   may its explanations be relied on? a gate for builds
 
     Exit codes: 0 good, 2 usage, 3 bad data, 4 verification failed, 5 unusable model file, 1 anything else.

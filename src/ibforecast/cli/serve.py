@@ -28,7 +28,8 @@ def command(
 ) -> None:
     """Serve every MODEL (a folder, called by its own name, or NAME=FOLDER) until stopped.
 
-    Only this machine is listened to, unless there is a token. The wire format is described in docs/service.md.
+    Only this machine is listened to, unless there is a token. What can be asked is
+    described at /openapi.json and in docs/service.md.
 
     \b
     ibforecast serve model

@@ -217,7 +217,8 @@ class Account:
             "forecast": self.forecast.tolist(),
             "truth": None if self.truth is None else _nullable(self.truth),
         }
-        return to_json(document | {"sha256": sha256(to_json(document))}).decode()
+        written = to_json(document)
+        return f'{written.decode()[:-3]},\n "sha256": "{sha256(written)}"\n}}\n'  # as to_json would, rendered once
 
     @classmethod
     def from_json(cls, text: str) -> "Account":

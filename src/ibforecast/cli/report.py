@@ -1,0 +1,40 @@
+"""ibforecast report: the explorer as one file, with verified explanations inside."""
+
+from pathlib import Path
+
+import click
+
+from ibforecast.cli.shared import announce, budget_option, deliver, json_option
+from ibforecast.core.errors import UsageError
+from ibforecast.core.files import write_atomically
+
+
+@click.command("report")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("table")
+@click.option("--at", multiple=True, help="A last moment to be read; may be given several times. Default: the end.")
+@budget_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True, help="File to write."
+)
+@json_option
+def command(model: Path, table: str, at: tuple[str, ...], budget: float | None, out: Path, as_json: bool) -> None:
+    """Write the explorer with MODEL's forecasts from TABLE as one .html file, every explanation verified.
+
+    The file needs no server and no network. What computes anew, such as closing a gate, needs `ibforecast serve`.
+
+    \b
+    ibforecast report model load.csv
+    ibforecast report model load.csv --at '2023-11-05 10:00' --at '2023-11-06 10:00' --out november.html
+    """
+    from ibforecast.forecaster import IBForecaster
+    from ibforecast.report import to_html
+
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"a report must end in .html (got {out.name!r}); try {out.stem + '.html'!r}")
+    moments = at or (None,)
+    name = model.resolve().name
+    page = to_html(IBForecaster.load(model), table, moments, name, Path(table).name, budget)
+    write_atomically(out, page)
+    announce(f"{len(moments)} verified explanation{'s' if len(moments) > 1 else ''} written to {out}")
+    deliver({"report": str(out), "moments": len(moments), "verified": True}, str(out), as_json)

@@ -1,0 +1,1 @@
+"""The service: forecasts, explanations, checks and what-ifs over HTTP; needs the `serve` extra."""

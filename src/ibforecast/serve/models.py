@@ -1,0 +1,165 @@
+"""Models that stand ready: loaded once, each with its worker, and swapped without dropping a request."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ibforecast.audit import FILE as AUDIT
+from ibforecast.audit import saved_audit
+from ibforecast.core.errors import ModelFileError
+from ibforecast.data.tables import Table
+from ibforecast.explained import ExplainedForecast
+from ibforecast.forecaster import IBForecaster
+from ibforecast.serve import wire
+from ibforecast.serve.batching import Worker
+from ibforecast.serve.metrics import Metrics
+from ibforecast.serve.refusals import Refused
+from ibforecast.zoo.saved import FittedModel
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model under its name, where it came from, and the worker that computes its windows."""
+
+    name: str
+    path: Path
+    forecaster: IBForecaster
+    audit: dict[str, Any] | None
+    worker: Worker
+
+    @property
+    def fitted(self) -> FittedModel:
+        """The fitted model."""
+        return self.forecaster.fitted
+
+    @property
+    def numbers(self) -> int:
+        """About how many numbers one explanation holds."""
+        config = self.fitted.config
+        return (config.look_back + 2 * config.horizon + config.cycle) * config.channels
+
+    def card(self) -> wire.Model:
+        """What there is to know about the model."""
+        config, layout, summary = self.fitted.config, self.fitted.layout, self.fitted.summary
+        return wire.Model(
+            name=self.name,
+            look_back=config.look_back,
+            horizon=config.horizon,
+            patch_len=config.patch_len,
+            patches=config.patches,
+            channels=list(self.fitted.channels),
+            frequency=layout.frequency,
+            zone=layout.zone,
+            time=layout.time,
+            cycle=config.cycle,
+            budget=config.budget,
+            allowance=config.allowance,
+            any_budget=config.gate.any_budget,
+            gate=config.gate.kind,
+            prior=config.objective.prior,
+            recipe=summary.recipe,
+            training=asdict(summary),
+            weights_sha256=self.fitted.weights_sha256,
+            audit=self.audit,
+        )
+
+    def open(self, table: Any) -> Table:
+        """Read a table as the training table was read."""
+        return self.forecaster.open(table)
+
+    def explain(self, source: Table, at: str | None, budget: float | None) -> ExplainedForecast:
+        """Forecast and explain one window, alone."""
+        explanation = self.forecaster.explain(source, at, budget=budget)
+        if not np.isfinite(explanation.forecast).all():
+            raise Refused(
+                422,
+                f"values must be of a size the model can compute with (got no number at {explanation.at})",
+                "give them in the units of training",
+                "table",
+            )
+        return explanation
+
+
+class Models:
+    """The loaded models by name."""
+
+    def __init__(self, paths: dict[str, Path], threads: int, metrics: Metrics) -> None:
+        self._threads, self._metrics = threads, metrics
+        self._loaded = {name: self._load(name, path) for name, path in paths.items()}
+
+    def __iter__(self) -> Iterator[LoadedModel]:
+        return iter(list(self._loaded.values()))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models, in the order given."""
+        return list(self._loaded)
+
+    def get(self, name: str | None) -> LoadedModel:
+        """Find a model; the name may be left out where there is one alone."""
+        if name is None and len(self._loaded) == 1:
+            return next(iter(self._loaded.values()))
+        if name is None or name not in self._loaded:
+            raise Refused(
+                422,
+                f"model must be one that is loaded (got {name!r})",
+                f"choose among {', '.join(self._loaded)}",
+                "model",
+            )
+        return self._loaded[name]
+
+    def that_gave(self, weights_sha256: str, name: str | None) -> LoadedModel:
+        """The model named, or else the one with these weights, or else the only one."""
+        if name is None:
+            for model in self._loaded.values():
+                if model.fitted.weights_sha256 == weights_sha256:
+                    return model
+        if name is None and len(self._loaded) > 1:
+            raise Refused(
+                422,
+                f"an explanation must come from a model that is loaded (got weights {weights_sha256[:12]!r})",
+                f"load that model, or name one of {', '.join(self._loaded)}",
+                "model",
+            )
+        return self.get(name)
+
+    def reload(self, names: Iterable[str]) -> list[str]:
+        """Read models anew, all of them or none; returns those whose weights changed.
+
+        Requests under way keep the model they began with, whose worker ends when they are done.
+        """
+        before = {name: self.get(name) for name in names}
+        after = {name: self._load(name, model.path) for name, model in before.items()}
+        self._loaded |= after
+        for model in before.values():
+            model.worker.close()
+        return [
+            name for name, model in after.items() if model.fitted.weights_sha256 != before[name].fitted.weights_sha256
+        ]
+
+    def close(self) -> None:
+        """End the workers once everything accepted is computed."""
+        for model in self._loaded.values():
+            model.worker.close()
+        for model in self._loaded.values():
+            model.worker.join()
+
+    def _load(self, name: str, path: Path) -> LoadedModel:
+        forecaster = IBForecaster.load(path, device="cpu")
+        worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows))
+        return LoadedModel(name, path, forecaster, _audit_of(path, forecaster.fitted.weights_sha256), worker)
+
+
+def _audit_of(path: Path, weights_sha256: str) -> dict[str, Any] | None:
+    """The audit kept with a model, as it was written; None where there is none that is whole and of these weights."""
+    try:
+        if saved_audit(path, weights_sha256) is None:
+            return None
+    except ModelFileError:
+        return None
+    document: dict[str, Any] = json.loads((path / AUDIT).read_bytes())
+    return document

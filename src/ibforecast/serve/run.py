@@ -1,0 +1,54 @@
+"""A service on a port, until it is told to stop."""
+
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ibforecast.core.errors import MissingExtraError, UsageError
+from ibforecast.serve.settings import Settings
+
+GRACE = 30
+"""Seconds that requests under way have to finish once the service is told to stop."""
+
+
+def serve(
+    paths: dict[str, Path], host: str, port: int, settings: Settings, on_ready: Callable[[str], None] = lambda url: None
+) -> None:
+    """Load models and answer requests until SIGINT or SIGTERM; requests accepted by then are finished."""
+    try:
+        import uvicorn
+
+        from ibforecast.serve.app import create_app
+        from ibforecast.serve.service import Service
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in ("fastapi", "pydantic", "starlette", "uvicorn"):
+            raise
+        raise MissingExtraError(library, "serve") from error
+    with _listening(host, port) as listener:
+        app = create_app(Service(paths, settings))
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+        )
+        name = f"[{host}]" if ":" in host else host
+        on_ready(f"http://{name}:{listener.getsockname()[1]}")
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: None)  # uvicorn stops by them, then raises them again
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"host and port must be free and this machine's own (got {host} and {port}: {error}); try another --port"
+        ) from error

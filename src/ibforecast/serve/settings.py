@@ -1,0 +1,81 @@
+"""What a service is told: its models by name, whom it answers, and how much it takes on."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from ibforecast.core.errors import UsageError, require
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+SHORTEST_TOKEN = 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The limits of a service.
+
+    `token` is asked of everyone where there is one. `hosts` are the names the service answers to, None for any.
+    `max_body` is in bytes; `max_windows` is per request; `max_concurrent` is the number of requests at work at one
+    time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it.
+    `max_tables` uploads are kept, `max_unpacked` bytes each; `max_numbers` bounds an answer, `max_history` the windows
+    of a history; a body must arrive within `body_seconds`.
+    """
+
+    token: str | None = None
+    hosts: frozenset[str] | None = None
+    max_body: int = 16 * 2**20
+    max_windows: int = 256
+    max_concurrent: int = 128
+    threads: int = 1
+    max_tables: int = 16
+    max_unpacked: int = 128 * 2**20
+    max_numbers: int = 4_000_000
+    max_history: int = 4096
+    body_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_body", "max_windows", "max_concurrent", "threads", "max_tables", "max_history"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "leave it out for the default")
+        require(
+            self.token is None or (len(self.token) >= SHORTEST_TOKEN and self.token.isascii()),
+            f"a token must be at least {SHORTEST_TOKEN} plain characters",
+            f"{len(self.token or '')} characters",
+            'make one with: python -c "import secrets; print(secrets.token_urlsafe())"',
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host in LOOPBACK
+
+
+def check_reach(host: str, token: str | None, allow_public: bool) -> None:
+    """Refuse to listen to other machines without a token, unless told to."""
+    if not (is_loopback(host) or token or allow_public):
+        raise UsageError(
+            f"a service that others can reach must have a token (got --host {host} and none); "
+            "set IBFORECAST_TOKEN, or say --allow-public"
+        )
+
+
+def hosts_of(host: str, token: str | None) -> frozenset[str] | None:
+    """Names a service answers to; a page elsewhere that points its own name at this machine is not among them."""
+    return LOOPBACK | {host.lower()} if is_loopback(host) and token is None else None
+
+
+def named(words: Iterable[str]) -> dict[str, Path]:
+    """Paths by name from words such as "models/town" (called town) or "mine=models/town"."""
+    found: dict[str, Path] = {}
+    for word in words:
+        given, is_named, place = word.partition("=")
+        path = Path(place if is_named and not Path(word).exists() else word)
+        name = given if path != Path(word) else path.resolve().name
+        if not name or name in found:
+            raise UsageError(f"models must have different names (got {name!r} for {word!r}); say NAME=PATH")
+        found[name] = path
+    return found

@@ -1,0 +1,177 @@
+"""Three small models behind a real server, and a real browser before it."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ibforecast import IBForecaster
+
+LOOK_BACK, HORIZON, ROWS = 48, 12, 400
+RECIPE = """
+[model]
+budget = 0.25
+[model.gate]
+width = 16
+{gate}
+[model.readout]
+width = 16
+[train]
+epochs = 1
+batch = 64
+"""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Tables and models by name; never written to by a test."""
+
+    folder: Path
+
+    def table(self, name: str) -> Path:
+        return self.folder / f"{name}.csv"
+
+    def model(self, name: str) -> Path:
+        return self.folder / name
+
+
+@dataclass(frozen=True)
+class Place:
+    """A running service: its address and what lies behind it."""
+
+    url: str
+    desk: Desk
+
+    def at(self, moment: str = "2023-01-15 11:00", model: str = "town", **more: Any) -> str:
+        """The address of a view."""
+        table = self.tables[model]
+        words = {"model": model, "table": table, "at": moment} | more
+        return f"{self.url}/#" + "&".join(f"{name}={value}" for name, value in words.items())
+
+    tables: dict[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    made = Desk(tmp_path_factory.mktemp("explorer"))
+    _write_table(made.table("town"), ("load", "wind", "heat"), gap=True)
+    _write_table(made.table("fifty"), tuple(f"meter_{number:02}" for number in range(50)), gap=False)
+    for name, table, gate in (("town", "town", ""), ("dial", "town", "any_budget = true"), ("fifty", "fifty", "")):
+        recipe = made.folder / f"{name}.toml"
+        recipe.write_text(RECIPE.format(gate=gate))
+        model = IBForecaster(HORIZON, LOOK_BACK, recipe=str(recipe), device="cpu")
+        model.fit(made.table(table)).save(made.model(name))
+    return made
+
+
+def _write_table(path: Path, channels: tuple[str, ...], gap: bool) -> None:
+    hour, random = np.arange(ROWS), np.random.default_rng(5)
+    wave = np.sin(2 * np.pi * hour / 24)[:, None] + 0.3 * random.normal(size=(ROWS, len(channels)))
+    values = wave * random.uniform(0.5, 20, len(channels)) + random.uniform(-50, 900, len(channels))
+    if gap:
+        values[350:353, 1] = np.nan
+    when = pd.date_range("2023-01-01", periods=ROWS, freq="h").strftime("%Y-%m-%d %H:%M")
+    pd.DataFrame({"when": when} | dict(zip(channels, values.T, strict=True))).to_csv(path, index=False)
+
+
+@pytest.fixture(scope="module")
+def serve(desk: Desk) -> Callable[..., Any]:
+    """Run a service on a free port for as long as a context lasts."""
+    uvicorn = pytest.importorskip("uvicorn", reason="the explorer's tests need the serve extra")
+    pytest.importorskip("fastapi", reason="the explorer's tests need the serve extra")
+    from ibforecast.serve.app import create_app
+    from ibforecast.serve.service import Service
+    from ibforecast.serve.settings import Settings
+
+    @contextmanager
+    def running(*names: str, **settings: Any) -> Iterator[Place]:
+        service = Service({name: desk.model(name) for name in names}, Settings(**settings))
+        server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="critical", lifespan="off"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.005)
+            yield Place(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", desk)
+        finally:
+            server.should_exit = True
+            thread.join(30)
+            service.close()
+            assert not thread.is_alive()
+
+    return running
+
+
+@pytest.fixture(scope="module")
+def place(serve: Callable[..., Any]) -> Iterator[Place]:
+    """A service with all models and their tables uploaded."""
+    httpx = pytest.importorskip("httpx", reason="the explorer's tests need httpx")
+    with serve("town", "dial", "fifty") as running:
+        for table, models in (("town", ("town", "dial")), ("fifty", ("fifty",))):
+            content = running.desk.table(table).read_bytes()
+            kept = httpx.post(f"{running.url}/tables?name={table}.csv", content=content).json()["table"]["id"]
+            running.tables.update(dict.fromkeys(models, kept))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium. One per module, not per session: while it is driven, no other event loop can run here."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="the explorer's tests need playwright (dev extra)")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("the explorer's tests need chromium: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def view(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a page at an address; at the end nothing may have gone wrong in any, nor asked for anything elsewhere."""
+    troubles, contexts = [], []
+
+    def look(url: str, width: int = 1280, height: int = 900, ready: str = ".badge.verified", **more: Any) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda told: troubles.append(told.text) if told.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda asked: None if _is_own(asked.url, url) else troubles.append(f"asked for {asked.url}"))
+        page.goto(url)
+        page.wait_for_selector(ready)
+        page.troubles = troubles
+        return page
+
+    yield look
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def _is_own(asked: str, url: str) -> bool:
+    return asked.startswith(("data:", "blob:")) or asked.partition("#")[0].startswith(url.partition("#")[0].rstrip("/"))
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., int]:
+    """Run the command in this process; returns its exit code."""
+    from ibforecast.cli.main import run
+
+    def ran(*words: Any) -> int:
+        with pytest.raises(SystemExit) as stop:
+            run([str(word) for word in words])
+        capsys.readouterr()
+        return int(stop.value.code or 0)
+
+    return ran

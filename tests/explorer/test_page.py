@@ -1,0 +1,367 @@
+"""The explorer in a real browser, before a real service."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+
+from ibforecast import IBForecaster
+from ibforecast.core.account import Account
+
+MOMENT = "2023-01-15 11:00"
+MINUS = "−"
+WHATIFS = "performance.getEntriesByName('what-if').length"
+
+
+def document(place: Any, moment: str = MOMENT, model: str = "town") -> str:
+    asked = {"model": model, "table": place.tables[model], "at": moment}
+    return httpx.post(f"{place.url}/explain?form=document", json=asked).text
+
+
+def numbers(page: Any, channel: str, name: str) -> list[float]:
+    """A column of the table of numbers."""
+    if not page.locator("#numbers").evaluate("element => element.open"):
+        page.click("#numbers > summary")
+    page.select_option("#numbers-channel", channel)
+    head = page.locator("#numbers-table thead th").all_inner_texts()
+    cells = page.locator(f"#numbers-table tbody td:nth-child({head.index(name) + 1})").all_inner_texts()
+    return [float(cell.replace(MINUS, "-")) for cell in cells]
+
+
+def turned(page: Any, act: Callable[[], Any]) -> dict[str, Any]:
+    """Do something that asks /replay, and return what it answered once the page shows it."""
+    shown = page.evaluate(WHATIFS)
+    with page.expect_response("**/replay") as answer:
+        act()
+    page.wait_for_function(f"shown => {WHATIFS} > shown", arg=shown)
+    found: dict[str, Any] = answer.value.json()
+    return found
+
+
+def open_gate(page: Any) -> Any:
+    return page.locator("#gates .cell.open").first
+
+
+def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, place: Any) -> None:
+    page, told = view(place.at()), json.loads(document(place))
+    assert page.locator("#badge-words").inner_text() == "Verified"
+    assert page.locator("#words").inner_text().split() == told["in_words"].split()
+    assert f"{told['open_count']} of 12 tokens" in page.locator("#rate-read").inner_text()
+    assert "budget 25 %" in page.locator("#rate-budget").inner_text()
+    assert page.locator("#gates .cell.open").count() == told["open_count"]
+    assert page.locator("#gates .cell").count() == 12
+    assert page.locator(".row canvas").count() == 3
+    expected = [row[0] for row in told["forecast"]]
+    assert numbers(page, "load", "forecast") == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_badge_is_not_green_before_the_check_is_over_nor_when_it_fails(view: Any, place: Any) -> None:
+    page = view(place.at())
+    held: list[Any] = []
+    page.route("**/verify", lambda route: held.append(route))
+    page.click("#forth")
+    page.wait_for_selector(".badge.checking")
+    while not held:
+        page.wait_for_timeout(10)
+    refuted = {
+        "version": 1,
+        "model": "town",
+        "verified": False,
+        "checks": [{"name": "replay", "passed": False, "detail": "differs"}],
+    }
+    held[0].fulfill(json=refuted)
+    page.wait_for_selector(".badge.refuted")
+    assert page.locator("#badge-words").inner_text() == "Not verified"
+
+
+def test_a_check_that_comes_too_late_is_not_taken_for_the_next_document(view: Any, place: Any) -> None:
+    page = view(place.at())
+    held: list[Any] = []
+    page.route("**/verify", lambda route: held.append(route))
+    for _ in range(2):
+        before = page.locator("#slider").input_value()
+        page.click("#forth")
+        page.wait_for_function("before => document.querySelector('#slider').value !== before", arg=before)
+        page.wait_for_timeout(100)
+    while len(held) < 2:
+        page.wait_for_timeout(10)
+    held[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.locator(".badge.checking").count() == 1
+    held[1].continue_()
+    page.wait_for_selector(".badge.verified")
+
+
+def test_moments_are_reached_by_steps_date_slider_and_play(view: Any, place: Any) -> None:
+    page = view(place.at())
+
+    def shows(moment: str) -> None:
+        page.wait_for_function(
+            "words => document.querySelector('#words').textContent.includes(words)", arg=f"made at {moment}"
+        )
+
+    page.click("#forth")
+    shows("2023-01-15 12:00")
+    page.click("#back")
+    shows("2023-01-15 11:00")
+    page.fill("#date", "2023-01-12T05:00")
+    page.locator("#date").blur()
+    shows("2023-01-12 05:00")
+    page.locator("#slider").focus()
+    page.keyboard.press("ArrowRight")
+    shows("2023-01-12 06:00")
+    page.click("#play")
+    shows("2023-01-12 08:00")
+    page.click("#play")
+    assert page.locator("#play").get_attribute("aria-pressed") == "false"
+
+
+def test_a_turned_gate_moves_the_forecast_to_what_replay_returned(view: Any, place: Any) -> None:
+    page = view(place.at())
+    label = open_gate(page).get_attribute("aria-label")
+    channel = label.partition(",")[0]
+    column = ("load", "wind", "heat").index(channel)
+    before = numbers(page, channel, "forecast")
+    answer = turned(page, lambda: open_gate(page).click())
+    expected = [row[column] for row in answer["forecast"]]
+    assert answer["what_if"]
+    assert not answer["same_bits"]
+    assert numbers(page, channel, "what-if") == pytest.approx(expected, rel=1e-3)
+    assert numbers(page, channel, "forecast") == before
+    shift = page.locator("#shifts tbody tr", has_text=channel).inner_text()
+    largest = float(re.split(r"\s+", shift)[3].replace(MINUS, "-").replace("+", ""))
+    assert largest == pytest.approx(answer["shift"][column]["largest"], rel=1e-3)
+    assert page.locator(".badge.verified").count() == 0
+    page.click("#reset")
+    page.wait_for_selector(".badge.verified")
+    assert page.locator("#numbers-table thead th", has_text="what-if").count() == 0
+
+
+def test_scrambling_closed_tokens_moves_nothing_and_says_so(view: Any, place: Any) -> None:
+    page = view(place.at())
+    before = numbers(page, "load", "forecast")
+    answer = turned(page, lambda: page.click("#scramble"))
+    assert answer["same_bits"]
+    assert answer["closed_edits"] == 12 - answer["open_count"]
+    assert "not one bit of the forecast moved" in page.locator("#told").inner_text()
+    assert numbers(page, "load", "what-if") == before
+    assert page.locator(".row .shift").all_inner_texts() == ["not moved"] * 3
+
+
+def test_an_edited_value_moves_the_forecast_only_where_its_token_is_open(view: Any, place: Any) -> None:
+    page = view(place.at())
+    cells = page.locator("#gates .cell")
+    is_open = [json.loads(cells.nth(number).get_attribute("aria-selected")) for number in range(12)]
+    for number, opened in ((is_open.index(True), True), (is_open.index(False), False)):
+        cells.nth(number).focus()
+        page.click("#token summary")
+        box = page.locator("#token input").first
+        box.fill("1234.5")
+        answer = turned(page, lambda box=box: box.press("Tab"))
+        assert answer["same_bits"] is not opened
+        assert answer["closed_edits"] == int(not opened)
+        if not opened:
+            assert "moves nothing" in page.locator("#told").inner_text()
+        page.click("#reset")
+        page.wait_for_selector(".badge.verified")
+        page.click("#token summary")
+
+
+def test_a_threshold_opens_more_than_the_budget_and_says_so(view: Any, place: Any) -> None:
+    page = view(place.at())
+    answer = turned(page, lambda: page.fill("#threshold", "0"))
+    assert answer["open_count"] > answer["allowance"]
+    assert "beyond the budget" in page.locator("#rate-budget").inner_text()
+    assert "more than the model may read" in page.locator("#told").inner_text()
+
+
+def test_the_budget_dial_is_for_models_fitted_for_any(view: Any, place: Any) -> None:
+    assert not view(place.at()).locator("#dial").is_visible()
+    page = view(place.at(model="dial"))
+    page.fill("#dial", "0.5")
+    page.wait_for_function("() => document.querySelector('#rate-budget').textContent === 'budget 50 %'")
+    page.wait_for_selector(".badge.verified")
+    assert "budget=0.5" in page.url
+
+
+def test_a_broken_table_is_refused_in_the_librarys_own_words(view: Any, place: Any, tmp_path: Path) -> None:
+    page = view(place.at())
+    broken = tmp_path / "broken.csv"
+    broken.write_text("date,load\n2020-01-01,1\n2020-01-02,x\n2020-01-03,3\n")
+    page.set_input_files("#file", broken)
+    page.wait_for_selector("#alert:not([hidden])")
+    assert "'load' has row 1: 'x'" in page.locator("#alert").inner_text()
+    page.troubles.clear()  # the browser itself logs the refusal
+    assert page.locator(".row canvas").count() == 3
+
+
+def test_an_uploaded_table_is_shown(view: Any, place: Any, tmp_path: Path) -> None:
+    page = view(place.at())
+    mine = tmp_path / "mine.csv"
+    mine.write_text("".join(place.desk.table("town").read_text().splitlines(keepends=True)[:200]))
+    page.set_input_files("#file", mine)
+    page.wait_for_function("() => document.querySelector('#table').selectedOptions[0].textContent === 'mine.csv'")
+    page.wait_for_function("() => document.querySelector('#words').textContent.includes('made at 2023-01-08 18:00')")
+    page.wait_for_selector(".badge.verified")
+
+
+def test_exports_are_exact_and_the_json_verifies_from_the_command_line(
+    view: Any, place: Any, cli: Any, tmp_path: Path
+) -> None:
+    page = view(place.at())
+
+    def export(kind: str) -> Path:
+        page.click(".menu summary")
+        with page.expect_download() as offered:
+            page.click(f"[data-export={kind}]")
+        path = tmp_path / offered.value.suggested_filename
+        offered.value.save_as(path)
+        return path
+
+    written = export("json")
+    assert written.name == "why-2023-01-15-11-00.json"
+    assert written.read_bytes() == document(place).encode()
+    assert cli("verify", place.desk.model("town"), written) == 0
+    tokens = tmp_path / "tokens.csv"
+    model = place.desk.model("town")
+    assert cli("explain", model, place.desk.table("town"), "--at", MOMENT, "--tokens", tokens) == 0
+    mine, theirs = (_cells(path.read_text()) for path in (export("csv"), tokens))
+    assert [row[:4] for row in mine] == [row[:4] for row in theirs]
+    assert _floats(mine) == pytest.approx(_floats(theirs), rel=1e-6, abs=1e-9)
+    assert ElementTree.parse(export("svg")).getroot().tag.endswith("svg")
+    assert export("png").read_bytes().startswith(b"\x89PNG")
+
+
+def _cells(text: str) -> list[list[str]]:
+    return [line.split(",", 9) for line in text.splitlines()]
+
+
+def _floats(rows: list[list[str]]) -> list[float]:
+    return [
+        float(cell)
+        for row in rows[1:]
+        for cell in (row[4], row[5], row[7], row[8], *re.findall(r"-?\d[\d.e+-]*", row[9]))
+    ]
+
+
+def test_a_link_brings_the_same_view_back(view: Any, place: Any) -> None:
+    page = view(place.at())
+    turned(page, lambda: open_gate(page).click())
+    turned(page, lambda: page.click("#scramble"))
+    told = page.locator("#told").inner_text()
+    again = view(page.url, ready="body.with-whatif")
+    assert again.url == page.url
+    assert again.locator("#told").inner_text() == told
+    assert again.locator("#gates .cell.shut").count() == 1
+
+
+def test_a_gate_can_be_turned_by_keyboard_alone(view: Any, place: Any) -> None:
+    page = view(place.at())
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.role") == "gridcell":
+            break
+    page.keyboard.press("End")
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    label = page.evaluate("() => document.activeElement.getAttribute('aria-label')")
+    assert label.startswith("wind, patch 2 of 4")
+    answer = turned(page, lambda: page.keyboard.press("Enter"))
+    told = json.loads(document(place))
+    assert abs(answer["open_count"] - told["open_count"]) == 1
+    assert "by hand" in page.evaluate("() => document.activeElement.getAttribute('aria-label')")
+
+
+def test_everything_that_can_be_used_has_a_name(view: Any, place: Any) -> None:
+    page = view(place.at())
+    for role in ("button", "combobox", "slider", "tab", "gridcell", "meter", "grid"):
+        for part in page.get_by_role(role).all():
+            name = (
+                part.get_attribute("aria-label") or part.inner_text() or part.evaluate("e => e.labels?.[0]?.innerText")
+            )
+            assert name, f"a {role} without a name"
+
+
+@pytest.mark.parametrize("model", ["town", "fifty"])
+def test_nothing_sticks_out_of_a_narrow_screen(view: Any, place: Any, model: str) -> None:
+    page = view(place.at(model=model), width=390, height=844)
+    for act in (lambda: None, lambda: turned(page, lambda: open_gate(page).click()), lambda: page.click("#tab-table")):
+        act()
+        page.wait_for_timeout(100)
+        assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+    page.wait_for_selector("#rates canvas")
+
+
+def test_fifty_channels_are_drawn_only_where_one_looks(view: Any, place: Any) -> None:
+    page = view(place.at(model="fifty"))
+    assert page.locator(".row").count() == 50
+    assert page.locator(".row canvas").count() < 25
+    assert page.locator("#gates .grid-row").count() < 30
+    page.locator(".row").last.scroll_into_view_if_needed()
+    page.locator(".row").last.locator("canvas").wait_for()
+    assert page.locator(".row").first.locator("canvas").count() == 0
+
+
+def test_the_second_tab_shows_the_whole_table(view: Any, place: Any) -> None:
+    page = view(place.at())
+    page.click("#tab-table")
+    page.wait_for_selector("#rates canvas")
+    told = httpx.get(f"{place.url}/tables/{place.tables['town']}/history?model=town&windows=256").json()
+    label = page.locator("#frequency .cell").first.get_attribute("aria-label")
+    assert f"open in {100 * told['open_frequency'][0][0]:.3g} %" in label
+    assert "256 windows" in page.locator("#over").inner_text()
+    page.locator("#errors .u-over").click()
+    page.wait_for_url(lambda url: MOMENT.replace(" ", "+").replace(":", "%3A") not in url)
+    page.wait_for_selector("#view-window:not([hidden]) .badge.verified")
+
+
+def test_dark_and_light_are_asked_of_the_system_and_can_be_switched(view: Any, place: Any) -> None:
+    page = view(place.at(), color_scheme="dark")
+    paper = "() => getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(paper)
+    page.click("#theme")
+    light = page.evaluate(paper)
+    assert dark != light
+    assert page.locator("#theme").get_attribute("aria-label") == "Switch to dark"
+
+
+def test_a_service_with_a_token_is_asked_with_it(view: Any, serve: Any) -> None:
+    with serve("town", token="a-long-secret") as guarded:
+        page = view(guarded.url, ready="#alert:not([hidden])")
+        assert "must carry the service's token" in page.locator("#alert").inner_text()
+        page.fill("#alert input", "a-long-secret")
+        page.click("#alert form button")
+        page.wait_for_function("() => document.querySelector('#model').options.length === 1")
+        page.wait_for_function("() => document.querySelector('#alert').textContent.includes('No table here')")
+        page.troubles.clear()  # the browser itself logs the 401
+
+
+def test_a_report_opens_from_a_file_and_asks_for_nothing(view: Any, desk: Any, cli: Any, tmp_path: Path) -> None:
+    out, other = tmp_path / "report.html", "2023-01-16 07:00"
+    model, table = desk.model("town"), desk.table("town")
+    assert cli("report", model, table, "--at", MOMENT, "--at", other, "--out", out) == 0
+    asked: list[str] = []
+    page = view(out.as_uri())
+    page.on("request", lambda request: asked.append(request.url))
+    assert page.locator("#badge-words").inner_text() == "Verified when made"
+    assert f"made at {other}" in page.locator("#words").inner_text()
+    assert not page.locator("#scramble").is_visible()
+    assert "ibforecast serve" in page.locator(".note.frozen").inner_text()
+    page.click("#back")
+    page.wait_for_function(
+        "words => document.querySelector('#words').textContent.includes(words)", arg=f"made at {MOMENT}"
+    )
+    page.click(".menu summary")
+    with page.expect_download() as offered:
+        page.click("[data-export=json]")
+    explained = IBForecaster.load(model).explain(table, MOMENT)
+    written = Path(offered.value.path()).read_text()
+    assert written == explained.to_json()
+    assert Account.from_json(written).intact
+    assert [url for url in asked if not url.startswith("blob:")] == []

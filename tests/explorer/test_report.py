@@ -1,0 +1,68 @@
+"""A report as a file: what is in it, and what becomes of one that cannot be made."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ibforecast import IBForecaster
+from ibforecast.core.errors import DataError, UsageError, VerificationError
+from ibforecast.report import EXPLORER, to_html
+
+
+@pytest.fixture(scope="module")
+def town(desk: Any) -> IBForecaster:
+    return IBForecaster.load(desk.model("town"))
+
+
+def test_a_report_refers_to_no_other_file(town: IBForecaster, desk: Any) -> None:
+    page = to_html(town, desk.table("town"), [None], "town", "town.csv").decode()
+    assert not re.findall(r'(?:src|href)="(?!data:)[^"]*"', page)
+    assert 'from "./' not in page
+    assert "default-src 'none'" in page
+
+
+def test_moments_are_in_the_order_of_time_and_once_each(town: IBForecaster, desk: Any) -> None:
+    moments = ["2023-01-10 11:00", "2023-01-09 11:00", "2023-01-10 11:00"]
+    page = to_html(town, desk.table("town"), moments, "town", "town.csv").decode()
+    assert re.findall(r'{"at": "([^"]+)"', page) == ["2023-01-09 11:00", "2023-01-10 11:00"]
+
+
+def test_a_name_that_looks_like_a_tag_stays_a_name(town: IBForecaster, desk: Any) -> None:
+    page = to_html(town, desk.table("town"), [None], "</script><b>", "<!--").decode()
+    assert "</script><b>" not in page
+    assert page.count("</script>") == 2
+
+
+def test_an_explanation_that_is_not_the_truth_makes_no_report(
+    town: IBForecaster, desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ibforecast.core.verification import Check, Verification
+
+    monkeypatch.setattr(IBForecaster, "verify", lambda *_: Verification((Check("replay", False, "differs"),)))
+    with pytest.raises(VerificationError, match="differs"):
+        to_html(town, desk.table("town"), [None], "town", "town.csv")
+
+
+def test_a_report_needs_a_moment_of_the_table(town: IBForecaster, desk: Any) -> None:
+    with pytest.raises(UsageError, match="at least one moment"):
+        to_html(town, desk.table("town"), [], "town", "town.csv")
+    with pytest.raises(DataError, match="must be a time of the table"):
+        to_html(town, desk.table("town"), ["2031-01-01 00:00"], "town", "town.csv")
+
+
+def test_the_command_writes_html_and_nothing_else(desk: Any, cli: Callable[..., int], tmp_path: Path) -> None:
+    model, table, out = desk.model("town"), desk.table("town"), tmp_path / "report.html"
+    assert cli("report", model, table, "--out", out) == 0
+    assert out.read_text().startswith("<!DOCTYPE html>")
+    assert cli("report", model, table, "--out", tmp_path / "report.pdf") == 2
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_every_file_of_the_explorer_is_used() -> None:
+    page = "".join(path.read_text() for path in EXPLORER.glob("*.js")) + (EXPLORER / "index.html").read_text()
+    for path in EXPLORER.rglob("*"):
+        if path.is_file() and path.suffix in (".js", ".css", ".svg") and path.name != "main.js":
+            assert path.relative_to(EXPLORER).as_posix() in page

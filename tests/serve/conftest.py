@@ -1,0 +1,184 @@
+"""Two small models, a service over them, and two ways to ask it: in this process, and over a real port."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+import uvicorn
+
+from ibforecast import IBForecaster
+from ibforecast.serve.app import create_app
+from ibforecast.serve.service import Service
+from ibforecast.serve.settings import Settings
+
+LOOK_BACK, HORIZON, ROWS = 48, 12, 400
+CHANNELS = ("load", "wind", "heat")
+TINY = """
+[model]
+budget = 0.25
+[model.gate]
+width = 16
+{gate}
+[model.readout]
+width = 16
+[train]
+epochs = 1
+batch = 64
+"""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the tests ask about: never written to by a test."""
+
+    table: Path
+    town: Path
+    dial: Path
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        return pd.read_csv(self.table)
+
+    def columns(self, rows: int = ROWS) -> dict[str, list[Any]]:
+        """The table as columns of lists, null where a value is missing."""
+        frame = self.frame[:rows]
+        return {
+            name: [None if isinstance(cell, float) and np.isnan(cell) else cell for cell in column.tolist()]
+            for name, column in frame.items()
+        }
+
+    def model(self) -> IBForecaster:
+        return IBForecaster.load(self.town, device="cpu")
+
+
+@dataclass(frozen=True)
+class Client:
+    """Asks an ASGI application, each time in a loop of its own."""
+
+    app: Any
+    base: str = "http://localhost"
+
+    def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
+        return self.together((method, path, given))[0]
+
+    def get(self, path: str, **given: Any) -> httpx.Response:
+        return self.ask("GET", path, **given)
+
+    def post(self, path: str, document: Any = None, **given: Any) -> httpx.Response:
+        return self.ask("POST", path, **({"json": document} | given if document is not None else given))
+
+    def together(self, *questions: tuple[str, str, dict[str, Any]]) -> list[httpx.Response]:
+        """Ask several things at the same time."""
+
+        async def all_of_them() -> list[httpx.Response]:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url=self.base, timeout=60) as client:
+                asked = (client.request(method, path, **given) for method, path, given in questions)
+                return await asyncio.gather(*asked)
+
+        return asyncio.run(all_of_them())
+
+
+@pytest.fixture(scope="session")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    folder = tmp_path_factory.mktemp("serve")
+    made = Desk(folder / "table.csv", folder / "town", folder / "dial")
+    hour, noise = np.arange(ROWS), np.random.default_rng(5).normal(size=(ROWS, 3))
+    values = (np.sin(2 * np.pi * hour / 24)[:, None] + 0.3 * noise) * (20.0, 3.0, 0.5) + (900.0, 40.0, -2.0)
+    values[350:353, 1] = np.nan
+    when = pd.date_range("2023-01-01", periods=ROWS, freq="h").strftime("%Y-%m-%d %H:%M")
+    pd.DataFrame({"when": when} | dict(zip(CHANNELS, values.T, strict=True))).to_csv(made.table, index=False)
+    for path, gate in ((made.town, ""), (made.dial, "any_budget = true")):
+        recipe = folder / f"{path.name}.toml"
+        recipe.write_text(TINY.format(gate=gate))
+        IBForecaster(HORIZON, LOOK_BACK, recipe=str(recipe), device="cpu").fit(made.table).save(path)
+    return made
+
+
+@pytest.fixture
+def make(desk: Desk) -> Iterator[Callable[..., Service]]:
+    """Build services with settings of one's own; they are closed when the test is over."""
+    made: list[Service] = []
+
+    def build(paths: dict[str, Path] | None = None, **limits: Any) -> Service:
+        made.append(Service(paths or {"town": desk.town}, replace(Settings(), **limits)))
+        return made[-1]
+
+    yield build
+    for service in made:
+        service.close()
+
+
+@pytest.fixture(scope="session")
+def service(desk: Desk) -> Iterator[Service]:
+    """One model under the usual limits, for tests that leave it as it is."""
+    built = Service({"town": desk.town}, Settings())
+    yield built
+    built.close()
+
+
+@pytest.fixture(scope="session")
+def client(service: Service) -> Client:
+    return Client(create_app(service))
+
+
+@pytest.fixture(scope="session")
+def both(desk: Desk) -> Iterator[Client]:
+    """A service of two models."""
+    built = Service({"town": desk.town, "dial": desk.dial}, Settings())
+    yield Client(create_app(built))
+    built.close()
+
+
+@pytest.fixture(scope="session")
+def over() -> Callable[[Service], Client]:
+    """A client of a service of one's own."""
+    return lambda service: Client(create_app(service))
+
+
+@pytest.fixture(scope="session")
+def listen() -> Any:
+    """A real server over a service, as a context."""
+    return listening
+
+
+@pytest.fixture(scope="session")
+def slow_down() -> Callable[[Service, float], None]:
+    """Let every window of a service take its time."""
+    return slowed
+
+
+@contextmanager
+def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
+    """A real server on a free port, in a thread; told to stop at the end."""
+    server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="critical", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        yield server, f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def slowed(service: Service, seconds: float) -> None:
+    for model in service.models:
+        explain = model.forecaster.explain
+
+        def slowly(*arguments: Any, explain: Any = explain, **more: Any) -> Any:
+            time.sleep(seconds)
+            return explain(*arguments, **more)
+
+        object.__setattr__(model.forecaster, "explain", slowly)

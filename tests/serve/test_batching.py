@@ -1,0 +1,142 @@
+"""The worker: turns, order, failures, clients that left, and the end."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ibforecast.serve.batching import MOST_AT_ONCE, Worker
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker("test", 1, lambda windows: None)
+    yield made
+    made.close()
+    made.join()
+
+
+def noting(journal: list[Any], entry: Any, seconds: float = 0.0) -> Callable[[], Any]:
+    def work() -> Any:
+        time.sleep(seconds)
+        journal.append(entry)
+        return entry
+
+    return work
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
+def test_results_come_in_the_order_of_the_windows(worker: Worker) -> None:
+    journal: list[int] = []
+    assert asyncio.run(worker.compute([noting(journal, number) for number in range(5)])) == list(range(5))
+    assert journal == list(range(5))
+
+
+def test_no_windows_are_no_work(worker: Worker) -> None:
+    async def ask() -> list[Any]:
+        return await asyncio.wait_for(worker.compute([]), 1)
+
+    assert asyncio.run(ask()) == []
+
+
+def test_a_long_request_lets_short_ones_pass(worker: Worker) -> None:
+    journal: list[str] = []
+
+    async def ask() -> None:
+        long = asyncio.ensure_future(worker.compute([noting(journal, "long", 0.01)] * 50))
+        await until(lambda: len(journal) > 0)
+        await asyncio.gather(*(worker.compute([noting(journal, "short")]) for _ in range(3)))
+        assert not long.done()
+        await long
+
+    asyncio.run(ask())
+    assert journal.count("long") == 50
+    assert journal.count("short") == 3
+    assert journal[-1] == "long"
+
+
+def test_windows_that_wait_together_are_taken_together_each_computed_alone() -> None:
+    turns: list[int] = []
+    at_work: list[int] = []
+    worker = Worker("test", 1, turns.append)
+
+    def alone() -> None:
+        at_work.append(1)
+        assert sum(at_work) == 1
+        time.sleep(0.001)
+        at_work.pop()
+
+    async def ask() -> None:
+        await asyncio.gather(*(worker.compute([alone]) for _ in range(MOST_AT_ONCE + 20)))
+
+    asyncio.run(ask())
+    worker.close()
+    worker.join()
+    assert sum(turns) == MOST_AT_ONCE + 20
+    assert 1 < max(turns) <= MOST_AT_ONCE
+
+
+def test_a_window_that_fails_ends_its_own_request_alone(worker: Worker) -> None:
+    journal: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    async def ask() -> list[Any]:
+        return await asyncio.gather(
+            worker.compute([noting(journal, "before"), fail, noting(journal, "after")]),
+            worker.compute([noting(journal, "other")] * 3),
+            return_exceptions=True,
+        )
+
+    failed, other = asyncio.run(ask())
+    assert isinstance(failed, ValueError)
+    assert other == ["other"] * 3
+    assert "after" not in journal
+
+
+def test_work_nobody_waits_for_is_left_undone(worker: Worker) -> None:
+    journal: list[int] = []
+
+    async def ask() -> None:
+        task = asyncio.ensure_future(worker.compute([noting(journal, number, 0.01) for number in range(100)]))
+        await until(lambda: len(journal) > 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        done = len(journal)
+        await asyncio.sleep(0.05)
+        assert len(journal) <= done + 1 < 100
+
+    asyncio.run(ask())
+
+
+def test_a_closed_worker_finishes_what_it_has_and_takes_what_still_comes() -> None:
+    worker = Worker("closed", 1, lambda windows: None)
+    journal: list[int] = []
+
+    async def ask() -> None:
+        first = asyncio.ensure_future(worker.compute([noting(journal, number, 0.005) for number in range(10)]))
+        await until(lambda: len(journal) > 0)
+        worker.close()
+        assert len(await first) == 10
+        await until(lambda: not [thread for thread in threading.enumerate() if thread.name == "windows of closed"])
+        assert await worker.compute([noting(journal, 10)]) == [10]
+
+    asyncio.run(ask())
+    worker.join()
+    assert journal == list(range(11))
+
+
+def test_a_worker_that_did_nothing_can_be_joined() -> None:
+    worker = Worker("test", 1, lambda windows: None)
+    worker.close()
+    worker.join()

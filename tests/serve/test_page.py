@@ -1,0 +1,69 @@
+"""The explorer's folder, where there is one, is served at the root: public, and kept to itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ibforecast.serve import app
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "explorer"
+    (folder / "parts").mkdir(parents=True)
+    (folder / "index.html").write_text("<!doctype html><title>explorer</title>")
+    (folder / "parts" / "map.js").write_text("export {}")
+    (tmp_path / "secret.txt").write_text("not for you")
+    monkeypatch.setattr(app, "EXPLORER", folder)
+    return folder
+
+
+def test_the_page_is_there_and_may_load_nothing_from_elsewhere(make: Any, over: Any, page: Path) -> None:
+    client = over(make())
+    answer = client.get("/")
+    assert answer.status_code == 200
+    assert answer.text.startswith("<!doctype html>")
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
+    assert client.get("/parts/map.js").headers["content-type"].startswith("text/javascript")
+    assert client.get("/health").json()["status"] == "ok"
+    missing = client.get("/parts/nothing.js")
+    assert (missing.status_code, missing.json()["hint"]) == (404, "see /openapi.json")
+    assert 'route="other",status="200"} 2' in client.get("/metrics").text
+
+
+def test_the_page_needs_no_token_and_the_data_do(make: Any, over: Any, page: Path) -> None:
+    client = over(make(token="a long secret"))
+    assert client.get("/").status_code == 200
+    assert client.get("/parts/map.js").status_code == 200
+    for path in (
+        "/models",
+        "/parts/nothing.js",
+        "/%2e%2e/secret.txt",
+        "/../secret.txt",
+        "/parts",
+        "/%00",
+        "/" + "a" * 5000,
+    ):
+        assert client.get(path).status_code == 401, path
+
+
+def test_nothing_outside_the_folder_can_be_had(make: Any, over: Any, page: Path) -> None:
+    client = over(make())
+    for path in (
+        "/../secret.txt",
+        "/%2e%2e/secret.txt",
+        "/parts/..%2f..%2fsecret.txt",
+        "//etc/passwd",
+        "/%00",
+        "/%ff%fe",
+        "/" + "a" * 5000,
+    ):
+        assert client.get(path).status_code == 404, path
+
+
+def test_without_the_folder_the_root_says_there_is_nothing(
+    make: Any, over: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(app, "EXPLORER", tmp_path / "none")
+    assert over(make()).get("/").status_code == 404

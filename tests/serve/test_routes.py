@@ -1,0 +1,190 @@
+"""What every route answers, and that it is what the library says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ibforecast import IBForecaster, __version__
+from ibforecast.serve.service import Service
+
+MOMENT = "2023-01-10 05:00"
+
+
+def test_it_says_that_it_is_up(client: Any) -> None:
+    answer = client.get("/health")
+    assert answer.status_code == 200
+    assert answer.json() == {"version": 1, "status": "ok", "ibforecast": __version__, "models": ["town"]}
+
+
+def test_a_model_is_described_by_what_it_reads_and_promises(client: Any, desk: Any) -> None:
+    (told,) = client.get("/models").json()["models"]
+    fitted = desk.model().fitted
+    assert told["name"] == "town"
+    assert (told["look_back"], told["horizon"], told["patch_len"], told["patches"]) == (48, 12, 12, 4)
+    assert told["channels"] == ["load", "wind", "heat"]
+    assert (told["frequency"], told["cycle"], told["time"]) == ("1h", 24, "when")
+    assert (told["budget"], told["allowance"], told["any_budget"]) == (0.25, 3, False)
+    assert told["weights_sha256"] == fitted.weights_sha256
+    assert told["training"]["data_sha256"] == fitted.summary.data_sha256
+    assert told["audit"] is None
+
+
+def test_an_audit_is_shown_as_it_was_written_if_it_is_of_these_weights(desk: Any, make: Any, tmp_path: Path) -> None:
+    model = desk.model()
+    for name in ("audited", "touched"):
+        model.save(tmp_path / name)
+        model.audit(desk.table, windows=4).save(tmp_path / name, 0.5)
+    written = (tmp_path / "touched" / "audit.json").read_text()
+    (tmp_path / "touched" / "audit.json").write_text(written.replace('"windows"', '"widows"', 1))
+    IBForecaster.load(desk.dial).save(tmp_path / "other")
+    (tmp_path / "other" / "audit.json").write_text(written)
+    service: Service = make({name: tmp_path / name for name in ("audited", "touched", "other")})
+    audits = {model.name: model.audit for model in service.models}
+    assert audits["audited"] == json.loads((tmp_path / "audited" / "audit.json").read_text())
+    assert audits["touched"] is None
+    assert audits["other"] is None
+
+
+def test_an_explanation_is_the_librarys_own_document(client: Any, desk: Any) -> None:
+    answer = client.post("/explain", {"table": desk.columns(), "at": MOMENT})
+    assert answer.status_code == 200
+    document = answer.json()
+    assert (document["version"], document["model"]) == (1, "town")
+    (told,) = document["explanations"]
+    assert told == json.loads(desk.model().explain(desk.table, MOMENT).to_json())
+
+
+def test_a_document_comes_byte_for_byte_where_that_is_asked_for(client: Any, desk: Any) -> None:
+    answer = client.post("/explain?form=document", {"table": desk.columns()})
+    assert answer.text == desk.model().explain(desk.table).to_json()
+    refused = client.post("/explain?form=document", {"table": desk.columns(), "at": [MOMENT, MOMENT]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "form")
+
+
+def test_a_forecast_is_that_of_the_explanation(client: Any, desk: Any) -> None:
+    (told,) = client.post("/forecast", {"table": desk.columns()}).json()["forecasts"]
+    explanation = desk.model().explain(desk.table)
+    assert told["at"] == explanation.at
+    assert told["times"] == list(explanation.times[48:])
+    assert told["channels"] == ["load", "wind", "heat"]
+    assert np.array(told["values"]).tobytes() == explanation.forecast.tobytes()
+
+
+def as_records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def test_a_table_may_come_as_columns_as_rows_as_text_or_by_its_name(client: Any, desk: Any) -> None:
+    text = desk.table.read_text()
+    kept = client.post("/tables", content=text).json()["table"]["id"]
+    sent = [desk.columns(), as_records(desk.columns()), text, kept]
+    answers = [client.post("/explain", {"model": "town", "table": table, "at": MOMENT}) for table in sent]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert len({answer.text for answer in answers}) == 1
+
+
+def test_a_row_may_leave_out_what_is_missing(client: Any, desk: Any) -> None:
+    rows = [
+        {name: cell for name, cell in row.items() if cell is not None} for row in as_records(desk.columns(rows=380))
+    ]
+    (told,) = client.post("/explain", {"table": rows}).json()["explanations"]
+    assert told == client.post("/explain", {"table": desk.columns(rows=380)}).json()["explanations"][0]
+    assert sum(map(sum, told["explanation"]["missing"])) == 1
+
+
+def test_several_moments_are_answered_in_the_order_asked(client: Any, desk: Any) -> None:
+    moments = ["2023-01-12 03:00", "2023-01-09 00:00", "2023-01-12 03:00"]
+    told = client.post("/explain", {"table": desk.columns(), "at": moments}).json()["explanations"]
+    assert [document["window"]["times"][47] for document in told] == moments
+    forecasts = client.post("/forecast", {"table": desk.columns(), "at": moments}).json()["forecasts"]
+    assert [forecast["at"] for forecast in forecasts] == moments
+    assert [forecast["values"] for forecast in forecasts] == [document["forecast"] for document in told]
+
+
+def test_the_budget_of_a_model_for_any_can_be_turned(both: Any, desk: Any) -> None:
+    shown = {model["name"]: model["any_budget"] for model in both.get("/models").json()["models"]}
+    assert shown == {"town": False, "dial": True}
+    question = {"model": "dial", "table": desk.columns(), "budget": 0.5}
+    (told,) = both.post("/explain", question).json()["explanations"]
+    assert told["budget"] == 0.5
+    assert told["open_count"] == 6
+    assert both.post("/verify", {"explanation": told}).json()["verified"] is True
+    replayed = both.post("/replay", {"explanation": told}).json()
+    assert (replayed["same_bits"], replayed["allowance"]) == (True, 6)
+    refused = both.post("/explain", question | {"model": "town"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "budget")
+    assert "trained for any" in refused.json()["error"]
+
+
+def test_an_explanation_is_checked_as_an_object_and_as_text(client: Any, desk: Any) -> None:
+    text = client.post("/explain?form=document", {"table": desk.columns()}).text
+    for explanation in (text, json.loads(text)):
+        verdict = client.post("/verify", {"explanation": explanation}).json()
+        assert verdict["verified"] is True
+        assert verdict["model"] == "town"
+        assert [check["name"] for check in verdict["checks"]] == [
+            "document",
+            "weights",
+            "names",
+            "budget",
+            "replay",
+            "scramble",
+            "rerun",
+        ]
+
+
+def test_a_lie_is_found_out(client: Any, desk: Any) -> None:
+    (told,) = client.post("/explain", {"table": desk.columns()}).json()["explanations"]
+    told["forecast"][0][0] += 1
+    verdict = client.post("/verify", {"explanation": told}).json()
+    assert verdict["verified"] is False
+    assert [check["name"] for check in verdict["checks"] if not check["passed"]] == [
+        "document",
+        "replay",
+        "scramble",
+        "rerun",
+    ]
+
+
+def test_an_explanation_finds_the_model_that_gave_it(both: Any, desk: Any) -> None:
+    for name in ("town", "dial"):
+        (told,) = both.post("/explain", {"model": name, "table": desk.columns()}).json()["explanations"]
+        assert both.post("/verify", {"explanation": told}).json()["model"] == name
+    told["model"]["weights_sha256"] = "0" * 64
+    lost = both.post("/verify", {"explanation": told})
+    assert (lost.status_code, lost.json()["field"]) == (422, "model")
+    other = both.post("/verify", {"explanation": told, "model": "town"}).json()
+    assert (other["model"], other["verified"]) == ("town", False)
+
+
+def test_the_counters_count(make: Any, over: Any, desk: Any) -> None:
+    client = over(make())
+    client.post("/explain", {"table": desk.columns(), "at": [MOMENT] * 3})
+    client.post("/explain", {"table": "nowhere"})
+    client.get("/nowhere")
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = answer.text.splitlines()
+    assert 'ibforecast_requests_total{route="/explain",status="200"} 1' in lines
+    assert 'ibforecast_requests_total{route="/explain",status="422"} 1' in lines
+    assert 'ibforecast_requests_total{route="other",status="404"} 1' in lines
+    assert 'ibforecast_windows_total{model="town"} 3' in lines
+    assert "ibforecast_batch_windows_count 3" in lines
+    assert 'ibforecast_request_seconds_count{route="/explain"} 2' in lines
+    assert 'ibforecast_request_seconds_bucket{route="/explain",le="+Inf"} 2' in lines
+    assert "ibforecast_requests_in_flight 1" in lines
+
+
+def test_the_page_that_describes_the_service_needs_no_other_site(client: Any) -> None:
+    described = client.get("/openapi.json")
+    assert described.status_code == 200
+    assert {"/health", "/models", "/forecast", "/explain", "/verify", "/replay", "/metrics", "/tables"} <= set(
+        described.json()["paths"]
+    )
+    assert client.get("/docs").status_code == 404
+    policy = described.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+    assert "unsafe" not in policy

@@ -1,0 +1,268 @@
+"""A real server on a real port: how it starts, what it does under load, when clients leave, and how it ends."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ibforecast import IBForecaster
+from ibforecast.core.errors import MissingExtraError, UsageError
+from ibforecast.serve.run import serve
+from ibforecast.serve.settings import Settings, check_reach, hosts_of, named
+
+MOMENTS = [f"2023-01-{day:02} {hour:02}:00" for day in range(5, 15) for hour in range(24)]
+
+
+def wait_until(holds: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.005)
+
+
+@contextmanager
+def command(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`ibforecast serve` in a process of its own, once it says where it listens."""
+    programme = "from ibforecast.cli.serve import command; command()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", programme, *words, "--port", "0"],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        match = re.fullmatch(r"serving (.+) at (http://.+)\n", told)
+        assert match, told + process.stderr.read()
+        yield process, match[2]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_command_serves_and_ends_once_everything_accepted_is_answered(desk: Any) -> None:
+    with command(str(desk.town), f"second={desk.dial}") as (process, url):
+        assert httpx.get(f"{url}/health").json()["models"] == ["town", "second"]
+        moments = MOMENTS[:80]
+        question = {"model": "town", "table": desk.columns(), "at": moments}
+        with ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(httpx.post, f"{url}/explain", json=question, timeout=60) for _ in range(3)]
+            wait_until(lambda: 'windows_total{model="town"}' in httpx.get(f"{url}/metrics").text)
+            process.send_signal(signal.SIGTERM)
+            answers = [answer.result() for answer in asked]
+        assert [answer.status_code for answer in answers] == [200] * 3
+        assert [len(answer.json()["explanations"]) for answer in answers] == [len(moments)] * 3
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out, err) == (0, "", "stopped\n")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/health")
+
+
+def test_a_client_that_goes_away_frees_its_work(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
+    service = make()
+    slow_down(service, 0.02)
+    with listen(service) as (_, url):
+        body = json.dumps({"table": desk.columns(), "at": MOMENTS}).encode()
+        connection = http.client.HTTPConnection(url.removeprefix("http://"))
+        connection.request("POST", "/explain", body, {"content-type": "application/json"})
+        wait_until(lambda: service.metrics.windows("town") > 2)
+        connection.close()
+        wait_until(lambda: 'route="/explain",status="499"} 1' in httpx.get(f"{url}/metrics").text)
+        done = service.metrics.windows("town")
+        time.sleep(0.15)
+        assert service.metrics.windows("town") <= done + 1 < len(MOMENTS)
+        assert "requests_in_flight 1\n" in httpx.get(f"{url}/metrics").text
+
+
+def test_a_slow_request_does_not_hold_up_the_rest(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
+    service, moments = make(), MOMENTS[:60]
+    slow_down(service, 0.02)
+    with listen(service) as (_, url), ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(httpx.post, f"{url}/explain", json={"table": desk.columns(), "at": moments}, timeout=60)
+        wait_until(lambda: service.metrics.windows("town") > 0)
+        for _ in range(3):
+            assert httpx.post(f"{url}/explain", json={"table": desk.columns()}, timeout=60).status_code == 200
+            assert httpx.get(f"{url}/health").status_code == 200
+        assert not slow.done()
+        assert len(slow.result().json()["explanations"]) == len(moments)
+
+
+def test_a_server_that_is_told_to_stop_finishes_what_it_accepted(
+    make: Any, desk: Any, listen: Any, slow_down: Any
+) -> None:
+    service = make()
+    slow_down(service, 0.3)
+    with ThreadPoolExecutor(4) as threads:
+        with listen(service) as (server, url):
+            asked = [
+                threads.submit(httpx.post, f"{url}/explain", json={"table": desk.columns()}, timeout=60)
+                for _ in range(4)
+            ]
+            wait_until(lambda: service.metrics.in_flight == 4)
+            server.should_exit = True
+            answers = [answer.result() for answer in asked]
+        assert [answer.status_code for answer in answers] == [200] * 4
+
+
+def test_many_clients_at_once_all_get_what_they_asked_for(make: Any, desk: Any, listen: Any) -> None:
+    service = make()
+    with listen(service) as (_, url), httpx.Client(timeout=60) as client, ThreadPoolExecutor(64) as threads:
+        text = desk.table.read_bytes()
+        kept = client.post(f"{url}/tables", content=text).json()["table"]["id"]
+
+        def ask(at: str) -> Any:
+            return client.post(f"{url}/explain", json={"table": kept, "at": at})
+
+        moments = MOMENTS[:64]
+        answers = list(threads.map(ask, moments))
+        assert [answer.status_code for answer in answers] == [200] * 64
+        told = [answer.json()["explanations"][0] for answer in answers]
+        assert [document["window"]["times"][47] for document in told] == moments
+        verdicts = threads.map(
+            lambda document: client.post(f"{url}/verify", json={"explanation": document}).json(), told[:8]
+        )
+        assert all(verdict["verified"] for verdict in verdicts)
+
+
+def test_models_are_swapped_without_dropping_a_request(
+    make: Any, desk: Any, listen: Any, tmp_path: Path, slow_down: Any
+) -> None:
+    path = tmp_path / "swapped"
+    shutil.copytree(desk.town, path)
+    service = make({"swapped": path})
+    old, new = desk.model(), IBForecaster.load(desk.dial)
+    question = {"table": desk.columns(), "at": MOMENTS[:3]}
+    with listen(service) as (_, url), httpx.Client(timeout=60) as client, ThreadPoolExecutor(8) as threads:
+        swapped = threading.Event()
+
+        def ask(number: int) -> Any:
+            return client.post(f"{url}/explain", json=question)
+
+        def swap() -> Any:
+            new.save(path, overwrite=True)
+            told = [client.post(f"{url}/models/reload").json() for _ in range(3)]
+            swapped.set()
+            return told
+
+        asked = [threads.submit(ask, number) for number in range(12)]
+        reloaded = threads.submit(swap)
+        asked += [threads.submit(ask, number) for number in range(12)]
+        answers = [answer.result() for answer in asked]
+        assert [told["changed"] for told in reloaded.result()] == [["swapped"], [], []]
+        assert [answer.status_code for answer in answers] == [200] * 24
+        known = {model.fitted.weights_sha256: model for model in (old, new)}
+        for answer in answers:
+            weights = {document["model"]["weights_sha256"] for document in answer.json()["explanations"]}
+            assert len(weights) == 1, "a request keeps the model it began with"
+            assert weights <= known.keys()
+        last = ask(0).json()["explanations"][0]
+        assert last["model"]["weights_sha256"] == new.fitted.weights_sha256
+    service.models.close()
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "windows of swapped"])
+
+
+def test_a_model_that_cannot_be_read_anew_stays_as_it_is(make: Any, over: Any, desk: Any, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(desk.town, tmp_path / name)
+    client = over(make({name: tmp_path / name for name in ("one", "two")}))
+    weights = tmp_path / "two" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    refused = client.post("/models/reload", {})
+    assert refused.status_code == 409
+    assert "it was cut off" in refused.json()["error"] + refused.json()["hint"]
+    assert client.post("/explain", {"model": "two", "table": desk.columns()}).status_code == 200
+    assert client.post("/models/reload", {"models": ["one"]}).json()["reloaded"] == ["one"]
+    assert client.post("/models/reload", {"models": ["three"]}).status_code == 422
+
+
+def test_a_body_that_does_not_come_is_not_waited_for_forever(make: Any, listen: Any) -> None:
+    with listen(make(body_seconds=0.1)) as (_, url):
+        place, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((place, int(port))) as connection:
+            head = "POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99"
+            connection.sendall(f"{head}\r\n\r\n{{".encode())
+            connection.settimeout(20)
+            assert b" 408 " in connection.recv(4096)
+
+
+def test_a_body_that_is_too_large_is_answered_before_it_is_sent(make: Any, listen: Any) -> None:
+    with listen(make(max_body=1000)) as (_, url):
+        place, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((place, int(port))) as connection:
+            head = "POST /tables HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999"
+            connection.sendall(f"{head}\r\n\r\n".encode())
+            connection.settimeout(20)
+            told = connection.recv(4096)
+            assert b" 413 " in told
+            assert b"connection: close" in told.lower()
+
+
+# --- How it is told to start ---
+
+
+def test_other_machines_are_listened_to_only_with_a_token_or_by_intent() -> None:
+    for host in ("127.0.0.1", "localhost", "::1", "127.0.0.9"):
+        check_reach(host, None, False)
+    for host in ("0.0.0.0", "::", "192.168.0.7", "example.org"):
+        with pytest.raises(UsageError, match=r"must have a token .* set IBFORECAST_TOKEN, or say --allow-public"):
+            check_reach(host, None, False)
+        check_reach(host, "a long secret", False)
+        check_reach(host, None, True)
+    assert hosts_of("127.0.0.1", None) == {"127.0.0.1", "localhost", "::1"}
+    assert hosts_of("127.0.0.1", "a long secret") is None
+    assert hosts_of("0.0.0.0", None) is None
+
+
+def test_models_are_called_by_their_folder_or_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd=name").mkdir()
+    assert named(["models/town", "wind=models/other"]) == {"town": Path("models/town"), "wind": Path("models/other")}
+    assert named(["odd=name"]) == {"odd=name": Path("odd=name")}
+    assert list(named(["."])) == [tmp_path.name]
+    with pytest.raises(UsageError, match=r"different names \(got 'town' for 'b/town'\); say NAME=PATH"):
+        named(["a/town", "b/town"])
+    with pytest.raises(UsageError, match="different names"):
+        named(["=town"])
+
+
+@pytest.mark.parametrize("limits", [{"max_body": 0}, {"max_windows": 0}, {"token": "short"}, {"token": "ünlesbar?"}])
+def test_limits_that_allow_nothing_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        Settings(**limits)
+
+
+def test_a_port_that_is_taken_is_told(desk: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"must be free .*{port}.* try another --port"):
+            serve({"town": desk.town}, "127.0.0.1", port, Settings())
+
+
+def test_without_the_extra_the_command_says_what_to_install(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'ibforecast\[serve\]'"):
+        serve({"town": desk.town}, "127.0.0.1", 0, Settings())
+
+
+def test_the_token_may_come_from_the_environment(desk: Any) -> None:
+    with command(str(desk.town), "--host", "0.0.0.0", IBFORECAST_TOKEN="a long secret") as (_, url):
+        place = url.replace("0.0.0.0", "127.0.0.1")
+        assert httpx.get(f"{place}/models").status_code == 401
+        assert httpx.get(f"{place}/models", headers={"authorization": "Bearer a long secret"}).status_code == 200

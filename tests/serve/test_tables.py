@@ -1,0 +1,182 @@
+"""Tables that are kept: taken in, listed, forgotten in turn, and looked over as a whole."""
+
+import gzip
+import io
+from concurrent.futures import CancelledError
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ibforecast import demo_table
+from ibforecast.data.catalogue import CATALOGUE
+from ibforecast.serve.history import history
+
+
+def as_parquet(frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.assign(when=pd.to_datetime(frame["when"])).to_parquet(buffer)
+    return buffer.getvalue()
+
+
+def test_an_upload_may_be_csv_gzipped_or_parquet(client: Any, desk: Any) -> None:
+    text = desk.table.read_bytes()
+    for content in (text, gzip.compress(text, mtime=0), as_parquet(desk.frame)):
+        answer = client.post("/tables?name=my%20table.csv", content=content)
+        assert answer.status_code == 201
+        table = answer.json()["table"]
+        assert (table["name"], table["kind"], table["rows"]) == ("my table.csv", "upload", 400)
+        assert table["channels"] == ["load", "wind", "heat"]
+        assert (table["first"], table["last"], table["frequency"]) == ("2023-01-01 00:00", "2023-01-17 15:00", "1h")
+        assert answer.json()["models"] == {"town": None}
+        explained = client.post("/explain", {"table": table["id"]}).json()["explanations"][0]
+        assert explained["forecast"] == desk.model().explain(desk.table).forecast.tolist()
+
+
+def test_the_same_content_has_the_same_name(client: Any, desk: Any) -> None:
+    one, again = (client.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"] for _ in range(2))
+    assert one == again
+
+
+def test_an_upload_that_no_model_reads_is_kept_and_says_why(both: Any) -> None:
+    text = "date,a\n" + "".join(f"2020-01-{day:02},{day}\n" for day in range(1, 29))
+    answer = both.post("/tables", content=text)
+    assert answer.status_code == 201
+    assert set(answer.json()["models"]) == {"town", "dial"}
+    assert "must be in the table" in answer.json()["models"]["town"]
+    refused = both.post("/explain", {"model": "town", "table": answer.json()["table"]["id"]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "table")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "must be whole and well formed"),
+        (b"a,b\n1,2\n", "must have a time column"),
+        (b"date,a\n2020-01-01,1\n2020-01-02,x\n2020-01-03,3\n", "'a' has row 1: 'x'"),
+        (b"PAR1 and so on", "a .parquet file must be whole"),
+        (gzip.compress(b"date,a\n", mtime=0)[:-9], "cut off"),
+        (b"\x1f\x8b\x08nonsense", "a gzip file must be whole"),
+        (b"\x00\x01\x02\x03", ""),
+    ],
+    ids=lambda value: repr(value)[:24],
+)
+def test_a_broken_upload_is_told_in_the_librarys_own_words(client: Any, content: bytes, told: str) -> None:
+    answer = client.post("/tables?name=../../etc/broken.csv", content=content)
+    assert answer.status_code == 422
+    assert answer.json()["field"] == "body"
+    assert told in answer.json()["error"]
+    assert "/" not in answer.json()["error"]
+
+
+def test_a_table_that_unpacks_to_too_much_is_refused_before_it_is(make: Any, over: Any) -> None:
+    client = over(make(max_unpacked=100_000))
+    bomb = gzip.compress(b"date,a\n" + b"2020-01-01,1\n" * 1_000_000, mtime=0)
+    assert len(bomb) < 50_000
+    long = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=50_000, freq="h"), "a": np.zeros(50_000)})
+    for content in (bomb, as_parquet(long)):
+        answer = client.post("/tables", content=content)
+        assert answer.status_code == 413
+        assert "at most 100000 bytes when unpacked" in answer.json()["error"]
+
+
+def test_the_upload_unused_longest_makes_room(make: Any, over: Any, desk: Any) -> None:
+    client = over(make(max_tables=2))
+    text = desk.table.read_text()
+
+    def upload(rows: int) -> str:
+        lines = text.splitlines()[: rows + 1]
+        return str(client.post("/tables", content="\n".join(lines) + "\n").json()["table"]["id"])
+
+    first, second = upload(100), upload(101)
+    assert client.get(f"/tables/{first}/moments").status_code == 200
+    third = upload(102)
+    listed = [table["id"] for table in client.get("/tables").json()["tables"] if table["kind"] == "upload"]
+    assert listed == [first, third]
+    gone = client.get(f"/tables/{second}/moments")
+    assert gone.status_code == 404
+    assert "upload it to /tables" in gone.json()["hint"]
+
+
+def test_the_list_names_the_catalogue_found_here_and_the_demo(
+    client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("IBFORECAST_DATA", str(tmp_path))
+    monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path / "cache"))
+    (tmp_path / CATALOGUE["ETTh1"].file).write_text("")
+    listed = [table for table in client.get("/tables").json()["tables"] if table["kind"] != "upload"]
+    assert [(table["id"], table["kind"]) for table in listed] == [("ETTh1", "catalogue"), ("demo", "demo")]
+    assert listed[0]["rows"] == 17420
+    assert listed[1]["channels"] == list(demo_table().series.channels)
+    assert client.get("/tables/ETTh2/moments").status_code == 404
+
+
+def test_a_name_that_could_be_a_path_is_never_read(client: Any, desk: Any) -> None:
+    for path in (str(desk.table), "table.csv", "../town/model.json"):
+        refused = client.post("/explain", {"table": path})
+        assert (refused.status_code, refused.json()["field"]) == (422, "table")
+        assert "must be kept by the service" in refused.json()["error"]
+
+
+def test_the_moments_that_can_be_explained_are_told(client: Any, desk: Any) -> None:
+    kept = client.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"]
+    told = client.get(f"/tables/{kept}/moments?model=town&list=true").json()
+    assert (told["first"], told["last"], told["step"]) == ("2023-01-02 23:00", "2023-01-17 15:00", "1h")
+    assert (told["count"], told["unreadable"]) == (353, 0)
+    assert told["moments"] == desk.frame["when"][47:].tolist()
+    assert client.get(f"/tables/{kept}/moments").json()["moments"] is None
+    first = client.post("/explain", {"table": kept, "at": [told["first"], told["last"]]})
+    assert first.status_code == 200
+
+
+def test_moments_in_a_long_gap_are_left_out(client: Any, desk: Any) -> None:
+    frame = desk.frame
+    frame.loc[100:160, "heat"] = np.nan
+    kept = client.post("/tables", content=frame.to_csv(index=False)).json()["table"]["id"]
+    told = client.get(f"/tables/{kept}/moments?list=true").json()
+    assert told["unreadable"] == 61 - 47
+    assert told["count"] == 353 - 14
+    lost = frame["when"][150]
+    assert lost not in told["moments"]
+    assert client.post("/explain", {"table": kept, "at": lost}).status_code == 422
+    assert client.post("/explain", {"table": kept, "at": frame["when"][146]}).status_code == 200
+
+
+def test_a_table_without_a_window_is_refused(client: Any, desk: Any) -> None:
+    lines = desk.table.read_text().splitlines()[:30]
+    kept = client.post("/tables", content="\n".join(lines)).json()["table"]["id"]
+    for page in ("moments", "history"):
+        refused = client.get(f"/tables/{kept}/{page}")
+        assert refused.status_code == 422
+        assert "look_back = 48 rows" in refused.json()["error"]
+
+
+def test_a_history_tells_how_often_gates_open_and_how_errors_run(client: Any, desk: Any) -> None:
+    kept = client.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"]
+    told = client.get(f"/tables/{kept}/history?windows=20").json()
+    assert (told["windows"], told["available"]) == (20, 353)
+    assert (told["moments"][0], told["moments"][-1]) == ("2023-01-02 23:00", "2023-01-17 15:00")
+    model = desk.model()
+    explained = [model.explain(desk.table, at) for at in told["moments"]]
+    masks = np.mean([explanation.mask for explanation in explained], axis=0)
+    assert np.allclose(told["open_frequency"], masks)
+    assert np.allclose(told["open_rate"], [explanation.open_rate for explanation in explained])
+    errors = [
+        np.nanmean(((explanation.forecast - explanation.truth) / explanation.std) ** 2)
+        for explanation in explained[:-1]
+    ]
+    assert np.allclose(told["squared_error"][:-1], errors, rtol=1e-4)
+    assert told["squared_error"][-1] is None
+    assert told["absolute_error"][-1] is None
+    assert told == client.get(f"/tables/{kept}/history?windows=20").json()
+
+
+def test_a_history_nobody_waits_for_ends_early(service: Any, desk: Any) -> None:
+    model = service.models.get("town")
+    stopped = Event()
+    stopped.set()
+    with pytest.raises(CancelledError):
+        history(model, "mine", model.open(desk.frame), 20, stopped)
