@@ -28,7 +28,7 @@ def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp
     assert forecast.code == 0
     assert forecast.err == "forecast written to next.csv\n"
     rows = pd.DataFrame(forecast.document["forecast"]).astype({"when": "datetime64[us]"})
-    written = pd.read_csv(tmp_path / "next.csv").astype({"when": "datetime64[us]"})
+    written = pd.read_csv(tmp_path / "next.csv", float_precision="round_trip").astype({"when": "datetime64[us]"})
     pd.testing.assert_frame_equal(rows, written, check_exact=True)
     assert rows["when"].tolist() == pd.date_range("2023-01-17 16:00", periods=12, freq="h").tolist()
 

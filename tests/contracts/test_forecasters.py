@@ -27,6 +27,7 @@ LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH, ROWS = 48, 24, 3, 24, 5, 150
 SIZES = {"look_back": LOOK_BACK, "horizon": HORIZON, "channels": CHANNELS, "cycle": CYCLE}
 TINY: dict[str, dict[str, Any]] = {
     "ibforecast": {"budget": 0.4, "gate": {"width": 8, "heads": 2}, "readout": {"width": 16}},
+    "ibforecast-factors": {"budget": 0.4, "factors": 2, "gate": {"width": 8, "heads": 2}, "readout": {"width": 16}},
     "dlinear": {"kernel": 5},
     "patchdecomp": {"width": 8, "heads": 2, "layers": 1},
     "tft": {"width": 8, "heads": 2},
@@ -99,6 +100,9 @@ CASES = [
     ours({"frame": "none"}, equivariant=False),
     ours({"profile": False}),
     ours({"profile": False, "readout": {"kind": "linear"}}, reads_phase=False),
+    Case("ibforecast-factors", reads_phase=True),
+    Case("ibforecast-factors", {"objective": EVERY_TERM}, reads_phase=True),
+    Case("ibforecast-factors", {"gate": {"kind": "threshold"}}, reads_phase=True),
     Case("dlinear", equivariant=False, channels_apart=True),
     Case("patchdecomp", channels_apart=True),
     Case("patchdecomp", {"multivariate": True}),

@@ -33,10 +33,14 @@ def numbers(page: Any, channel: str, name: str) -> list[float]:
     return [float(cell.replace(MINUS, "-")) for cell in cells]
 
 
-def turned(page: Any, act: Callable[[], Any]) -> dict[str, Any]:
-    """Do something that asks /replay, and return what it answered once the page shows it."""
+def turned(page: Any, act: Callable[[], Any], asking: str = "") -> dict[str, Any]:
+    """Do something that asks /replay, with these words in the question, and return the answer once it is shown."""
     shown = page.evaluate(WHATIFS)
-    with page.expect_response("**/replay") as answer:
+
+    def meant(response: Any) -> bool:
+        return response.url.endswith("/replay") and asking in (response.request.post_data or "")
+
+    with page.expect_response(meant) as answer:
         act()
     page.wait_for_function(f"shown => {WHATIFS} > shown", arg=shown)
     found: dict[str, Any] = answer.value.json()
@@ -145,7 +149,7 @@ def test_a_turned_gate_moves_the_forecast_to_what_replay_returned(view: Any, pla
 def test_scrambling_closed_tokens_moves_nothing_and_says_so(view: Any, place: Any) -> None:
     page = view(place.at())
     before = numbers(page, "load", "forecast")
-    answer = turned(page, lambda: page.click("#scramble"))
+    answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
     assert answer["same_bits"]
     assert answer["closed_edits"] == 12 - answer["open_count"]
     assert "not one bit of the forecast moved" in page.locator("#told").inner_text()

@@ -46,7 +46,7 @@ class Desk:
 
     @property
     def frame(self) -> pd.DataFrame:
-        return pd.read_csv(self.table)
+        return pd.read_csv(self.table, float_precision="round_trip")
 
     def columns(self, rows: int = ROWS) -> dict[str, list[Any]]:
         """The table as columns of lists, null where a value is missing."""

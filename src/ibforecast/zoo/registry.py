@@ -14,6 +14,7 @@ from ibforecast.baselines.tqnet import TQNet, TQNetConfig
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.model.config import ModelConfig
+from ibforecast.model.factors import FactorConfig, FactorForecast
 from ibforecast.model.network import IBForecast
 
 
@@ -26,6 +27,7 @@ class Entry(NamedTuple):
 
 FORECASTERS: dict[str, Entry] = {
     "ibforecast": Entry(ModelConfig, IBForecast),
+    "ibforecast-factors": Entry(FactorConfig, FactorForecast),
     "dlinear": Entry(DLinearConfig, DLinear),
     "patchdecomp": Entry(PatchDecompConfig, PatchDecomp),
     "tft": Entry(TFTConfig, TFT),

@@ -1,0 +1,248 @@
+"""The factor decomposition: which part of the evidence drives which part of the future. Paper: appendix on factors.
+
+The paper adds K maps to the base map; each pools what it reads into a state s_k, and loadings A carry the states into
+the future: D̂^struct_{h,c} = Σ_k A_{h,k,c} s_k. It says no more. What was chosen here, and why:
+
+- *The mask is the union.* The gate opens what the factors' maps want first and then what the base map wants, never more
+  than the budget. Factor k reads what is open in the mask and in its own map. So the mask tells all that was read, and
+  the budget's promise is that of the base model.
+- *A token's place in a factor's map is decided by that token*: its own deviations, its patch, its channel. So the maps
+  are a function of the evidence, and the forecast is still Ŷ = g(E; 𝒞), replayed from an explanation that says nothing
+  of factors. Had they been read off the gate's encoder, which sees the whole window, they would have to be told; and a
+  factor's state could depend on tokens outside its map, which now it can not.
+- *Masked replacement*: what a map closes is replaced by the library's one absence, a deviation of zero, and pooling is
+  the sum over the window of each token's product with a learned weight. What is replaced adds exactly nothing.
+- *Loadings start at zero*, so that at first the factors add nothing.
+- *The gate hears the maps and does not bend them*: no gradient reaches them through the mask. They learn what is worth
+  reading from what can be made of it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from math import inf
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import gelu, normalize
+
+from ibforecast.core.context import Context
+from ibforecast.core.contracts import Loss, ParameterGroup
+from ibforecast.core.errors import require
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
+from ibforecast.core.window import Target, Window
+from ibforecast.model import objective
+from ibforecast.model.config import ModelConfig
+from ibforecast.model.network import IBForecast
+from ibforecast.model.stage3_gate import PerToken, logistic_noise, straight_through
+from ibforecast.model.stage4_readout import Evidence, Future, Mask, Readout
+
+Maps = Float[Tensor, "batch map patch channel"]
+State = Float[Tensor, "batch map"]
+
+
+@dataclass(frozen=True)
+class FactorConfig(ModelConfig):
+    """IB-Forecast with K further maps, `factors`, scored by a network of `factor_width`.
+
+    `factor_noise` is the size of the logistic noise on the maps in training; the factors learn faster than the base
+    readout by `factor_rate`. `diversity_weight` keeps the maps apart; zero leaves the term out. The maps are held to
+    the prior of the gates with the same `rate_weight`.
+    """
+
+    factors: int = 3
+    factor_width: int = 16
+    factor_noise: float = 0.5
+    factor_rate: float = 10.0
+    diversity_weight: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require_positive("factors", "factor_width")
+        require(0 < self.factor_rate < inf, "factor_rate must be positive", str(self.factor_rate), "try 10")
+        for name in ("factor_noise", "diversity_weight"):
+            value = getattr(self, name)
+            require(0 <= value < inf, f"{name} must be finite and not negative", str(value), "use 0 to leave it out")
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What the factors made of a batch of explanations.
+
+    `maps` marks the tokens each factor read, all of them open in the explanation's mask, and `probability` grades
+    them. `state` is s_k. `contribution` is A_{h,k,c} s_k, what each factor adds to the future deviation; times the
+    scale of the context it is in the units of the forecast.
+    """
+
+    maps: Bool[Tensor, "batch map patch channel"]
+    probability: Maps
+    state: State
+    contribution: Float[Tensor, "batch map horizon channel"]
+
+
+class FactorMaps(nn.Module):
+    """The logits of K maps, token by token: a small network for the deviations, a bias for patch and channel."""
+
+    def __init__(self, config: FactorConfig) -> None:
+        super().__init__()
+        self.patch_len = config.patch_len
+        self.enter = nn.Linear(config.patch_len, config.factor_width)
+        self.leave = nn.Linear(config.factor_width, config.factors)
+        self.patch = nn.Parameter(torch.zeros(config.factors, config.patches, 1))
+        self.channel = nn.Parameter(torch.zeros(config.factors, 1, config.channels))
+
+    def forward(self, deviation: Evidence) -> Maps:
+        """Score every token for every map; no token has a say in the score of another."""
+        scores: Tensor = self.leave(gelu(self.enter(to_tokens(deviation, self.patch_len))))
+        return scores.permute(0, 3, 1, 2) + self.patch + self.channel
+
+
+class FactorScores(nn.Module):
+    """The logits of the union of K + 1 maps: what a factor wants ranks above all that only the base map wants."""
+
+    def __init__(self, score: nn.Module, maps: FactorMaps) -> None:
+        super().__init__()
+        self.score = score
+        self.heard = (maps,)  # in a tuple, because they are the readout's: what is listed twice can not be saved
+
+    def forward(self, deviation: Evidence) -> PerToken:
+        """Score every token; the base map alone learns from what becomes of it."""
+        base, (maps,) = self.score(deviation), self.heard
+        return _union(base, base.detach(), maps(deviation).detach())
+
+    def relaxed(self, deviation: Evidence) -> PerToken:
+        """Score every token, with gradients that pass the factors' maps as well."""
+        base, (maps,) = self.score(deviation), self.heard
+        return _union(base, base, maps(deviation))
+
+
+def _union(base: PerToken, ranked: PerToken, maps: Maps) -> PerToken:
+    """Lift every token that a map wants above all tokens as they are `ranked`, and above zero."""
+    wanted = maps.amax(dim=1)
+    return torch.where(wanted > 0, wanted + ranked.amax(dim=(1, 2), keepdim=True).clamp(min=0), base)
+
+
+class FactorReadout(Readout):
+    """The base readout plus what the factors add, D̂ = f_base(m̄ ⊙ D) + Σ_k A_{h,k,c} s_k. Paper: appendix on factors.
+
+    `weight` holds the K weights tokens are multiplied with, `loading` is A.
+    """
+
+    def __init__(self, readout: Readout, config: FactorConfig) -> None:
+        super().__init__()
+        self.readout, self.maps, self.noise = readout, FactorMaps(config), config.factor_noise
+        self.weight = nn.Parameter(config.patch_len**-0.5 * torch.randn(config.factors, config.patch_len))
+        self.loading = nn.Parameter(torch.zeros(config.horizon, config.factors, config.channels))
+        self._generator: torch.Generator | None = None
+
+    def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
+        """Return the future deviation, each map being open or closed at each token."""
+        logits = self.maps(evidence)
+        rows = logits.flatten(0, 1)
+        if self._generator is not None:
+            rows = rows + self.noise * logistic_noise(rows, self._generator)
+        maps = straight_through(rows > 0, torch.sigmoid(rows)).view_as(logits)
+        return self._sum(self.readout(evidence, mask, context), maps, evidence)
+
+    def relaxed(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
+        """Return the future deviation, each map being as wide open as it is probable, so that gradients pass it."""
+        return self._sum(self.readout(evidence, mask, context), torch.sigmoid(self.maps(evidence)), evidence)
+
+    @contextmanager
+    def sampled(self, generator: torch.Generator) -> Iterator[None]:
+        """Draw the maps with noise from this generator while it lasts: a map that never errs learns no better."""
+        self._generator = generator
+        try:
+            yield
+        finally:
+            self._generator = None
+
+    def state(self, maps: Maps, evidence: Evidence) -> State:
+        """Pool the tokens of each map, all others replaced by zero: s_k = Σ_{p,c} m_{k,p,c} ⟨w_k, d_{p,c}⟩."""
+        products = to_tokens(evidence, self.maps.patch_len) @ self.weight.T  # batch patch channel map
+        return (maps * products.permute(0, 3, 1, 2)).sum(dim=(2, 3))
+
+    def contribution(self, state: State) -> Float[Tensor, "batch map horizon channel"]:
+        """What each factor adds to each step and channel of the future: A_{h,k,c} s_k."""
+        return state[:, :, None, None] * self.loading.transpose(0, 1)
+
+    def _sum(self, base: Future, maps: Maps, evidence: Evidence) -> Future:
+        return base + self.contribution(self.state(maps, evidence)).sum(dim=1)
+
+
+def diversity(probability: Maps) -> Float[Tensor, ""]:
+    """Mean squared cosine between every two maps of a window; zero where there is but one. Paper: appendix on factors.
+
+    The paper names a diversity penalty and does not write it down.
+    """
+    maps = normalize(probability.flatten(2), dim=2)
+    pairs = max(1, maps.shape[1] * (maps.shape[1] - 1) // 2)
+    return ((maps @ maps.transpose(1, 2)) ** 2).triu(1).sum(dim=(1, 2)).mean() / pairs
+
+
+class FactorForecast(IBForecast):
+    """IB-Forecast that also tells the drivers of the future apart. Paper: appendix on factors."""
+
+    config: FactorConfig
+    score: FactorScores
+    readout: FactorReadout
+
+    def __init__(self, config: FactorConfig) -> None:
+        super().__init__(config)
+        self.readout = FactorReadout(self.readout, config)
+        self.score = FactorScores(self.score, self.readout.maps)
+
+    def factors(self, explanation: Explanation) -> Factors:
+        """Tell the maps and states behind a forecast, from its explanation alone."""
+        logits = self.readout.maps(explanation.evidence)
+        maps = (logits > 0) & explanation.mask[:, None]
+        state = self.readout.state(maps.to(logits.dtype), explanation.evidence)
+        probability = torch.sigmoid(logits) * explanation.mask[:, None]
+        return Factors(maps, probability, state, self.readout.contribution(state))
+
+    def part(self, explanation: Explanation, factor: int) -> Explanation:
+        """The explanation of one factor, counted from 0: its map and what it read, all its state depends on."""
+        told = self.factors(explanation)
+        mask = told.maps[:, factor]
+        evidence = closed_to_zero(mask, explanation.evidence)
+        return replace(explanation, mask=mask, evidence=evidence, probability=told.probability[:, factor])
+
+    def without_factors(self) -> "FactorForecast":
+        """The same network with its loadings at zero: what is left of the forecast if the factors add nothing."""
+        bare = deepcopy(self)
+        nn.init.zeros_(bare.readout.loading)
+        return bare
+
+    def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
+        """Forecast with gates and maps as wide open as they are probable, so that gradients pass them."""
+        context, deviation = self.decompose(window, held)
+        _, probability = self.gate(self.score.relaxed(deviation), self._missing(window))
+        evidence = spread(probability, self.config.patch_len) * deviation
+        forecast: Tensor = context.restore(self.readout.relaxed(evidence, probability, context))
+        return forecast
+
+    def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
+        """Score a training batch: the base objective with sampled maps, and what keeps the maps sparse and apart."""
+        with self.readout.sampled(generator):
+            base = super().loss(window, target, progress, generator)
+        terms, knobs = dict(base.terms), self.config.objective
+        logits = self.readout.maps(self.decompose(window)[1])
+        if knobs.rate_weight:
+            terms["map_rate"] = knobs.rate_weight * objective.rate(logits.flatten(0, 1), knobs.prior)
+        if self.config.diversity_weight:
+            readable = torch.sigmoid(logits) * ~self._missing(window)[:, None]
+            terms["diversity"] = self.config.diversity_weight * diversity(readable)
+        return Loss(terms, base.open_rate)
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Context and gates learn faster than the base readout by `context_rate`, factors by `factor_rate`."""
+        readout, context_and_gates = super().parameter_groups()
+        base = {id(parameter) for parameter in self.readout.readout.parameters()}
+        return [
+            ParameterGroup([parameter for parameter in readout.parameters if id(parameter) in base], readout.rate),
+            ParameterGroup([p for p in readout.parameters if id(p) not in base], self.config.factor_rate),
+            context_and_gates,
+        ]
