@@ -11,7 +11,8 @@ import torch
 from ibforecast.core.sizes import Sizes
 from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
-from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.data.standardiser import Standardiser
+from ibforecast.data.windows import Windows
 from ibforecast.model.network import IBForecast
 from ibforecast.train.step import Step
 from ibforecast.zoo.recipes import resolve

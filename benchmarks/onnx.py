@@ -14,8 +14,8 @@ from ibforecast.adapters.onnx_export import export
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
+from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout
-from ibforecast.data.windows import Standardiser
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.recipes import resolve
 from ibforecast.zoo.saved import FittedModel, TrainingSummary

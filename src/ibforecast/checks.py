@@ -18,7 +18,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.verification import ModelFacts, Verification
 from ibforecast.core.window import Window
-from ibforecast.data.windows import Standardiser
+from ibforecast.data.standardiser import Standardiser
 from ibforecast.evaluate.verification import scrambled
 from ibforecast.zoo.saved import FittedModel
 

@@ -23,8 +23,9 @@ from ibforecast.data import catalogue, tables
 from ibforecast.data.series import Series
 from ibforecast.data.sources import files_become
 from ibforecast.data.splits import Part, Split
+from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout, Table
-from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.explained import ExplainedForecast, Verification
 from ibforecast.model.network import IBForecast

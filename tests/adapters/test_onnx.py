@@ -25,8 +25,8 @@ from ibforecast.core.account import Account
 from ibforecast.core.verification import Verification
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
+from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout
-from ibforecast.data.windows import Standardiser
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.saved import FittedModel, TrainingSummary

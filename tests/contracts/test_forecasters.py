@@ -17,7 +17,8 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.window import Target, Window
 from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
-from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.data.standardiser import Standardiser
+from ibforecast.data.windows import Windows
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.loop import train
 from ibforecast.zoo.configs import build

@@ -9,7 +9,8 @@ import torch
 from ibforecast.core.errors import DataError
 from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
-from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.data.standardiser import Standardiser
+from ibforecast.data.windows import Windows
 
 ROWS, LOOK_BACK, HORIZON = 60, 12, 5
 STARTS = range(ROWS - LOOK_BACK - HORIZON + 1)

@@ -15,7 +15,8 @@ from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.catalogue import DataSet
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
-from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.data.standardiser import Standardiser
+from ibforecast.data.windows import Windows
 from ibforecast.experiments import local, parts
 from ibforecast.experiments import run as runs
 from ibforecast.experiments.ledger import Cell, Ledger, Record

@@ -13,8 +13,9 @@ from ibforecast.data import catalogue, framed
 from ibforecast.data.resident import resident
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
+from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.standin import STAND_INS, stand_in
-from ibforecast.data.windows import Standardiser, Windows
+from ibforecast.data.windows import Windows
 from ibforecast.experiments.ledger import Cell
 
 FRAMED: dict[str, framed.Mode] = {f"framed-{mode}": mode for mode in framed.MODES}

@@ -1,31 +1,19 @@
 """The theorems as pictures: where an explanation's bits go, and how low an error can be."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ibforecast.plots import labels
-from ibforecast.plots.extra import needs
-from ibforecast.plots.static import FAINT, INK, house_style
+from ibforecast.plots.records import SIZE, finish, paper, rendered
+from ibforecast.plots.static import INK
 from ibforecast.theory.error_floor import BudgetCurve, RateCurve
 from ibforecast.theory.rate_saving import RateSaving
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
-
-_DPI = 160
-_SIZE = 8
 
 
 def rate_saving_png(explanations: Mapping[str, RateSaving]) -> bytes:
     """A bar per explanation: the bits disclosing the context saves, and the bits that remain to be paid."""
-    with needs("matplotlib"):
-        from matplotlib.figure import Figure
-    with house_style():
-        drawing = Figure(figsize=(7.4, 0.95 + 0.42 * len(explanations)), dpi=_DPI, layout="constrained")
+    with paper(0.95 + 0.42 * len(explanations), layout="constrained") as drawing:
         axes = drawing.add_subplot()
         places = np.arange(len(explanations))[::-1]
         saved = [told.context_rate for told in explanations.values()]
@@ -36,19 +24,16 @@ def rate_saving_png(explanations: Mapping[str, RateSaving]) -> bytes:
         axes.vlines(rates, places - 0.28, places + 0.28, color=labels.BLACK, linewidth=1.6, label="I(X;E)")
         least = [max(told.least, 0.0) for told in explanations.values()]
         axes.plot(least, places, "D", color=labels.VERMILLION, markersize=4, label="I(C;Y) − ε, the least spent on C")
-        axes.set_yticks(places, list(explanations), fontsize=_SIZE)
+        axes.set_yticks(places, list(explanations), fontsize=SIZE)
         axes.set_xlim(0, 1.04 * max(rates))
-        _finish(axes, "bits", "")
-        drawing.legend(loc="outside upper left", ncols=2, fontsize=_SIZE, frameon=False)
-        return _png(drawing)
+        finish(axes, "bits", "")
+        drawing.legend(loc="outside upper left", ncols=2, fontsize=SIZE, frameon=False)
+        return rendered(drawing, "png")
 
 
 def budget_png(curve: BudgetCurve) -> bytes:
     """Errors against the number of tokens read: every selection, the best of them, the newest, and the floor."""
-    with needs("matplotlib"):
-        from matplotlib.figure import Figure
-    with house_style():
-        drawing = Figure(figsize=(7.4, 3.6), dpi=_DPI, layout="constrained")
+    with paper(3.6, layout="constrained") as drawing:
         axes = drawing.add_subplot()
         axes.plot(
             curve.selections, curve.errors, "_", color=labels.GREY, alpha=0.6, markersize=9, label="one selection"
@@ -62,17 +47,14 @@ def budget_png(curve: BudgetCurve) -> bytes:
         ticks = [tick for tick in (0.5, 1, 2, 5, 10) if tick < 1.3 * curve.errors.max()]
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
-        _finish(axes, f"tokens read, of {curve.budget[-1]}", "squared error")
-        axes.legend(fontsize=_SIZE, frameon=False)
-        return _png(drawing)
+        finish(axes, f"tokens read, of {curve.budget[-1]}", "squared error")
+        axes.legend(fontsize=SIZE, frameon=False)
+        return rendered(drawing, "png")
 
 
 def rate_png(curves: Sequence[RateCurve]) -> bytes:
     """The floor over the bits an explanation carries, and what noise or cells attain."""
-    with needs("matplotlib"):
-        from matplotlib.figure import Figure
-    with house_style():
-        drawing = Figure(figsize=(7.4, 3.4), dpi=_DPI, layout="constrained")
+    with paper(3.4, layout="constrained") as drawing:
         axes = drawing.add_subplot()
         for place, curve in enumerate(curves):
             told = place == 0
@@ -93,25 +75,11 @@ def rate_png(curves: Sequence[RateCurve]) -> bytes:
                 xytext=(6, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=_SIZE,
+                fontsize=SIZE,
                 color=INK,
             )
         axes.set_ylim(0, 1.03)
         axes.set_xlim(0, 1.1 * curves[0].bits[-1])
-        _finish(axes, "bits of the token in the explanation, I(Δ;E|C)", "squared error, of 1")
-        drawing.legend(loc="outside upper left", ncols=3, fontsize=_SIZE, frameon=False)
-        return _png(drawing)
-
-
-def _finish(axes: "matplotlib.axes.Axes", across: str, up: str) -> None:
-    axes.set_xlabel(across, fontsize=_SIZE, color=INK)
-    axes.set_ylabel(up, fontsize=_SIZE, color=INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set(color=FAINT, linewidth=0.6)
-    axes.tick_params(length=2, width=0.6, color=FAINT, labelcolor=INK, labelsize=_SIZE)
-
-
-def _png(drawing: "matplotlib.figure.Figure") -> bytes:
-    buffer = BytesIO()
-    drawing.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
-    return buffer.getvalue()
+        finish(axes, "bits of the token in the explanation, I(Δ;E|C)", "squared error, of 1")
+        drawing.legend(loc="outside upper left", ncols=3, fontsize=SIZE, frameon=False)
+        return rendered(drawing, "png")

@@ -19,8 +19,8 @@ from ibforecast._version import __version__
 from ibforecast.core.errors import ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
 from ibforecast.data.splits import Split
+from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout
-from ibforecast.data.windows import Standardiser
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.configs import build

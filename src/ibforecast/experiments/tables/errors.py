@@ -6,10 +6,9 @@ from dataclasses import asdict
 from ibforecast.experiments.plans import INTERPRETABLE, OURS
 from ibforecast.experiments.rows import Row
 from ibforecast.experiments.sheet import Sheet
+from ibforecast.experiments.tables.measured import NOT_RUN, PAPER
 
 HEADER = ["data", "horizon", "model", "read", "seeds", "MSE", "MAE", "published MSE", "published MAE"]
-NOT_RUN = "not run"
-PAPER = "ibforecast"
 
 
 def error_sheet(title: str, ours: list[Row], published: list[Row], models: tuple[str, ...]) -> Sheet:
