@@ -51,7 +51,7 @@ def test_a_weight_of_zero_leaves_the_term_out() -> None:
     assert loss(CONFIG).terms.keys() == {"fit"}
 
 
-@pytest.mark.parametrize("name", ["rate", "budget", "contiguity", "consistency", "absence"])
+@pytest.mark.parametrize("name", ["rate", "budget", "contiguity", "consistency", "absence", "departure"])
 def test_a_weight_multiplies_its_term_and_touches_no_other(name: str) -> None:
     once, thrice = loss(knobs(**{f"{name}_weight": 1.0})), loss(knobs(**{f"{name}_weight": 3.0}))
     assert once.terms.keys() == {"fit", name}
@@ -144,3 +144,23 @@ def test_absence_teaches_the_gate_network_and_nothing_else() -> None:
     made.loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["absence"].backward()
     moved = {name.split(".")[0] for name, p in made.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved == {"score"}
+
+
+def test_departure_is_what_the_window_adds_to_the_bias_and_missing_tokens_add_nothing() -> None:
+    bias = torch.tensor([[2.0], [-1.0], [0.0]])
+    logits, missing = torch.tensor([[[2.5], [-1.0], [9.0]]]), torch.tensor([[[False], [False], [True]]])
+    torch.testing.assert_close(objective.departure(logits, bias, missing), torch.tensor(0.125))
+    assert objective.departure(bias[None], bias, missing) == 0
+
+
+def test_paying_for_departures_leaves_the_bias_alone_and_quietens_the_network() -> None:
+    made = network(
+        replace(CONFIG, gate=replace(CONFIG.gate, recent=1), objective=ObjectiveConfig(departure_weight=1.0))
+    )
+    random = torch.Generator().manual_seed(1)
+    values = torch.randn(4, 24, 3, generator=random)
+    window = Window(values, torch.ones_like(values, dtype=torch.bool), torch.arange(30).expand(4, -1))
+    follows = Target(torch.zeros(4, 6, 3), torch.ones(4, 6, 3, dtype=torch.bool))
+    made.loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["departure"].backward()
+    assert made.score.bias.grad is None or not made.score.bias.grad.any()
+    assert made.score.head.weight.grad.any()

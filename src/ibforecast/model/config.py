@@ -106,11 +106,12 @@ class ReadoutConfig:
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """The knobs of Eq. 9, and the weights of two terms that make gates stand by their choice; zero leaves a term out.
+    """The knobs of Eq. 9, and the weights of three terms that make gates stand by their choice; zero leaves a term out.
 
     Shown the evidence alone, the gate network must return the same mask (`consistency_weight`); shown the window
-    without its evidence, it must not open anything else instead (`absence_weight`). `steer` puts the budget term on
-    the realised open rate instead of the mean probability.
+    without its evidence, it must not open anything else instead (`absence_weight`); and it pays for every departure
+    from its bias, the mask it would use for all windows (`departure_weight`). `steer` puts the budget term on the
+    realised open rate instead of the mean probability.
     """
 
     rate_weight: float = 0.0
@@ -119,6 +120,7 @@ class ObjectiveConfig:
     contiguity_weight: float = 0.0
     consistency_weight: float = 0.05
     absence_weight: float = 0.0
+    departure_weight: float = 0.0
     steer: bool = False
 
     def __post_init__(self) -> None:
@@ -129,6 +131,7 @@ class ObjectiveConfig:
             self.contiguity_weight,
             self.consistency_weight,
             self.absence_weight,
+            self.departure_weight,
         )
         require(
             all(0 <= weight < inf for weight in weights),

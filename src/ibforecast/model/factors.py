@@ -37,6 +37,7 @@ from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.model.stage2_score import Scorer
 from ibforecast.model.stage3_gate import PerToken, logistic_noise, straight_through
 from ibforecast.model.stage4_readout import Evidence, Future, Mask, Readout
 
@@ -100,10 +101,10 @@ class FactorMaps(nn.Module):
         return scores.permute(0, 3, 1, 2) + self.patch + self.channel
 
 
-class FactorScores(nn.Module):
+class FactorScores(Scorer):
     """The logits of the union of K + 1 maps: what a factor wants ranks above all that only the base map wants."""
 
-    def __init__(self, score: nn.Module, maps: FactorMaps) -> None:
+    def __init__(self, score: Scorer, maps: FactorMaps) -> None:
         super().__init__()
         self.score = score
         self.heard = (maps,)  # in a tuple, because they are the readout's: what is listed twice can not be saved
@@ -112,6 +113,10 @@ class FactorScores(nn.Module):
         """Score every token; the base map alone learns from what becomes of it."""
         base, (maps,) = self.score(deviation), self.heard
         return _union(base, base.detach(), maps(deviation).detach())
+
+    def unseen(self) -> Float[Tensor, "*tokens"]:
+        """What the base map says."""
+        return self.score.unseen()
 
     def relaxed(self, deviation: Evidence) -> PerToken:
         """Score every token, with gradients that pass the factors' maps as well."""

@@ -15,7 +15,7 @@ from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, WeightedFrame
-from ibforecast.model.stage2_score import FixedScores, GateNetwork, recent_bias
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, Scorer, recent_bias
 from ibforecast.model.stage3_gate import (
     CappedGate,
     ExactGate,
@@ -111,6 +111,8 @@ class IBForecast(Accountable, SelfExplaining):
         if knobs.absence_weight:
             _, margin = self.gate.margin(self.score((deviation - evidence).detach()), missing, count)
             terms["absence"] = knobs.absence_weight * objective.absence(margin, mask.detach(), missing)
+        if knobs.departure_weight:
+            terms["departure"] = knobs.departure_weight * objective.departure(logits, self.score.unseen(), missing)
         return Loss(terms, mask.detach().mean())
 
     def with_budget(self, budget: float) -> "IBForecast":
@@ -144,7 +146,7 @@ def _frame(config: ModelConfig) -> nn.Module:
     return MeanFrame() if config.frame == "mean" else NoFrame()
 
 
-def _scorer(config: ModelConfig) -> nn.Module:
+def _scorer(config: ModelConfig) -> Scorer:
     gate = config.gate
     bias = recent_bias(config.patches, config.channels, gate.recent)
     if gate.attention == "none" and bias is not None:

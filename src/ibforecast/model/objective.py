@@ -59,3 +59,12 @@ def absence(
     """Cross-entropy of opening, once the evidence is gone, a token that was closed: nothing may take its place."""
     closed = (mask == 0) & ~missing
     return mean_where(softplus(margin.where(closed, margin.new_zeros(())).clamp(-30, 30)), closed)
+
+
+def departure(
+    logits: Float[Tensor, "batch patch channel"],
+    bias: Float[Tensor, "*tokens"],
+    missing: Bool[Tensor, "batch patch channel"],
+) -> Float[Tensor, ""]:
+    """Mean square of what looking at the window adds to the bias: how far gates depart from one mask for all."""
+    return mean_where((logits - bias) ** 2, ~missing)

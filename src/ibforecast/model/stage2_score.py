@@ -1,5 +1,6 @@
 """Stage 2: give every token a logit in the light of all others. Paper: Eq. 4, v; Eq. 5, ℓ."""
 
+from abc import ABC, abstractmethod
 from typing import Literal
 
 import torch
@@ -10,7 +11,19 @@ from ibforecast.core.tokens import to_tokens
 from ibforecast.layers.attention import EncoderLayer
 
 
-class FixedScores(nn.Module):
+class Scorer(nn.Module, ABC):
+    """Gives every token a logit."""
+
+    @abstractmethod
+    def forward(self, deviation: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch patch channel"]:
+        """Score all tokens of a window."""
+
+    @abstractmethod
+    def unseen(self) -> Float[Tensor, "*tokens"]:
+        """What it says of the tokens before it looks at a window."""
+
+
+class FixedScores(Scorer):
     """The static stand-in for a gate network: one learned logit per (patch, channel), whatever the window."""
 
     def __init__(self, bias: Float[Tensor, "patch channel"]) -> None:
@@ -21,8 +34,12 @@ class FixedScores(nn.Module):
         """Give every window the same scores."""
         return self.bias.expand(deviation.shape[0], *self.bias.shape)
 
+    def unseen(self) -> Float[Tensor, "patch channel"]:
+        """The scores themselves."""
+        return self.bias
 
-class GateNetwork(nn.Module):
+
+class GateNetwork(Scorer):
     """Embedding W_e d + e_p, a transformer g_φ over the tokens, a linear head W_g. Paper: Eq. 4, v; Eq. 5, ℓ.
 
     With attention "joint" every token sees all P·C tokens, with "within" only those of its own channel. `bias`
@@ -57,6 +74,10 @@ class GateNetwork(nn.Module):
         rows = embedded.flatten(1, 2) if self.joint else embedded.flatten(0, 1)
         logits: Tensor = self.head(self.encoder(rows)).reshape(embedded.shape[:3])
         return logits.transpose(1, 2) + self.bias
+
+    def unseen(self) -> Float[Tensor, "*tokens"]:
+        """The bias alone."""
+        return self.bias
 
 
 def recent_bias(patches: int, channels: int, recent: int) -> Float[Tensor, "patch channel"] | None:
