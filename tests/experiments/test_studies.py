@@ -1,6 +1,7 @@
 """What is measured on a trained forecaster: the studies' rows, on small windows of every kind of data."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +11,11 @@ from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.data import framed
 from ibforecast.data.standin import STAND_INS
-from ibforecast.experiments.ledger import Cell
+from ibforecast.experiments.ledger import Cell, Ledger
 from ibforecast.experiments.parts import FRAMED, Parts, fingerprint_of, parts_of, sizes_of
 from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.rows import ledger_rows
-from ibforecast.experiments.run import recipe_of, run
+from ibforecast.experiments.run import missing_from, recipe_of, run
 from ibforecast.experiments.studies import STUDIES, cost, explanations, recovery
 from ibforecast.experiments.studies import explainers as room
 from ibforecast.explain import EXPLAINERS
@@ -148,7 +149,9 @@ def test_cost_counts_what_each_explainer_runs(parts: Parts) -> None:
     assert all(row["forward_equivalents"] > 0 and row["device"] == "cpu" for row in rows.values() if row["forwards"])
 
 
-def test_a_studied_cell_is_a_record_of_its_own_that_no_table_of_errors_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def short(cell: Cell) -> Recipe:
         recipe = recipe_of(replace(cell, recipe="dlinear"))
         return replace(recipe, train=TrainConfig(epochs=1, batch=512))
@@ -158,8 +161,15 @@ def test_a_studied_cell_is_a_record_of_its_own_that_no_table_of_errors_counts(mo
     assert record.cell.key == "framed-pulse-96-24-framed-s1-recovery"
     assert [row["explainer"] for row in record.measurements] == ["native"]
     assert record.data_sha256 == fingerprint_of("framed-pulse")
-    assert ledger_rows([record]) == []
-    assert len(ledger_rows([replace(record, cell=replace(record.cell, study=""))])) == 1
+    plain = replace(record, cell=replace(record.cell, study=""))
+    (row,) = ledger_rows([record, plain])
+    assert row.seeds == 1
+    assert ledger_rows([record]) == ledger_rows([plain]) == [row]
+    ledger = Ledger(tmp_path)
+    ledger.write(record)
+    assert ledger.read(plain.cell) == record
+    assert ledger.read(replace(plain.cell, study="cost")) is None
+    assert missing_from(ledger, [plain.cell, record.cell]) == []
 
 
 @pytest.mark.parametrize("label", [label for label, plan in PLANS.items() if plan.study])

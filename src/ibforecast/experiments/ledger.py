@@ -87,9 +87,9 @@ class Ledger:
         return path
 
     def read(self, cell: Cell) -> Record | None:
-        """Return a cell's record, or None."""
-        path = self.path(cell)
-        return _record(path) if path.exists() else None
+        """Return a cell's record, or None; a study's record answers for the plain cell too, being the same run."""
+        of_studies = [] if cell.study else sorted(self.folder.glob(f"{cell.key}-*.json"))
+        return next((_record(path) for path in (self.path(cell), *of_studies) if path.exists()), None)
 
     def records(self) -> list[Record]:
         """Every record, in the order of their names."""

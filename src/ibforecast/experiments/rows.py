@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Literal
 
@@ -29,9 +29,12 @@ class Row:
 
 
 def ledger_rows(records: Iterable[Record]) -> list[Row]:
-    """One row per data set, horizon, recipe and budget, averaged over seeds; studies are not counted twice."""
+    """One row per data set, horizon, recipe and budget, averaged over seeds, of which none is counted twice."""
     groups: dict[tuple[str, int, str, float | None], list[Record]] = defaultdict(list)
-    for record in (record for record in records if not record.cell.study):
+    once = {
+        replace(record.cell, study=""): record for record in sorted(records, key=lambda r: r.cell.study, reverse=True)
+    }
+    for record in once.values():
         budget = record.recipe["config"].get("budget")
         groups[record.cell.data, record.cell.horizon, record.cell.recipe, budget].append(record)
     return [_row(*place, group) for place, group in sorted(groups.items(), key=lambda item: str(item[0]))]
