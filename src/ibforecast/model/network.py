@@ -124,7 +124,7 @@ class IBForecast(Accountable, SelfExplaining):
             'fit with gate.any_budget = true, such as recipe "any-budget"',
         )
         other = type(self)(replace(self.config, budget=budget))
-        other.load_state_dict(self.state_dict(keep_vars=True), assign=True)
+        other.to(self.gate.allowance.device).load_state_dict(self.state_dict(keep_vars=True), assign=True)
         return other.train(self.training)
 
     def parameter_groups(self) -> list[ParameterGroup]:
