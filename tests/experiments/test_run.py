@@ -22,7 +22,8 @@ from ibforecast.experiments import run as runs
 from ibforecast.experiments.ledger import Cell, Ledger, Record
 from ibforecast.experiments.local import run_missing
 from ibforecast.experiments.run import is_current, recipe_of, run
-from ibforecast.train.loop import train
+from ibforecast.train.checkpoint import Checkpoint
+from ibforecast.train.loop import VALIDATION_BATCH, train
 
 ROWS, LOOK_BACK, HORIZON = 130, 12, 4
 TINY = DataSet("Tiny", 2, ROWS, "1h", 6, "ratio", "https://nowhere/tiny.csv", "sha256:0", "none")
@@ -185,9 +186,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     """Run the cells of the local engine here, where the small catalogue is, and note which were run."""
     ran: list[Cell] = []
 
-    def noted(cell: Cell, device: torch.device) -> Record:
+    def noted(cell: Cell, device: torch.device, checkpoint: Path) -> Record:
         ran.append(cell)
-        return run(cell, device)
+        return run(cell, device, checkpoint)
 
     monkeypatch.setattr(local, "ProcessPoolExecutor", lambda jobs, mp_context: ThreadPoolExecutor(jobs))
     monkeypatch.setattr(local, "run", noted)
@@ -242,6 +243,25 @@ def test_a_damaged_record_is_run_again_as_its_error_says(tmp_path: Path, in_this
     ledger.path(CELL).write_text("{")
     assert run_missing([CELL], ledger.folder, "cpu") == {}
     assert in_this_process == [CELL, CELL]
+
+
+def test_a_killed_cell_goes_on_from_its_last_finished_epoch(
+    tmp_path: Path, in_this_process: list[Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, whole = Ledger(tmp_path / "results"), run(CELL, CPU)
+    save, measured = Checkpoint.save, Windows.batches
+    monkeypatch.setattr(Checkpoint, "save", lambda self, path: (save(self, path), 1 / 0))
+    assert "ZeroDivisionError" in run_missing([CELL], ledger.folder, "cpu")[CELL]
+    assert ledger.records() == []
+    monkeypatch.setattr(Checkpoint, "save", save)
+    passes: list[int] = []
+    monkeypatch.setattr(Windows, "batches", lambda self, size: (passes.append(size), measured(self, size))[1])
+    assert run_missing([CELL], ledger.folder, "cpu") == {}
+    record = ledger.read(CELL)
+    assert record is not None
+    assert (record.validation, record.test, record.epochs) == (whole.validation, whole.test, whole.epochs)
+    assert passes.count(VALIDATION_BATCH) == whole.epochs - 1
+    assert [path.suffix for path in ledger.folder.iterdir()] == [".json"]
 
 
 def test_in_processes_of_their_own_cells_fail_without_taking_the_engine_with_them(tmp_path: Path) -> None:

@@ -19,7 +19,10 @@ def run_missing(
     jobs: int = 1,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
 ) -> dict[Cell, str]:
-    """Run the cells whose record is missing or outdated; return the failures by cell, with what went wrong."""
+    """Run the cells whose record is missing or outdated; return the failures by cell, with what went wrong.
+
+    A cell that is killed leaves its finished epochs beside the ledger's records, and goes on from there next time.
+    """
     ledger = Ledger(folder)
     missing = missing_from(ledger, cells)
     failures: dict[Cell, str] = {}
@@ -37,6 +40,9 @@ def run_missing(
 
 def _run(cell: Cell, folder: Path, device: str, jobs: int) -> Record:
     torch.set_num_threads(max(1, multiprocessing.cpu_count() // jobs))  # or the processes fight over the cores
-    record = run(cell, torch.device(device))
-    Ledger(folder).write(record)
+    ledger = Ledger(folder)
+    under_way = ledger.path(cell).with_suffix(".safetensors")
+    record = run(cell, torch.device(device), under_way)
+    ledger.write(record)
+    under_way.unlink(missing_ok=True)
     return record

@@ -3,7 +3,6 @@
 import os
 import platform
 import subprocess
-import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import torch
 from ibforecast._version import __version__
 from ibforecast.core.contracts import Accountable, Forecaster
 from ibforecast.core.errors import DataError
+from ibforecast.core.files import sha256
 from ibforecast.data.standin import SUFFIX
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
@@ -36,15 +36,20 @@ def recipe_of(cell: Cell) -> Recipe:
     return resolve(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), budget=cell.budget)
 
 
-def run(cell: Cell, device: torch.device) -> Record:
-    """Train and measure one cell; the test windows are looked at once, after selection."""
+def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Record:
+    """Train and measure one cell; the test windows are looked at once, after selection.
+
+    With a `checkpoint` path a run that was killed goes on from its last finished epoch.
+    """
     recipe = recipe_of(cell)
     forecaster = recipe.build(cell.seed)
     parts = parts_of(cell, device, forecaster.reads_calendar)
 
-    begun = time.perf_counter()
-    training_run = train(forecaster, parts.training, parts.validation, recipe.train, cell.seed)
-    seconds = time.perf_counter() - begun
+    identity = f"{recipe.sha256}/{fingerprint_of(cell.data)}/{cell.seed}/{RESULTS_VERSION}/{device.type}"
+    training_run = train(
+        forecaster, parts.training, parts.validation, recipe.train, cell.seed, checkpoint, sha256(identity.encode())
+    )
+    seconds = training_run.seconds
 
     scores = {
         part: _scores(forecaster, windows) for part, windows in (("validation", parts.validation), ("test", parts.test))

@@ -1,7 +1,7 @@
 """A training run between two epochs, as one file that is either whole or not there."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -14,12 +14,13 @@ from ibforecast.core.files import write_atomically
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch came to."""
+    """What one epoch came to, and the time it took."""
 
     loss: float
     open_rate: float
     validation_error: float
     learning_rate: float
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)

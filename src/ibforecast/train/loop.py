@@ -1,6 +1,7 @@
 """The training loop: shuffle, step, validate, keep the best, stop early, resume exactly."""
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,11 @@ class Training:
     def best_epoch(self) -> int:
         """The epoch that was kept, counted from 1; of equals, the last."""
         return best_of(self.history) + 1
+
+    @property
+    def seconds(self) -> float:
+        """The time all epochs took, before and after a break."""
+        return sum(epoch.seconds for epoch in self.history)
 
 
 def train(
@@ -63,7 +69,7 @@ def train(
             _write_into(step.moments(), resumed.moments)
             _write_into(best_weights, resumed.best_weights)
         while len(history) < config.epochs and len(history) - 1 - best_of(history) < config.patience:
-            number = len(history)
+            number, begun = len(history), time.perf_counter()
             drawn = epoch_seed(seed, number)
             torch.manual_seed(drawn)
             generator.manual_seed(drawn)
@@ -72,7 +78,8 @@ def train(
             for starts in _shuffled(training, batch, drawn):
                 step.run(starts)
             loss, open_rate = step.means()
-            outcome = Epoch(loss, open_rate, _error(forecaster, validation), rate)
+            error = _error(forecaster, validation)
+            outcome = Epoch(loss, open_rate, error, rate, time.perf_counter() - begun)
             if not outcome.validation_error < float("inf"):
                 raise IBForecastError(
                     f"training must stay finite (epoch {number + 1} ended at {outcome.validation_error}); "
