@@ -22,8 +22,9 @@ from ibforecast.experiments import run as runs
 from ibforecast.experiments.ledger import Cell, Ledger, Record
 from ibforecast.experiments.local import run_missing
 from ibforecast.experiments.run import is_current, recipe_of, run
+from ibforecast.train import loop
 from ibforecast.train.checkpoint import Checkpoint
-from ibforecast.train.loop import VALIDATION_BATCH, train
+from ibforecast.train.loop import train
 
 ROWS, LOOK_BACK, HORIZON = 130, 12, 4
 TINY = DataSet("Tiny", 2, ROWS, "1h", 6, "ratio", "https://nowhere/tiny.csv", "sha256:0", "none")
@@ -249,18 +250,18 @@ def test_a_killed_cell_goes_on_from_its_last_finished_epoch(
     tmp_path: Path, in_this_process: list[Cell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, whole = Ledger(tmp_path / "results"), run(CELL, CPU)
-    save, measured = Checkpoint.save, Windows.batches
+    save, error = Checkpoint.save, loop._error
     monkeypatch.setattr(Checkpoint, "save", lambda self, path: (save(self, path), 1 / 0))
     assert "ZeroDivisionError" in run_missing([CELL], ledger.folder, "cpu")[CELL]
     assert ledger.records() == []
     monkeypatch.setattr(Checkpoint, "save", save)
-    passes: list[int] = []
-    monkeypatch.setattr(Windows, "batches", lambda self, size: (passes.append(size), measured(self, size))[1])
+    epochs: list[float] = []
+    monkeypatch.setattr(loop, "_error", lambda *given: epochs.append(error(*given)) or epochs[-1])
     assert run_missing([CELL], ledger.folder, "cpu") == {}
     record = ledger.read(CELL)
     assert record is not None
     assert (record.validation, record.test, record.epochs) == (whole.validation, whole.test, whole.epochs)
-    assert passes.count(VALIDATION_BATCH) == whole.epochs - 1
+    assert len(epochs) == whole.epochs - 1
     assert [path.suffix for path in ledger.folder.iterdir()] == [".json"]
 
 
