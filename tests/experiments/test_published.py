@@ -22,6 +22,8 @@ COUNTS = {
     "large_channels": 3 * 2 * (4 + 1),
     "fidelity": 3 * 11 * 3 + 3,  # and TIMING's default scores
     "ablations": 7 * 6,
+    "tradeoff": 3 * 2,
+    "sensitivity": 3,
     "support_recovery": 3 * 10 * 3,
     "cost": 12,
     "cyclenet_linear": 5 * 4 * 2,
@@ -92,6 +94,8 @@ def test_data_horizons_and_metrics_are_known() -> None:
     fidelity = {"comprehensiveness", "sufficiency", "score"}
     assert shape("fidelity") == ({"ETTh1", "ETTm1", "Weather"}, {96}, fidelity)
     assert shape("ablations") == ({"ETTh1"}, {96}, {"mse", "mae", "open_rate"} | fidelity)
+    assert shape("tradeoff") == ({"ETTh1", "ETTm1", "Weather"}, {None}, {"mse_over_dense", "mae_over_dense"})
+    assert shape("sensitivity") == ({"ETTh1", "ETTm1", "Weather"}, {96}, {"mse_change"})
     assert shape("support_recovery") == (set(MODES), {24}, {"auroc", "aur", "aup"})
     assert shape("cost")[0] == {"ETTh1", "Weather", "Traffic", "any"}
 

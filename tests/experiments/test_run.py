@@ -1,5 +1,6 @@
 """Cells in, records out: a whole run on a small series, and which cells are run again."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -177,8 +178,7 @@ def test_a_record_of_a_run_goes_through_the_ledger_unchanged_but_for_its_tuples(
     again = ledger.read(CELL)
     assert again is not None
     assert replace(again, recipe={}) == replace(record, recipe={})
-    assert again.recipe["config"]["gate"].pop("temperature") == list(record.recipe["config"]["gate"].pop("temperature"))
-    assert again.recipe == record.recipe
+    assert again.recipe == json.loads(json.dumps(record.recipe))
     assert is_current(again, CELL)
 
 

@@ -165,6 +165,8 @@ def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
     (row,) = ledger_rows([record, plain])
     assert row.seeds == 1
     assert ledger_rows([record]) == ledger_rows([plain]) == [row]
+    for other in ({"budget": 0.1}, {"recipe": "framed+no-profile"}):
+        assert ledger_rows([replace(record, cell=replace(record.cell, **other))]) == []
     ledger = Ledger(tmp_path)
     ledger.write(record)
     assert ledger.read(plain.cell) == record

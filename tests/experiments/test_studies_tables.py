@@ -42,7 +42,7 @@ EXPLAINERS = {
 def record(cell: Cell, measurements: Measurements, open_rate: float = 0.2) -> Record:
     scores = Scores(10, 0.3, 0.4, open_rate, open_rate)
     numbers = (10, 0, 1, 2, 1, 1.0, 10.0)
-    recipe = {"config": {"budget": 0.2} if cell.recipe == "exact" else {}, "train": {}}
+    recipe = {"config": {"budget": 0.2} if cell.recipe == "steady" else {}, "train": {}}
     proof = ("r", "d", 1, "c", "CPU", {}, "now")
     return Record(cell, "ibforecast", scores, scores, *numbers, recipe, *proof, measurements)
 
@@ -73,7 +73,7 @@ def fidelity_rows(explainer: str, comp: float | None, suff: float | None, frozen
 
 
 def explained(
-    data: str = "ETTh1", recipe: str = "exact", seed: int = 2024, shift: float = 0.0, extra: Measurements | None = None
+    data: str = "ETTh1", recipe: str = "steady", seed: int = 2024, shift: float = 0.0, extra: Measurements | None = None
 ) -> Record:
     rows = [row for name, (c, s) in EXPLAINERS.items() for row in fidelity_rows(name, c, s + shift)]
     return record(Cell(data, 96, recipe, seed, study="explanations"), [*rows, *(extra or [])])
@@ -118,7 +118,7 @@ def costs(*devices: str) -> Record:
         for device in devices
         for explainer, taken, forwards in (("native", 1.02, 1.0), ("occlusion", 44.0, 57.0), ("saliency", 2.4, 1.0))
     ]
-    return record(Cell("ETTh1", 96, "exact", 2024, study="cost"), rows)
+    return record(Cell("ETTh1", 96, "steady", 2024, study="cost"), rows)
 
 
 def lines(sheet: Sheet, **where: str) -> list[dict[str, str]]:
@@ -178,14 +178,14 @@ def test_fidelity_is_averaged_over_seeds_and_the_score_counts_comprehensiveness_
     assert row["clipped_comprehensiveness"] == pytest.approx(0.95)
     assert row["score_by_window"] == pytest.approx(0.75)
     assert (row["frozen_comprehensiveness"], row["frozen_sufficiency"]) == (1.0, 0.0)
-    (line,) = lines(sheet, data="ETTh1", model="exact", explainer="native")
+    (line,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
     assert line["score"] == "**0.800 ± 0.141**"
     assert (line["read"], line["comp"], line["comp clipped"], line["suff"]) == ("20.0%", "1.100", "0.950", "0.200")
 
 
 def test_published_fidelity_stands_beside_ours_and_never_in_our_columns() -> None:
     sheet = TABLES["fidelity"]([explained(), explained(recipe="static-newest")])
-    (ours,) = lines(sheet, data="ETTh1", model="exact", explainer="native")
+    (ours,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
     assert (ours["published comp"], ours["published suff"], ours["published score"]) == ("1.019", "0.069", "0.950")
     absent = lines(sheet, data="ETTh1", model="paper-sparse")
     assert {line["score"] for line in absent} == {"not run"}
@@ -202,7 +202,7 @@ def test_published_fidelity_stands_beside_ours_and_never_in_our_columns() -> Non
 
 def test_published_timing_stands_beside_the_best_of_three_and_its_defaults_beside_the_defaults() -> None:
     sheet = TABLES["fidelity"]([explained()])
-    timing = {line["explainer"]: line["published score"] for line in lines(sheet, data="ETTh1", model="exact")}
+    timing = {line["explainer"]: line["published score"] for line in lines(sheet, data="ETTh1", model="steady")}
     assert timing["timing_ten"] == "0.660"
     assert timing["timing_defaults"] == "0.404"
     assert timing["timing_twenty"] == "–"
@@ -212,8 +212,8 @@ def test_where_the_defaults_are_best_both_published_numbers_stand_there() -> Non
     best = [
         row for name, comp in (("timing_defaults", 0.9), ("timing_ten", 0.5)) for row in fidelity_rows(name, comp, 0.1)
     ]
-    sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "exact", 1, study="explanations"), best)])
-    (line,) = lines(sheet, model="exact", data="ETTh1", explainer="timing_defaults")
+    sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "steady", 1, study="explanations"), best)])
+    (line,) = lines(sheet, model="steady", data="ETTh1", explainer="timing_defaults")
     assert (line["published comp"], line["published score"]) == ("0.939", "0.660 / 0.404")
 
 
@@ -235,7 +235,7 @@ def test_what_is_undefined_says_so_and_a_forecaster_without_masks_has_none_to_ho
 
 def test_a_data_set_beyond_the_plan_is_shown_with_what_was_run_on_it() -> None:
     sheet = TABLES["fidelity"]([explained("ETTh2")])
-    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"exact"}
+    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"steady"}
     assert {line["published score"] for line in lines(sheet, data="ETTh2")} == {"–"}
 
 
@@ -279,7 +279,7 @@ def test_a_rank_that_depends_on_the_way_is_a_range() -> None:
 
 def test_what_is_undefined_has_no_rank_and_takes_none() -> None:
     undefined = [*fidelity_rows("native", None, None), *fidelity_rows("chance", 0.2, 0.9)]
-    sheet = TABLES["fidelity_rankings"]([record(Cell("ETTh1", 96, "exact", 1, study="explanations"), undefined)])
+    sheet = TABLES["fidelity_rankings"]([record(Cell("ETTh1", 96, "steady", 1, study="explanations"), undefined)])
     regated = {row["explainer"]: row["rank"] for row in rows(sheet, gating="regated")}
     assert regated == {"native": None, "chance": 1}
 
@@ -289,7 +289,7 @@ def test_what_is_undefined_has_no_rank_and_takes_none() -> None:
 
 def test_the_certificate_stands_beside_what_it_does_not_promise() -> None:
     sheet = TABLES["certificate"]([explained(seed=seed, extra=promises(bits)) for seed, bits in ((1, 0), (2, 3))])
-    (line,) = lines(sheet, data="ETTh1", model="exact")
+    (line,) = lines(sheet, data="ETTh1", model="steady")
     assert (line["windows"], line["bits changed on replay"], line["bits changed on scramble"]) == ("5,570", "3", "0")
     assert (line["values compared"], line["closed points scrambled"]) == ("2,000", "4,000")
     assert (line["end-to-end sensitivity"], line["by gates alone"]) == ("25.00%", "undefined")
@@ -302,7 +302,7 @@ def test_a_data_set_without_a_certificate_says_not_run_and_other_models_follow()
     sheet = TABLES["certificate"]([explained(recipe="paper-sparse", extra=promises()), explained("ETTm1")])
     assert lines(sheet, data="Weather")[0]["windows"] == "not run"
     assert lines(sheet, data="ETTm1")[0]["windows"] == "not run"
-    assert [line["model"] for line in lines(sheet, data="ETTh1")] == ["exact", "paper-sparse"]
+    assert [line["model"] for line in lines(sheet, data="ETTh1")] == ["steady", "paper-sparse"]
 
 
 # --- Recovery ---
@@ -381,5 +381,5 @@ def test_gates_are_tables_of_lags_by_channels() -> None:
     assert one.body[0] == ["-96 to -49", "0.10", "**0.90**"]
     assert [(row["patch"], row["channel"], row["frequency"]) for row in frequency.rows][1] == (1, 2, 0.9)
     assert [row["open"] for row in one.rows] == [False, True, False, True]
-    assert "512 test windows (ETTh1, exact, horizon 96, seed 2024)" in frequency.title
+    assert "512 test windows (ETTh1, steady, horizon 96, seed 2024)" in frequency.title
     assert TABLES["gate_map"]([explained("Weather", extra=gates)]).body == [["not run"]]

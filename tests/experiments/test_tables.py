@@ -187,7 +187,7 @@ def test_a_stand_ins_record_is_shown_under_its_own_name(tmp_path: Path) -> None:
     ledger.write(record(Cell("Traffic-stand-in", 96, "exact", 2024), 0.5))
     text = show(ledger, "large_channels", "md")
     assert "| Traffic-stand-in | 96 | exact | 20.0% | 1 |" in text
-    assert "| Traffic | 96 | exact | – | – | not run |" in text
+    assert "| Traffic | 96 | steady | – | – | not run |" in text
 
 
 # --- Reproduce ---

@@ -1,5 +1,7 @@
 """What a recipe builds: the forecaster it names, with first weights drawn from the seed alone."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.configs import build, chosen
-from ibforecast.zoo.recipes import names, resolve
+from ibforecast.zoo.recipes import kind_of, names, resolve
 from ibforecast.zoo.registry import FORECASTERS, entry
 
 SIZES = Sizes(look_back=96, horizon=6, channels=2, cycle=24)
@@ -61,3 +63,29 @@ def test_an_unknown_forecaster_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match=r"forecaster must be one of .+ \(got 'prophet'\); .+") as refusal:
         entry("prophet")
     assert all(name in str(refusal.value) for name in FORECASTERS)
+
+
+@pytest.mark.parametrize(
+    ("channels", "cycle", "kind"),
+    [(7, 24, "usual"), (7, 95, "usual"), (7, 96, "short"), (12, 96, "wide"), (64, 24, "wide"), (65, 24, "many")],
+)
+def test_the_kind_of_a_table_goes_by_its_channels_and_by_windows_that_outlast_the_cycle(
+    channels: int, cycle: int, kind: str
+) -> None:
+    assert kind_of(Sizes(96, 24, channels, cycle)) == kind
+
+
+def test_what_a_kind_wants_lies_under_what_a_data_set_wants(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("[model]\nbudget = 0.3\n[kind.short.model]\nbudget = 0.4\n[data.ETTm1.model]\nbudget = 0.5\n")
+    short = Sizes(96, 24, 7, 96)
+    assert resolve(str(own), SIZES).config.budget == 0.3
+    assert resolve(str(own), short).config.budget == 0.4
+    assert resolve(str(own), short, "ETTm1").config.budget == 0.5
+
+
+def test_an_unknown_kind_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("[kind.odd.model]\nbudget = 0.4\n")
+    with pytest.raises(UsageError, match=r"a kind must be one of many, wide, short, usual \(got 'odd'\)"):
+        resolve(str(own), SIZES)

@@ -41,7 +41,7 @@ def command(
     A cell that fails is reported at the end and stops no other; a run that is killed loses at most the cells under way.
 
     \b
-    ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model exact
+    ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model steady
     ibforecast reproduce accuracy --jobs 8 --device cuda
     """
     from ibforecast.core.devices import find_device

@@ -30,8 +30,9 @@ def command(
     \b
     datasets configuration
     accuracy per_horizon large_channels
-    fidelity fidelity_rankings certificate support_recovery
+    fidelity fidelity_rankings certificate support_recovery coverage unseen
     cost gate_map gate_frequency                           (figures too)
+    tradeoff ablations sensitivity                         (figures too)
 
     Nothing is run; a cell without a record says "not run".
 

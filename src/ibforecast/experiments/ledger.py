@@ -11,7 +11,7 @@ from ibforecast.core.files import sha256, to_json, write_atomically
 
 @dataclass(frozen=True)
 class Cell:
-    """One run's coordinates: data set, lengths, recipe, budget (None: the recipe's own) and seed.
+    """One run's coordinates: data set, lengths, recipe or variant of one, budget (None: its own) and seed.
 
     `study` names what is measured on the trained forecaster beyond its errors; empty where nothing is.
     """
@@ -29,7 +29,8 @@ class Cell:
         """A name for files and for people."""
         budget = "" if self.budget is None else f"-b{self.budget:g}"
         study = f"-{self.study}" if self.study else ""
-        own = f"{Path(self.recipe).stem}.{sha256(self.recipe.encode())[:8]}" if "." in self.recipe else self.recipe
+        path = self.recipe.endswith(".toml")
+        own = f"{Path(self.recipe).stem}.{sha256(self.recipe.encode())[:8]}" if path else self.recipe
         return f"{self.data}-{self.look_back}-{self.horizon}-{own}{budget}-s{self.seed}{study}"
 
 

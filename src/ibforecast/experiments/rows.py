@@ -8,6 +8,7 @@ from typing import Literal
 
 from ibforecast.experiments.ledger import Record
 from ibforecast.experiments.published import PublishedNumber, numbers
+from ibforecast.experiments.variants import parted
 
 HORIZONS = (96, 192, 336, 720)
 
@@ -29,10 +30,15 @@ class Row:
 
 
 def ledger_rows(records: Iterable[Record]) -> list[Row]:
-    """One row per data set, horizon, recipe and budget, averaged over seeds, of which none is counted twice."""
+    """One row per data set, horizon, recipe and budget, averaged over seeds, of which none is counted twice.
+
+    What was run for a study alone, a variant of a recipe or another budget than its own, stays in the study's table.
+    """
     groups: dict[tuple[str, int, str, float | None], list[Record]] = defaultdict(list)
     once = {
-        replace(record.cell, study=""): record for record in sorted(records, key=lambda r: r.cell.study, reverse=True)
+        replace(record.cell, study=""): record
+        for record in sorted(records, key=lambda record: record.cell.study, reverse=True)
+        if not record.cell.study or (record.cell.budget is None and not parted(record.cell.recipe)[1])
     }
     for record in once.values():
         budget = record.recipe["config"].get("budget")

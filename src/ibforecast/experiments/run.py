@@ -22,8 +22,9 @@ from ibforecast.evaluate.verification import verify_windows
 from ibforecast.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast.experiments.parts import fingerprint_of, parts_of, sizes_of
 from ibforecast.experiments.studies import STUDIES
+from ibforecast.experiments.variants import varied
 from ibforecast.train.loop import train
-from ibforecast.zoo.recipes import Recipe, resolve
+from ibforecast.zoo.recipes import Recipe
 
 RESULTS_VERSION = 1
 """Raised whenever a change of the code may change a result; older records are then run again."""
@@ -33,7 +34,7 @@ VERIFIED_WINDOWS = 1000
 
 def recipe_of(cell: Cell) -> Recipe:
     """The recipe a cell stands for, with its data set's sizes filled in."""
-    return resolve(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), budget=cell.budget)
+    return varied(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), cell.budget)
 
 
 def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Record:

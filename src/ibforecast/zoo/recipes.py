@@ -1,11 +1,11 @@
-"""Recipes by name: a TOML file, with what a data set or a horizon wants otherwise laid over it."""
+"""Recipes by name: a TOML file, with what a kind of table, a data set or a horizon wants otherwise laid over it."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -17,7 +17,19 @@ from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build, chosen
 from ibforecast.zoo.registry import entry
 
-DEFAULT = "exact"
+DEFAULT = "steady"
+
+Kind = Literal["many", "wide", "short", "usual"]
+MANY, WIDE = 64, 12
+
+
+def kind_of(sizes: Sizes) -> Kind:
+    """The kind of table: many channels or a good number of them, or else windows that do not outlast the cycle."""
+    if sizes.channels > MANY:
+        return "many"
+    if sizes.channels >= WIDE:
+        return "wide"
+    return "short" if sizes.look_back <= sizes.cycle else "usual"
 
 
 @dataclass(frozen=True)
@@ -56,13 +68,25 @@ def forecaster_of(name: str) -> str:
 
 
 def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
-    """Read a recipe by name or path, as the data set and the horizon want it; `overrides` go into the model part."""
+    """Read a recipe by name or path, as the kind of table, the data set and the horizon want it.
+
+    The `overrides` go into the model part.
+    """
     document, where = _read(name), f"recipe {name}"
+    for_kind = _table(document, where, "kind", kind_of(sizes))
+    unknown = sorted(set(_table(document, where, "kind")) - set(get_args(Kind)))
+    if unknown:
+        raise UsageError(
+            f"{where}: a kind must be one of {', '.join(get_args(Kind))} (got {unknown[0]!r}); rename or remove it"
+        )
     for_data = _table(document, where, "data", data) if data else {}
     for_horizon = _table(document, where, "data", data, "horizon", str(sizes.horizon)) if data else {}
+    document.pop("kind", None)
     document.pop("data", None)
     for_data.pop("horizon", None)
-    settings = _laid_over(_laid_over(document, for_data), for_horizon)
+    settings = document
+    for over in (for_kind, for_data, for_horizon):
+        settings = _laid_over(settings, over)
     unknown = sorted(set(settings) - {"forecaster", "model", "train"})
     if unknown:
         raise UsageError(f"{where} must hold forecaster, model and train (got {unknown[0]!r}); correct it")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ibforecast.core.errors import DataError, UsageError
-from ibforecast.experiments.figures import cost, gate_frequency, gate_map
+from ibforecast.experiments.figures import ablations, cost, gate_frequency, gate_map, sensitivity, tradeoff
 from ibforecast.experiments.ledger import Record
 from ibforecast.plots.records import Form
 
@@ -11,6 +11,9 @@ FIGURES: dict[str, Callable[[list[Record], Form], bytes | None]] = {
     "cost": cost.figure,
     "gate_map": gate_map.figure,
     "gate_frequency": gate_frequency.figure,
+    "tradeoff": tradeoff.figure,
+    "ablations": ablations.figure,
+    "sensitivity": sensitivity.figure,
 }
 """Each gives nothing where nothing of it was run."""
 

@@ -6,7 +6,7 @@ from typing import Any
 from ibforecast.core.contracts import Forecaster
 from ibforecast.experiments.ledger import Cell
 from ibforecast.experiments.parts import Parts
-from ibforecast.experiments.studies import cost, explanations, recovery
+from ibforecast.experiments.studies import budgets, cost, coverage, explanations, native, recovery
 
 Study = Callable[[Forecaster, Parts, Cell], list[dict[str, Any]]]
 
@@ -14,4 +14,7 @@ STUDIES: dict[str, Study] = {
     "explanations": explanations.study,
     "recovery": recovery.study,
     "cost": cost.study,
+    "native": native.study,
+    "budgets": budgets.study,
+    "coverage": coverage.study,
 }

@@ -29,13 +29,19 @@ BUDGET, PATCH_LEN, PRIOR = 0.2, 12, 0.2
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
     """Measure on evenly spaced test windows, and what must hold always on all of them."""
     chosen = evenly_spaced(FIDELITY_WINDOWS, len(parts.test))
-    windows = parts.test.at(parts.test.starts[chosen.to(parts.test.starts.device)].cpu().numpy())
+    windows = spaced(parts.test)
     rows = [{"measure": "windows", "of": len(parts.test), "indices": " ".join(map(str, chosen.tolist()))}]
     for name, explainer in explainers_of(forecaster, windows.look_backs(windows.starts[:1])).items():
-        rows += [_flat(name, row) for row in fidelity(forecaster, windows, explainer, cell.seed)]
+        rows += [flat(name, row) for row in fidelity(forecaster, windows, explainer, cell.seed)]
     if isinstance(forecaster, Accountable):
         rows += [*_promises(forecaster, parts.test, cell.seed), *_gates(forecaster, parts.test)]
     return rows
+
+
+def spaced(test: Windows) -> Windows:
+    """The test windows that fidelity is measured on, evenly spaced."""
+    chosen = evenly_spaced(FIDELITY_WINDOWS, len(test))
+    return test.at(test.starts[chosen.to(test.starts.device)].cpu().numpy())
 
 
 def fidelity(forecaster: Forecaster, windows: Windows, explainer: Explainer, seed: int) -> list[FidelityRow]:
@@ -114,7 +120,8 @@ def _rounded(table: Float[Tensor, "patch channel"]) -> list[list[float]]:
     return [[round(value, 4) for value in line] for line in table.tolist()]
 
 
-def _flat(explainer: str, row: FidelityRow) -> dict[str, Any]:
+def flat(explainer: str, row: FidelityRow) -> dict[str, Any]:
+    """A measurement of an explainer as a record holds it."""
     found = row.fidelity
     numbers = {
         "comprehensiveness": found.comprehensiveness,

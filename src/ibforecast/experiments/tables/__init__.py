@@ -5,17 +5,22 @@ from collections.abc import Callable
 from ibforecast.experiments.ledger import Record
 from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.tables import (
+    ablations,
     accuracy,
     certificate,
     configuration,
     cost,
+    coverage,
     datasets,
     fidelity,
     fidelity_rankings,
     gates,
     large_channels,
     per_horizon,
+    sensitivity,
     support_recovery,
+    tradeoff,
+    unseen,
 )
 
 TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
@@ -31,4 +36,9 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "cost": cost.sheet,
     "gate_map": gates.gate_map,
     "gate_frequency": gates.gate_frequency,
+    "coverage": coverage.sheet,
+    "tradeoff": tradeoff.sheet,
+    "unseen": unseen.sheet,
+    "ablations": ablations.sheet,
+    "sensitivity": sensitivity.sheet,
 }

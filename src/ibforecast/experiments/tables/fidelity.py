@@ -25,7 +25,7 @@ from ibforecast.experiments.tables.measured import (
 from ibforecast.explain.timing import VARIANTS
 
 STUDY = "explanations"
-OF_THE_PAPER = ("exact", "paper-sparse")
+OF_THE_PAPER = ("steady", "exact", "paper-sparse")
 """Our recipes that stand where the paper's own model stands: its numbers are put beside theirs."""
 
 SELF_EXPLAINED = (PAPER, "dlinear", "patchdecomp", "tft")

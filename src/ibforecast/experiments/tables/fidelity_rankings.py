@@ -10,7 +10,7 @@ from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.tables.fidelity import STUDY, measured_by, score
 from ibforecast.experiments.tables.measured import NATIVE, NONE, NOT_RUN, UNDEFINED, Group, groups, mean_of
 
-MODEL = "exact"
+MODEL = "steady"
 WAYS: list[tuple[Measure, Aggregate]] = [
     (Measure(shift, space, gating), aggregate)
     for gating, space, shift, aggregate in product(*map(get_args, (Gating, Space, Shift, Aggregate)))

@@ -1,0 +1,113 @@
+"""Variants of recipes: one thing taken out or set otherwise, by the name RECIPE+VARIANT."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast.core.errors import UsageError, require
+from ibforecast.core.sizes import Sizes
+from ibforecast.model.ablations import PhaselessForecast, SoftForecast, UngatedForecast
+from ibforecast.zoo.recipes import Recipe, names, resolve
+
+JOIN = "+"
+NETWORKS: dict[str, type[Forecaster]] = {
+    "ibforecast-ungated": UngatedForecast,
+    "ibforecast-soft": SoftForecast,
+    "ibforecast-phaseless": PhaselessForecast,
+}
+"""Networks that no recipe is for, by the name their records give as forecaster."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is done to a recipe: `settings` laid over its model part, or another of the `NETWORKS` built from it.
+
+    `words` is how a table calls it; `unseen` leaves out what the recipe says of the data set by name.
+    """
+
+    words: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    network: str = ""
+    unseen: bool = False
+
+
+SWEEPS: dict[str, tuple[float, ...]] = {
+    "rate_weight": (0.005, 0.1, 0.5),
+    "contiguity_weight": (1e-4, 1e-2, 1e-1),
+    "budget_weight": (0.5, 2.0, 20.0),
+    "prior": (0.05, 0.1, 0.5),
+}
+"""Knobs of the objective and the values each is set to, one at a time; the budget's are cells of their own."""
+
+VARIANTS: dict[str, Variant] = {
+    "no-gated-base": Variant("− gated base", network="ibforecast-ungated"),
+    "no-hard-gates": Variant("− hard gates", network="ibforecast-soft"),
+    "no-profile": Variant("− cycle Q", {"profile": False}),
+    "no-budget": Variant("− budget", {"budget": 1.0, "objective": {"budget_weight": 0.0}}),
+    "no-contiguity": Variant("− gate TV", {"objective": {"contiguity_weight": 0.0}}),
+    "no-diversity": Variant("− diversity", {"diversity_weight": 0.0}),
+    "no-departure": Variant("− departure", {"objective": {"departure_weight": 0.0}}),
+    "no-consistency": Variant("− self-consistency", {"objective": {"consistency_weight": 0.0}}),
+    "no-phase": Variant("− phase in the readout", network="ibforecast-phaseless"),
+    "unseen": Variant("as for a table never seen", unseen=True),
+    "no-bias": Variant("− gate bias", {"gate": {"recent": 0}}),
+    **{
+        f"{knob}={value:g}": Variant(f"{knob} = {value:g}", {"objective": {knob: value}})
+        for knob, values in SWEEPS.items()
+        for value in values
+    },
+}
+
+
+class VariedRecipe(Recipe):
+    """A recipe for one of the networks that no recipe is for."""
+
+    def build(self, seed: int) -> Forecaster:
+        """Build the network with its first weights drawn from the seed."""
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            return NETWORKS[self.forecaster](self.config)
+
+
+def parted(name: str) -> tuple[str, str]:
+    """Part a recipe that ships from the variant of it; a recipe of one's own, by its path, has none."""
+    recipe, _, variant = name.partition(JOIN)
+    return (recipe, variant) if recipe in names() else (name, "")
+
+
+def words_for(name: str) -> str:
+    """What a table calls a recipe or a variant of one."""
+    recipe, variant = parted(name)
+    return VARIANTS[variant].words if variant in VARIANTS else recipe
+
+
+def varied(name: str, sizes: Sizes, data: str | None = None, budget: float | None = None) -> Recipe:
+    """Resolve a recipe or a variant of one; a budget that is given goes before that of either."""
+    base, called = parted(name)
+    if not called:
+        return resolve(name, sizes, data, budget=budget)
+    variant = _variant(called)
+    given = {} if budget is None else {"budget": budget}
+    known = None if variant.unseen else data
+    recipe = replace(resolve(base, sizes, known, **{**variant.settings, **given}), name=name)
+    if not variant.network:
+        return recipe
+    require(
+        recipe.forecaster == "ibforecast",
+        f"{called} must be of a recipe for ibforecast",
+        f"{base}, a recipe for {recipe.forecaster}",
+        "try steady",
+    )
+    return VariedRecipe(name, variant.network, recipe.config, recipe.train)
+
+
+def _variant(name: str) -> Variant:
+    if name not in VARIANTS:
+        close = get_close_matches(name, VARIANTS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose among {', '.join(VARIANTS)}"
+        raise UsageError(f"a variant must be one of the table's (got {name!r}); {hint}")
+    return VARIANTS[name]
