@@ -348,7 +348,12 @@ def test_an_audit_is_kept_with_its_model_and_read_again(model: IBForecaster, aud
     assert IBForecaster.load(folder).fitted.weights_sha256 == weights
     replace(audit, mse=9.0).save(folder)
     assert saved_audit(folder, weights) == replace(audit, mse=9.0)
-    assert sorted(path.name for path in folder.iterdir()) == [FILE, "model.json", "weights.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        FILE,
+        "intervals.safetensors",
+        "model.json",
+        "weights.safetensors",
+    ]
 
 
 def test_an_audit_of_other_weights_says_nothing_about_these(audit: Audit, folder: Path) -> None:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from ibforecast.core import verification
-from ibforecast.core.account import Account
+from ibforecast.core.account import Account, Known
 from ibforecast.core.context import Context
 from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
@@ -93,13 +93,15 @@ class Checker:
             profile=context.profile.detach().numpy(),
             evidence=explanation.evidence[0].numpy(),
             forecast=self._in_units(again.values),
+            known=None if account.known is None else known_of(self.fitted, account.known.values, context),
         )
 
     def _window(self, account: Account) -> Window:
-        return window_of(account.history, account.phase, self.fitted.standardiser)
+        known = None if account.known is None else account.known.standardised
+        return window_of(account.history, account.phase, self.fitted.standardiser, known)
 
     def _in_units(self, values: Float[Tensor, "1 horizon channel"]) -> Float64[np.ndarray, "horizon channel"]:
-        return in_units(values, self.fitted.standardiser)
+        return in_units(values, self.fitted.standardiser, self.fitted.config.past)
 
 
 def facts_of(fitted: FittedModel) -> ModelFacts:
@@ -118,6 +120,11 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
         prior=config.objective.prior,
         mean=units.mean,
         std=units.std,
+        further_cycles=config.further_cycles,
+        past=fitted.layout.past,
+        covariates=fitted.layout.future,
+        known_usual=None if fitted.known is None else fitted.known.mean,
+        known_std=None if fitted.known is None else fitted.known.std,
     )
 
 
@@ -131,20 +138,36 @@ def environment() -> dict[str, str]:
 
 
 def window_of(
-    history: Float64[np.ndarray, "look_back channel"], phase: Int64[np.ndarray, " steps"], standardiser: Standardiser
+    history: Float64[np.ndarray, "look_back channel"],
+    phase: Int64[np.ndarray, " steps"],
+    standardiser: Standardiser,
+    known: Float64[np.ndarray, "steps covariate"] | None = None,
 ) -> Window:
-    """A batch of one window from values in the table's units."""
+    """A batch of one window from values in the table's units, and from what is `known` ahead, standardised."""
     values = torch.from_numpy(standardiser.standardise(history)).float()
-    return Window(values.nan_to_num(0.0)[None], ~values.isnan()[None], torch.from_numpy(phase)[None])
+    ahead = None if known is None else torch.from_numpy(known).float()[None]
+    return Window(values.nan_to_num(0.0)[None], ~values.isnan()[None], torch.from_numpy(phase)[None], known=ahead)
+
+
+def known_of(fitted: FittedModel, values: Float64[np.ndarray, "steps covariate"], context: Context) -> Known:
+    """What an account says of covariates known ahead, given their values in the table's units."""
+    units = fitted.known
+    assert units is not None
+    assert context.response is not None
+    return Known(fitted.layout.future, values, units.mean, units.std, context.response.detach().numpy().copy())
 
 
 def explanation_of(account: Account) -> Explanation:
     """A batch of one explanation, as the readout saw it."""
+    known = account.known
     context = Context(
         level=torch.from_numpy(account.level)[None],
         scale=torch.from_numpy(account.scale)[None],
         phase=torch.from_numpy(account.phase)[None],
         profile=torch.from_numpy(account.profile),
+        cycles=account.cycles,
+        known=None if known is None else torch.from_numpy(known.standardised).float()[None],
+        response=None if known is None else torch.from_numpy(known.response),
     )
     return Explanation(
         mask=torch.from_numpy(account.mask)[None],
@@ -156,7 +179,9 @@ def explanation_of(account: Account) -> Explanation:
 
 
 def in_units(
-    values: Float[Tensor, "1 horizon channel"], standardiser: Standardiser
+    values: Float[Tensor, "1 horizon channel"], standardiser: Standardiser, past: int = 0
 ) -> Float64[np.ndarray, "horizon channel"]:
-    """The one forecast of a batch in the table's units."""
-    return standardiser.to_units(values[0].double().numpy())
+    """The one forecast of a batch in the table's units; the last `past` channels have none."""
+    forecast = standardiser.to_units(values[0].double().numpy())
+    forecast[:, forecast.shape[1] - past :] = np.nan
+    return forecast

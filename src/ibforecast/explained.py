@@ -1,17 +1,19 @@
 """What `explain` gives back: an account that can check, draw and tabulate itself."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from ibforecast.core.account import Account
+from ibforecast.core.account import Account, KnownStep
 from ibforecast.core.errors import UsageError, VerificationError
 from ibforecast.core.verification import Check as Check
 from ibforecast.core.verification import Verification as Verification
 from ibforecast.data.sources import Kind, to_native
 from ibforecast.plots.explanation import draw
+from ibforecast.plots.labels import rate_line
+from ibforecast.plots.notebook import explanation_html
 
 
 @runtime_checkable
@@ -46,7 +48,20 @@ class ExplainedForecast(Account):
         rows = [vars(token) for token in self.tokens()]
         return to_native(pa.table({name: pa.array([row[name] for row in rows]) for name in rows[0]}), self.kind)
 
+    def known_to_table(self) -> Any:
+        """One row per step, covariate known ahead and channel: its value, and by how much it moves the channel."""
+        rows = [vars(row) for row in self.known_steps()]
+        names = [field.name for field in fields(KnownStep)]
+        return to_native(pa.table({name: pa.array([row[name] for row in rows]) for name in names}), self.kind)
+
     def plot(self, path: str | Path) -> Path:
         """Draw the case-study figure as .png, .svg or interactive .html."""
         draw(self, path)
         return Path(path)
+
+    def __repr__(self) -> str:
+        return f"ExplainedForecast(at={self.at!r}, horizon={self.horizon}; {rate_line(self)})"
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook."""
+        return explanation_html(self)

@@ -1,25 +1,31 @@
 """IBForecaster: what a user holds."""
 
 import time as clock_time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from math import ceil
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from ibforecast import checks
 from ibforecast.audit import Audit, audit_windows
+from ibforecast.backtest import Fold, cutoffs, tidy
 from ibforecast.core.account import Account
 from ibforecast.core.devices import find_device
-from ibforecast.core.errors import DataError, UsageError
+from ibforecast.core.errors import DataError, UsageError, require
 from ibforecast.core.explanation import Forecast
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.data import catalogue, tables
+from ibforecast.data.roles import by_role, known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import files_become
 from ibforecast.data.splits import Part, Split
@@ -27,8 +33,11 @@ from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.conformal import Calibration, Level, checked_levels, scores, tracked
 from ibforecast.explained import ExplainedForecast, Verification
+from ibforecast.intervals import Interval, laid_out
 from ibforecast.model.network import IBForecast
+from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import train
 from ibforecast.zoo import saved
@@ -55,11 +64,13 @@ class IBForecaster:
     """Forecasts every channel of a table `horizon` steps ahead and says, with each forecast, what it read.
 
     `budget` is the largest fraction of a look-back window that may be read (None: the recipe's, 0.2 by default).
-    `cycle` is the number of steps of the seasonal profile, "auto" to take it from the frequency. `split` gives the
-    fractions of a table used to train, to select and to test; `recipe` a name or a TOML path; `epochs` at most how
-    many to train (None: the recipe's). How the table is read: `time` and `channels` name columns, `id` and `target`
-    those of a long table, `freq` the frequency, `zone` a time zone for times without one; `irregular` says what to do
-    about uneven times ("error", "by_row", "fill"), and `missing_values` which numbers stand for nothing.
+    `cycle` is the number of steps of the seasonal profile, "auto" to take it from the frequency; given several, such as
+    (24, 168), the profile is the sum of one for each. `split` gives the fractions of a table used to train, to select
+    and to test; `recipe` a name or a TOML path; `epochs` at most how many to train (None: the recipe's). How the table
+    is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the frequency, `zone` a
+    time zone for times without one; `irregular` says what to do about uneven times ("error", "by_row", "fill"), and
+    `missing_values` which numbers stand for nothing. `past` names channels that are read and not forecast, `future`
+    columns that are known ahead and become part of the context.
     """
 
     def __init__(
@@ -67,7 +78,7 @@ class IBForecaster:
         horizon: int,
         look_back: int = 96,
         budget: float | None = None,
-        cycle: int | Literal["auto"] = "auto",
+        cycle: int | Sequence[int] | Literal["auto"] = "auto",
         *,
         patch_len: int | None = None,
         recipe: str = DEFAULT,
@@ -83,13 +94,11 @@ class IBForecaster:
         zone: str | None = None,
         irregular: Literal["error", "by_row", "fill"] = "error",
         missing_values: tuple[float, ...] | list[float] = (),
+        past: Sequence[str] = (),
+        future: Sequence[str] = (),
     ) -> None:
-        if cycle != "auto" and (not isinstance(cycle, Integral) or cycle < 1):
-            raise UsageError(
-                f'cycle must be a positive number of steps or "auto" (got {cycle!r}); try 24 for hourly data'
-            )
         self.horizon, self.look_back, self.budget = horizon, look_back, budget
-        self.cycle: int | Literal["auto"] = cycle if cycle == "auto" else int(cycle)
+        self.cycle = _checked_cycle(cycle)
         self.patch_len, self.recipe, self.seed, self.device, self.split = patch_len, recipe, seed, device, split
         self.epochs = epochs
         self.layout = Layout(
@@ -101,6 +110,8 @@ class IBForecaster:
             zone=zone,
             irregular=irregular,
             missing_values=tuple(missing_values),
+            past=_names("past", past),
+            future=_names("future", future),
         )
         self._fitted: FittedModel | None = None
 
@@ -123,21 +134,36 @@ class IBForecaster:
         With a `checkpoint` path a run that was killed goes on from its last finished epoch.
         """
         source, facts = _open(table, self.layout)
+        rows = source.series.rows
+        split = Split.by_rule(facts.split, rows) if facts else Split.by_fractions(self.split, rows)
+        return self._fit(source, self._recipe(source.series, facts), split, checkpoint, on_epoch)
+
+    def _fit(
+        self,
+        source: Table,
+        recipe: Recipe,
+        split: Split,
+        checkpoint: str | Path | None = None,
+        on_epoch: Callable[[int, int, Epoch], None] = lambda epoch, epochs, outcome: None,
+    ) -> "IBForecaster":
         series = source.series
-        recipe = self._recipe(series, facts)
-        split = Split.by_rule(facts.split, series.rows) if facts else Split.by_fractions(self.split, series.rows)
         starts = {part: split.starts(part, self.look_back, self.horizon) for part in ("train", "validation")}
         standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
+        ahead = None if series.known is None else series.known[: split.train_end]
+        known = None if ahead is None else Standardiser.about_usual(ahead, series.covariates)
         device = torch.device(find_device(self.device))
-        windows = Windows.of(series, standardiser, recipe.config.cycle, starts["train"], self.look_back, self.horizon)
+        windows = Windows.of(
+            series, standardiser, recipe.config.period, starts["train"], self.look_back, self.horizon, known=known
+        )
         training = windows.to(device).usable()
+        validation = training.at(starts["validation"]).usable()
         network = recipe.build(self.seed)
         assert isinstance(network, IBForecast)
         begun = clock_time.perf_counter()
         run = train(
             network,
             training,
-            training.at(starts["validation"]).usable(),
+            validation,
             recipe.train,
             self.seed,
             Path(checkpoint) if checkpoint else None,
@@ -147,6 +173,8 @@ class IBForecaster:
             ),
             lambda epoch, outcome: on_epoch(epoch, recipe.train.epochs, outcome),
         )
+        seconds = round(clock_time.perf_counter() - begun, 3)
+        calibration = _calibration(network, validation, series)
         self._fitted = FittedModel(
             network=network.cpu(),
             standardiser=standardiser,
@@ -160,28 +188,50 @@ class IBForecaster:
                 rows=series.rows,
                 seed=self.seed,
                 device=str(device),
-                seconds=round(clock_time.perf_counter() - begun, 3),
+                seconds=seconds,
                 windows=len(training),
                 epochs=len(run.history),
                 best_epoch=run.best_epoch,
                 validation_error=run.history[run.best_epoch - 1].validation_error,
             ),
+            known=known,
+            calibration=calibration,
         )
         return self
 
-    def predict(self, table: Any, at: Any = None, *, budget: float | None = None) -> Any:
+    def predict(
+        self,
+        table: Any,
+        at: Any = None,
+        *,
+        budget: float | None = None,
+        future: Any = None,
+        level: Level | Sequence[Level] | None = None,
+        adaptive: bool = False,
+    ) -> Any:
         """Forecast what follows the table, or the moment `at` in it: same kind of table, original units.
 
-        `budget` turns the budget of a model that was fitted for any, here and in `explain` and `evaluate`.
+        `budget` turns the budget of a model that was fitted for any, here and in `explain` and `evaluate`. `future` is
+        a table with what is known ahead, where the columns of `table` do not go on by themselves.
+
+        `level` asks for intervals, one or several percentages such as [80, 95]: the columns `NAME-lo-80` and
+        `NAME-hi-80` then stand beside every forecast, and `open_rate` says how much of the window was read. They come
+        from the validation windows; `adaptive` lets them follow how the forecasts before this one turned out, as far
+        as the table tells.
         """
-        source = self.open(table)
+        source = self.open(table, future)
         start = self._start(source.series, at)
+        if level is not None:
+            return self._with_intervals(source, start, checked_levels(level), adaptive, budget)
+        require(not adaptive, "intervals that adapt must have a level", "level=None", "try level=[80, 95]")
         _, forecast = self._forecast(source.series, start, budget)
         return source.forecast(start + self.look_back, checks.in_units(forecast.values, self.fitted.standardiser))
 
-    def explain(self, table: Any, at: Any = None, *, budget: float | None = None) -> ExplainedForecast:
+    def explain(
+        self, table: Any, at: Any = None, *, budget: float | None = None, future: Any = None
+    ) -> ExplainedForecast:
         """Forecast what follows the table, or the moment `at` in it, and say what was read: one forward pass."""
-        source = self.open(table)
+        source = self.open(table, future)
         start = self._start(source.series, at)
         window, forecast = self._forecast(source.series, start, budget)
         return self._account(source, start, window, forecast, budget)
@@ -226,8 +276,59 @@ class IBForecaster:
         finally:
             fitted.network.cpu()
 
-    def open(self, table: Any) -> Table:
-        """Read a table as the training table was read, once for many forecasts: all methods take what comes out."""
+    def calibrate(self, table: Any, split: Part | Literal["all"] = "validation") -> "IBForecaster":
+        """Take the widths of intervals from a part of the table the model was fitted on, or from "all" of another.
+
+        Fitting does this already, on its validation windows; a model saved before there were intervals needs it, and
+        one whose forecasts have become worse profits by it. The windows must not be those it was trained on.
+        """
+        fitted, device = self.fitted, torch.device(find_device(self.device))
+        series = self.open(table).series
+        windows = self._windows(series, split).to(device)
+        self._fitted = replace(fitted, calibration=_calibration(fitted.network.to(device), windows, series))
+        fitted.network.cpu()
+        return self
+
+    def cross_validation(
+        self,
+        table: Any,
+        n_windows: int = 1,
+        step_size: int | None = None,
+        refit: bool | int = False,
+        level: Level | Sequence[Level] | None = None,
+        *,
+        adaptive: bool = False,
+    ) -> Any:
+        """Forecast from `n_windows` past moments of a table, `step_size` rows apart (None: one horizon).
+
+        One row per channel, moment (`cutoff`, the last one read) and step, with what truly followed: the columns
+        `unique_id`, `ds`, `cutoff`, `y` and `IBForecast`, which utilsforecast's `evaluate` takes as they are; a long
+        table keeps its own names for the first two and `y`. What was not observed has no row. `refit` fits anew to
+        the rows up to the cutoff, before every forecast or before every so many; without it the model is used as it
+        is and the moments must lie after the rows it was trained on. One that is not fitted is, to the rows up to the
+        first cutoff. The model itself stays as it was. `level` and `adaptive` are those of `predict`.
+        """
+        levels = () if level is None else checked_levels(level)
+        require(refit >= 0, "refit must be a number of windows, or True for every one", f"{refit}", "try 1")
+        anew = bool(refit) or self._fitted is None
+        source, facts = _open(table, self.layout) if anew else (self.open(table), None)
+        lasts = cutoffs(source.series.rows, self.look_back, self.horizon, n_windows, step_size or self.horizon)
+        if not anew:
+            self._require_untrained(source.series, lasts[0] + 1)
+        folds, every = [], int(refit) or n_windows
+        for group in (lasts[first : first + every] for first in range(0, n_windows, every)):
+            model = self._refitted(source, facts, group[0] + 1) if anew else self
+            starts = [model._start_of(source.series, last) for last in group]
+            folds += model._folds(source, starts, levels, adaptive)
+        return tidy(source, folds)
+
+    def open(self, table: Any, future: Any = None) -> Table:
+        """Read a table as the training table was read, once for many forecasts: all methods take what comes out.
+
+        `future` is a table that tells what is known ahead, from the step after the last row on.
+        """
+        if future is not None:
+            return self.open(table).going_on(future)
         if isinstance(table, Table):
             return table
         fitted = self.fitted
@@ -253,27 +354,40 @@ class IBForecaster:
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> "IBForecaster":
         """Read a saved model; nothing in the folder is executed."""
-        fitted = saved.load(Path(path))
-        config, layout = fitted.config, fitted.layout
+        return cls.of(saved.load(Path(path)), device)
+
+    @classmethod
+    def of(cls, fitted: FittedModel, device: str = "auto") -> "IBForecaster":
+        """Take up a fitted model."""
+        config = fitted.config
         model = cls(
             config.horizon,
             config.look_back,
             config.budget,
-            config.cycle,
+            config.cycles if config.further_cycles else config.cycle,
             patch_len=config.patch_len,
             recipe=fitted.summary.recipe,
             seed=fitted.summary.seed,
             device=device,
         )
-        model.layout, model._fitted = layout, fitted
+        model.layout, model._fitted = fitted.layout, fitted
         return model
 
     def __repr__(self) -> str:
         state = f"fitted, weights {self.fitted.weights_sha256[:12]}" if self._fitted else "not fitted"
         return f"IBForecaster(horizon={self.horizon}, look_back={self.look_back}, budget={self.budget}; {state})"
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook."""
+        if self._fitted:
+            return model_html(self._fitted)
+        settings = {name: getattr(self, name) for name in ("horizon", "look_back", "budget", "cycle", "recipe", "seed")}
+        settings |= {name: value for name, value in vars(self.layout).items() if value != getattr(Layout(), name)}
+        return settings_html({name: str(value) for name, value in settings.items() if value is not None})
+
     def _recipe(self, series: Series, facts: catalogue.DataSet | None) -> Recipe:
-        cycle = self.cycle if self.cycle != "auto" else facts.cycle if facts else series.clock.frequency.cycle()
+        asked = self.cycle if self.cycle != "auto" else facts.cycle if facts else series.clock.frequency.cycle()
+        cycle, *further = asked if isinstance(asked, tuple) else (asked,)
         sizes = Sizes(self.look_back, self.horizon, len(series.channels), cycle)
         if forecaster_of(self.recipe) != "ibforecast":
             raise UsageError(
@@ -284,7 +398,11 @@ class IBForecaster:
             sizes,
             facts.name if facts else None,
             budget=self.budget,
-            patch_len=_patch_len(self.look_back) if self.patch_len is None else self.patch_len,
+            patch_len=usual_patch_len(self.look_back) if self.patch_len is None else self.patch_len,
+            further_cycles=further or None,
+            past=series.past or None,
+            future=len(series.covariates) or None,
+            readout={"cross_channel": True} if series.past else None,  # or they could not be read
         )
         return recipe if self.epochs is None else replace(recipe, train=replace(recipe.train, epochs=self.epochs))
 
@@ -297,7 +415,9 @@ class IBForecaster:
             )
         part = Split(series.rows, series.rows, series.rows) if split == "all" else fitted.split
         starts = part.starts("train" if split == "all" else split, look_back, horizon)
-        windows = Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, look_back, horizon)
+        windows = Windows.of(
+            series, fitted.standardiser, fitted.config.period, starts, look_back, horizon, known=fitted.known
+        )
         usable = windows.usable()
         if len(usable) < at_least:
             raise DataError(
@@ -309,7 +429,10 @@ class IBForecaster:
 
     def _start(self, series: Series, at: Any) -> int:
         """First row of the window that ends at a moment."""
-        last = series.rows - 1 if at is None else series.clock.row_of(at)
+        return self._start_of(series, series.rows - 1 if at is None else series.clock.row_of(at))
+
+    def _start_of(self, series: Series, last: int) -> int:
+        """First row of the window that ends with a row."""
         start = last - self.look_back + 1
         if start < 0:
             raise DataError(
@@ -326,13 +449,117 @@ class IBForecaster:
         return start
 
     def _forecast(self, series: Series, start: int, budget: float | None = None) -> tuple[Window, Forecast]:
-        fitted = self.fitted.at_budget(budget)
-        cycle = fitted.config.cycle
+        window, network = self._window(series, start), self.fitted.at_budget(budget).network
+        with torch.inference_mode():
+            return window, network(window)
+
+    def _with_intervals(
+        self, source: Table, start: int, levels: tuple[float, ...], adaptive: bool, budget: float | None
+    ) -> Any:
+        own = self.fitted.config.budget
+        require(
+            budget in (None, own),
+            f"intervals are those of the budget the model was calibrated at, {own:g}",
+            f"budget={budget}",
+            "leave the budget or the level out",
+        )
+        (fold,) = self._folds(source, [start], levels, adaptive)
+        return laid_out(source, start + self.look_back, fold.forecast, fold.intervals, fold.open_rate)
+
+    def _folds(self, source: Table, starts: list[int], levels: tuple[float, ...], adaptive: bool) -> list[Fold]:
+        """Forecasts of the windows that begin at these rows, in rising order, with their intervals."""
+        targets, units, folds = len(source.series.targets), self.fitted.standardiser, []
+        widths = self._half_widths(source.series, starts, levels, adaptive)
+        for place, start in enumerate(starts):
+            _, forecast = self._forecast(source.series, start)
+            values = checks.in_units(forecast.values, units)[:, :targets]
+            explanation = forecast.explanation
+            assert explanation is not None
+            scale = explanation.context.scale[0].double().numpy()[:targets] * units.std[:targets]
+            reach = [width[place].double().numpy() * scale for width in widths]
+            intervals = (Interval(one, values - half, values + half) for one, half in zip(levels, reach, strict=True))
+            read = float(explanation.open_rate[0])
+            folds.append(Fold(start + self.look_back - 1, values, tuple(intervals), read))
+        return folds
+
+    def _half_widths(
+        self, series: Series, starts: list[int], levels: tuple[float, ...], adaptive: bool
+    ) -> list[Float[Tensor, "window horizon channel"]]:
+        """Half-widths of each level at these windows, in units of their scale; nothing after the last of them is read.
+
+        To adapt, all forecasts are looked back on that could have been made since the rows that were trained on.
+        """
+        if not levels:
+            return []
+        calibration = self._calibrated(levels[-1])
+        plain = [calibration.half_width(level) for level in levels]
+        if not adaptive:
+            return [width.expand(len(starts), -1, -1) for width in plain]
+        first = min(max(_trained_rows(calibration, series) - self.look_back, 0), starts[0])
+        known = self._scores(series, range(first, starts[-1]))
+        places = [start - first for start in starts]
+        return [tracked(width, known, level)[places] for width, level in zip(plain, levels, strict=True)]
+
+    def _scores(self, series: Series, starts: range) -> Float[Tensor, "window horizon channel"]:
+        """How consecutive windows turned out, as far as it was known when the window after them ended."""
+        fitted, device = self.fitted, torch.device(find_device(self.device))
+        told = series.values[: starts.stop + self.look_back]
+        unknown = np.full((self.horizon, len(series.channels)), np.nan)
+        until = replace(series, values=np.concatenate([told, unknown]))
+        windows = Windows.of(
+            until, fitted.standardiser, fitted.config.period, starts, self.look_back, self.horizon, known=fitted.known
+        )
+        found = scores(fitted.network.to(device), windows.to(device))
+        fitted.network.cpu()
+        return found
+
+    def _calibrated(self, level: Level = 0) -> Calibration:
+        """What intervals are made of, up to a level; an error where it is not there."""
+        calibration = self.fitted.calibration
+        if calibration is None:
+            raise UsageError(
+                "a model must be calibrated to know its intervals and since when rows are new to it (this one was "
+                "saved before there were any); call calibrate(table) with the table it was fitted on, or "
+                'calibrate(table, "all") with a later one, and save it again'
+            )
+        highest = calibration.highest_level
+        if level > highest:
+            raise UsageError(
+                f"an interval of {level:g} % must be calibrated on {ceil(level / (100 - level))} windows or more (got "
+                f"{calibration.windows}, less what is missing in them); "
+                + (f"ask for at most {highest} %, or " if highest else "")
+                + "give a longer table or a split that holds back more"
+            )
+        return calibration
+
+    def _require_untrained(self, series: Series, row: int) -> None:
+        trained = _trained_rows(self._calibrated(), series)
+        if row < trained:
+            raise UsageError(
+                "a backtest must forecast rows the model was not trained on (got a first forecast of "
+                f"{series.clock.labels(row, 1)[0]}, trained on rows before {series.clock.labels(trained, 1)[0]}); "
+                "ask for fewer windows or smaller steps, or fit anew with refit=True"
+            )
+
+    def _refitted(self, source: Table, facts: catalogue.DataSet | None, rows: int) -> "IBForecaster":
+        """Another model of the same settings, fitted to the first rows alone, none of them kept to test on."""
+        series = source.series
+        clock = replace(series.clock, stamps=series.clock.stamps[:rows])
+        split = self.fitted.split if self._fitted else Split.by_fractions(self.split, series.rows)
+        share = split.train_end / split.validation_end
+        return copy(self)._fit(
+            replace(source, series=replace(series, values=series.values[:rows], clock=clock)),
+            self._recipe(series, facts),
+            Split.by_fractions((share, 1 - share, 0.0), rows),
+        )
+
+    def _window(self, series: Series, start: int) -> Window:
         history = series.values[start : start + self.look_back]
-        phase = series.clock.phase(start, self.look_back + self.horizon, cycle)
-        window = checks.window_of(history, phase, fitted.standardiser)
-        with torch.no_grad():
-            return window, fitted.network(window)
+        steps, fitted = self.look_back + self.horizon, self.fitted
+        phase = series.clock.phase(start, steps, fitted.config.period)
+        known = known_in(series, start, steps)
+        ahead = None if known is None or fitted.known is None else fitted.known.standardise(known)
+        return checks.window_of(history, phase, fitted.standardiser, ahead)
 
     def _account(
         self, source: Table, start: int, window: Window, forecast: Forecast, budget: float | None = None
@@ -343,7 +570,7 @@ class IBForecaster:
         truth = np.full((self.horizon, len(series.channels)), np.nan)
         known = series.values[now:end]
         truth[: len(known)] = known
-        context = explanation.context
+        context, ahead = explanation.context, known_in(series, start, end - start)
         return ExplainedForecast(
             weights_sha256=fitted.weights_sha256,
             computed_with=checks.environment(),
@@ -353,7 +580,7 @@ class IBForecaster:
             channels=series.channels,
             times=series.clock.labels(start, end - start),
             history=series.values[start:now],
-            forecast=checks.in_units(forecast.values, fitted.standardiser),
+            forecast=checks.in_units(forecast.values, fitted.standardiser, fitted.config.past),
             truth=truth if len(known) else None,
             mean=fitted.standardiser.mean,
             std=fitted.standardiser.std,
@@ -366,6 +593,9 @@ class IBForecaster:
             missing=explanation.missing[0].numpy(),
             evidence=explanation.evidence[0].numpy(),
             prior=fitted.config.objective.prior,
+            cycles=fitted.config.cycles,
+            past=fitted.layout.past,
+            known=None if ahead is None else checks.known_of(fitted, ahead, context),
             verifier=self,
             kind=source.kind,
         )
@@ -374,19 +604,53 @@ class IBForecaster:
 def _open(table: Any, layout: Layout) -> tuple[Table, catalogue.DataSet | None]:
     """Read a table, or a data set of the catalogue by its name, which is read by row number."""
     if isinstance(table, str) and table in catalogue.CATALOGUE and not Path(table).exists():
-        series = catalogue.load(table)
+        series = by_role(catalogue.load(table), layout.past, layout.future)
         found = Layout(
             time="date",
             channels=series.channels,
             shape="wide",
             frequency=str(series.clock.frequency),
             irregular="by_row",
+            past=layout.past,
+            future=layout.future,
         )
         return Table(series, found, files_become()), catalogue.CATALOGUE[table]
     return tables.read(table, layout), None
 
 
-def _patch_len(look_back: int) -> int | None:
+def _calibration(network: IBForecast, windows: Windows, series: Series) -> Calibration:
+    """Take the scores of these windows, which lie on the network's device."""
+    since = series.clock.stamps[int(windows.starts[0]) + windows.look_back]
+    return Calibration.of(scores(network, windows), str(since))
+
+
+def _trained_rows(calibration: Calibration, series: Series) -> int:
+    """Number of rows of a table that lie before those the model was calibrated on."""
+    return int(np.searchsorted(series.clock.stamps, np.datetime64(calibration.since)))
+
+
+def _checked_cycle(
+    cycle: int | Sequence[int] | Literal["auto"],
+) -> int | tuple[int, ...] | Literal["auto"]:
+    """A number of steps, or several of them, or "auto"."""
+    if cycle == "auto":
+        return "auto"
+    lengths = tuple(cycle) if isinstance(cycle, Sequence) and not isinstance(cycle, str) else (cycle,)
+    if not lengths or not all(isinstance(length, Integral) and length >= 1 for length in lengths):
+        raise UsageError(
+            f'cycle must be a positive number of steps or "auto" (got {cycle!r}); try 24 for hourly data, '
+            "or (24, 168) for its day and its week"
+        )
+    return int(lengths[0]) if len(lengths) == 1 else tuple(int(length) for length in lengths)
+
+
+def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise UsageError(f"{what} must be a list of names (got {names!r}); write [{names!r}]")
+    return tuple(names)
+
+
+def usual_patch_len(look_back: int) -> int | None:
     """The usual patch where it fits, otherwise the divisor of the look-back nearest to it."""
     if look_back < 1 or look_back % USUAL_PATCH == 0:
         return None

@@ -25,15 +25,23 @@ _ICON = re.compile(r'<link rel="icon" href="(?P<path>[^"]+)" type="(?P<type>[^"]
 
 
 def to_html(
-    model: IBForecaster, table: Any, moments: Sequence[Any], name: str, title: str, budget: float | None = None
+    model: IBForecaster,
+    table: Any,
+    moments: Sequence[Any],
+    name: str,
+    title: str,
+    budget: float | None = None,
+    future: Any = None,
 ) -> bytes:
     """Explain a table at every moment (None: its end), verify each explanation, and write the page that shows them.
 
-    `name` is what the page calls the model, `title` the table. Raises VerificationError unless every check passes.
+    `name` is what the page calls the model, `title` the table; `future` is that of `IBForecaster.explain`. Raises
+    VerificationError unless every check passes.
     """
     if not moments:
         raise UsageError("a report must have at least one moment (got none); give the last moment to be read")
-    told = {found["at"]: found for found in (_moment(model.explain(table, at, budget=budget)) for at in moments)}
+    source = model.open(table, future)
+    told = {found["at"]: found for found in (_moment(model.explain(source, at, budget=budget)) for at in moments)}
     fitted, config = model.fitted, model.fitted.config
     content = {
         "made": {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},

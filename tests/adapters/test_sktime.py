@@ -255,6 +255,39 @@ def test_each_of_several_series_explains_itself() -> None:
         fitted.explain()
 
 
+# --- Intervals ---
+
+
+@pytest.mark.parametrize("kind", ["times", "periods", "a range"])
+def test_intervals_are_those_of_ibforecaster(kind: str) -> None:
+    y = series(INDICES[kind])
+    fitted = unfitted(val_size=30).fit(y, fh=[2, 6])
+    found, forecast = fitted.predict_interval(coverage=[0.9, 0.5]), fitted.predict()
+    own = fitted.ibforecaster_.predict(fitted._table(y), level=[50, 90]).iloc[[1, 5]]
+    assert found.index.tolist() == forecast.index.tolist()
+    assert found.columns.tolist() == [
+        (name, share, end) for name in ("load", "heat") for share in (0.9, 0.5) for end in ("lower", "upper")
+    ]
+    for name, share, end in found.columns:
+        expected = own[f"{name}-{'lo' if end == 'lower' else 'hi'}-{100 * share:g}"]
+        np.testing.assert_array_equal(found[name, share, end], expected)
+
+
+def test_the_median_is_the_forecast_and_quantiles_are_ends_of_intervals() -> None:
+    fitted = unfitted(val_size=30).fit(series(), fh=FH)
+    told, ends = fitted.predict_quantiles(alpha=[0.1, 0.5, 0.9]), fitted.predict_interval(coverage=0.8)
+    np.testing.assert_array_equal(told["load", 0.5], fitted.predict()["load"])
+    np.testing.assert_array_equal(told["load", 0.1], ends["load", 0.8, "lower"])
+    np.testing.assert_array_equal(told["load", 0.9], ends["load", 0.8, "upper"])
+
+
+def test_a_coverage_that_too_few_rows_were_held_back_for_is_unbounded() -> None:
+    found = unfitted(val_size=HORIZON + 3).fit(series(), fh=FH).predict_interval(coverage=[0.8, 0.9])
+    assert np.isfinite(found.xs(0.8, axis=1, level=1)).all(axis=None)
+    assert (found["heat", 0.9, "lower"] == -np.inf).all()
+    assert (found["load", 0.9, "upper"] == np.inf).all()
+
+
 # --- New rows ---
 
 
@@ -411,11 +444,6 @@ def test_new_rows_with_other_columns_are_refused(fitted: IBForecastForecaster) -
 def test_columns_that_would_have_one_name_are_refused() -> None:
     with pytest.raises(DataError, match=r"different names \(got \['0', '0'\]\)"):
         unfitted().fit(series().set_axis([0, "0"], axis=1), fh=FH)
-
-
-def test_intervals_are_not_promised_yet(fitted: IBForecastForecaster) -> None:
-    with pytest.raises(NotImplementedError, match="prediction intervals"):
-        fitted.predict_interval()
 
 
 def test_without_sktime_the_error_says_what_to_install() -> None:

@@ -215,7 +215,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "0.9,0.9,0.9"], ["three fractions that add up to 1"]),
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
         (["--recipe", "exakt"], ["recipe must be one that ships", "choose among"]),
-        (["--recipe", "dlinear"], ["a rival's", "try 'exact'"]),
+        (["--recipe", "dlinear"], ["a rival's", "try 'steady'"]),
         (["--device", "abacus"], ["device must be", "try"]),
         (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),
         (["--patch-len", "7"], ["patch_len must divide look_back (got patch_len=7, look_back=48)", "try 4, 6, 8"]),
@@ -284,7 +284,7 @@ def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_p
         (b"", ["valid JSON"]),
         (b"\xff\xfe\x00\x80", ["valid JSON"]),
         (b'{"format": "ibforecast.model"}', ["must say format 'ibforecast.explanation'"]),
-        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 2 (got 99)"]),
+        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 3 (got 99)"]),
     ],
     ids=["empty", "not text", "something else", "newer"],
 )

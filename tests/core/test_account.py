@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ibforecast.core.account import Account
+from ibforecast.core.account import PLAIN, Account, _rendered
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json
 
@@ -107,6 +107,23 @@ def test_the_json_is_strict_versioned_and_the_same_every_time() -> None:
     assert document["model"]["weights_sha256"] == told.weights_sha256
     assert document["window"]["history"][0] == [None, 1.0, 1.0]
     assert Account.from_json(told.to_json()).to_json() == told.to_json()
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | FLOATS | st.text(),
+        lambda inner: (
+            st.lists(st.text())
+            | st.lists(st.none() | FLOATS)
+            | st.lists(st.lists(FLOATS | st.integers(), min_size=1))
+            | st.lists(st.dictionaries(st.text(), inner))
+            | st.dictionaries(st.text(), inner)
+        ),
+        max_leaves=8,
+    )
+)
+def test_a_document_is_rendered_as_every_other_file_only_sooner(document: Any) -> None:
+    assert _rendered(document, PLAIN.encode) + "\n" == to_json(document).decode()
 
 
 def test_the_json_holds_evidence_for_the_open_tokens_alone() -> None:
@@ -301,14 +318,14 @@ def test_but_for_the_bits_the_words_come_from_the_mask_and_not_from_the_numbers(
         ("[1, 2]", r"must say format 'ibforecast.explanation' \(got 'list'\)"),
         ("{}", r"must say format 'ibforecast.explanation' \(got None\)"),
         ('{"format": "ibforecast.model", "format_version": 1}', r"must say format .+ \(got 'ibforecast.model'\)"),
-        ('{"format": "ibforecast.explanation"}', r"format version 2 \(got None\)"),
+        ('{"format": "ibforecast.explanation"}', r"format version 3 \(got None\)"),
         ('{"format": "ibforecast.explanation", "format_version": 1}', r"complete and of one shape \(got KeyError"),
         ('{"format": "ibforecast.explanation", "format_version": 2}', r"complete and of one shape \(got KeyError"),
-        ('{"format": "ibforecast.explanation", "format_version": "2"}', r"format version 2 \(got '2'\)"),
-        ('{"format": "ibforecast.explanation", "format_version": [1]}', r"format version 2 \(got \[1\]\)"),
+        ('{"format": "ibforecast.explanation", "format_version": "2"}', r"format version 3 \(got '2'\)"),
+        ('{"format": "ibforecast.explanation", "format_version": [1]}', r"format version 3 \(got \[1\]\)"),
         (
-            '{"format": "ibforecast.explanation", "format_version": 3}',
-            r"reads explanations up to format version 2 \(got 3\); use a matching version of ibforecast",
+            '{"format": "ibforecast.explanation", "format_version": 4}',
+            r"reads explanations up to format version 3 \(got 4\); use a matching version of ibforecast",
         ),
     ],
 )

@@ -79,6 +79,7 @@ def export(fitted: FittedModel, path: Path, overwrite: bool = False) -> None:
         import onnxscript  # noqa: F401  (what PyTorch's exporter stands on)
     except ImportError as error:
         raise MissingExtraError("onnx and onnxscript", "onnx") from error
+    fitted.require_plain("an ONNX file")
     config, layout, model = fitted.config, fitted.layout, _traced(fitted.network)
     for message in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer, model.graph):
         message.ClearField("metadata_props")  # where in whose files it came from

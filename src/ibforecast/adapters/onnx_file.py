@@ -17,6 +17,9 @@ FORMAT_VERSION = 1
 CARD, SEAL = "ibforecast", "ibforecast.sha256"
 """The two entries of the file's metadata: everything beside the graph, and the fingerprint of the whole file."""
 
+NOT_EXPORTED = ("further_cycles", "past", "covariates", "known_usual", "known_std")
+"""Facts of models with covariates or several cycles, which are not exported."""
+
 UNSEALED = "0" * 64
 _SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then "a text of 64 characters", as protobuf writes it
 
@@ -36,6 +39,7 @@ class Card:
     def to_json(self) -> str:
         """Render for the file's metadata."""
         facts = asdict(self.facts) | {"mean": self.facts.mean.tolist(), "std": self.facts.std.tolist()}
+        facts = {name: fact for name, fact in facts.items() if name not in NOT_EXPORTED}
         document = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self) | {"facts": facts}
         return to_json(document).decode()
 

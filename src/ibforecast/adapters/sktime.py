@@ -31,7 +31,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
     """Forecasts all columns of `y` together and says, with each forecast, what it read.
 
     What `fit` leaves behind is `ibforecaster_`, an `IBForecaster` with all it can do; `explain` gives the explanation
-    of the forecast that `predict` gives. `X` is ignored, and missing values are allowed: what is missing is not read.
+    of the forecast that `predict` gives. Intervals are calibrated on the rows that select the best epoch (`val_size`).
+    `X` is ignored, and missing values are allowed: what is missing is not read.
 
     `horizon` is the farthest step ahead. By default it is the farthest of `fh`, which `fit` must then be given; with
     a horizon, `predict` takes any `fh` within it. `look_back` and `patch_len` are chosen by the length of the series
@@ -62,7 +63,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         "capability:multivariate": True,
         "capability:exogenous": False,
         "capability:insample": False,
-        "capability:pred_int": False,
+        "capability:pred_int": True,
         "capability:pred_int:insample": False,
         "capability:missing_values": True,
         "capability:update": True,
@@ -129,16 +130,36 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         return self._fit_to(y, self._within_horizon(farthest))
 
     def _predict(self, fh: ForecastingHorizon, X: Any) -> pd.DataFrame:  # noqa: N803
+        return self._told(fh).set_axis(self._cur_y.columns, axis=1)
+
+    def _predict_quantiles(self, fh: ForecastingHorizon, X: Any, alpha: list[float]) -> pd.DataFrame:  # noqa: N803
+        """Ends of intervals calibrated on the rows held back; where these are too few for a level there is no end."""
+        calibration = self.ibforecaster_.fitted.calibration
+        assert calibration is not None
+        levels = {share: round(100 * abs(1 - 2 * share), 9) for share in alpha}
+        told = self._told(fh, [level for level in levels.values() if 0 < level <= calibration.highest_level])
+        names = dict(zip(self._get_varnames(), map(str, self._cur_y.columns), strict=True))
+        columns = pd.MultiIndex.from_product([names, alpha])
+        found = []
+        for name, share in columns:
+            end, nowhere = ("lo", -np.inf) if share < 0.5 else ("hi", np.inf)
+            column = f"{names[name]}-{end}-{levels[share]:g}" if levels[share] else names[name]
+            found.append(told[column] if column in told else np.full(len(told), nowhere))
+        return pd.DataFrame(np.stack(found, axis=1), told.index, columns)
+
+    def _told(self, fh: ForecastingHorizon, levels: list[float] | None = None) -> pd.DataFrame:
+        """What is forecast at these steps, with intervals if levels are given, on an index like that of the series."""
         steps, horizon = self._steps(fh), self.ibforecaster_.horizon
         if steps.max() >= horizon:
             raise UsageError(
                 f"fh must not reach beyond the horizon that was fitted (got step {steps.max() + 1} of {horizon}); "
                 f"fit again with horizon={steps.max() + 1}"
             )
-        forecast = self.ibforecaster_.predict(self._table(self._cur_y), self._moment(None)).iloc[steps]
+        model, table, at = self.ibforecaster_, self._table(self._cur_y), self._moment(None)
+        forecast = model.predict(table, at, level=levels or None).iloc[steps]
         unclear = fh.is_relative and fh.freq is None and isinstance(self.cutoff, pd.DatetimeIndex)
         index = pd.DatetimeIndex(forecast.iloc[:, 0]) if unclear else fh.to_absolute_index(self.cutoff)
-        return pd.DataFrame(forecast.iloc[:, 1:].to_numpy(), index=index, columns=self._cur_y.columns)
+        return pd.DataFrame(forecast.iloc[:, 1:].to_numpy(), index=index, columns=forecast.columns[1:])
 
     def _update(
         self,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ibforecast.cli.shared import announce, at_option, budget_option, deliver, json_option
+from ibforecast.cli.shared import announce, at_option, budget_option, deliver, future_option, json_option
 from ibforecast.core.files import write_atomically
 
 
@@ -13,18 +13,24 @@ from ibforecast.core.files import write_atomically
 @click.argument("table")
 @at_option
 @budget_option
+@future_option
 @click.option("--out", type=click.Path(path_type=Path), help="Write the explanation to this .json file.")
 @click.option("--plot", type=click.Path(path_type=Path), multiple=True, help="Draw it as .png, .svg or .html.")
 @click.option("--tokens", type=click.Path(path_type=Path), help="Write one row per token as .csv, .csv.gz or .parquet.")
+@click.option(
+    "--known", type=click.Path(path_type=Path), help="Write what was known ahead, and what it moves, as rows."
+)
 @json_option
 def command(
     model: Path,
     table: str,
     at: str | None,
     budget: float | None,
+    future: str | None,
     out: Path | None,
     plot: tuple[Path, ...],
     tokens: Path | None,
+    known: Path | None,
     as_json: bool,
 ) -> None:
     """Forecast what follows TABLE with MODEL, and say what the forecast was computed from.
@@ -42,9 +48,9 @@ def command(
 
     for path in plot:
         check_figure(path)
-    if tokens:
-        check_suffix(tokens)
-    explanation = IBForecaster.load(model).explain(table, at, budget=budget)
+    for path in filter(None, (tokens, known)):
+        check_suffix(path)
+    explanation = IBForecaster.load(model).explain(table, at, budget=budget, future=future)
     document = explanation.to_json()
     if out:
         write_atomically(out, document.encode())
@@ -55,4 +61,7 @@ def command(
     if tokens:
         write(explanation.to_table(), tokens)
         announce(f"tokens written to {tokens}")
+    if known:
+        write(explanation.known_to_table(), known)
+        announce(f"what was known ahead written to {known}")
     deliver(json.loads(document), explanation.in_words(), as_json)

@@ -12,15 +12,18 @@ from ibforecast.zoo.saved import DOCUMENT
 
 
 class Cycle(click.ParamType[Any]):
-    """A number of steps, or "auto"."""
+    """A number of steps, several of them separated by commas, or "auto"."""
 
     name = "cycle"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Accept "auto" or a whole number."""
+        """Accept "auto" or whole numbers."""
         if value == "auto" or isinstance(value, int):
             return value
-        return int(value) if str(value).isdecimal() else self.fail(f"{value!r} is neither a number of steps nor 'auto'")
+        lengths = [part.strip() for part in str(value).split(",")]
+        if not all(length.isdecimal() for length in lengths):
+            return self.fail(f"{value!r} is neither a number of steps nor 'auto'")
+        return int(lengths[0]) if len(lengths) == 1 else tuple(map(int, lengths))
 
 
 @click.command("fit")
@@ -30,10 +33,18 @@ class Cycle(click.ParamType[Any]):
 @click.option(
     "--budget", type=float, help="Largest fraction of a window that may be read; default: the recipe's (0.2)."
 )
-@click.option("--cycle", type=Cycle(), default="auto", show_default=True, help="Steps of the seasonal profile.")
+@click.option(
+    "--cycle",
+    type=Cycle(),
+    default="auto",
+    show_default=True,
+    help="Steps of the seasonal profile, or several: 24,168.",
+)
 @click.option("--patch-len", type=int, help="Steps of a patch; must divide the look-back.")
 @click.option("--time", help="Name of the time column; default: found.")
 @click.option("--channels", help="Channels to read and forecast, separated by commas; default: all.")
+@click.option("--past", help="Channels to read and not forecast, separated by commas.")
+@click.option("--future", help="Columns that are known ahead, separated by commas.")
 @click.option("--id", default="unique_id", show_default=True, help="Id column of a long table.")
 @click.option("--target", default="y", show_default=True, help="Value column of a long table.")
 @click.option("--freq", help="Frequency, e.g. 15min, 1h, 1d; default: inferred.")
@@ -52,10 +63,12 @@ def command(
     horizon: int,
     look_back: int,
     budget: float | None,
-    cycle: int | Literal["auto"],
+    cycle: int | tuple[int, ...] | Literal["auto"],
     patch_len: int | None,
     time: str | None,
     channels: str | None,
+    past: str | None,
+    future: str | None,
     id: str,
     target: str,
     freq: str | None,
@@ -78,6 +91,7 @@ def command(
     ibforecast fit load.csv --horizon 24 --out model
     ibforecast fit ETTh1 --horizon 96 --budget 0.1 --out etth1
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
+    ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     """
     from ibforecast.forecaster import IBForecaster
 
@@ -94,9 +108,11 @@ def command(
         recipe=recipe,
         seed=seed,
         device=device,
-        split=_fractions(split),
+        split=fractions(split),
         time=time,
-        channels=[name.strip() for name in channels.split(",")] if channels else None,
+        channels=names_in(channels) or None,
+        past=names_in(past),
+        future=names_in(future),
         id=id,
         target=target,
         freq=freq,
@@ -117,7 +133,13 @@ def command(
     deliver({"model": str(out), "training": vars(summary)}, str(out), as_json)
 
 
-def _fractions(text: str) -> tuple[float, float, float]:
+def names_in(text: str | None) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",")] if text else []
+
+
+def fractions(text: str) -> tuple[float, float, float]:
+    """Three numbers separated by commas."""
     try:
         train, validation, test = (float(part) for part in text.split(","))
     except ValueError as error:

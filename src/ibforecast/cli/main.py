@@ -15,6 +15,9 @@ from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, U
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
 """0 is good, 1 anything else."""
 
+SOME_FAILED = 6
+"""A fleet was worked through, and some of its series failed."""
+
 VERBS = (
     "demo",
     "fit",
@@ -22,7 +25,10 @@ VERBS = (
     "explain",
     "verify",
     "evaluate",
+    "backtest",
     "audit",
+    "fleet",
+    "tune",
     "serve",
     "report",
     "datasets",
@@ -60,8 +66,11 @@ def main() -> None:
     ibforecast serve model                            the explorer and the service, on this machine
     ibforecast report model load.csv                  the explorer as one file, every explanation verified
     ibforecast audit model load.csv                   may its explanations be relied on? a gate for builds
+    ibforecast tune load.csv --horizon 24             search for a better recipe, on validation windows
+    ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet    a model for each of many series
 
-    Exit codes: 0 good, 2 usage, 3 bad data, 4 verification failed, 5 unusable model file, 1 anything else.
+    Exit codes: 0 good, 2 usage, 3 bad data, 4 verification failed, 5 unusable model file, 6 some series of a fleet
+    failed, 1 anything else.
     """
 
 

@@ -1,10 +1,29 @@
 """ibforecast predict: from a model and a table to a forecast."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ibforecast.cli.shared import announce, at_option, budget_option, deliver, json_option
+from ibforecast.cli.shared import Command, announce, at_option, budget_option, deliver, future_option, json_option
+
+
+def level_options(command: Command) -> Command:
+    """Add --level and --adaptive."""
+    adaptive = click.option(
+        "--adaptive", is_flag=True, help="Let intervals follow how earlier forecasts of the table turned out."
+    )
+    level = click.option(
+        "--level", type=float, multiple=True, help="An interval of so many percent, e.g. 80; may be repeated."
+    )
+    return level(adaptive(command))
+
+
+def out_option(command: Command) -> Command:
+    """Add --out."""
+    return click.option(
+        "--out", type=click.Path(path_type=Path), help="A .csv, .csv.gz or .parquet file; default: CSV on stdout."
+    )(command)
 
 
 @click.command("predict")
@@ -12,30 +31,52 @@ from ibforecast.cli.shared import announce, at_option, budget_option, deliver, j
 @click.argument("table")
 @at_option
 @budget_option
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="A .csv, .csv.gz or .parquet file; default: CSV on stdout."
-)
+@future_option
+@level_options
+@out_option
 @json_option
-def command(model: Path, table: str, at: str | None, budget: float | None, out: Path | None, as_json: bool) -> None:
+def command(
+    model: Path,
+    table: str,
+    at: str | None,
+    budget: float | None,
+    future: str | None,
+    level: tuple[float, ...],
+    adaptive: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Forecast what follows TABLE with MODEL, in the table's units.
 
     \b
     ibforecast predict model load.csv --out forecast.csv
+    ibforecast predict model load.csv --level 80 --level 95
     ibforecast predict model load.csv --at '2023-11-05 10:00' --json
     """
+    from ibforecast.data.sources import check_suffix
+    from ibforecast.forecaster import IBForecaster
+
+    if out:
+        check_suffix(out)
+    forecast = IBForecaster.load(model).predict(
+        table, at, budget=budget, level=level or None, adaptive=adaptive, future=future
+    )
+    deliver_table({"model": str(model)}, "forecast", forecast, out, as_json)
+
+
+def deliver_table(document: dict[str, Any], name: str, table: Any, out: Path | None, as_json: bool) -> None:
+    """Give a table: to a file, and as CSV or in a JSON document on stdout."""
     import narwhals as nw
 
     from ibforecast.data.tables import write
-    from ibforecast.forecaster import IBForecaster
 
-    forecast = IBForecaster.load(model).predict(table, at, budget=budget)
     if out:
-        write(forecast, out)
-        announce(f"forecast written to {out}")
-    columns = nw.from_native(forecast, eager_only=True)
-    rows = [{name: _plain(value) for name, value in row.items()} for row in columns.iter_rows(named=True)]
+        write(table, out)
+        announce(f"{name} written to {out}")
+    columns = nw.from_native(table, eager_only=True)
+    rows = [{column: _plain(value) for column, value in row.items()} for row in columns.iter_rows(named=True)]
     text = str(out) if out else columns.write_csv().rstrip()
-    deliver({"model": str(model), "out": str(out) if out else None, "forecast": rows}, text, as_json)
+    deliver({**document, "out": str(out) if out else None, name: rows}, text, as_json)
 
 
 def _plain(value: object) -> object:

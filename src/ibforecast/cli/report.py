@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ibforecast.cli.shared import announce, budget_option, deliver, json_option
+from ibforecast.cli.shared import announce, budget_option, deliver, future_option, json_option
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 
@@ -14,11 +14,20 @@ from ibforecast.core.files import write_atomically
 @click.argument("table")
 @click.option("--at", multiple=True, help="A last moment to be read; may be given several times. Default: the end.")
 @budget_option
+@future_option
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True, help="File to write."
 )
 @json_option
-def command(model: Path, table: str, at: tuple[str, ...], budget: float | None, out: Path, as_json: bool) -> None:
+def command(
+    model: Path,
+    table: str,
+    at: tuple[str, ...],
+    budget: float | None,
+    future: str | None,
+    out: Path,
+    as_json: bool,
+) -> None:
     """Write the explorer with MODEL's forecasts from TABLE as one .html file, every explanation verified.
 
     The file needs no server and no network. What computes anew, such as closing a gate, needs `ibforecast serve`.
@@ -34,7 +43,7 @@ def command(model: Path, table: str, at: tuple[str, ...], budget: float | None, 
         raise UsageError(f"a report must end in .html (got {out.name!r}); try {out.stem + '.html'!r}")
     moments = at or (None,)
     name = model.resolve().name
-    page = to_html(IBForecaster.load(model), table, moments, name, Path(table).name, budget)
+    page = to_html(IBForecaster.load(model), table, moments, name, Path(table).name, budget, future)
     write_atomically(out, page)
     announce(f"{len(moments)} verified explanation{'s' if len(moments) > 1 else ''} written to {out}")
     deliver({"report": str(out), "moments": len(moments), "verified": True}, str(out), as_json)

@@ -47,6 +47,13 @@ def budget_option(command: Command) -> Command:
     )(command)
 
 
+def future_option(command: Command) -> Command:
+    """Add --future."""
+    return click.option(
+        "--future", help="A table with what is known ahead, where the columns of TABLE do not go on by themselves."
+    )(command)
+
+
 def ledger_option(command: Command) -> Command:
     """Add --ledger."""
     return click.option(

@@ -1,7 +1,7 @@
 """One window's forecast and explanation in the user's own names, times and units; plain data, as JSON too."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from math import isclose
@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
+from ibforecast.core.cycles import tiled
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.information import token_bits
 
+PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 FORMAT = "ibforecast.explanation"
-FORMAT_VERSION = 2
-"""Version 1 is the same without `prior` and `rate_bits`; it is read as ever, and an account without prior writes it."""
+FORMAT_VERSION = 3
+"""Every version is read, and an account writes the oldest that holds what it has to say.
+
+Version 2 has one cycle and no covariates; version 1 is the same without `prior` and `rate_bits`.
+"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,42 @@ class Token:
     values: list[float | None]
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Covariates known ahead: their values over look-back and horizon in the table's units, and what they move.
+
+    What moves is how far a covariate is from its `usual` value, in units of its `std`: by each such unit a channel
+    moves by `response`, in the channel's standardised units, at the phases of the first cycle.
+    """
+
+    names: tuple[str, ...]
+    values: Float64[np.ndarray, "steps covariate"]
+    usual: Float64[np.ndarray, " covariate"]
+    std: Float64[np.ndarray, " covariate"]
+    response: Float32[np.ndarray, "cycle covariate channel"]
+
+    @property
+    def standardised(self) -> Float64[np.ndarray, "steps covariate"]:
+        """The values as the model takes them."""
+        return np.asarray((self.values - self.usual) / self.std)
+
+    def effect(self, phase: Int64[np.ndarray, " steps"]) -> Float64[np.ndarray, "steps covariate channel"]:
+        """By how much each covariate moves each channel at each step, in the channel's standardised units."""
+        response = self.response[phase % len(self.response)].astype(np.float64)
+        return np.asarray(self.standardised[..., None] * response)
+
+
+@dataclass(frozen=True)
+class KnownStep:
+    """One row about what was known ahead: a covariate's value at a step, and by how much it moves a channel there."""
+
+    time: str
+    covariate: str
+    value: float
+    channel: str
+    effect: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Account:
     """Everything that was disclosed about one forecast.
@@ -44,6 +85,9 @@ class Account:
     `mean` and `std` lead from one to the other. `prior` is what the gates' bits are counted against; None in a
     document from before it was disclosed. `intact` is false if it was read from a document that does not match its
     own fingerprint.
+
+    The profiles of several `cycles` lie end to end in `profile`, and add up. Channels named in `past` are read and have
+    no forecast: NaN stands there. `known` is what was known ahead.
     """
 
     weights_sha256: str
@@ -68,6 +112,13 @@ class Account:
     evidence: Float32[np.ndarray, "look_back channel"]
     prior: float | None = None
     intact: bool = True
+    cycles: tuple[int, ...] = ()
+    past: tuple[str, ...] = ()
+    known: Known | None = None
+
+    def __post_init__(self) -> None:
+        if not self.cycles:
+            object.__setattr__(self, "cycles", (len(self.profile),))
 
     @property
     def look_back(self) -> int:
@@ -110,9 +161,12 @@ class Account:
 
     @property
     def expected(self) -> Float64[np.ndarray, "steps channel"]:
-        """The disclosed baseline over look-back and horizon, μ + σQ, in the table's units."""
-        seasonal = self.profile[self.phase % len(self.profile)].astype(np.float64)
-        return np.asarray(self.mean + self.std * (self.level + self.scale * seasonal))
+        """The disclosed baseline over look-back and horizon, in the table's units: μ + σQ and what is known ahead."""
+        seasonal = tiled(self.profile, self.phase, self.cycles).astype(np.float64)
+        baseline = self.level + self.scale * seasonal
+        if self.known is not None:
+            baseline = baseline + self.known.effect(self.phase).sum(axis=1)
+        return np.asarray(self.mean + self.std * baseline)
 
     @property
     def deviation(self) -> Float64[np.ndarray, "look_back channel"]:
@@ -140,6 +194,19 @@ class Account:
                     values=_nullable(self.history[first : last + 1, column]),
                 )
 
+    def known_steps(self) -> Iterator[KnownStep]:
+        """One row per step, covariate and channel that is forecast: what was known ahead, and what it moves."""
+        if self.known is None:
+            return
+        targets = [column for column, channel in enumerate(self.channels) if channel not in self.past]
+        effects = self.std * self.known.effect(self.phase)
+        for step, time in enumerate(self.times):
+            for number, covariate in enumerate(self.known.names):
+                value = float(self.known.values[step, number])
+                for column in targets:
+                    effect = float(effects[step, number, column]) + 0.0  # no minus before nothing
+                    yield KnownStep(time, covariate, value, self.channels[column], effect)
+
     def in_words(self) -> str:
         """Say which channels were read where and which followed their pattern; all but the bits is in the mask."""
         first, last = self.times[self.look_back], self.times[-1]
@@ -166,6 +233,10 @@ class Account:
             lines.append(f"Taken to follow their pattern at the window's level and scale: {', '.join(quiet)}.")
         if gaps:
             lines.append(f"Not readable because of missing values: {'; '.join(gaps)}.")
+        if self.past:
+            lines.append(f"Read alone, and not forecast: {', '.join(self.past)}.")
+        if self.known is not None:
+            lines.append(f"Known ahead, up to {last}, and part of the context: {', '.join(self.known.names)}.")
         return "\n".join(lines)
 
     def _spans(self, column: int) -> Iterator[str]:
@@ -174,8 +245,11 @@ class Account:
             members = [patch for _, patch in run]
             yield f"{self.times[members[0] * self.patch_len]} to {self.times[(members[-1] + 1) * self.patch_len - 1]}"
 
-    def to_json(self) -> str:
-        """Render as one self-contained document; `from_json` gives back the same numbers to the last bit."""
+    def to_json(self, numbers: Callable[[Any], str] = PLAIN.encode) -> str:
+        """Render as one self-contained document; `from_json` gives back the same numbers to the last bit.
+
+        `numbers` writes a list of numbers, or of lists of them: as JSON without spaces, in Python's digits.
+        """
         open_tokens = [
             {
                 "patch": int(patch),
@@ -185,9 +259,10 @@ class Account:
             for patch, column in np.argwhere(self.mask)
         ]
         counted = {} if self.prior is None else {"prior": self.prior, "rate_bits": self.rate_bits}
+        window, context = self._beyond_version_2()
         document = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION if counted else 1,
+            "format_version": FORMAT_VERSION if context else 2 if counted else 1,
             "model": {"weights_sha256": self.weights_sha256, "computed_with": dict(self.computed_with)},
             "budget": self.budget,
             "open_count": self.open_count,
@@ -200,6 +275,7 @@ class Account:
                 "channels": list(self.channels),
                 "times": list(self.times),
                 "history": _nullable(self.history),
+                **window,
             },
             "context": {
                 "level": self.level.tolist(),
@@ -207,6 +283,7 @@ class Account:
                 "phase": self.phase.tolist(),
                 "profile": self.profile.tolist(),
                 "standardisation": {"mean": self.mean.tolist(), "std": self.std.tolist()},
+                **context,
             },
             "explanation": {
                 "mask": self.mask.astype(int).tolist(),
@@ -214,11 +291,21 @@ class Account:
                 "missing": self.missing.astype(int).tolist(),
                 "evidence": open_tokens,
             },
-            "forecast": self.forecast.tolist(),
+            "forecast": _nullable(self.forecast) if self.past else self.forecast.tolist(),
             "truth": None if self.truth is None else _nullable(self.truth),
         }
-        written = to_json(document)
-        return f'{written.decode()[:-3]},\n "sha256": "{sha256(written)}"\n}}\n'  # as to_json would, rendered once
+        written = _rendered(document, numbers)
+        fingerprint = sha256(f"{written}\n".encode())
+        return f'{written[:-2]},\n "sha256": "{fingerprint}"\n}}\n'  # as to_json would, rendered once
+
+    def _beyond_version_2(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a document says more of window and context where there are covariates or several cycles."""
+        if len(self.cycles) == 1 and not self.past and self.known is None:
+            return {}, {}
+        known = (
+            [] if self.known is None else [_covariate(self.known, number) for number in range(len(self.known.names))]
+        )
+        return {"past": list(self.past)}, {"cycles": list(self.cycles), "known": known}
 
     @classmethod
     def from_json(cls, text: str) -> "Account":
@@ -300,8 +387,35 @@ def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
         "prior": None if document["format_version"] == 1 else document["prior"],
         "intact": told == sha256(to_json(document)),
     }
+    if document["format_version"] >= 3:
+        account |= {
+            "cycles": tuple(context["cycles"]),
+            "past": tuple(window["past"]),
+            "known": _known(context["known"]) if context["known"] else None,
+        }
     _check_shapes(account)
     return account
+
+
+def _covariate(known: Known, number: int) -> dict[str, Any]:
+    return {
+        "covariate": known.names[number],
+        "usual": float(known.usual[number]),
+        "std": float(known.std[number]),
+        "values": known.values[:, number].tolist(),
+        "response": known.response[:, number].tolist(),
+    }
+
+
+def _known(covariates: list[dict[str, Any]]) -> Known:
+    """Put together what `_covariate` took apart."""
+    return Known(
+        names=tuple(told["covariate"] for told in covariates),
+        values=np.stack([_floats(told["values"]) for told in covariates], axis=1),
+        usual=_floats([told["usual"] for told in covariates]),
+        std=_floats([told["std"] for told in covariates]),
+        response=np.stack([np.array(told["response"], dtype=np.float32) for told in covariates], axis=1),
+    )
 
 
 def _check_shapes(account: dict[str, Any]) -> None:
@@ -321,6 +435,45 @@ def _check_shapes(account: dict[str, Any]) -> None:
     for name, shape in expected.items():
         if np.shape(account[name]) != shape:
             raise ValueError(f"{name} has shape {np.shape(account[name])} where {shape} belongs")
+    _check_roles(account)
+
+
+def _check_roles(account: dict[str, Any]) -> None:
+    """Refuse cycles, past channels and covariates that do not go with the rest."""
+    channels, rows = account["channels"], len(account["profile"])
+    cycles, past, known = account.get("cycles", (rows,)), account.get("past", ()), account.get("known")
+    if sum(cycles) != rows or not all(isinstance(cycle, int) and cycle > 0 for cycle in cycles):
+        raise ValueError(f"profile has {rows} rows where cycles of {cycles} belong")
+    unsaid = [name in past for name in channels]
+    if past != tuple(name for name in channels if name in past) or all(unsaid):
+        raise ValueError(f"past is {past} where some of {channels} belong")
+    if (np.isnan(account["forecast"]) != unsaid).any():
+        raise ValueError("forecast is not there for every channel but the past ones")
+    if known is not None:
+        told = (known.values.shape, known.response.shape)
+        held = (len(account["times"]), len(known.names)), (cycles[0], len(known.names), len(channels))
+        if told != held:
+            raise ValueError(f"known has values and response of shapes {told} where {held} belong")
+
+
+def _rendered(value: Any, numbers: Callable[[Any], str], margin: str = "\n") -> str:
+    """Write what `to_json` writes, save the last line break, several times as fast: lists of numbers go as a whole."""
+    if not value or not isinstance(value, dict | list):
+        return PLAIN.encode(value)
+    row, cell = f"{margin} ", f"{margin}  "
+    if isinstance(value, dict):
+        entries = f",{row}".join(f"{PLAIN.encode(name)}: {_rendered(value[name], numbers, row)}" for name in value)
+        return f"{{{row}{entries}{margin}}}"
+    if isinstance(value[0], dict):
+        items = f",{row}".join(_rendered(item, numbers, row) for item in value)
+    elif isinstance(value[0], str):
+        items = json.dumps(value, ensure_ascii=False, separators=(f",{row}", ":"))[1:-1]
+    elif isinstance(value[0], list):
+        rows = numbers(value)[2:-2].replace("],[", "|").replace(",", f",{cell}").replace("|", f"{row}],{row}[{cell}")
+        items = f"[{cell}{rows}{row}]"
+    else:
+        items = numbers(value)[1:-1].replace(",", f",{row}")
+    return f"[{row}{items}{margin}]"
 
 
 def _nullable(values: Float64[np.ndarray, "..."]) -> Any:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64
 
-from ibforecast.core.account import Account
+from ibforecast.core.account import Account, Known
 
 ELSEWHERE_TOLERANCE = 1e-4
 """By how many scales a forecast may differ that was computed on another machine or version."""
@@ -56,6 +56,11 @@ class ModelFacts:
     prior: float
     mean: Float64[np.ndarray, " channel"]
     std: Float64[np.ndarray, " channel"]
+    further_cycles: tuple[int, ...] = ()
+    past: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    known_usual: Float64[np.ndarray, " covariate"] | None = None
+    known_std: Float64[np.ndarray, " covariate"] | None = None
 
 
 @runtime_checkable
@@ -110,10 +115,13 @@ def _weights(facts: ModelFacts, account: Account) -> Check:
 
 
 def _names(facts: ModelFacts, account: Account) -> Check:
-    told = (account.channels, account.look_back, account.horizon, account.patch_len, len(account.profile))
-    held = (facts.channels, facts.look_back, facts.horizon, facts.patch_len, facts.cycle)
+    told = (account.channels, account.past, account.look_back, account.horizon, account.patch_len, account.cycles)
+    cycles = (facts.cycle, *facts.further_cycles)
+    held = (facts.channels, facts.past, facts.look_back, facts.horizon, facts.patch_len, cycles)
     same = (
         told == held
+        and len(account.profile) == sum(cycles)
+        and _same_covariates(facts, account.known)
         and np.array_equal(account.mean, facts.mean)
         and np.array_equal(account.std, facts.std)
         and account.budget == facts.budget
@@ -123,6 +131,16 @@ def _names(facts: ModelFacts, account: Account) -> Check:
         "channels, lengths, units and budget" if account.prior is None else "channels, lengths, units, budget, prior"
     )
     return Check("names", same, f"{these} are the model's" if same else "they differ")
+
+
+def _same_covariates(facts: ModelFacts, known: Known | None) -> bool:
+    if known is None or facts.known_usual is None or facts.known_std is None:
+        return known is None and not facts.covariates
+    return (
+        known.names == facts.covariates
+        and np.array_equal(known.usual, facts.known_usual)
+        and np.array_equal(known.std, facts.known_std)
+    )
 
 
 def _budget(facts: ModelFacts, account: Account) -> Check:
@@ -137,7 +155,9 @@ def _forecast(
     differ = int((forecast.view(np.int64) != account.forecast.view(np.int64)).sum())
     if not differ:
         return Check(name, True, f"{given} give the forecast, bit for bit ({forecast.size} values)")
-    off = float((np.abs(forecast - account.forecast) / np.maximum(account.std * account.scale, 1e-30)).max())
+    said = [channel not in account.past for channel in account.channels]
+    apart = np.abs(forecast - account.forecast) / np.maximum(account.std * account.scale, 1e-30)
+    off = float(apart[:, said].max())
     note = "; it was computed on another machine or version" if elsewhere else ""
     detail = f"{given} differ in {differ} values, at most {off:.1e} scales{note}"
     return Check(name, elsewhere and off < ELSEWHERE_TOLERANCE, detail)
@@ -145,8 +165,14 @@ def _forecast(
 
 def _rerun(again: Account, account: Account, elsewhere: bool) -> Check:
     tolerance = ELSEWHERE_TOLERANCE if elsewhere else 0.0
-    apart = [
-        name for name in COMPARED if not np.allclose(getattr(again, name), getattr(account, name), tolerance, tolerance)
-    ]
+    one, other = _compared(again), _compared(account)
+    apart = [name for name in one if not np.allclose(one[name], other[name], tolerance, tolerance)]
     detail = f"differs in {', '.join(apart)}" if apart else "gives the same context, mask, evidence and forecast"
     return Check("rerun", not apart, f"the model, run on this history again, {detail}")
+
+
+def _compared(account: Account) -> dict[str, Any]:
+    """What is compared, by name; of the forecast the channels that have one."""
+    said = [channel not in account.past for channel in account.channels]
+    found = {name: getattr(account, name) for name in COMPARED} | {"forecast": account.forecast[:, said]}
+    return found if account.known is None else found | {"response": account.known.response}

@@ -13,13 +13,14 @@ class Window:
     `values` is standardised and finite everywhere; where `observed` is false it means nothing.
     `phase` holds one entry per step because wall clocks jump: without a jump it is τ, τ+1, … modulo the cycle.
     `calendar` is there for forecasters that read the date itself: hour, weekday, day of month and day of year,
-    each scaled to [−½, ½].
+    each scaled to [−½, ½]. `known` holds the covariates known ahead, standardised, where a forecaster reads any.
     """
 
     values: Float[Tensor, "batch look_back channel"]
     observed: Bool[Tensor, "batch look_back channel"]
     phase: Int[Tensor, "batch steps"]
     calendar: Float[Tensor, "batch steps 4"] | None = None
+    known: Float[Tensor, "batch steps covariate"] | None = None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ class Standardiser:
         mean, std = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
         return cls(mean, np.where(std > 1e-12 * np.abs(mean), std, 1.0))
 
+    @classmethod
+    def about_usual(cls, rows: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> "Standardiser":
+        """Take the median for the mean: what is usual, such as no holiday, is zero."""
+        return cls(np.median(rows, axis=0), cls.of(rows, channels).std)
+
     def standardise(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
         """From the table's units to standardised ones."""
         return np.asarray((values - self.mean) / self.std)

@@ -12,6 +12,7 @@ from jaxtyping import Float64
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.axis import Axis, Irregular
 from ibforecast.data.columns import as_moments, as_numbers, parse_times
+from ibforecast.data.roles import by_role, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
 from ibforecast.data.zones import to_wall
@@ -26,7 +27,9 @@ Shape = Literal["auto", "wide", "long"]
 class Layout:
     """How a table is to be read; what is left open is found out, and filled in by `read`.
 
-    Wide tables have a time column and one column per channel; long ones have `id`, a time column and `target`.
+    Wide tables have a time column and one column per channel; long ones have `id`, a time column and `target`. The
+    channels named `past` are read and not forecast; the columns (or ids) named `future` are no channels but covariates
+    known ahead, which may go on where the channels end.
     """
 
     time: str | None = None
@@ -38,8 +41,16 @@ class Layout:
     zone: str | None = None
     irregular: Irregular = "error"
     missing_values: tuple[float, ...] = ()
+    past: tuple[str, ...] = ()
+    future: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        named = (*self.past, *self.future)
+        if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
+            raise UsageError(
+                f"a column must be one thing: a channel, past or future (got past={self.past}, future={self.future}); "
+                "name each once"
+            )
         if self.channels is not None and (not self.channels or len(set(self.channels)) < len(self.channels)):
             raise UsageError(f"channels must be one or more different names (got {self.channels}); name each once")
 
@@ -59,13 +70,35 @@ class Table:
         return to_native(pa.table({name: self._column(name, column) for name, column in columns.items()}), self.kind)
 
     def forecast(self, first_row: int, values: Float64[np.ndarray, "horizon channel"], name: str = "IBForecast") -> Any:
-        """Lay a forecast that begins at `first_row` out as the table was: wide, or long with a column `name`."""
-        channels, time = self.series.channels, self.layout.time or "time"
-        times = self.series.clock.times(first_row, len(values))
+        """Lay a forecast that begins at `first_row` out as the table was: wide, or long with a column `name`.
+
+        Channels that are read alone are left out.
+        """
+        channels, time = self.series.targets, self.layout.time or "time"
+        times, values = self.series.clock.times(first_row, len(values)), values[:, : len(channels)]
         if self.layout.shape != "long":
             return self.build({time: times} | dict(zip(channels, values.T, strict=True)))
         ids = [channel for channel in channels for _ in times]
         return self.build({self.layout.id: ids, time: np.tile(times, len(channels)), name: values.T.ravel()})
+
+    def going_on(self, source: Any) -> "Table":
+        """The same table with another that tells what is known ahead, from the step after the last row on.
+
+        Of that table only the time column and the covariates are read; rows up to the last one here are passed over.
+        """
+        covariates = self.series.covariates
+        if not covariates:
+            raise UsageError(
+                "only a model with future covariates can be told more of them (this has none); leave it out"
+            )
+        arrow, _ = load(source)
+        layout, time, times = _find_time(arrow, replace(self.layout, channels=covariates, past=(), future=()))
+        axis = Axis(*as_moments(time, times, self.series.clock.zone), time)
+        axis, columns, values = (_from_long if layout.shape == "long" else _from_wide)(arrow, layout, axis)
+        axis.check_order()
+        values[np.isin(values, layout.missing_values)] = np.nan
+        assert columns == covariates
+        return replace(self, series=with_ahead(self.series, axis.moments, values))
 
     def _column(self, name: str, column: Any) -> pa.Array:
         array, zone = pa.array(column), self.series.clock.zone
@@ -89,10 +122,10 @@ def read(source: Any, layout: Layout | None = None) -> Table:
     layout, time, times = _find_time(arrow, layout or Layout())
     axis = Axis(*as_moments(time, times, layout.zone), time)
     long = layout.shape == "long"
-    axis, channels, values = (_from_long if long else _from_wide)(arrow, layout, axis)
+    axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
-    series = axis.series(values, channels, layout.frequency, layout.irregular)
-    found = replace(layout, channels=channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
+    series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
+    found = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)
     )
@@ -142,11 +175,11 @@ def _from_wide(
     arrow: pa.Table, layout: Layout, axis: Axis
 ) -> tuple[Axis, tuple[str, ...], Float64[np.ndarray, "row channel"]]:
     rest = [name for name in arrow.column_names if name != layout.time]
-    channels = tuple(_present(name, rest, "channel") for name in layout.channels or rest)
-    if not channels:
+    columns = _columns(layout, rest)
+    if not columns:
         raise DataError(f"a table must have a channel beside its time column (got {layout.time!r} only); add one")
-    values = [as_numbers(name, arrow[name], axis.moments, axis.zone) for name in channels]
-    return axis, channels, np.stack(values, axis=1)
+    values = [as_numbers(name, arrow[name], axis.moments, axis.zone) for name in columns]
+    return axis, columns, np.stack(values, axis=1)
 
 
 def _from_long(
@@ -156,7 +189,7 @@ def _from_long(
         raise DataError(f"every row must have an id (got {arrow[layout.id].null_count} without); fill {layout.id!r}")
     ids = [str(name) for name in arrow[layout.id].to_pylist()]
     known = list(dict.fromkeys(ids))
-    channels = tuple(_present(name, known, "channel") for name in layout.channels or known)
+    channels = _columns(layout, known)
     numbers = as_numbers(layout.target, arrow[layout.target], axis.moments, axis.zone)
     number = {name: place for place, name in enumerate(channels)}
     places = np.array([number.get(name, -1) for name in ids])
@@ -171,6 +204,13 @@ def _from_long(
             own.check_repeats(rows)
         values[np.searchsorted(moments, own.moments[::-1]), column] = numbers[rows[::-1]]
     return Axis(moments, axis.zone, axis.name), channels, values
+
+
+def _columns(layout: Layout, names: list[str]) -> tuple[str, ...]:
+    """All columns to be read, each once: the channels named or else every one there is, and the covariates."""
+    channels = (*(layout.channels or names), *layout.past)
+    asked = dict.fromkeys(channels, "channel") | dict.fromkeys(layout.future, "covariate")
+    return tuple(_present(name, names, what) for name, what in asked.items())
 
 
 def _present(name: str, names: list[str], what: str) -> str:

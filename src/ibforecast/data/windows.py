@@ -15,7 +15,10 @@ from ibforecast.data.standardiser import Standardiser
 
 @dataclass(frozen=True)
 class Windows:
-    """All windows that begin at `starts`, cut from one resident series; missing values hold 0 and say so."""
+    """All windows that begin at `starts`, cut from one resident series; missing values hold 0 and say so.
+
+    The last `past` channels are read and not forecast: of what follows the windows they count as not observed.
+    """
 
     values: Float[Tensor, "row channel"]
     observed: Bool[Tensor, "row channel"]
@@ -24,6 +27,8 @@ class Windows:
     look_back: int
     horizon: int
     calendar: Float[Tensor, "row_and_beyond 4"] | None = None
+    known: Float[Tensor, "row_and_further covariate"] | None = None
+    past: int = 0
 
     @classmethod
     def of(
@@ -35,8 +40,13 @@ class Windows:
         look_back: int,
         horizon: int,
         with_calendar: bool = False,
+        known: Standardiser | None = None,
     ) -> "Windows":
-        """Standardise a series and lay it out once; it may be as short as its last look-back."""
+        """Standardise a series and lay it out once; it may be as short as its last look-back.
+
+        `cycle` is the period of the phases, and `known` standardises what is known ahead.
+        """
+        ahead = None if known is None or series.known is None else known.standardise(series.known)
         steps = series.rows + horizon
         values = torch.from_numpy(standardiser.standardise(series.values)).float()
         observed = ~values.isnan()
@@ -48,6 +58,8 @@ class Windows:
             look_back=look_back,
             horizon=horizon,
             calendar=torch.from_numpy(series.clock.calendar(0, steps)).float() if with_calendar else None,
+            known=None if ahead is None else torch.from_numpy(ahead).float(),
+            past=series.past,
         )
 
     def __len__(self) -> int:
@@ -62,6 +74,7 @@ class Windows:
             phase=self.phase.to(device),
             starts=self.starts.to(device),
             calendar=None if self.calendar is None else self.calendar.to(device),
+            known=None if self.known is None else self.known.to(device),
         )
 
     def at(self, starts: range | Int64[np.ndarray, " window"]) -> "Windows":
@@ -70,22 +83,29 @@ class Windows:
         return replace(self, starts=chosen)
 
     def usable(self) -> "Windows":
-        """Keep the windows in which every channel is observed at least once, look-back and target both."""
+        """Keep the windows in which every channel is observed at least once, look-back and target both.
+
+        The target is that of the channels that are forecast.
+        """
         seen = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
         past, now, end = self.starts, self.starts + self.look_back, self.starts + self.look_back + self.horizon
-        keep = ((seen[now] > seen[past]) & (seen[end] > seen[now])).all(dim=1)
+        forecast = slice(seen.shape[1] - self.past)
+        keep = (seen[now] > seen[past]).all(dim=1) & (seen[end] > seen[now])[:, forecast].all(dim=1)
         return replace(self, starts=self.starts[keep])
 
     def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
         """Cut the look-back windows that begin at these rows; their future need not exist."""
         past, steps = self._steps(starts, self.look_back), self._steps(starts, self.look_back + self.horizon)
         calendar = None if self.calendar is None else self.calendar[steps]
-        return Window(self.values[past], self.observed[past], self.phase[steps], calendar)
+        known = None if self.known is None else self.known[steps]
+        return Window(self.values[past], self.observed[past], self.phase[steps], calendar, known)
 
     def take(self, starts: Int[Tensor, " batch"]) -> tuple[Window, Target]:
         """Cut the windows that begin at these rows, and what follows them."""
         future = self._steps(starts + self.look_back, self.horizon)
-        return self.look_backs(starts), Target(self.values[future], self.observed[future])
+        observed = self.observed[future]
+        observed[..., observed.shape[-1] - self.past :] = False
+        return self.look_backs(starts), Target(self.values[future], observed)
 
     def batches(self, size: int) -> Iterator[tuple[Window, Target]]:
         """Every window once, in order, none dropped."""

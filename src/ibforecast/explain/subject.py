@@ -62,7 +62,13 @@ class Subject:
         """Hold these windows in their own context."""
         complete = replace(window, values=filled_with_mean(window.values.detach(), window.observed))
         own = predictor.context(complete)
-        held = replace(own, level=own.level.detach(), scale=own.scale.detach(), profile=own.profile.detach())
+        held = replace(
+            own,
+            level=own.level.detach(),
+            scale=own.scale.detach(),
+            profile=own.profile.detach(),
+            response=None if own.response is None else own.response.detach(),
+        )
         return cls(predictor, complete, held)
 
     @property
@@ -113,5 +119,6 @@ class Subject:
         calendar = None if window.calendar is None else window.calendar.repeat(some, 1, 1)
         observed, phase = window.observed.repeat(some, 1, 1), window.phase.repeat(some, 1)
         level, scale = held.level.repeat(some, 1), held.scale.repeat(some, 1)
-        seen = Window(points.flatten(0, 1), observed, phase, calendar)
-        return seen, replace(held, level=level, scale=scale, phase=held.phase.repeat(some, 1))
+        known = None if held.known is None else held.known.repeat(some, 1, 1)
+        seen = Window(points.flatten(0, 1), observed, phase, calendar, known)
+        return seen, replace(held, level=level, scale=scale, phase=held.phase.repeat(some, 1), known=known)

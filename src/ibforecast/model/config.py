@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Literal, get_args
 
+from ibforecast.core.cycles import period
 from ibforecast.core.errors import require, require_choice
 from ibforecast.core.sizes import Sizes
 
@@ -143,7 +144,11 @@ class ObjectiveConfig:
 
 @dataclass(frozen=True)
 class ModelConfig(Sizes):
-    """Everything that shapes the network: sizes, context, gate, readout, objective."""
+    """Everything that shapes the network: sizes, context, gate, readout, objective.
+
+    `further_cycles` have profiles of their own, which add to that of the first. Of the channels the last `past` ones
+    are read and not forecast; `future` is the number of covariates known ahead.
+    """
 
     patch_len: int = 12
     budget: float = 0.2
@@ -153,6 +158,9 @@ class ModelConfig(Sizes):
     gate: GateConfig = field(default_factory=GateConfig)
     readout: ReadoutConfig = field(default_factory=ReadoutConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    further_cycles: tuple[int, ...] = ()
+    past: int = 0
+    future: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,6 +194,35 @@ class ModelConfig(Sizes):
             f"budget={self.budget} of {self.patches} patches",
             f"try {ceil(1e6 / self.patches) / 1e6:.6f} or more",
         )
+        require(
+            min(self.cycles) >= 1 and len(set(self.cycles)) == len(self.cycles),
+            "cycles must be different positive numbers of steps",
+            f"cycles={self.cycles}",
+            "try (24, 168) for the day and the week of hourly data",
+        )
+        require(self.future >= 0, "future must not be negative", f"future={self.future}", "use 0 for none")
+        require(
+            0 <= self.past < self.channels,
+            "at least one channel must be forecast",
+            f"past={self.past} of {self.channels} channels",
+            "name fewer of them as past",
+        )
+        require(
+            not self.past or self.readout.cross_channel,
+            "past covariates matter only where channels read each other's evidence",
+            f"past={self.past}, cross_channel={self.readout.cross_channel}",
+            'set cross_channel = true, with kind = "phase"',
+        )
+
+    @property
+    def cycles(self) -> tuple[int, ...]:
+        """Lengths of all cycles, the first one first."""
+        return (self.cycle, *self.further_cycles)
+
+    @property
+    def period(self) -> int:
+        """Number of steps after which all cycles begin anew together."""
+        return period(self.cycles)
 
     @property
     def patches(self) -> int:

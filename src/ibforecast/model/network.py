@@ -25,7 +25,14 @@ from ibforecast.model.stage3_gate import (
     ThresholdGate,
     straight_through,
 )
-from ibforecast.model.stage4_readout import CrossChannel, LinearReadout, MLPReadout, PhaseReadout, Readout
+from ibforecast.model.stage4_readout import (
+    CrossChannel,
+    LinearReadout,
+    MLPReadout,
+    PhaseReadout,
+    Readout,
+    TargetsOnly,
+)
 
 JOINT_UP_TO = 64
 """Channels up to which "auto" gate attention spans all tokens of the window."""
@@ -45,7 +52,15 @@ class IBForecast(Accountable, SelfExplaining):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.decompose = Decompose(_frame(config), config.cycle, config.channels, config.profile)
+        self.decompose = Decompose(
+            _frame(config),
+            config.cycle,
+            config.channels,
+            config.profile,
+            config.further_cycles,
+            config.past,
+            config.future,
+        )
         self.score = _scorer(config)
         self.gate = GATES[config.gate.kind](config.allowance, config.patches * config.channels, config.gate)
         self.readout = _readout(config)
@@ -166,13 +181,14 @@ def _scorer(config: ModelConfig) -> Scorer:
 
 
 def _readout(config: ModelConfig) -> Readout:
-    look_back, horizon, readout = config.look_back, config.horizon, config.readout
+    look_back, horizon, readout, phases = config.look_back, config.horizon, config.readout, sum(config.cycles)
     if readout.kind == "linear":
         return LinearReadout(look_back, horizon)
     if readout.kind == "mlp":
         return MLPReadout(look_back, horizon, readout.width)
     channels = config.channels if readout.by_channel else 0
-    plain = PhaseReadout(look_back, horizon, config.patches, config.cycle, channels, readout.width, readout.dropout)
-    if readout.cross_channel:
-        return CrossChannel(plain, look_back, config.cycle, config.channels, readout.dropout)
-    return plain
+    plain = PhaseReadout(look_back, horizon, config.patches, phases, channels, readout.width, readout.dropout)
+    if not readout.cross_channel:
+        return plain
+    crossed = CrossChannel(plain, look_back, phases, config.channels, readout.dropout)
+    return TargetsOnly(crossed, config.past) if config.past else crossed

@@ -1,10 +1,15 @@
 """Stage 1: take level, scale and seasonal profile out of the window. Paper: Eq. 2, D."""
 
+from math import gcd
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from ibforecast.core.context import Context
+from ibforecast.core.context import Context, effect
+from ibforecast.core.cycles import parts
+from ibforecast.core.errors import require
 from ibforecast.core.window import Window
 
 SMALLEST_VARIANCE = 1e-5
@@ -57,16 +62,45 @@ class NoFrame(nn.Module):
         return torch.zeros_like(values[:, 0]), torch.ones_like(values[:, 0])
 
 
+def told_apart(profile: Float[Tensor, "cycle channel"], cycles: tuple[int, ...]) -> Float[Tensor, "cycle channel"]:
+    """Leave to every profile what no earlier one could say: over phases they share, it sums to zero.
+
+    What two cycles can both follow has the period of their greatest common divisor; the mean over the phases that are
+    one modulo it is taken out of the later profile. So a week's profile beside a day's is what sets its days apart.
+    """
+    if len(cycles) == 1:
+        return profile
+    kept: list[Tensor] = []
+    for number, part in enumerate(parts(profile, cycles)):
+        for earlier in cycles[:number]:
+            rows = part.reshape(-1, gcd(earlier, len(part)), part.shape[1])
+            part = (rows - rows.mean(dim=0)).reshape_as(part)
+        kept.append(part)
+    return torch.cat(kept)
+
+
 class Decompose(nn.Module):
     """From a window to its context and the deviation the context leaves unexplained.
 
-    A missing step deviates by exactly zero, whatever value stands in the gap.
+    A missing step deviates by exactly zero, whatever value stands in the gap. What is known ahead to move a channel is
+    taken out first, so that level and scale are those of a window in which nothing special was planned; it moves the
+    channels that are forecast, and not the last `past` ones.
     """
 
-    def __init__(self, frame: nn.Module, cycle: int, channels: int, learn_profile: bool) -> None:
+    def __init__(
+        self,
+        frame: nn.Module,
+        cycle: int,
+        channels: int,
+        learn_profile: bool,
+        further_cycles: tuple[int, ...] = (),
+        past: int = 0,
+        future: int = 0,
+    ) -> None:
         super().__init__()
-        self.frame = frame
-        self.profile = nn.Parameter(torch.zeros(cycle, channels), requires_grad=learn_profile)
+        self.frame, self.cycles, self.past = frame, (cycle, *further_cycles), past
+        self.profile = nn.Parameter(torch.zeros(sum(self.cycles), channels), requires_grad=learn_profile)
+        self.response = nn.Parameter(torch.zeros(cycle, future, channels - past)) if future else None
 
     def forward(
         self, window: Window, held: Context | None = None
@@ -78,5 +112,18 @@ class Decompose(nn.Module):
 
     def context(self, values: Float[Tensor, "batch look_back channel"], window: Window) -> Context:
         """Take level and scale from complete values, the phase from the window. Paper: Algorithm 1, C."""
-        level, scale = self.frame(values, window.observed)
-        return Context(level, scale, window.phase, self.profile)
+        profile = told_apart(self.profile, self.cycles)
+        if self.response is None:
+            level, scale = self.frame(values, window.observed)
+            return Context(level, scale, window.phase, profile, self.cycles)
+        require(
+            window.known is not None,
+            "a window must come with what is known ahead",
+            "a window without",
+            f"give the {self.response.shape[1]} covariates of every step",
+        )
+        assert window.known is not None
+        look_back, response = values.shape[1], pad(self.response, (0, self.past))
+        moved = effect(window.known[:, :look_back], response, window.phase[:, :look_back])
+        level, scale = self.frame(values - moved, window.observed)
+        return Context(level, scale, window.phase, profile, self.cycles, window.known, response)

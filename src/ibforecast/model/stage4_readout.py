@@ -1,12 +1,16 @@
 """Stage 4: from evidence, mask and context, and nothing else, to the future deviation. Paper: Eq. 7, D̂."""
 
 from abc import ABC, abstractmethod
+from functools import reduce
+from operator import add
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import embedding, pad
 
 from ibforecast.core.context import Context
+from ibforecast.core.cycles import parts, tiled
 from ibforecast.layers.attention import Attention
 
 Evidence = Float[Tensor, "batch look_back channel"]
@@ -63,13 +67,27 @@ class PhaseReadout(Readout):
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
-        phase = self.phase(context.phase[:, 0] % self.phase.num_embeddings)
+        tables = parts(self.phase.weight, context.cycles)
+        phase = reduce(add, (embedding(context.phase[:, 0] % len(table), table) for table in tables))
         hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + phase[:, None]
         if self.channel is not None:
             hidden = hidden + self.channel
         hidden = self.dropout(hidden + self.block(hidden))
         future: Tensor = self.leave(hidden)
         return future.transpose(1, 2)
+
+
+class TargetsOnly(Readout):
+    """Forecast nothing of the last `past` channels: whatever `readout` says of them, they follow their pattern."""
+
+    def __init__(self, readout: Readout, past: int) -> None:
+        super().__init__()
+        self.readout, self.past = readout, past
+
+    def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
+        """Return the future deviation, zero for channels that are read alone."""
+        future: Tensor = self.readout(evidence, mask, context)
+        return pad(future[..., : -self.past], (0, self.past))
 
 
 class CrossChannel(Readout):
@@ -84,7 +102,7 @@ class CrossChannel(Readout):
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
-        query = self.query[context.phase[:, : evidence.shape[1]] % len(self.query)]
+        query = tiled(self.query, context.phase[:, : evidence.shape[1]], context.cycles)
         gathered = self.attention(query.transpose(1, 2), evidence.transpose(1, 2)).transpose(1, 2)
         future: Tensor = self.readout(evidence + gathered, mask, context)
         return future

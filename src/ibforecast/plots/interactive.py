@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from ibforecast.core.account import Account, Token
+from ibforecast.core.cycles import parts
 from ibforecast.plots import labels
 from ibforecast.plots.extra import needs
 
@@ -53,9 +54,10 @@ details p {{ white-space: pre-line; }}
 
 @dataclass(frozen=True)
 class _Sheet:
-    """Where everything goes, in pixels: the map of all gates on top, then one row per channel."""
+    """Where everything goes, in pixels: the map of all gates on top, then one row per channel and covariate."""
 
     rows: int
+    channels: int
     names: int
     numbers: int
     top: int = 78
@@ -66,7 +68,7 @@ class _Sheet:
 
     @property
     def map(self) -> float:
-        return self.rows * float(np.interp(self.rows, [7, 50], [18, 10]))
+        return self.channels * float(np.interp(self.channels, [7, 50], [18, 10]))
 
     @property
     def body(self) -> float:
@@ -105,11 +107,13 @@ def figure(account: Account) -> "plotly.graph_objects.Figure":
     """Draw the account as a plotly figure: hover for values, drag to zoom in time, click the legend to hide."""
     with needs("plotly"):
         from plotly import graph_objects
-    ranges = labels.value_ranges(account)
-    names = [escape(name, quote=False) for name in labels.row_names(account.channels, 17)]
+    ranges = np.concatenate([labels.value_ranges(account), labels.known_ranges(account)])
+    rows = (*account.channels, *labels.covariates(account))
+    names = [escape(name, quote=False) for name in labels.row_names(rows, 17)]
     ticks = [labels.value_ticks(low, high, 2 if len(names) > labels.MANY else 3) for low, high in ranges.tolist()]
     sheet = _Sheet(
         rows=len(names),
+        channels=len(account.channels),
         names=16 + 7 * max(len(line) for name in names for line in name.split("\n")),
         numbers=10 + 6 * max(len(text) for _, texts in ticks for text in texts),
     )
@@ -117,9 +121,10 @@ def figure(account: Account) -> "plotly.graph_objects.Figure":
     tokens = list(account.tokens())
     traces = [
         *_gate_map(account, tokens, sheet),
-        *_token_bars(account, tokens),
+        *_token_bars(account, tokens, sheet),
         *_lines(account, place),
-        _profiles(account),
+        *_known(account, place),
+        *_profiles(account, sheet),
     ]
     return graph_objects.Figure(
         data=traces,
@@ -145,10 +150,38 @@ def figure(account: Account) -> "plotly.graph_objects.Figure":
 def _rows(
     ranges: Float64[np.ndarray, "channel 2"],
 ) -> Callable[[Float64[np.ndarray, "steps channel"]], Float64[np.ndarray, "steps channel"]]:
-    """Make the map from values to heights: each channel fills a row of height one, the first on top."""
+    """Make the map from values to heights: each column fills a row of height one, the first on top.
+
+    There may be more rows than columns; what has no column leaves its row empty.
+    """
     low, high = ranges.T
     bottom = np.arange(len(ranges))[::-1] + (1 - _FILL) / 2
-    return lambda values: bottom + _FILL * (values - low) / (high - low)
+
+    def heights(values: Float64[np.ndarray, "steps channel"]) -> Float64[np.ndarray, "steps channel"]:
+        some = slice(values.shape[1])
+        return np.asarray(bottom[some] + _FILL * (values - low[some]) / (high - low)[some])
+
+    return heights
+
+
+def _known(
+    account: Account, place: Callable[[Float64[np.ndarray, "steps channel"]], Float64[np.ndarray, "steps channel"]]
+) -> Iterator[dict[str, Any]]:
+    """Draw the covariates known ahead, below the channels."""
+    known, channels = account.known, len(account.channels)
+    if known is None:
+        return
+
+    def told(step: int, row: int) -> str:
+        if row < channels:
+            return ""
+        return _hover(
+            known.names[row - channels], account.times[step], f"known {known.values[step, row - channels]:.5g}"
+        )
+
+    rows = np.concatenate([np.full((len(account.times), channels), np.nan), known.values], axis=1)
+    look = {"color": labels.PURPLE, "width": 1.8, "shape": "hvh"}
+    yield _line(labels.KNOWN, place(rows), 0, look) | _hovers(told, len(account.times), rows.shape[1])
 
 
 def _lines(
@@ -157,7 +190,7 @@ def _lines(
     look_back = account.look_back
     past, future = _past(account), _future(account)
     look = {"color": labels.BLUE, "width": 1.2, "dash": "1.5px,2px"}
-    yield _line(labels.EXPECTED, place(account.expected), 0, look) | {"hoverinfo": "skip"}
+    yield _line(labels.line_name(account, labels.EXPECTED), place(account.expected), 0, look) | {"hoverinfo": "skip"}
     look = {"color": labels.GREY, "width": 1.5}
     yield _line(labels.LOOK_BACK, place(account.history), 0, look) | past
     if account.truth is not None:
@@ -210,7 +243,7 @@ def _future(account: Account) -> dict[str, Any]:
         return _hover(
             account.channels[row],
             account.times[account.look_back + step],
-            f"forecast {account.forecast[step, row]:.5g}",
+            *([f"forecast {account.forecast[step, row]:.5g}"] if account.channels[row] not in account.past else []),
             f"baseline {expected[step, row]:.5g}",
             *([f"truth {truth[step, row]:.5g}"] if np.isfinite(truth[step, row]) else []),
         )
@@ -239,9 +272,9 @@ def _told(token: Token) -> str:
     return _hover(token.channel, f"{token.start} to {token.end}", *lines)
 
 
-def _token_bars(account: Account, tokens: list[Token]) -> Iterator[dict[str, Any]]:
+def _token_bars(account: Account, tokens: list[Token], sheet: _Sheet) -> Iterator[dict[str, Any]]:
     """Shade the open tokens and hatch the missing ones behind the lines."""
-    patches, rows = account.mask.shape
+    patches = len(account.mask)
     for name, cells, look in (
         (labels.OPEN, account.mask, {"color": labels.GREEN, "opacity": 0.3, "line": {"color": "white", "width": 1}}),
         (
@@ -261,7 +294,7 @@ def _token_bars(account: Account, tokens: list[Token]) -> Iterator[dict[str, Any
             "type": "bar",
             "name": name,
             "orientation": "h",
-            "y": rows - 0.5 - places[:, 0],
+            "y": sheet.rows - 0.5 - places[:, 0],
             "base": places[:, 1] * account.patch_len - 0.5,
             "x": np.full(len(places), account.patch_len),
             "width": _FILL,
@@ -322,18 +355,44 @@ def _gate_map(account: Account, tokens: list[Token], sheet: _Sheet) -> Iterator[
     }
 
 
-def _profiles(account: Account) -> dict[str, Any]:
-    """Draw the learned profiles beside the rows, all on one scale."""
-    cycle, rows = account.profile.shape
-    heights = _rows(np.tile(labels.profile_range(account), (rows, 1)))(account.profile.astype(np.float64))
+def _profiles(account: Account, sheet: _Sheet) -> Iterator[dict[str, Any]]:
+    """Draw the learned profiles beside the rows, all on one scale, each cycle on its own; responses below them."""
+    place = _rows(np.tile(labels.profile_range(account), (sheet.rows, 1)))
+    for number, profile in enumerate(parts(account.profile.astype(np.float64), account.cycles)):
+        yield _beside(account, number, "profile Q", account.channels, profile, place, labels.BLUE)
+    if account.known is None:
+        return
+    covariates = range(len(account.known.names))
+    limits = [labels.response_range(account, number) for number in covariates]
+    place = _rows(np.concatenate([np.tile([0.0, 1.0], (sheet.channels, 1)), limits]))
+    above = np.full((account.cycles[0], sheet.channels), np.nan)
+    for row, channel in enumerate(account.channels):
+        if channel not in account.past:
+            rows = np.concatenate([above, account.known.response[:, :, row].astype(np.float64)], axis=1)
+            names = (*account.channels, *account.known.names)
+            yield _beside(account, 0, f"response of {channel}", names, rows, place, labels.PURPLE)
+
+
+def _beside(
+    account: Account,
+    number: int,
+    what: str,
+    names: tuple[str, ...],
+    values: Float64[np.ndarray, "phase row"],
+    place: Callable[[Float64[np.ndarray, "steps channel"]], Float64[np.ndarray, "steps channel"]],
+    colour: str,
+) -> dict[str, Any]:
+    """Draw what runs through the phases of a cycle, a line for each row."""
+    cycle, rows = values.shape
 
     def told(step: int, row: int) -> str:
-        return _hover(account.channels[row], f"phase {step}", f"profile {account.profile[step, row]:+.3f}")
+        return _hover(names[row], f"phase {step} of {cycle}", f"{escape(what, quote=False)} {values[step, row]:+.3f}")
 
+    across = labels.profile_place(account, number, np.arange(cycle + 1, dtype=np.float64))
     return (
-        _line("profile Q", heights, 0, {"color": labels.BLUE, "width": 1.5})
+        _line(what, place(values), 0, {"color": colour, "width": 1.5})
         | _hovers(told, cycle, rows)
-        | {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
+        | {"x": np.tile(across, rows), "xaxis": "x2", "yaxis": "y2", "showlegend": False}
     )
 
 
@@ -343,7 +402,8 @@ def _axes(
     ticks: list[tuple[list[float], list[str]]],
     sheet: _Sheet,
 ) -> dict[str, Any]:
-    rows, cycle = sheet.rows, len(account.profile)
+    rows, width = sheet.rows, len(account.cycles) * account.cycles[0]
+    places, phases = labels.profile_ticks(account)
     body, top = sheet.domains
     heights = [
         rows - 1 - row + (1 - _FILL) / 2 + _FILL * (tick - low) / (high - low)
@@ -367,10 +427,11 @@ def _axes(
             **still,
             "domain": [sheet.beside, 1],
             "anchor": "y2",
-            "range": [-0.5, cycle - 0.5],
-            "tickvals": sorted({0, cycle // 2, cycle - 1}),
+            "range": [-0.5, width - 0.5],
+            "tickvals": places,
+            "ticktext": phases,
             "tickfont": {"size": 11},
-            "title": {"text": f"phase (cycle of {cycle})", "font": {"size": 11}, "standoff": 4},
+            "title": {"text": labels.cycles_line(account), "font": {"size": 11}, "standoff": 4},
         },
         "yaxis": {
             **still,
@@ -385,7 +446,13 @@ def _axes(
             "tickcolor": "#BBBBBB",
         },
         "yaxis2": {**still, "domain": body, "anchor": "x2", "range": [0, rows], "showticklabels": False},
-        "yaxis3": {**still, "domain": top, "anchor": "x3", "range": [rows - 0.5, -0.5], "showticklabels": False},
+        "yaxis3": {
+            **still,
+            "domain": top,
+            "anchor": "x3",
+            "range": [sheet.channels - 0.5, -0.5],
+            "showticklabels": False,
+        },
     }
 
 
@@ -435,10 +502,11 @@ def _shapes(account: Account, sheet: _Sheet) -> list[dict[str, Any]]:
         for row in range(sheet.rows + 1)
         for start, end in ((0, sheet.split), (sheet.beside, 1))
     ]
-    made, phase = account.look_back - 0.5, int(account.phase[account.look_back - 1]) % len(account.profile) + 0.5
+    made = account.look_back - 0.5
+    phases = [(mark, "x2", "y2") for mark in labels.profile_marks(account)]
     marks = [
         {"x0": at, "x1": at, "xref": x, "y0": 0, "y1": 1, "yref": f"{y} domain", "line": _rule(INK)}
-        for at, x, y in ((made, "x", "y"), (phase, "x2", "y2"), (made, "x3", "y3"))
+        for at, x, y in ((made, "x", "y"), *phases, (made, "x3", "y3"))
     ]
     return [{"type": "line", "layer": "below", **shape} for shape in rules + marks]
 

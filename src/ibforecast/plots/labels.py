@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float32, Float64
 
 from ibforecast.core.account import Account
 
@@ -15,9 +15,10 @@ BLACK = "#000000"
 VERMILLION = "#D55E00"
 BLUE = "#0072B2"
 GREEN = "#009E73"
+PURPLE = "#CC79A7"
 
 LOOK_BACK, TRUTH, FORECAST, EXPECTED = "look-back", "truth", "forecast", "disclosed baseline μ + σQ"
-OPEN, MISSING, MADE = "open (read)", "missing", "forecast made"
+OPEN, MISSING, MADE, KNOWN = "open (read)", "missing", "forecast made", "known ahead"
 
 MANY = 12
 """Channels beyond which a figure has fewer numbers per row."""
@@ -156,7 +157,66 @@ def value_ranges(account: Account) -> Float64[np.ndarray, "channel 2"]:
 
 def profile_range(account: Account) -> tuple[float, float]:
     """One range for all profiles, so that a flat one looks flat."""
-    lowest, highest = min(float(account.profile.min()), 0.0), max(float(account.profile.max()), 0.0)
+    return _around_zero(account.profile)
+
+
+def profile_place(account: Account, number: int, phase: Float64[np.ndarray, " phase"]) -> Float64[np.ndarray, " phase"]:
+    """Where phases of a cycle lie along the panel of profiles: side by side, each cycle as wide as the first."""
+    width = account.cycles[0]
+    return np.asarray(number * width + phase * width / account.cycles[number])
+
+
+def profile_ticks(account: Account) -> tuple[list[float], list[str]]:
+    """Positions and labels of a few phases of every cycle along the panel; of a cycle alone the last one too."""
+    several = len(account.cycles) > 1
+    places, texts = [], []
+    for number, cycle in enumerate(account.cycles):
+        phases = sorted({0, cycle // 2} if several else {0, cycle // 2, cycle - 1})
+        places += profile_place(account, number, np.array(phases, dtype=np.float64)).tolist()
+        texts += [str(phase) for phase in phases]
+    return places, texts
+
+
+def profile_marks(account: Account) -> list[float]:
+    """Where along the panel of profiles the forecast was made, in every cycle."""
+    made = int(account.phase[account.look_back - 1])
+    return [
+        float(profile_place(account, number, np.array([made % cycle + 0.5]))[0])
+        for number, cycle in enumerate(account.cycles)
+    ]
+
+
+def line_name(account: Account, name: str) -> str:
+    """What the legend calls a line: the baseline holds what is known ahead where anything is."""
+    return f"{name}, known ahead" if name == EXPECTED and account.known is not None else name
+
+
+def cycles_line(account: Account) -> str:
+    """Say what the panel of profiles runs over."""
+    lengths = " and ".join(map(str, account.cycles))
+    return f"phase (cycle{'s' if len(account.cycles) > 1 else ''} of {lengths})"
+
+
+def known_ranges(account: Account) -> Float64[np.ndarray, "covariate 2"]:
+    """Lowest and highest value the row of each covariate known ahead must show; none where there is none."""
+    if account.known is None:
+        return np.empty((0, 2))
+    return _with_air(account.known.values.min(axis=0), account.known.values.max(axis=0))
+
+
+def response_range(account: Account, number: int) -> tuple[float, float]:
+    """Range of the responses to a covariate, zero included."""
+    assert account.known is not None
+    return _around_zero(account.known.response[:, number])
+
+
+def covariates(account: Account) -> tuple[str, ...]:
+    """Names of the covariates known ahead."""
+    return () if account.known is None else account.known.names
+
+
+def _around_zero(values: Float32[np.ndarray, "phase channel"]) -> tuple[float, float]:
+    lowest, highest = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     ((low, high),) = _with_air(np.array([lowest]), np.array([highest])).tolist()
     return low, high
 

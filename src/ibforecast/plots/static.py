@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from ibforecast.core.account import Account
+from ibforecast.core.cycles import parts
 from ibforecast.plots import labels
 from ibforecast.plots.extra import needs
 
@@ -37,6 +38,7 @@ _LINES: dict[str, dict[str, Any]] = {
     labels.TRUTH: {"color": labels.BLACK, "linewidth": 1.0, "zorder": 4},
     labels.FORECAST: {"color": labels.VERMILLION, "linewidth": 1.3, "linestyle": (0, (3.2, 1.4)), "zorder": 5},
     labels.EXPECTED: {"color": labels.BLUE, "linewidth": 0.9, "linestyle": (0, (1, 1.3)), "zorder": 2},
+    labels.KNOWN: {"color": labels.PURPLE, "linewidth": 1.2, "drawstyle": "steps-mid", "zorder": 3},
 }
 _MADE: dict[str, Any] = {"color": INK, "linewidth": 0.8, "zorder": 2.5}
 _OPEN: dict[str, Any] = {"facecolor": labels.GREEN, "alpha": 0.30, "edgecolor": "white", "linewidth": 0.6, "zorder": 1}
@@ -111,13 +113,15 @@ def figure(account: Account) -> "matplotlib.figure.Figure":
     with needs("matplotlib"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    names = labels.row_names(account.channels, 17)
-    ranges = labels.value_ranges(account)
+    covariates = labels.covariates(account)
+    names = labels.row_names((*account.channels, *covariates), 17)
+    ranges = np.concatenate([labels.value_ranges(account), labels.known_ranges(account)])
     ticks = [labels.value_ticks(low, high, 2 if len(names) > labels.MANY else 3) for low, high in ranges.tolist()]
     sheet = _Sheet(
         rows=len(names),
         names=0.2 + _widest((line for name in names for line in name.split("\n")), _NAME_SIZE),
         numbers=0.16 + _widest((text for _, texts in ticks for text in texts), _NUMBER_SIZE),
+        profile=1.15 + 0.7 * (len(account.cycles) - 1),
     )
     with house_style():
         drawing = Figure(figsize=(sheet.width, sheet.height), dpi=min(_DPI, _TALLEST / sheet.height))
@@ -127,12 +131,18 @@ def figure(account: Account) -> "matplotlib.figure.Figure":
         main = [drawing.add_axes(sheet.box(row, beside=False)) for row in range(sheet.rows)]
         beside = [drawing.add_axes(sheet.box(row, beside=True)) for row in range(sheet.rows)]
         expected = account.expected
-        for row, (axes, narrow) in enumerate(zip(main, beside, strict=True)):
-            _draw_tokens(axes, account, row)
-            _draw_lines(axes, account, row, expected[:, row])
+        for row, axes in enumerate(main):
             _scale_values(axes, ranges[row].tolist(), ticks[row])
             _write_name(axes, names[row], sheet)
+        for row, (axes, narrow) in enumerate(zip(main[: len(account.channels)], beside, strict=False)):
+            _draw_tokens(axes, account, row)
+            _draw_lines(axes, account, row, expected[:, row])
             _draw_profile(narrow, account, row)
+        for number, (axes, narrow) in enumerate(
+            zip(main[len(account.channels) :], beside[len(account.channels) :], strict=True)
+        ):
+            _draw_known(axes, account, number)
+            _draw_response(narrow, account, number)
         _label_times(main, account, sheet)
         _label_phases(beside, account, sheet)
     return drawing
@@ -181,7 +191,8 @@ def _write_title(drawing: "matplotlib.figure.Figure", account: Account, sheet: _
     )
     drawing.text(*sheet.at(sheet.left, 0.42), labels.rate_line(account), fontsize=9, color=INK, va="top")
     drawn = [name for name in _LINES if name != labels.TRUTH or account.truth is not None]
-    handles: list[Any] = [Line2D([], [], label=name, **_LINES[name]) for name in drawn]
+    drawn = [name for name in drawn if name != labels.KNOWN or account.known is not None]
+    handles: list[Any] = [Line2D([], [], label=labels.line_name(account, name), **_LINES[name]) for name in drawn]
     handles.append(Patch(label=labels.OPEN, **_OPEN))
     if account.missing.any():
         handles.append(Patch(label=labels.MISSING, **_MISSING))
@@ -250,21 +261,50 @@ def _write_name(axes: "matplotlib.axes.Axes", name: str, sheet: _Sheet) -> None:
 
 
 def _draw_profile(axes: "matplotlib.axes.Axes", account: Account, row: int) -> None:
-    cycle = len(account.profile)
-    axes.axhline(0, color=FAINT, linewidth=0.6, zorder=1)
-    axes.axvline(int(account.phase[account.look_back - 1]) % cycle + 0.5, **_MADE)
-    profile = account.profile[:, row].astype(np.float64)
+    """Draw the profile of each cycle on its own, side by side."""
+    for mark in labels.profile_marks(account):
+        axes.axvline(mark, **_MADE)
+    for number, profile in enumerate(parts(account.profile[:, row].astype(np.float64), account.cycles)):
+        if number:
+            axes.axvline(labels.profile_place(account, number, np.array([-0.5]))[0], color=FAINT, linewidth=0.6)
+        _draw_phases(axes, account, number, profile, labels.BLUE)
+    _scale_beside(axes, *labels.profile_range(account))
+
+
+def _draw_known(axes: "matplotlib.axes.Axes", account: Account, number: int) -> None:
+    """Draw a covariate over all the steps it was known for."""
+    assert account.known is not None
+    _draw_line(axes, np.arange(len(account.times)), account.known.values[:, number], labels.KNOWN)
+    axes.axvline(account.look_back - 0.5, **_MADE)
+
+
+def _draw_response(axes: "matplotlib.axes.Axes", account: Account, number: int) -> None:
+    """Draw how every channel that is forecast responds to a covariate, by the phase of the first cycle."""
+    assert account.known is not None
+    response = account.known.response[:, number].astype(np.float64)
+    for row, channel in enumerate(account.channels):
+        if channel not in account.past:
+            _draw_phases(axes, account, 0, response[:, row], labels.PURPLE)
+    _scale_beside(axes, *labels.response_range(account, number))
+
+
+def _draw_phases(
+    axes: "matplotlib.axes.Axes", account: Account, number: int, values: Float64[np.ndarray, " phase"], colour: str
+) -> None:
     axes.plot(
-        np.arange(cycle),
-        profile,
-        color=labels.BLUE,
+        labels.profile_place(account, number, np.arange(len(values), dtype=np.float64)),
+        values,
+        color=colour,
         linewidth=0.9,
         marker=".",
         markersize=3,
-        markevery=labels.alone(profile),
+        markevery=labels.alone(values),
     )
+
+
+def _scale_beside(axes: "matplotlib.axes.Axes", low: float, high: float) -> None:
+    axes.axhline(0, color=FAINT, linewidth=0.6, zorder=1)
     axes.yaxis.tick_right()
-    low, high = labels.profile_range(account)
     _scale_values(axes, (low, high), labels.value_ticks(low, high, 3))
     axes.spines["left"].set_visible(False)
     axes.spines["right"].set(visible=True, color=FAINT, linewidth=0.6)
@@ -279,15 +319,15 @@ def _label_times(rows: "list[matplotlib.axes.Axes]", account: Account, sheet: _S
 
 
 def _label_phases(rows: "list[matplotlib.axes.Axes]", account: Account, sheet: _Sheet) -> None:
-    cycle = len(account.profile)
-    positions = sorted({0, cycle // 2, cycle - 1})
-    _label_steps(rows, cycle, positions, [str(position) for position in positions], sheet)
-    rows[-1].set_xlabel(f"phase (cycle of {cycle})", fontsize=_NUMBER_SIZE, color=INK, labelpad=3)
+    _label_steps(rows, len(account.cycles) * account.cycles[0], *labels.profile_ticks(account), sheet)
+    rows[-1].set_xlabel(labels.cycles_line(account), fontsize=_NUMBER_SIZE, color=INK, labelpad=3)
     rows[0].set_title("profile Q", fontsize=_NAME_SIZE, pad=4, color=INK)
+    for axes in rows[len(account.channels) :]:
+        axes.text(0.03, 0.96, "response", transform=axes.transAxes, fontsize=_NUMBER_SIZE, va="top", color=INK)
 
 
 def _label_steps(
-    rows: "list[matplotlib.axes.Axes]", steps: int, positions: list[int], texts: list[str], sheet: _Sheet
+    rows: "list[matplotlib.axes.Axes]", steps: int, positions: Sequence[float | int], texts: list[str], sheet: _Sheet
 ) -> None:
     """Give all rows the same steps, labelled below the last, and above the first too where they are far apart."""
     for axes in rows:

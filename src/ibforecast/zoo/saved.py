@@ -16,18 +16,21 @@ from safetensors.torch import load as tensors_from
 from safetensors.torch import save as tensors_to
 
 from ibforecast._version import __version__
-from ibforecast.core.errors import ModelFileError, UsageError
+from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, to_json, write_atomically
 from ibforecast.data.splits import Split
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout
+from ibforecast.evaluate.conformal import LEVELS, Calibration
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.configs import build
 
 FORMAT = "ibforecast.model"
-FORMAT_VERSION = 1
-DOCUMENT, WEIGHTS = "model.json", "weights.safetensors"
+FORMAT_VERSION = 2
+"""Version 1 knew one cycle and no covariates; it is read as ever."""
+
+DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ class FittedModel:
     origin: str
     split: Split
     summary: TrainingSummary
+    known: Standardiser | None = None
+    """Units of the covariates known ahead, where there are any, counted from what is usual."""
+
+    calibration: Calibration | None = None
+    """What its intervals are made of; a model saved before there were intervals has none."""
 
     @property
     def config(self) -> ModelConfig:
@@ -86,6 +94,16 @@ class FittedModel:
         """The same weights under another budget, where they were trained for any; None leaves it as it is."""
         return self if budget is None else replace(self, network=self.network.with_budget(budget))
 
+    def require_plain(self, who: str) -> None:
+        """Refuse a model with covariates or several cycles, for those who can not handle them yet."""
+        cycles, past, future = self.config.cycles, self.layout.past, self.layout.future
+        require(
+            len(cycles) == 1 and not past and not future,
+            f"{who} takes models with one cycle and without covariates",
+            f"cycle={cycles}, past={past}, future={future}",
+            "use IBForecaster or the command line",
+        )
+
     def save(self, folder: Path, overwrite: bool = False) -> None:
         """Write the folder whole: it appears under its name only when everything in it is on disk."""
         if folder.exists() and not overwrite:
@@ -96,6 +114,8 @@ class FittedModel:
         temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
             write_atomically(temporary / WEIGHTS, self.weights)
+            if self.calibration is not None:
+                write_atomically(temporary / INTERVALS, _quantiles(self.calibration))
             write_atomically(temporary / DOCUMENT, to_json(self._document()))
             temporary.chmod(0o755)
             _put_in_place(temporary, folder)
@@ -110,10 +130,18 @@ class FittedModel:
             "layout": asdict(self.layout),
             "origin": self.origin,
             "split": asdict(self.split),
-            "standardisation": {"mean": self.standardiser.mean.tolist(), "std": self.standardiser.std.tolist()},
+            "standardisation": _units(self.standardiser),
+            "known": None if self.known is None else _units(self.known),
             "training": asdict(self.summary),
-            "weights": {"file": WEIGHTS, "bytes": len(self.weights), "sha256": self.weights_sha256},
+            "weights": _facts(WEIGHTS, self.weights),
         }
+        if self.calibration is not None:
+            document["intervals"] = {
+                "levels": LEVELS,
+                "windows": self.calibration.windows,
+                "since": self.calibration.since,
+                **_facts(INTERVALS, _quantiles(self.calibration)),
+            }
         return document | {"sha256": sha256(to_json(document))}
 
 
@@ -121,22 +149,38 @@ def load(folder: Path) -> FittedModel:
     """Read a saved model; one that is tampered with, truncated, newer or no model is refused with the reason."""
     document = _read_document(folder)
     try:
-        weights = _read_weights(folder, document["weights"])
+        weights = _read_file(folder, document["weights"])
         with torch.random.fork_rng([]):
             network = IBForecast(build(ModelConfig, document["config"], "config"))
         network.load_state_dict(tensors_from(weights))
         return FittedModel(
             network=network.eval(),
-            standardiser=Standardiser(
-                np.array(document["standardisation"]["mean"]), np.array(document["standardisation"]["std"])
-            ),
+            standardiser=_standardiser(document["standardisation"]),
             layout=build(Layout, document["layout"], "layout"),
             origin=document["origin"],
             split=Split(**document["split"]),
             summary=TrainingSummary(**document["training"]),
+            known=None if document.get("known") is None else _standardiser(document["known"]),
+            calibration=_read_calibration(folder, document["intervals"]) if "intervals" in document else None,
         )
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError(f"a saved model must be complete (got {error} in {folder}); save it again") from error
+
+
+def _quantiles(calibration: Calibration) -> bytes:
+    return tensors_to({"quantiles": calibration.quantiles.contiguous()})
+
+
+def _facts(name: str, content: bytes) -> dict[str, str | int]:
+    return {"file": name, "bytes": len(content), "sha256": sha256(content)}
+
+
+def _units(standardiser: Standardiser) -> dict[str, list[float]]:
+    return {"mean": standardiser.mean.tolist(), "std": standardiser.std.tolist()}
+
+
+def _standardiser(units: dict[str, list[float]]) -> Standardiser:
+    return Standardiser(np.array(units["mean"]), np.array(units["std"]))
 
 
 def _put_in_place(temporary: Path, folder: Path) -> None:
@@ -176,18 +220,26 @@ def _read_document(folder: Path) -> dict[str, Any]:
     return document
 
 
-def _read_weights(folder: Path, facts: dict[str, Any]) -> bytes:
-    path = folder / WEIGHTS
+def _read_calibration(folder: Path, facts: dict[str, Any]) -> Calibration | None:
+    """What intervals are made of; None where another version kept other levels, so that it is made anew."""
+    quantiles = tensors_from(_read_file(folder, facts))["quantiles"]
+    known = tuple(facts["levels"]) == LEVELS
+    return Calibration(quantiles, facts["windows"], facts["since"]) if known else None
+
+
+def _read_file(folder: Path, facts: dict[str, Any]) -> bytes:
+    name = Path(facts["file"]).name
+    path = folder / name
     if not path.is_file():
-        raise ModelFileError(f"a saved model must hold {WEIGHTS} (there is none in {folder}); save the model again")
-    weights = path.read_bytes()
-    if len(weights) != facts["bytes"]:
+        raise ModelFileError(f"a saved model must hold {name} (there is none in {folder}); save the model again")
+    content = path.read_bytes()
+    if len(content) != facts["bytes"]:
         raise ModelFileError(
-            f"{WEIGHTS} must have {facts['bytes']} bytes (got {len(weights)}, in {folder}); it was cut off: save again"
+            f"{name} must have {facts['bytes']} bytes (got {len(content)}, in {folder}); it was cut off: save again"
         )
-    if sha256(weights) != facts["sha256"]:
-        raise ModelFileError(f"{WEIGHTS} must match its fingerprint (it was changed, in {folder}); save it again")
-    return weights
+    if sha256(content) != facts["sha256"]:
+        raise ModelFileError(f"{name} must match its fingerprint (it was changed, in {folder}); save it again")
+    return content
 
 
 def _fingerprint(document: dict[str, Any]) -> str | None:

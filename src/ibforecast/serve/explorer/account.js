@@ -8,9 +8,12 @@ export function readAccount(text) {
   const lookBack = seen.history.length;
   const scale = std.map((deviation, column) => deviation * context.scale[column]);
   const level = mean.map((middle, column) => middle + std[column] * context.level[column]);
-  const cycle = context.profile.length;
-  const expected = context.phase.map((phase) =>
-    context.profile[phase % cycle].map((seasonal, column) => level[column] + scale[column] * seasonal),
+  const known = context.known ?? [];
+  const expected = context.phase.map((phase, step) =>
+    level.map(
+      (middle, column) =>
+        middle + scale[column] * seasonal(context, phase, column) + std[column] * effect(context, phase, step, column),
+    ),
   );
   return {
     text,
@@ -34,10 +37,30 @@ export function readAccount(text) {
     level,
     scale,
     expected,
+    known,
     mask: explanation.mask,
     probability: explanation.probability,
     missing: explanation.missing,
   };
+}
+
+/** What the profiles of all cycles, which lie end to end, say of a phase together. */
+function seasonal(context, phase, column) {
+  let [sum, first] = [0, 0];
+  for (const cycle of context.cycles ?? [context.profile.length]) {
+    sum += context.profile[first + (phase % cycle)][column];
+    first += cycle;
+  }
+  return sum;
+}
+
+/** By how much what is known ahead moves a channel at a step. */
+function effect(context, phase, step, column) {
+  return (context.known ?? []).reduce(
+    (sum, { usual, std, values, response }) =>
+      sum + ((values[step] - usual) / std) * response[phase % response.length][column],
+    0,
+  );
 }
 
 /** First and last step of a patch. */

@@ -190,6 +190,10 @@ export function showNumbers(account, changed) {
     ["what-if", changed?.forecast],
     ["truth", account.truth],
     ["baseline", account.expected.slice(account.lookBack)],
+    ...account.known.map((one) => [
+      one.covariate,
+      one.values.slice(account.lookBack).map((value) => account.channels.map(() => value)),
+    ]),
   ].filter(([, matrix]) => matrix);
   const head = make(
     "tr",

@@ -116,7 +116,9 @@ export class Rows {
     row.element.classList.toggle("moved", Boolean(moved));
     row.facts.replaceChildren(
       make("span", {}, `read ${open} of ${account.patches}`),
-      make("span", {}, "mean ", make("b", { class: "is-forecast" }, number(old))),
+      old === null
+        ? make("span", {}, "not forecast")
+        : make("span", {}, "mean ", make("b", { class: "is-forecast" }, number(old))),
       ...(changed
         ? [
             make("span", {}, "what-if ", make("b", { class: "is-whatif" }, number(meanOf(changed.forecast, channel)))),
@@ -278,7 +280,9 @@ export class Rows {
         : null;
     return {
       time: account.times[step],
-      values: values.filter(([, value]) => value !== undefined && value !== null),
+      values: [...values, ...account.known.map((one) => [one.covariate, one.values[step]])].filter(
+        ([, value]) => value !== undefined && value !== null,
+      ),
       gate,
     };
   }

@@ -1,0 +1,55 @@
+"""ibforecast backtest: forecasts from past moments, beside what truly followed."""
+
+from pathlib import Path
+
+import click
+
+from ibforecast.cli.predict import deliver_table, level_options, out_option
+from ibforecast.cli.shared import json_option
+
+
+@click.command("backtest")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("table")
+@click.option("--windows", type=int, default=1, show_default=True, help="From how many moments to forecast.")
+@click.option("--step", type=int, help="Rows from one to the next; default: one horizon.")
+@click.option(
+    "--refit",
+    type=int,
+    is_flag=False,
+    flag_value=1,
+    default=0,
+    help="Fit anew to the rows before every forecast, or before every so many; default: the model as it is.",
+)
+@level_options
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@out_option
+@json_option
+def command(
+    model: Path,
+    table: str,
+    windows: int,
+    step: int | None,
+    refit: int,
+    level: tuple[float, ...],
+    adaptive: bool,
+    device: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Forecast with MODEL from past moments of TABLE: one row per channel, cutoff and step, with what truly followed.
+
+    \b
+    ibforecast backtest model load.csv --windows 30 --step 24 --out backtest.csv
+    ibforecast backtest model load.csv --windows 30 --level 80 --level 95 --adaptive
+    ibforecast backtest model load.csv --windows 4 --refit --json
+    """
+    from ibforecast.data.sources import check_suffix
+    from ibforecast.forecaster import IBForecaster
+
+    if out:
+        check_suffix(out)
+    told = IBForecaster.load(model, device).cross_validation(
+        table, windows, step, refit, level or None, adaptive=adaptive
+    )
+    deliver_table({"model": str(model)}, "backtest", told, out, as_json)

@@ -1,0 +1,166 @@
+"""ibforecast fleet: a small model for every one of many series."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+from tqdm import tqdm
+
+from ibforecast.cli.main import SOME_FAILED
+from ibforecast.cli.settings import forecaster_of, with_settings
+from ibforecast.cli.shared import Command, announce, at_option, budget_option, deliver, json_option
+
+if TYPE_CHECKING:
+    from ibforecast.fleet import Outcome
+    from ibforecast.fleet.engines import Engine
+
+NAMED_AT_MOST = 10
+
+
+@click.group("fleet")
+def command() -> None:
+    """Fit and forecast many series, each with a small model of its own.
+
+    TABLES is a folder of tables, or one long table with an id column. Exit code 6 if some series failed; which and
+    why stands in fleet.csv and, with --json, on stdout.
+
+    \b
+    ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet
+    ibforecast fleet predict fleet meters.parquet --out forecasts.parquet
+    """
+
+
+def engine_options(command: Command) -> Command:
+    """Add the options that say where the work is done."""
+    for option in (
+        click.option("--gpus-per-series", type=float, default=0.0, show_default=True, help="A fraction is fine (Ray)."),
+        click.option("--address", help="Address of the Ray cluster; default: one on this machine."),
+        click.option("--jobs", type=int, help="Series side by side (local engine); default: one per core."),
+        click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
+    ):
+        command = option(command)
+    return command
+
+
+@with_settings
+@command.command("fit")
+@click.argument("tables")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the fleet.")
+@engine_options
+@json_option
+def fit(
+    tables: str,
+    out: Path,
+    engine: Literal["local", "ray"],
+    jobs: int | None,
+    address: str | None,
+    gpus_per_series: float,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Fit a model to every series in TABLES: a folder of tables, or one long table with an id column.
+
+    A long table's channels are the columns named by --channels, or else --target. What is fitted already is kept
+    unless its table or the settings changed: the same command goes on after a stop, and tries again what failed.
+
+    \b
+    ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet
+    ibforecast fleet fit tables/ --horizon 48 --irregular fill --jobs 8 --out fleet
+    ibforecast fleet fit meters.parquet --horizon 24 --engine ray --address auto --out fleet
+    """
+    from ibforecast.fleet import Fleet
+    from ibforecast.fleet.fleet import REPORT
+
+    forecaster = forecaster_of(settings)
+    with _members_bar("fit") as advance:
+        outcomes = Fleet(out).fit(tables, forecaster, _engine(engine, jobs, address, gpus_per_series), advance)
+    _deliver(outcomes, {"fleet": str(out)}, str(out / REPORT), as_json)
+
+
+@command.command("predict")
+@click.argument("fleet", type=click.Path(path_type=Path))
+@click.argument("tables")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="One .csv, .csv.gz or .parquet file, or else a folder for one Parquet file per series.",
+)
+@at_option
+@budget_option
+@engine_options
+@json_option
+def predict(
+    fleet: Path,
+    tables: str,
+    out: Path,
+    at: str | None,
+    budget: float | None,
+    engine: Literal["local", "ray"],
+    jobs: int | None,
+    address: str | None,
+    gpus_per_series: float,
+    as_json: bool,
+) -> None:
+    """Forecast what follows every series in TABLES with its model in FLEET.
+
+    \b
+    ibforecast fleet predict fleet meters.parquet --out forecasts.parquet
+    ibforecast fleet predict fleet tables/ --at '2023-11-05 10:00' --out forecasts.csv --json
+    """
+    from ibforecast.fleet import Fleet
+
+    with _members_bar("predict") as advance:
+        where = _engine(engine, jobs, address, gpus_per_series)
+        forecasts = Fleet(fleet).predict(tables, at, budget=budget, engine=where, on_member=advance)
+    if forecasts.parts:
+        forecasts.save(out)
+        announce(f"forecasts written to {out}")
+    _deliver(forecasts.outcomes, {"fleet": str(fleet), "out": str(out)}, str(out), as_json)
+
+
+def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | None, gpus: float) -> "Engine":
+    from ibforecast.fleet import Processes, Ray
+
+    return Ray(address, gpus_per_member=gpus) if engine == "ray" else Processes(jobs or os.cpu_count() or 1)
+
+
+@contextmanager
+def _members_bar(doing: str) -> Iterator[Callable[["Outcome", int], None]]:
+    """A progress bar over series with the time that remains, on stderr, and only for a person."""
+    bar: tqdm[Any] | None = None
+    failed = 0
+
+    def advance(outcome: "Outcome", members: int) -> None:
+        nonlocal bar, failed
+        if bar is None:
+            bar = tqdm(total=members, desc=doing, unit="series", disable=None, leave=False)
+        failed += outcome.state == "failed"
+        bar.update()
+        bar.set_postfix_str(f"{failed} failed" if failed else "")
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _deliver(outcomes: Sequence["Outcome"], document: dict[str, Any], text: str, as_json: bool) -> None:
+    """Say how many came to what and name the first that failed; give the rest as the result."""
+    counts = {
+        state: sum(outcome.state == state for outcome in outcomes) for state in dict.fromkeys(o.state for o in outcomes)
+    }
+    announce(f"{len(outcomes)} series: " + ", ".join(f"{count} {state}" for state, count in counts.items()))
+    failures = [outcome for outcome in outcomes if outcome.state == "failed"]
+    for outcome in failures[:NAMED_AT_MOST]:
+        announce(f"failed: {outcome.name!r}: {outcome.message}")
+    if len(failures) > NAMED_AT_MOST:
+        announce(f"and {len(failures) - NAMED_AT_MOST} more")
+    deliver(document | {"counts": counts, "series": [asdict(outcome) for outcome in outcomes]}, text, as_json)
+    if failures:
+        raise click.exceptions.Exit(SOME_FAILED)

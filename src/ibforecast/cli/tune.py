@@ -1,0 +1,135 @@
+"""ibforecast tune: search for a recipe on the validation windows of a table."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from tqdm import tqdm
+
+from ibforecast.cli.settings import forecaster_of, with_settings
+from ibforecast.cli.shared import announce, deliver, json_option
+from ibforecast.core.errors import UsageError
+from ibforecast.core.files import write_atomically
+
+if TYPE_CHECKING:
+    from ibforecast.tune import Trial, Tuning
+
+
+@with_settings
+@click.command("tune")
+@click.argument("table")
+@click.option("--trials", type=int, default=30, show_default=True, help="How many recipes to try in all.")
+@click.option("--timeout", type=float, help="Start no new trial after so many seconds.")
+@click.option("--storage", type=click.Path(path_type=Path), help="File that keeps the search, to go on after a stop.")
+@click.option("--budgets", help="Budgets to choose among, separated by commas; default: the budget is held.")
+@click.option(
+    "--best",
+    type=click.Path(path_type=Path),
+    default=Path("tuned.toml"),
+    show_default=True,
+    help="Where the best recipe is written.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Fit the winner too: folder of the model.")
+@json_option
+def command(
+    table: str,
+    trials: int,
+    timeout: float | None,
+    storage: Path | None,
+    budgets: str | None,
+    best: Path,
+    out: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Search for a better recipe for TABLE, beginning with --recipe, by the error on its validation windows.
+
+    Test windows are never looked at. The same command with the same --storage goes on after a stop, until there are
+    --trials in all; the seed decides which are tried.
+
+    \b
+    ibforecast tune load.csv --horizon 24 --trials 30 --storage search.log
+    ibforecast tune load.csv --horizon 24 --recipe quick --timeout 600 --out model
+    ibforecast fit load.csv --horizon 24 --recipe tuned.toml --out model
+    """
+    from ibforecast.tune import tune
+
+    if out is not None and out.exists():
+        raise UsageError(f"the model's folder must be new (got {out}, which exists); choose another")
+    if best.suffix != ".toml":
+        raise UsageError(f"a recipe's file must end in .toml (got {str(best)!r}); rename it")
+    forecaster = forecaster_of(settings)
+    with _trials_bar() as advance:
+        tuning = tune(
+            table,
+            forecaster,
+            trials,
+            storage=storage,
+            timeout=timeout,
+            budgets=_numbers(budgets),
+            on_trial=advance,
+        )
+    write_atomically(best, tuning.recipe.encode())
+    announce(f"best recipe written to {best}; fit it with --recipe {best} --patch-len {tuning.patch_len}")
+    if out is not None:
+        tuning.fit(table).save(out)
+        announce(f"model written to {out}")
+    document = {
+        "recipe": str(best),
+        "model": str(out) if out else None,
+        "patch_len": tuning.patch_len,
+        "best": asdict(tuning.best),
+        "trials": [asdict(trial) for trial in tuning.trials],
+    }
+    deliver(document, _in_lines(tuning), as_json)
+
+
+def _in_lines(tuning: "Tuning") -> str:
+    """The trials as a table, the best one marked."""
+    names = list(tuning.best.knobs)
+    head = ["trial", "state", "error", "read", "epochs", *(name.split(".")[-1] for name in names)]
+    rows = [head] + [
+        [
+            f"{'*' if trial == tuning.best else ''}{trial.number}",
+            trial.state,
+            "" if trial.validation_error is None else f"{trial.validation_error:.4f}",
+            "" if trial.open_rate is None else f"{trial.open_rate:.1%}",
+            str(trial.epochs),
+            *(f"{value:.3g}" if isinstance(value, float) else str(value) for value in map(trial.knobs.get, names)),
+        ]
+        for trial in tuning.trials
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(lines)
+
+
+@contextmanager
+def _trials_bar() -> Iterator[Callable[["Trial", int], None]]:
+    """A progress bar over trials with the best error so far, on stderr, and only for a person."""
+    bar: tqdm[Any] | None = None
+    least = float("inf")
+
+    def advance(trial: "Trial", trials: int) -> None:
+        nonlocal bar, least
+        if bar is None:
+            bar = tqdm(total=trials, initial=trial.number - 1, desc="tune", unit="trial", disable=None, leave=False)
+        least = min(least, trial.validation_error if trial.state == "finished" and trial.validation_error else least)
+        bar.update()
+        bar.set_postfix_str(f"best {least:.4f}")
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _numbers(text: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError as error:
+        raise UsageError(f"budgets must be numbers separated by commas (got {text!r}); try 0.1,0.2,0.3") from error

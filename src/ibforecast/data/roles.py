@@ -1,0 +1,99 @@
+"""What the columns of a table are for: channels to forecast, channels that are read alone, covariates known ahead."""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float64, Int64, Shaped
+
+from ibforecast.core.errors import DataError
+from ibforecast.data.columns import NAMED_AT_MOST, at_fault, text_of
+from ibforecast.data.series import Series
+from ibforecast.data.zones import to_wall
+
+
+def by_role(series: Series, past: tuple[str, ...], future: tuple[str, ...]) -> Series:
+    """Part the columns: channels to forecast first, then `past` ones; the `future` covariates apart.
+
+    With covariates the series ends at the last row in which a channel is observed; they may go on beyond it.
+    """
+    columns = series.channels
+    targets = tuple(name for name in columns if name not in (*past, *future))
+    if not targets:
+        raise DataError(
+            f"a table must have a channel to forecast (got {', '.join(map(repr, columns))}, past or future); add one"
+        )
+    channels = (*targets, *past)
+    values = series.values if channels == columns else _chosen(series, channels)
+    parted = replace(series, values=values, channels=channels, past=len(past))
+    if not future:
+        return parted
+    known = _chosen(series, future)
+    rows, ahead = _end(values) or len(values), _end(known)
+    _check_known(known[: max(rows, ahead)], future, np.arange(len(known)), series.clock.wall)
+    clock = replace(series.clock, stamps=series.clock.stamps[:rows])
+    return replace(parted, values=values[:rows], clock=clock, covariates=future, known=known[: max(rows, ahead)])
+
+
+def with_ahead(
+    series: Series, moments: Shaped[np.ndarray, " row"], ahead: Float64[np.ndarray, "row covariate"]
+) -> Series:
+    """The series with other covariates beyond its last row: those of later moments, which must be the steps to come."""
+    assert series.known is not None
+    clock = series.clock
+    later = np.flatnonzero(moments > clock.stamps[-1])
+    expected = clock.times(series.rows, len(later))
+    wall = to_wall(moments, clock.zone)
+    if not clock.by_row and len(off := np.flatnonzero(moments[later] != expected)):
+        says = [
+            f"{text_of(wall[later[at]])} where {text_of(to_wall(expected[at : at + 1], clock.zone)[0])} belongs"
+            for at in off[:NAMED_AT_MOST]
+        ]
+        raise DataError(
+            f"what is known ahead must go on from the table's last row in steps of {clock.frequency} "
+            f"({at_fault(later[off], says)}); give a row for every step"
+        )
+    _check_known(ahead[later], series.covariates, later, wall)
+    return replace(series, known=np.concatenate([series.known[: series.rows], ahead[later]]))
+
+
+def known_in(series: Series, first: int, steps: int) -> Float64[np.ndarray, "steps covariate"] | None:
+    """What is known ahead for the steps of one window; None where the series has no covariates."""
+    if series.known is None:
+        return None
+    known = series.known[first : first + steps]
+    if len(known) < steps:
+        needed, clock = first + steps - len(series.known), series.clock
+        until = clock.labels(first + steps - 1, 1)[0]
+        names = ", ".join(map(repr, series.covariates))
+        raise DataError(
+            f"a forecast must know {names} up to its last step, {until} (got {needed} of its {steps} steps without); "
+            f"give a table that goes on to there, or the {needed} rows after its end as future"
+        )
+    return known
+
+
+def _chosen(series: Series, names: tuple[str, ...]) -> Float64[np.ndarray, "row column"]:
+    """Some columns, laid out row by row as tables are: the last bits of a sum depend on it."""
+    return np.ascontiguousarray(series.values[:, [series.channels.index(name) for name in names]])
+
+
+def _end(values: Float64[np.ndarray, "row column"]) -> int:
+    """Number of rows up to the last that holds a value."""
+    filled = np.flatnonzero(~np.isnan(values).all(axis=1))
+    return int(filled[-1]) + 1 if len(filled) else 0
+
+
+def _check_known(
+    known: Float64[np.ndarray, "row covariate"],
+    names: tuple[str, ...],
+    rows: Int64[np.ndarray, " row"],
+    wall: Shaped[np.ndarray, " any_row"],
+) -> None:
+    """Refuse gaps; `rows` are the row numbers to name, and `wall` the times of all rows."""
+    for name, column in zip(names, known.T, strict=True):
+        if len(gaps := np.flatnonzero(np.isnan(column))):
+            says = [f"none at {text_of(wall[rows[at]])}" for at in gaps[:NAMED_AT_MOST]]
+            raise DataError(
+                f"a future covariate must have a value in every row ({name!r} has {at_fault(rows[gaps], says)}); "
+                "fill them in, or name it as past"
+            )

@@ -1,0 +1,254 @@
+"""A fleet on disk: one folder per member with its model and its outcome, a document and a report over all."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ibforecast._version import __version__
+from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
+from ibforecast.core.files import sha256, to_json, write_atomically
+from ibforecast.data.sources import SUFFIXES, files_become, to_native
+from ibforecast.data.tables import write
+from ibforecast.fleet.engines import HERE, Engine
+from ibforecast.fleet.members import Member, members_of
+from ibforecast.fleet.work import Files, Outcome, failure, fit_member, forecast_member
+from ibforecast.forecaster import IBForecaster
+from ibforecast.zoo.recipes import DEFAULT, forecaster_of, names
+
+FORMAT = "ibforecast.fleet"
+FORMAT_VERSION = 1
+DOCUMENT, REPORT, MEMBER, MEMBERS = "fleet.json", "fleet.csv", "member.json", "members"
+
+OnMember = Callable[[Outcome, int], None]
+"""Told of each outcome as it comes, and of how many members there are."""
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """The forecasts of a fleet by member, and what became of every member."""
+
+    parts: dict[str, pa.Table]
+    outcomes: tuple[Outcome, ...]
+
+    def table(self) -> Any:
+        """All forecasts as one tidy table, in pandas where it is installed: one row per member, step and channel.
+
+        The column `channel` is left out where every member has only one. Times of different kinds become ISO texts.
+        """
+        return to_native(self._stacked(), files_become())
+
+    def save(self, path: str | Path) -> None:
+        """Write one table (.csv, .csv.gz, .parquet), or else a folder with a Parquet file per member."""
+        path = Path(path)
+        if path.name.lower().endswith(SUFFIXES):
+            write(self._stacked(), path)
+            return
+        for name, part in self.parts.items():
+            write(part, path / f"{Member(name, part).folder}.parquet")
+
+    def _stacked(self) -> pa.Table:
+        if not self.parts:
+            raise DataError("a fleet must have a forecast to give (all of its members failed); see their messages")
+        parts = list(self.parts.values())
+        if len({part.column_names[1] for part in parts}) > 1:
+            parts = [part.rename_columns([part.column_names[0], "time", *part.column_names[2:]]) for part in parts]
+        time = parts[0].column_names[1]
+        if len({part.schema.field(time).type for part in parts}) > 1:
+            parts = [part.set_column(1, time, part[time].cast(pa.string())) for part in parts]
+        stacked = pa.concat_tables(parts)
+        several = any(outcome.channels not in (None, 1) for outcome in self.outcomes)
+        return stacked if several else stacked.drop_columns(["channel"])
+
+
+class Fleet:
+    """A folder that holds a model for every member.
+
+    A member has a model of its own, and nothing in common with the others but the settings: its forecasts, its
+    explanations and its budget are about its own past, it can be added, refitted or fail without touching anyone, and
+    any number can be fitted side by side. Series that should read each other belong into one table instead, as
+    channels.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def fit(
+        self,
+        tables: Any,
+        forecaster: IBForecaster,
+        engine: Engine = HERE,
+        on_member: OnMember = lambda outcome, count: None,
+    ) -> tuple[Outcome, ...]:
+        """Fit a copy of the forecaster to every member that is not fitted yet, or whose table or settings changed.
+
+        `tables` is a folder of tables; one long table (a path, or pandas, polars, pyarrow) with an id column, its
+        channels the columns named `channels` or else `target`; or a mapping from names to tables. A member that fails
+        is told among the outcomes, stops no other, and is tried again next time. A run that is killed loses at most
+        the members under way: the same call goes on from there.
+        """
+        layout = forecaster.layout
+        members = members_of(tables, layout.id)
+        if members.cut:
+            forecaster = copy(forecaster)
+            forecaster.layout = replace(layout, shape="wide", channels=layout.channels or (layout.target,))
+        identity = _identity(forecaster)
+        self._begin(forecaster)
+        outcomes: dict[str, Outcome] = {}
+
+        def note(outcome: Outcome) -> None:
+            outcomes[outcome.name] = outcome
+            on_member(outcome, len(members))
+
+        def due() -> Iterator[Member]:
+            for member in members:
+                kept = self._kept(member, sha256(f"{identity}/{member.sha256}".encode()))
+                if kept is None:
+                    yield member
+                else:
+                    note(kept)
+
+        try:
+            for member, done, lost in engine.run(due(), partial(fit_member, forecaster=forecaster)):
+                outcome, files = done or (failure(member, lost), {})
+                self._keep(member, outcome, files, sha256(f"{identity}/{member.sha256}".encode()))
+                note(outcome)
+        finally:
+            report = [outcomes[name] for name in members.readers if name in outcomes]
+            self._report(report)
+        return tuple(report)
+
+    def predict(
+        self,
+        tables: Any,
+        at: Any = None,
+        *,
+        budget: float | None = None,
+        engine: Engine = HERE,
+        on_member: OnMember = lambda outcome, count: None,
+    ) -> Forecasts:
+        """Forecast what follows every member's table, or the moment `at` in it; `tables` as in `fit`.
+
+        A member without a model, or whose table cannot be forecast from, is told among the outcomes.
+        """
+        id = self._document()["settings"]["layout"]["id"]
+        members = members_of(tables, id)
+        outcomes: dict[str, Outcome] = {}
+        parts: dict[str, pa.Table] = {}
+
+        def note(outcome: Outcome) -> None:
+            outcomes[outcome.name] = outcome
+            on_member(outcome, len(members))
+
+        def jobs() -> Iterator[tuple[Member, Files]]:
+            for member in members:
+                try:
+                    yield member, self._files(member)
+                except IBForecastError as error:
+                    note(failure(member, str(error)))
+
+        work = partial(forecast_member, at=at, budget=budget)
+        for (member, _), done, lost in engine.run(jobs(), work):
+            outcome, forecast = done or (failure(member, lost), None)
+            if forecast is not None:
+                parts[member.name] = forecast.rename_columns([id, *forecast.column_names[1:]])
+            note(outcome)
+        order = [name for name in members.readers if name in outcomes]
+        return Forecasts({name: parts[name] for name in order if name in parts}, tuple(outcomes[n] for n in order))
+
+    def model(self, name: str, device: str = "auto") -> IBForecaster:
+        """The fitted model of one member: explain it, evaluate it, audit it."""
+        member = Member(name, None)
+        self._files(member)
+        return IBForecaster.load(self._home(member), device)
+
+    def _home(self, member: Member) -> Path:
+        return self.folder / MEMBERS / member.folder
+
+    def _kept(self, member: Member, identity: str) -> Outcome | None:
+        """The outcome of an earlier run, where it was a fit with the same settings to the same table."""
+        record = self._record(member)
+        if record.pop("identity", None) != identity or record["state"] != "fitted":
+            return None
+        return replace(Outcome(**record), state="kept")
+
+    def _keep(self, member: Member, outcome: Outcome, files: Files, identity: str) -> None:
+        """Put model and outcome in the member's folder, which appears whole; what stood there goes."""
+        home = self._home(member)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".{home.name}."))
+        try:
+            for name, content in files.items():
+                write_atomically(temporary / name, content)
+            write_atomically(temporary / MEMBER, to_json(asdict(outcome) | {"identity": identity}))
+            temporary.chmod(0o755)
+            shutil.rmtree(home, ignore_errors=True)
+            temporary.rename(home)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _record(self, member: Member) -> dict[str, Any]:
+        try:
+            record: dict[str, Any] = json.loads((self._home(member) / MEMBER).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return record
+
+    def _files(self, member: Member) -> Files:
+        record, home = self._record(member), self._home(member)
+        if record.get("state") != "fitted":
+            why = f"its fit failed: {record['message']}" if record else "it is not in this fleet"
+            raise ModelFileError(f"a member must be fitted before it is used ({member.name!r}: {why})")
+        return {path.name: path.read_bytes() for path in home.iterdir() if path.name != MEMBER}
+
+    def _document(self) -> dict[str, Any]:
+        path = self.folder / DOCUMENT
+        try:
+            document: dict[str, Any] = json.loads(path.read_bytes())
+            known = document["format"] == FORMAT and document["format_version"] <= FORMAT_VERSION
+        except (OSError, ValueError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise ModelFileError(
+                f"a fleet is a folder with {DOCUMENT} of format {FORMAT!r}, version {FORMAT_VERSION} at most "
+                f"(got {self.folder}); name the folder of a fleet"
+            )
+        return document
+
+    def _begin(self, forecaster: IBForecaster) -> None:
+        """Write the document over all, and clear away what a killed run left half done."""
+        if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
+            raise UsageError(f"only a fleet may be gone on with (got {self.folder}, which is none); choose another")
+        document = {"format": FORMAT, "format_version": FORMAT_VERSION, "ibforecast_version": __version__}
+        write_atomically(self.folder / DOCUMENT, to_json(document | {"settings": _settings(forecaster)}))
+        for half in (self.folder / MEMBERS).glob(".*"):
+            shutil.rmtree(half, ignore_errors=True)
+
+    def _report(self, outcomes: Sequence[Outcome]) -> None:
+        rows = [asdict(outcome) for outcome in outcomes]
+        if rows:
+            write(pa.Table.from_pylist(rows), self.folder / REPORT)
+
+
+def _settings(forecaster: IBForecaster) -> dict[str, Any]:
+    """What a forecaster was told, as plain data."""
+    told = {name: value for name, value in vars(forecaster).items() if not name.startswith("_")}
+    return {name: asdict(value) if is_dataclass(value) else value for name, value in told.items()}  # type: ignore[arg-type]
+
+
+def _identity(forecaster: IBForecaster) -> str:
+    """Fingerprint of the settings, with what the recipe says and not where it stands."""
+    settings, name = _settings(forecaster), forecaster.recipe
+    if forecaster_of(name) != "ibforecast":
+        raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
+    shipped = resources.files("ibforecast.recipes").joinpath(f"{name}.toml")
+    recipe = (shipped if name in names() else Path(name)).read_bytes()
+    return sha256([to_json({key: settings[key] for key in settings if key not in ("recipe", "device")}), recipe])

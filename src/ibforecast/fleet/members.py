@@ -1,0 +1,133 @@
+"""The members of a fleet: a folder of tables, one long table, or tables by name; each is read when its turn comes."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.core.files import sha256
+from ibforecast.data.sources import SUFFIXES, load
+
+Reader = Callable[[], pa.Table]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A series by name, with its table or with the reason why there is none."""
+
+    name: str
+    table: pa.Table | None
+    problem: str = ""
+
+    def read(self) -> pa.Table:
+        """The table; an error where there is none."""
+        if self.table is None:
+            raise DataError(self.problem)
+        return self.table
+
+    @property
+    def folder(self) -> str:
+        """A name for folders and files: what is readable of the member's own, and eight digits that tell it apart.
+
+        Names that differ in case, in signs no file system takes or far behind the beginning stay different.
+        """
+        return f"{re.sub(r'[^A-Za-z0-9_]+', '_', self.name)[:40]}-{sha256(self.name.encode())[:8]}"
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of every column, or of the reason why there is none."""
+        if self.table is None:
+            return sha256(self.problem.encode())
+        sink = pa.BufferOutputStream()
+        plain = self.table.replace_schema_metadata(None).combine_chunks()
+        with pa.ipc.new_stream(sink, plain.schema) as stream:
+            stream.write_table(plain)
+        return sha256(sink.getvalue().to_pybytes())
+
+
+@dataclass(frozen=True)
+class Members:
+    """All members in their order; `cut` says that they were cut out of one long table."""
+
+    readers: Mapping[str, Reader]
+    cut: bool = False
+
+    def __len__(self) -> int:
+        return len(self.readers)
+
+    def __iter__(self) -> Iterator[Member]:
+        for name, reader in self.readers.items():
+            try:
+                yield Member(name, reader())
+            except IBForecastError as error:
+                yield Member(name, None, str(error))
+
+
+def members_of(source: Any, id: str) -> Members:
+    """Find the members: files of a folder, ids of a long table (a path or a table), or entries of a mapping."""
+    if isinstance(source, Mapping):
+        members = Members(_by_name([(str(name), table) for name, table in source.items()]))
+    elif isinstance(source, str | Path) and Path(source).is_dir():
+        members = Members(_by_name([(_stem(path), path) for path in sorted(Path(source).iterdir()) if _stem(path)]))
+    else:
+        members = Members(_by_id(load(source)[0], id), cut=True)
+    if not len(members):
+        raise DataError(
+            f"a fleet must have members (found no table in {source!r}); give some, as {', '.join(SUFFIXES)}"
+        )
+    return members
+
+
+def _by_name(sources: list[tuple[str, Any]]) -> dict[str, Reader]:
+    """Readers by name; a name that stands for several tables is read as the complaint about it."""
+    count = Counter(name for name, _ in sources)
+    twice = "a member's name must stand for one table (got {} of the name {!r}); rename them"
+    return {
+        name: partial(_refuse, twice.format(count[name], name)) if count[name] > 1 else partial(_load, source)
+        for name, source in sources
+    }
+
+
+def _by_id(arrow: pa.Table, id: str) -> dict[str, Reader]:
+    """Readers that cut the rows of one id out of a long table, in the order of the table."""
+    if id not in arrow.column_names:
+        raise DataError(
+            f"a fleet's table must have an id column (no {id!r} among {', '.join(map(repr, arrow.column_names[:8]))}); "
+            "name it, or give a folder with one table per series"
+        )
+    column = arrow[id].combine_chunks()
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    encoded = column.dictionary_encode()
+    names = [str(name) for name in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.fill_null(len(names)).to_numpy()
+    grouped = np.argsort(codes, kind="stable")
+    chosen = np.split(grouped, np.searchsorted(codes[grouped], np.arange(1, len(names) + 1)))
+    rest = arrow.drop_columns([id])
+    nameless = sum(len(rows) for name, rows in zip([*names, ""], chosen, strict=True) if not name.strip())
+    readers: dict[str, Reader] = {
+        name: partial(rest.take, pa.array(rows)) for name, rows in zip(names, chosen[:-1], strict=True) if name.strip()
+    }
+    if nameless:
+        readers[""] = partial(_refuse, f"every row must have an id (got {nameless} without); fill {id!r}")
+    return readers
+
+
+def _load(source: Any) -> pa.Table:
+    return load(source)[0]
+
+
+def _refuse(problem: str) -> pa.Table:
+    raise DataError(problem)
+
+
+def _stem(path: Path) -> str:
+    """A table's file name without its ending; empty where it is no table, or hidden."""
+    ending = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), "")
+    return path.name[: -len(ending)] if ending and path.is_file() and not path.name.startswith(".") else ""

@@ -1,0 +1,127 @@
+"""What is done for one member: fit it, or forecast what follows it; whatever goes wrong becomes its outcome."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from ibforecast.core.errors import IBForecastError
+from ibforecast.fleet.members import Member
+from ibforecast.forecaster import IBForecaster
+
+State = Literal["fitted", "kept", "forecast", "failed"]
+Files = dict[str, bytes]
+"""A saved model by the names of its files, so that it can travel between machines."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one member: fitted now, kept from before, forecast, or failed and why.
+
+    The error is that of the validation windows, in standardised units; the open rate that of the same windows, or of
+    the one window a forecast was made from.
+    """
+
+    name: str
+    state: State
+    seconds: float
+    rows: int | None = None
+    channels: int | None = None
+    windows: int | None = None
+    epochs: int | None = None
+    validation_error: float | None = None
+    open_rate: float | None = None
+    folder: str = ""
+    message: str = ""
+
+
+def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files]:
+    """Fit a copy of the forecaster to a member; the model comes back as files."""
+    begun = time.perf_counter()
+    try:
+        with _one_thread(), tempfile.TemporaryDirectory() as folder:
+            model = copy(forecaster).fit(member.read())
+            measured = model.evaluate(member.read(), "validation")
+            model.save(Path(folder) / "model")
+            files = {path.name: path.read_bytes() for path in (Path(folder) / "model").iterdir()}
+    except Exception as error:  # of whatever kind: it must not stop the fleet
+        return failure(member, _words(error), time.perf_counter() - begun), {}
+    summary = model.fitted.summary
+    return Outcome(
+        name=member.name,
+        state="fitted",
+        seconds=round(time.perf_counter() - begun, 3),
+        rows=summary.rows,
+        channels=len(model.fitted.channels),
+        windows=summary.windows,
+        epochs=summary.epochs,
+        validation_error=summary.validation_error,
+        open_rate=measured.open_rate,
+        folder=member.folder,
+    ), files
+
+
+def forecast_member(job: tuple[Member, Files], at: Any, budget: float | None) -> tuple[Outcome, pa.Table | None]:
+    """Forecast what follows a member's table, or the moment `at` in it: one row per channel and step."""
+    (member, files), begun = job, time.perf_counter()
+    try:
+        with _one_thread():
+            model = _loaded(files)
+            source = model.open(member.read())
+            told = model.explain(source, at, budget=budget)
+            clock, targets = source.series.clock, source.series.targets
+            first = source.series.rows if at is None else clock.row_of(at) + 1
+            time_name = source.layout.time or "time"
+            moments = source.build({time_name: np.tile(clock.times(first, model.horizon), len(targets))})
+    except Exception as error:  # as above
+        return failure(member, _words(error), time.perf_counter() - begun), None
+    columns = {
+        "name": [member.name] * moments.num_rows,
+        time_name: moments[time_name],
+        "channel": [channel for channel in targets for _ in range(model.horizon)],
+        "IBForecast": told.forecast.T[: len(targets)].ravel(),
+    }
+    return Outcome(
+        name=member.name,
+        state="forecast",
+        seconds=round(time.perf_counter() - begun, 3),
+        rows=source.series.rows,
+        channels=len(targets),
+        open_rate=told.open_rate,
+        folder=member.folder,
+    ), pa.table(columns)
+
+
+def failure(member: Member, message: str, seconds: float = 0.0) -> Outcome:
+    """The outcome of a member that failed."""
+    return Outcome(member.name, "failed", round(seconds, 3), folder=member.folder, message=message)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread for one member: members run side by side, and the last bits do not depend on how many do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _loaded(files: Files) -> IBForecaster:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        return IBForecaster.load(folder, "cpu")
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, IBForecastError) else f"unexpected {type(error).__name__}: {error}"

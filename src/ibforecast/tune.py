@@ -1,0 +1,364 @@
+"""Search for a recipe with Optuna: a few knobs that matter, compared on validation windows alone."""
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError
+from ibforecast.core.files import sha256
+from ibforecast.core.sizes import Sizes
+from ibforecast.data import catalogue
+from ibforecast.data.sources import load
+from ibforecast.data.tables import read
+from ibforecast.forecaster import IBForecaster, usual_patch_len
+from ibforecast.model.config import allowance
+from ibforecast.train.checkpoint import Epoch
+from ibforecast.zoo.configs import chosen
+from ibforecast.zoo.recipes import DEFAULT, Recipe, forecaster_of, resolve
+
+if TYPE_CHECKING:
+    import optuna
+
+PATCHES = range(4, 33)
+"""Patch lengths that are tried, where they divide the look-back."""
+
+UNPRUNED_TRIALS = 4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A knob with a few positions."""
+
+    positions: tuple[Any, ...]
+
+    def suggest(self, trial: "optuna.Trial", name: str) -> Any:
+        """Let Optuna choose a position."""
+        return trial.suggest_categorical(name, self.positions)
+
+    def including(self, value: Any) -> "Choice":
+        """The same knob with one more position, if it is not there."""
+        return self if value in self.positions else Choice((*self.positions, value))
+
+
+@dataclass(frozen=True)
+class Span:
+    """A knob that turns freely between two ends."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def suggest(self, trial: "optuna.Trial", name: str) -> float:
+        """Let Optuna choose a place."""
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+    def including(self, value: float) -> "Span":
+        """The same knob, wide enough to hold a value."""
+        return replace(self, low=min(self.low, value), high=max(self.high, value))
+
+
+Knob = Choice | Span
+KNOBS: dict[str, Knob] = {
+    "model.gate.noise": Span(0.0, 1.5),
+    "model.gate.recent": Choice((0, 1, 2, 4)),
+    "model.readout.kind": Choice(("phase", "mlp", "linear")),
+    "model.readout.width": Choice((64, 128, 256, 512)),
+    "model.readout.dropout": Span(0.0, 0.6),
+    "model.objective.consistency_weight": Choice((0.0, 0.02, 0.05, 0.1, 0.2)),
+    "train.learning_rate": Span(3e-4, 1e-2, log=True),
+}
+"""What is searched, beside the patch length and, where asked for, the budget: names as in a recipe."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One recipe that was tried: its knobs, its error on the validation windows, and how much of them it read."""
+
+    number: int
+    state: Literal["finished", "pruned", "failed"]
+    validation_error: float | None
+    open_rate: float | None
+    epochs: int
+    seconds: float
+    knobs: Mapping[str, Any]
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """All trials in their order, the best of them, and its recipe as TOML."""
+
+    trials: tuple[Trial, ...]
+    best: Trial
+    recipe: str
+    forecaster: IBForecaster
+
+    @property
+    def patch_len(self) -> int:
+        """The patch length of the best recipe."""
+        return int(self.best.knobs["model.patch_len"])
+
+    def fit(self, table: Any, **settings: Any) -> IBForecaster:
+        """Fit the winner; `settings` as in `IBForecaster.fit`. The same table gives the weights of its trial."""
+        with _recipe_file(self.recipe) as path:
+            return _forecaster(self.forecaster, path, self.best.knobs).fit(table, **settings)
+
+
+def tune(
+    table: Any,
+    forecaster: IBForecaster,
+    trials: int,
+    *,
+    storage: str | Path | None = None,
+    timeout: float | None = None,
+    budgets: tuple[float, ...] = (),
+    on_trial: Callable[[Trial, int], None] = lambda trial, trials: None,
+) -> Tuning:
+    """Try recipes until there are so many `trials`, the first being the forecaster's own, and return the best.
+
+    Trials train on the training windows and are compared by the error on the validation windows; test windows are
+    never looked at. With a `storage` file the search can be stopped and gone on with: what is in it counts, and the
+    trials are those of a search that was never stopped. `timeout` seconds after its begin no new trial is started.
+    A larger budget is almost always more accurate, so the budget is held unless `budgets` to choose among are given.
+    """
+    if trials < 1:
+        raise UsageError(f"trials must be at least 1 (got {trials}); try 30")
+    source = table if _is_catalogued(table) else load(table)[0]
+    base, data_sha256 = _base(source, forecaster)
+    knobs = _knobs(base, forecaster, budgets)
+    identity = sha256(f"{data_sha256}/{base.sha256}/{_settings(forecaster)}/{knobs}".encode())
+    begun = time.monotonic()
+    with _quiet_optuna():
+        study = _study(storage, identity, unpruned_epochs=base.train.epochs // 3)
+        while len(told := _told(study)) < trials and (timeout is None or time.monotonic() - begun < timeout):
+            _try(_ask(study, base, knobs, forecaster.seed, len(told)), study, source, base, forecaster)
+            on_trial(_told(study)[-1], trials)
+    finished = [trial for trial in told if trial.state == "finished"]
+    if not finished:
+        raise IBForecastError(f"a search must finish a trial (got {len(told)} that did not); give it more time")
+    best = min(finished, key=lambda trial: (trial.validation_error, trial.number))
+    return Tuning(tuple(told), best, to_toml(_laid_over(base, best.knobs)), forecaster)
+
+
+def to_toml(recipe: Recipe) -> str:
+    """Write a recipe as the TOML text that reads back as it, sizes left out: the inverse of `resolve`."""
+    sizes = {field.name for field in fields(Sizes)}
+    model = {name: value for name, value in chosen(recipe.config).items() if name not in sizes}
+    lines = [f'forecaster = "{recipe.forecaster}"']
+    for name, settings in (("model", model), ("train", chosen(recipe.train))):
+        lines += _table(name, settings)
+    return "\n".join(lines) + "\n"
+
+
+def _table(name: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", f"[{name}]")
+    inner = {key: value for key, value in settings.items() if isinstance(value, Mapping)}
+    yield from (f"{key} = {json.dumps(value)}" for key, value in settings.items() if key not in inner)
+    for key, value in inner.items():
+        yield from _table(f"{name}.{key}", value)
+
+
+def _is_catalogued(table: Any) -> bool:
+    return isinstance(table, str) and table in catalogue.CATALOGUE and not Path(table).exists()
+
+
+def _settings(forecaster: IBForecaster) -> str:
+    """What a trial depends on beside recipe and table."""
+    told = vars(forecaster)
+    return str([(name, told[name]) for name in sorted(told) if name not in ("recipe", "device", "_fitted")])
+
+
+def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
+    """The recipe to begin with, as the forecaster would resolve it for this table, and the table's fingerprint."""
+    known = source if _is_catalogued(source) else None
+    series = catalogue.load(known) if known else read(source, forecaster.layout).series
+    if forecaster_of(forecaster.recipe) != "ibforecast":
+        raise UsageError(
+            f"recipe must be one of ibforecast's own (got {forecaster.recipe!r}, a rival's); try {DEFAULT!r}"
+        )
+    recipe = resolve(
+        forecaster.recipe,
+        Sizes(forecaster.look_back, forecaster.horizon, len(series.channels), 1),
+        known,
+        budget=forecaster.budget,
+        patch_len=forecaster.patch_len or usual_patch_len(forecaster.look_back),
+    )
+    return replace(recipe, train=replace(recipe.train, epochs=forecaster.epochs or recipe.train.epochs)), series.sha256
+
+
+def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -> dict[str, Knob]:
+    """The knobs for this recipe, each wide enough for where it stands in the recipe itself."""
+    if not all(0 < budget <= 1 for budget in budgets):
+        raise UsageError(f"budgets must lie in (0, 1] (got {budgets}); try 0.1, 0.2 and 0.3")
+    config = base.config
+    tokens = {n: config.look_back // n * config.channels for n in PATCHES if config.look_back % n == 0}
+    patches = [n for n in tokens if allowance(min((config.budget, *budgets)), tokens[n])]
+    knobs: dict[str, Knob] = {"model.patch_len": Choice(() if forecaster.patch_len else tuple(patches)), **KNOBS}
+    if budgets:
+        knobs["model.budget"] = Choice(tuple(map(float, budgets)))
+    return {name: knob.including(_position(base, name)) for name, knob in knobs.items()}
+
+
+def _position(recipe: Recipe, name: str) -> Any:
+    part, *path = name.split(".")
+    return reduce(getattr, path, recipe.config if part == "model" else recipe.train)
+
+
+def _laid_over(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
+    """The recipe with its knobs turned; what only the phase readout knows is left out with any other."""
+    settings: dict[str, Any] = {}
+    for name, value in knobs.items():
+        *path, last = name.split(".")
+        reduce(lambda table, key: table.setdefault(key, {}), path, settings)[last] = value
+    if knobs["model.readout.kind"] != "phase":
+        settings["model"]["readout"] |= {"cross_channel": False, "by_channel": False}
+    return replace(base, config=_turned(base.config, settings["model"]), train=_turned(base.train, settings["train"]))
+
+
+def _turned(config: Any, settings: Mapping[str, Any]) -> Any:
+    return replace(
+        config,
+        **{
+            name: _turned(getattr(config, name), value) if isinstance(value, Mapping) else value
+            for name, value in settings.items()
+        },
+    )
+
+
+def _forecaster(template: IBForecaster, recipe: Path, knobs: Mapping[str, Any]) -> IBForecaster:
+    model = copy(template)
+    model.recipe, model.patch_len = str(recipe), knobs["model.patch_len"]
+    model.budget = knobs.get("model.budget", template.budget)
+    return model
+
+
+@contextmanager
+def _recipe_file(text: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tuned.toml"
+        path.write_text(text, "utf8")
+        yield path
+
+
+def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optuna.Study":
+    """The search of this name, new or as far as it got; trials a killed run left under way are given up."""
+    from optuna import create_study
+    from optuna.pruners import MedianPruner
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+    from optuna.trial import TrialState
+
+    kept = None
+    if storage is not None:
+        path = _checked(Path(storage))
+        kept = JournalStorage(JournalFileBackend(path, JournalFileOpenLock(path)))
+    pruner = MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_epochs)
+    study = create_study(storage=kept, study_name=name, pruner=pruner, load_if_exists=True)
+    for trial in study.get_trials(states=(TrialState.RUNNING,)):
+        study.tell(trial.number, state=TrialState.FAIL)
+    return study
+
+
+def _checked(storage: Path) -> str:
+    """The path of a search's file; one that holds something else is refused before a word is added to it."""
+    storage.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with storage.open("rb") as lines:
+            begins_well = "op_code" in json.loads(next(lines, b'{"op_code": 0}'))
+    except FileNotFoundError:
+        begins_well = True
+    except (OSError, ValueError, TypeError):
+        begins_well = False
+    if not begins_well:
+        raise DataError(f"the storage must be the file of a search (got {str(storage)!r}); name another")
+    return str(storage)
+
+
+def _ask(study: "optuna.Study", base: Recipe, knobs: Mapping[str, Knob], seed: int, count: int) -> "optuna.Trial":
+    """The next trial: the recipe as it is, then what Optuna draws from a seed of its own for every trial."""
+    from optuna.samplers import TPESampler
+    from optuna.trial import TrialState
+
+    if not count and not study.get_trials(states=(TrialState.WAITING,)):
+        study.enqueue_trial({name: _position(base, name) for name in knobs})
+    study.sampler = TPESampler(seed=random.Random(f"{seed}/{count}").getrandbits(32))
+    trial = study.ask()
+    for name, knob in knobs.items():
+        knob.suggest(trial, name)
+    return trial
+
+
+def _try(trial: "optuna.Trial", study: "optuna.Study", source: Any, base: Recipe, forecaster: IBForecaster) -> None:
+    """Fit one recipe and tell the study; one that cannot be trained is a bad one, but the first must be trained."""
+    from optuna import TrialPruned
+    from optuna.trial import TrialState
+
+    def report(epoch: int, epochs: int, outcome: Epoch) -> None:
+        trial.report(outcome.validation_error, epoch)
+        if trial.should_prune():
+            raise TrialPruned
+
+    begun, state, error = time.perf_counter(), TrialState.COMPLETE, None
+    try:
+        with _recipe_file(to_toml(_laid_over(base, trial.params))) as path:
+            model = _forecaster(forecaster, path, trial.params).fit(source, on_epoch=report)
+        error = model.fitted.summary.validation_error
+        trial.set_user_attr("open_rate", model.evaluate(source, "validation").open_rate)
+    except TrialPruned:
+        state = TrialState.PRUNED
+    except IBForecastError as failure:
+        if not _told(study):
+            raise
+        state = TrialState.FAIL
+        trial.set_user_attr("message", str(failure))
+    trial.set_user_attr("seconds", round(time.perf_counter() - begun, 3))
+    study.tell(trial, error, state)
+
+
+def _told(study: "optuna.Study") -> list[Trial]:
+    """The trials that came to an end of their own, in their order."""
+    from optuna.trial import TrialState
+
+    states: dict[TrialState, Literal["finished", "pruned", "failed"]] = {
+        TrialState.COMPLETE: "finished",
+        TrialState.PRUNED: "pruned",
+        TrialState.FAIL: "failed",
+    }
+    trials = study.get_trials(states=tuple(states))
+    ended = [t for t in trials if t.state != TrialState.FAIL or "message" in t.user_attrs]  # the others were killed
+    return [
+        Trial(
+            number=number,
+            state=states[trial.state],
+            validation_error=min(trial.intermediate_values.values(), default=None),
+            open_rate=trial.user_attrs.get("open_rate"),
+            epochs=len(trial.intermediate_values),
+            seconds=trial.user_attrs.get("seconds", 0.0),
+            knobs=trial.params,
+            message=trial.user_attrs.get("message", ""),
+        )
+        for number, trial in enumerate(ended, start=1)
+    ]
+
+
+@contextmanager
+def _quiet_optuna() -> Iterator[None]:
+    """Ask Optuna to say nothing unless something is wrong, and leave it as it was."""
+    try:
+        from optuna import logging
+    except ImportError as error:
+        raise MissingExtraError("optuna", "tune") from error
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

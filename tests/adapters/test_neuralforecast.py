@@ -1,0 +1,390 @@
+"""The model for neuralforecast: the numbers of our own network, its whole objective, its explanations."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("neuralforecast", reason="needs neuralforecast: pip install 'ibforecast[neuralforecast]'")
+
+import pandas as pd
+import polars as pl
+from click.testing import CliRunner
+from neuralforecast import NeuralForecast
+from neuralforecast.losses.pytorch import MAE
+
+from ibforecast import DataError, IBForecaster, UsageError
+from ibforecast.adapters.neuralforecast import PHASE, IBForecast, explain, to_ibforecaster, with_phase
+from ibforecast.cli.main import main
+from ibforecast.core.tokens import spread
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*LeafSpec.*is deprecated"),  # Lightning's, about itself
+    pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers"),
+    pytest.mark.filterwarnings("ignore:Starting from v1.9.0"),
+]
+
+DOCS = Path(__file__).parents[2] / "docs" / "neuralforecast.md"
+ROWS, HORIZON, LOOK_BACK, PATCH, CYCLE, HELD_BACK = 240, 6, 24, 3, 24, 24
+START = pd.Timestamp("2020-01-05")
+
+
+def table(rows: int = ROWS, times: Any = None) -> pd.DataFrame:
+    """Two series with a daily rhythm at two levels and sizes, as neuralforecast wants them; "load" comes first."""
+    times = pd.date_range(START, periods=rows, freq="h") if times is None else times
+    hour, noise = np.arange(rows), np.random.default_rng(5).normal(size=(rows, 2))
+    rhythm = np.stack([np.sin(2 * np.pi * (hour / CYCLE + shift)) for shift in (0.0, 0.3)], axis=1)
+    values = (rhythm + 0.3 * noise) * (20.0, 0.5) + (900.0, -2.0)
+    series = [pd.DataFrame({"unique_id": name, "ds": times, "y": y}) for name, y in zip(NAMES, values.T, strict=True)]
+    return pd.concat(series, ignore_index=True)
+
+
+NAMES = ("load", "heat")
+TABLE = with_phase(table(), CYCLE)
+
+
+def unfitted(**settings: Any) -> NeuralForecast:
+    """One small model; whatever is given goes before what is usual here."""
+    usual = {
+        "h": HORIZON,
+        "input_size": LOOK_BACK,
+        "n_series": 2,
+        "cycle": CYCLE,
+        "patch_len": PATCH,
+        "recipe": "quick",
+        "max_steps": 5,
+        "val_check_steps": 5,
+    }
+    return NeuralForecast(models=[IBForecast(**(usual | settings))], freq="h")
+
+
+def fit(df: Any = TABLE, **settings: Any) -> NeuralForecast:
+    nf = unfitted(**settings)
+    nf.fit(df, val_size=HELD_BACK)
+    return nf
+
+
+@pytest.fixture(scope="module")
+def fitted() -> NeuralForecast:
+    return fit()
+
+
+def by_series(forecast: Any, name: str = "IBForecast") -> Any:
+    """A forecast with a column per series, in the order of their names."""
+    return forecast.pivot(index="ds", columns="unique_id", values=name).to_numpy()
+
+
+# --- The same numbers ---
+
+
+def test_on_the_same_weights_forecasts_and_masks_are_those_of_our_own_model(fitted: NeuralForecast) -> None:
+    wide = table().pivot(index="ds", columns="unique_id", values="y").reset_index()
+    own = IBForecaster(HORIZON, LOOK_BACK, patch_len=PATCH, recipe="quick", epochs=2, device="cpu").fit(wide)
+    nf = fit(max_steps=1, val_check_steps=1)
+    model = nf.models[0]
+    model.network.load_state_dict(own.fitted.network.state_dict())
+    for units, held in ((model.mean, own.fitted.standardiser.mean), (model.std, own.fitted.standardiser.std)):
+        units.copy_(torch.from_numpy(held))
+
+    forecast = own.predict(wide)[["heat", "load"]].to_numpy()
+    np.testing.assert_allclose(by_series(nf.predict()), forecast, rtol=1e-5, atol=1e-5)
+    here, there = explain(nf, TABLE), own.explain(wide)
+    assert here.channels == there.channels == ("heat", "load")
+    np.testing.assert_array_equal(here.mask, there.mask)
+    np.testing.assert_array_equal(here.phase, there.phase)
+    assert here.weights_sha256 == there.weights_sha256
+    earlier = wide["ds"].iloc[-10]
+    np.testing.assert_array_equal(explain(nf, TABLE, at=earlier).mask, own.explain(wide, at=earlier).mask)
+
+
+def test_the_explanation_is_of_the_very_forecast_and_true(fitted: NeuralForecast) -> None:
+    told = explain(fitted, TABLE)
+    assert told.verify()
+    np.testing.assert_array_equal(told.forecast.astype(np.float32), by_series(fitted.predict()))
+    assert 0 < told.open_rate <= told.budget == 0.2
+    assert told.times[LOOK_BACK] == "2020-01-15 00:00"
+    assert isinstance(told.to_table(), pd.DataFrame)
+
+
+def test_cross_validation_gives_the_forecasts_that_are_explained(fitted: NeuralForecast) -> None:
+    windows = fitted.cross_validation(TABLE, n_windows=3, step_size=HORIZON, use_fitted=True)
+    assert windows["cutoff"].nunique() == 3
+    for cutoff, forecast in windows.groupby("cutoff"):
+        told = explain(fitted, TABLE, at=cutoff)
+        np.testing.assert_allclose(by_series(forecast), told.forecast, rtol=1e-6)
+        np.testing.assert_allclose(by_series(forecast, "y"), told.truth, rtol=1e-6)
+
+
+def test_cross_validation_fits_by_itself() -> None:
+    nf = unfitted()
+    windows = nf.cross_validation(TABLE, n_windows=2, step_size=HORIZON, refit=True)
+    assert windows[["IBForecast", "y"]].notna().all(axis=None)
+    assert len(windows) == 2 * 2 * HORIZON
+
+
+def test_the_order_of_rows_and_the_kind_of_table_change_nothing(fitted: NeuralForecast) -> None:
+    backwards = TABLE.iloc[::-1]
+    pd.testing.assert_frame_equal(fitted.predict(backwards), fitted.predict(), check_exact=True)
+    told = explain(fitted, pl.from_pandas(backwards))
+    assert told.forecast.tobytes() == explain(fitted, TABLE).forecast.tobytes()
+    assert isinstance(told.to_table(), pl.DataFrame)
+
+
+def test_a_polars_table_is_fitted_and_forecast() -> None:
+    nf = unfitted()
+    nf.freq = "1h"
+    nf.fit(with_phase(pl.from_pandas(table()), CYCLE))
+    forecast = nf.predict()
+    assert isinstance(forecast, pl.DataFrame)
+    assert forecast["IBForecast"].is_finite().all()
+
+
+def test_a_seed_gives_the_same_weights_and_another_gives_others(fitted: NeuralForecast) -> None:
+    def weights(nf: NeuralForecast) -> str:
+        return to_ibforecaster(nf, TABLE).fitted.weights_sha256
+
+    assert weights(fit()) == weights(fitted) != weights(fit(random_seed=2))
+
+
+# --- The objective ---
+
+
+def test_every_term_of_the_objective_is_in_the_loss(fitted: NeuralForecast) -> None:
+    metrics = {name: float(value) for name, value in fitted.models[0].metrics.items()}
+    terms = [metrics[f"train_{name}"] for name in ("fit", "rate", "budget", "consistency")]
+    assert min(terms) > 0
+    assert sum(terms) == pytest.approx(metrics["train_loss"], rel=1e-5)
+
+
+def test_a_term_other_than_the_error_moves_the_gates(tmp_path: Path) -> None:
+    recipes = {}
+    for weight in ("0.0", "2.0"):
+        recipes[weight] = tmp_path / f"rate-{weight[0]}.toml"
+        recipes[weight].write_text(
+            f"[model.gate]\nnoise = 0.0\n[model.objective]\nrate_weight = {weight}\nprior = 0.2\n[train]\nbatch = 32\n"
+        )
+    plain, paying = (fit(recipe=str(path), max_steps=2, val_check_steps=2).models[0] for path in recipes.values())
+    assert plain.metrics["train_loss"] == pytest.approx(plain.metrics["train_fit"] + plain.metrics["train_consistency"])
+    apart = [
+        name
+        for name, weights in plain.network.score.state_dict().items()
+        if not torch.equal(weights, paying.network.score.state_dict()[name])
+    ]
+    assert apart
+
+
+def test_the_recipes_learning_rates_and_schedule_are_in_force() -> None:
+    model = unfitted(max_steps=24).models[0]
+    chosen = model.configure_optimizers()
+    readout, context = chosen["optimizer"].param_groups
+    assert context["lr"] == pytest.approx(3 * readout["lr"])
+    assert readout["lr"] == pytest.approx(3e-3)
+    learned = [parameter for parameter in model.network.parameters() if parameter.requires_grad]
+    assert len(readout["params"]) + len(context["params"]) == len(learned)
+    pace = chosen["lr_scheduler"]["scheduler"].lr_lambdas[0]
+    assert pace(0) == pace(13) == 1.0  # epochs 1 to 7 of 12
+    assert pace(23) == pytest.approx(0.8**5)
+    own = unfitted(learning_rate=1e-2, optimizer=torch.optim.SGD).models[0].configure_optimizers()
+    assert isinstance(own["optimizer"], torch.optim.SGD)
+    assert own["optimizer"].param_groups[0]["lr"] == 1e-2
+
+
+def test_units_are_those_of_the_training_rows_and_validation_is_in_them(fitted: NeuralForecast) -> None:
+    model = fitted.models[0]
+    trained_on = table().groupby("unique_id")["y"].apply(lambda y: y.iloc[:-HELD_BACK].mean())
+    np.testing.assert_allclose(model.mean.numpy(), trained_on[["heat", "load"]], rtol=1e-6)
+    assert 0 < model.metrics["ptl/val_loss"] < 5  # in the table's units it would be hundreds
+
+    same = fit(valid_loss=MAE()).models[0]
+    assert same.metrics["ptl/val_loss"] != model.metrics["ptl/val_loss"]
+
+
+# --- Saving and loading ---
+
+
+def test_saving_and_loading_gives_back_the_same_model(
+    fitted: NeuralForecast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fitted.save(str(tmp_path / "saved"))
+    loaded = NeuralForecast.load(str(tmp_path / "saved"))
+    pd.testing.assert_frame_equal(loaded.predict(), fitted.predict(), check_exact=True)
+    assert loaded.models[0].recipe == fitted.models[0].recipe
+    assert explain(loaded, TABLE).to_json() == explain(fitted, TABLE).to_json()
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]  # and no logs
+
+
+def test_a_loaded_model_can_be_fitted_on(fitted: NeuralForecast, tmp_path: Path) -> None:
+    fitted.save(str(tmp_path / "saved"), save_dataset=False)
+    loaded = NeuralForecast.load(str(tmp_path / "saved"))
+    assert explain(loaded, TABLE).verify()
+    before = loaded.predict(TABLE)
+    loaded.fit(TABLE, val_size=HELD_BACK)
+    assert not loaded.predict().equals(before)
+
+
+def test_our_own_command_verifies_the_explanation(fitted: NeuralForecast, tmp_path: Path) -> None:
+    to_ibforecaster(fitted, TABLE).save(tmp_path / "model")
+    (tmp_path / "why.json").write_text(explain(fitted, TABLE).to_json(), "utf8")
+    done = CliRunner().invoke(main, ["verify", str(tmp_path / "model"), str(tmp_path / "why.json")])
+    assert done.exit_code == 0, done.output
+
+
+# --- The phase ---
+
+
+def test_the_phase_is_that_of_our_own_clock() -> None:
+    assert TABLE[PHASE].tolist() == TABLE["ds"].dt.hour.tolist()
+    daily = with_phase(table(times=pd.date_range("2020-01-06", periods=ROWS, freq="D")), 7)
+    assert daily[PHASE].tolist() == daily["ds"].dt.dayofweek.tolist()
+    zoned = table(times=pd.date_range(START, periods=ROWS, freq="h", tz="Europe/Berlin"))
+    assert with_phase(zoned, CYCLE)[PHASE].tolist() == zoned["ds"].dt.hour.tolist()
+    dates = pl.DataFrame({"ds": pl.date_range(pl.date(2020, 1, 6), pl.date(2020, 1, 19), eager=True)})
+    assert with_phase(dates, 7)[PHASE].to_list() == [*range(7), *range(7)]
+
+
+def test_a_window_with_a_change_of_the_clock_is_forecast_and_not_explained() -> None:
+    df = with_phase(table(times=pd.date_range("2020-03-20", periods=ROWS, freq="h", tz="Europe/Berlin")), CYCLE)
+    nf = fit(df)
+    assert nf.predict()["IBForecast"].notna().all()
+    changed = pd.Timestamp("2020-03-29 05:00", tz="Europe/Berlin")
+    with pytest.raises(
+        DataError, match=r"must not span a change of the clock \(got one in the window that ends at 2020-03-29"
+    ):
+        explain(nf, df, at=changed)
+    before = df[df["ds"] < changed.floor("D")]
+    told = explain(nf, before, at=before["ds"].max() - pd.Timedelta("1D"))
+    assert told.verify()
+
+
+@pytest.mark.parametrize("step", [1, 5])
+def test_times_may_be_plain_numbers(step: int) -> None:
+    numbers = np.arange(100, 100 + ROWS * step, step)
+    df = with_phase(table(times=numbers), CYCLE)
+    assert df[PHASE].tolist() == (df["ds"] // step % CYCLE).tolist()
+    nf = unfitted()
+    nf.freq = step
+    nf.fit(df, val_size=HELD_BACK)
+    told = explain(nf, df)
+    np.testing.assert_array_equal(told.forecast.astype(np.float32), by_series(nf.predict()))
+    assert told.times == tuple(map(str, numbers[-1] + step * np.arange(1 - LOOK_BACK, HORIZON + 1)))
+    assert explain(nf, df, at=int(numbers[-5])).at == str(numbers[-5])
+
+
+def test_without_a_cycle_no_phase_is_asked_for() -> None:
+    nf = fit(table(), cycle=1)
+    assert explain(nf, table()).verify()
+
+
+@pytest.mark.parametrize("scaler", ["standard", "minmax", "robust"])
+def test_a_phase_that_was_scaled_is_refused(scaler: str) -> None:
+    nf = unfitted()
+    nf.local_scaler_type = scaler
+    with pytest.raises(DataError, match=r"whole numbers from 0 to 23 \(got .*\); leave out local_scaler_type"):
+        nf.fit(TABLE, val_size=HELD_BACK)
+
+
+def test_a_table_without_its_phase_is_refused(fitted: NeuralForecast) -> None:
+    with pytest.raises(DataError, match=r"no column 'phase'\); add it with .*with_phase\(table, cycle=24\)"):
+        unfitted().fit(table())
+    with pytest.raises(DataError, match="no column 'phase'"):
+        fitted.predict(table())
+    with pytest.raises(DataError, match=r"what with_phase\(table, cycle=24\) gives"):
+        explain(fitted, TABLE.assign(phase=(TABLE["phase"] + 1) % CYCLE))
+
+
+def test_series_that_do_not_end_together_are_refused(fitted: NeuralForecast) -> None:
+    with pytest.raises(DataError, match=r"same phase at the same time .* end together"):
+        fitted.predict(TABLE.iloc[:-3])
+
+
+# --- What is missing ---
+
+
+def test_what_is_not_available_is_not_read_whatever_stands_there() -> None:
+    gaps = TABLE.assign(available_mask=1)
+    gaps.loc[[50, 100, ROWS - 1], "available_mask"] = 0
+    nf = fit(gaps)
+    told = explain(nf, gaps)
+    assert told.missing[:, 1].tolist() == [False] * 7 + [True]
+    assert not (told.mask & told.missing).any()
+    assert told.verify()
+    other = gaps.assign(y=gaps["y"].where(gaps["available_mask"] == 1, 1e6))
+    np.testing.assert_array_equal(nf.predict(other)["IBForecast"], nf.predict(gaps)["IBForecast"])
+    assert spread(torch.from_numpy(told.missing)[None], PATCH)[0, -1].tolist() == [False, True]
+
+
+def test_a_series_that_begins_later_is_padded_and_keeps_its_phase(fitted: NeuralForecast) -> None:
+    late = TABLE.drop(index=range(ROWS - 10))  # ten rows of the first series, all of the second
+    told = explain(fitted, late)
+    assert told.missing[:, 1].tolist() == [True] * 5 + [False] * 3
+    np.testing.assert_array_equal(told.forecast.astype(np.float32), by_series(fitted.predict(late)))
+
+
+# --- Several models ---
+
+
+def test_one_of_several_models_is_explained_by_its_name() -> None:
+    usual = {"h": HORIZON, "input_size": LOOK_BACK, "n_series": 2, "cycle": CYCLE, "patch_len": PATCH, "max_steps": 2}
+    models = [IBForecast(**usual, recipe="quick", val_check_steps=2, budget=b, alias=f"at {b}") for b in (0.2, 0.5)]
+    nf = NeuralForecast(models=models, freq="h")
+    nf.fit(TABLE)
+    assert nf.predict().columns.tolist() == ["unique_id", "ds", "at 0.2", "at 0.5"]
+    told = explain(nf, TABLE, model="at 0.5")
+    assert told.budget == 0.5
+    np.testing.assert_array_equal(told.forecast.astype(np.float32), by_series(nf.predict(), "at 0.5"))
+    with pytest.raises(UsageError, match=r"got 2 among at 0\.2, at 0\.5\); give its alias as `model`"):
+        explain(nf, TABLE)
+
+
+# --- What cannot be ---
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scaler_type": "standard"}, r'scaler_type must be "identity".*\(got \'standard\'\); leave it out'),
+        ({"loss": MAE()}, r"settings must be those of IBForecast or of Lightning's Trainer \(got loss\); leave"),
+        ({"futr_exog_list": ["price"]}, r"\(got futr_exog_list\)"),
+        ({"recipe": "tqnet"}, r"one of ibforecast's own \(got 'tqnet', a rival's\)"),
+        ({"budget": 0.01}, r"at least one token"),
+        ({"patch_len": 5}, r"patch_len must divide look_back"),
+        ({"cycle": 0}, r"cycle must be at least 1"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
+)
+def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        unfitted(**settings)
+
+
+def test_what_cannot_be_fitted_or_explained_is_refused(fitted: NeuralForecast) -> None:
+    with pytest.raises(UsageError, match=r"n_series=3, 2 in the table\); build the model with n_series=2"):
+        fit(n_series=3)
+    with pytest.raises(UsageError, match=r"all windows must weigh the same \(got a column 'sample_weight'\)"):
+        fit(TABLE.assign(sample_weight=1.0))
+    with pytest.raises(UsageError, match=r"must be fitted before it is explained"):
+        explain(unfitted(), TABLE)
+    with pytest.raises(DataError, match=r"no 'time'\); name it with time_col"):
+        with_phase(table(), CYCLE, time_col="time")
+    with pytest.raises(DataError, match=r"'ds' must hold times or whole numbers \(got String\)"):
+        with_phase(table().astype({"ds": str}), CYCLE)
+
+
+def test_without_neuralforecast_the_error_says_what_to_install() -> None:
+    programme = "import sys; sys.modules['neuralforecast'] = None; import ibforecast.adapters.neuralforecast"
+    done = subprocess.run([sys.executable, "-c", programme], capture_output=True, text=True, check=False)
+    assert "MissingExtraError: this needs neuralforecast" in done.stderr
+    assert "pip install 'ibforecast[neuralforecast]'" in done.stderr
+
+
+def test_the_example_in_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), flags=re.DOTALL)
+    assert blocks
+    exec("\n".join(blocks), {})

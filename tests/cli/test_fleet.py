@@ -1,0 +1,142 @@
+"""`ibforecast fleet`: its streams and exit codes, and that a killed run goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ibforecast import IBForecaster
+from ibforecast.fleet import Fleet, Here
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def meters(desk: Any, tmp_path: Path) -> Path:
+    """Four series, one of them too short, as a long table."""
+    table = pd.read_csv(desk.table).rename(columns={"when": "ds", "load": "y"})[["ds", "y"]]
+    lengths = {"north": 400, "south": 300, "east": 20, "west": 350}
+    ids = [name for name, length in lengths.items() for _ in range(length)]
+    path = tmp_path / "meters.csv"
+    rows = pd.concat([table[-length:] for length in lengths.values()], ignore_index=True)
+    rows.assign(unique_id=ids).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stay in this process: that processes give the same is tested with the engines."""
+    monkeypatch.setattr("ibforecast.cli.fleet._engine", lambda *words: Here())
+
+
+@pytest.mark.usefixtures("here")
+def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed(
+    desk: Any, call: Call, meters: Path, tmp_path: Path
+) -> None:
+    fleet = tmp_path / "fleet"
+    fitted = call("fleet", "fit", meters, *desk.settings, "--out", fleet)
+    assert (fitted.code, fitted.out) == (6, f"{fleet / 'fleet.csv'}\n")
+    assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must hold")
+    assert len(fitted.err.splitlines()) == 2
+
+    told = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")
+    assert told.code == 6
+    assert told.document["counts"] == {"kept": 3, "failed": 1}
+    assert [row["name"] for row in told.document["series"]] == ["north", "south", "east", "west"]
+
+    next_day = tmp_path / "next.csv"
+    forecast = call("fleet", "predict", fleet, meters, "--out", next_day)
+    assert (forecast.code, forecast.out) == (6, f"{next_day}\n")
+    assert "4 series: 3 forecast, 1 failed\nfailed: 'east': a member must be fitted" in forecast.err
+    written = pd.read_csv(next_day)
+    assert written.columns.tolist() == ["unique_id", "ds", "IBForecast"]
+    assert written["unique_id"].value_counts().to_dict() == {"north": 12, "south": 12, "west": 12}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_fleet_without_failures_ends_with_0_and_one_json_document(desk: Any, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    pd.read_csv(desk.table).to_csv(tmp_path / "tables" / "town.csv", index=False)
+    outcome = call("fleet", "fit", tmp_path / "tables", *desk.settings, "--out", tmp_path / "fleet", "--json")
+    assert (outcome.code, outcome.document["counts"]) == (0, {"fitted": 1})
+    row = outcome.document["series"][0]
+    assert (row["rows"], row["channels"], row["epochs"], row["message"]) == (400, 3, 2, "")
+    alone = IBForecaster.load(desk.model)
+    assert row["validation_error"] == alone.fitted.summary.validation_error
+    assert Fleet(tmp_path / "fleet").model("town").fitted.weights_sha256 == alone.fitted.weights_sha256
+    outcome = call("fleet", "predict", tmp_path / "fleet", tmp_path / "tables", "--out", tmp_path / "next", "--json")
+    assert (outcome.code, outcome.document["series"][0]["state"]) == (0, "forecast")
+    (part,) = (tmp_path / "next").iterdir()
+    assert pd.read_parquet(part).columns.tolist() == ["unique_id", "when", "channel", "IBForecast"]
+
+
+@pytest.mark.usefixtures("here")
+def test_only_the_first_failures_are_named(desk: Any, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    for number in range(13):
+        (tmp_path / "tables" / f"{number}.csv").write_text("nothing")
+    outcome = call("fleet", "fit", tmp_path / "tables", *desk.settings, "--out", tmp_path / "fleet")
+    assert outcome.code == 6
+    assert outcome.err.count("\nfailed: ") == 10
+    assert outcome.err.endswith("and 3 more\n")
+
+
+def test_what_cannot_be_at_all_has_the_exit_code_of_its_kind(
+    desk: Any, call: Call, meters: Path, tmp_path: Path
+) -> None:
+    out = ["--out", tmp_path / "fleet"]
+    assert call("fleet", "fit", meters, *desk.settings, *out, "--recipe", "dlinear").code == 2
+    assert call("fleet", "fit", meters, *desk.settings, *out, "--jobs", "-1").code == 2
+    assert call("fleet", "fit", desk.table, *desk.settings, *out).code == 3
+    assert call("fleet", "predict", tmp_path, meters, *out).code == 5
+    assert not (tmp_path / "fleet").exists()
+    for verb in ("fit", "predict"):
+        assert f"ibforecast fleet {verb} " in call("fleet", verb, "--help").out
+
+
+def test_a_killed_fleet_goes_on_with_the_same_command_and_leaves_no_process_behind(
+    desk: Any, program: list[str], surroundings: dict[str, str], shell: Call, tmp_path: Path
+) -> None:
+    table = pd.read_csv(desk.table).rename(columns={"when": "ds", "load": "y"})[["ds", "y"]]
+    table = pd.concat([table] * 12, ignore_index=True).assign(unique_id=[n for n in range(12) for _ in range(400)])
+    table.to_csv(tmp_path / "meters.csv", index=False)
+    recipe = tmp_path / "longer.toml"
+    recipe.write_text(desk.recipe.read_text().replace("epochs = 2", "epochs = 10"))
+    words = ["fleet", "fit", "meters.csv", *desk.settings, "--recipe", str(recipe), "--out", "fleet", "--jobs", "1"]
+    process = subprocess.Popen(
+        [*program, *words], cwd=tmp_path, env=surroundings, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while len(list((tmp_path / "fleet" / "members").glob("*/member.json"))) < 2:
+        assert process.poll() is None, "it was over before it could be killed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    finished = {path.parent.name: path.stat().st_mtime_ns for path in tmp_path.glob("fleet/members/*/member.json")}
+    assert 2 <= len(finished) < 12
+    until = time.monotonic() + 60
+    while group_lives(process.pid):
+        assert time.monotonic() < until, "its processes must end with it"
+        time.sleep(0.05)
+
+    resumed = shell(*words, "--json")
+    assert resumed.code == 0
+    assert resumed.document["counts"] == {"kept": len(finished), "fitted": 12 - len(finished)}
+    for folder, written in finished.items():
+        assert (tmp_path / "fleet" / "members" / folder / "member.json").stat().st_mtime_ns == written
+    hashes = {json.loads(path.read_text())["weights"]["sha256"] for path in tmp_path.glob("fleet/members/*/model.json")}
+    assert len(hashes) == 1, "the same series twelve times"
+
+
+def group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""`ibforecast tune`: its streams and files, and that a killed search goes on."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ibforecast import IBForecaster
+
+pytest.importorskip("optuna", reason="needs the tune extra")
+
+Call = Callable[..., Any]
+
+
+def test_the_winner_is_shown_written_and_fitted(desk: Any, call: Call, tmp_path: Path) -> None:
+    best, model = tmp_path / "best.toml", tmp_path / "model"
+    words = ["tune", desk.table, *desk.settings, "--trials", "3", "--storage", tmp_path / "search.log", "--best", best]
+    shown = call(*words)
+    assert shown.code == 0
+    head, *rows = shown.out.splitlines()
+    assert head.split()[:6] == ["trial", "state", "error", "read", "epochs", "patch_len"]
+    assert len(rows) == 3
+    assert sum(row.strip().startswith("*") for row in rows) == 1
+    assert shown.err.startswith(f"best recipe written to {best}")
+
+    told = call(*words, "--out", model, "--json")
+    assert told.code == 0
+    assert len(told.document["trials"]) == 3
+    error = told.document["best"]["validation_error"]
+    assert IBForecaster.load(model).fitted.summary.validation_error == error
+    again = call("fit", desk.table, *desk.settings, "--recipe", best, "--out", tmp_path / "again", "--json")
+    assert again.document["training"]["validation_error"] == error
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--trials", "0"], "trials must be at least 1"),
+        (["--budgets", "a,b"], "budgets must be numbers"),
+        (["--budgets", "0.5,7"], "budgets must lie in (0, 1] (got (0.5, 7.0))"),
+        (["--best", "best.txt"], "must end in .toml"),
+        (["--recipe", "dlinear"], "a rival's"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_setting_that_cannot_be_is_a_usage_error(
+    desk: Any, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = call("tune", desk.table, *desk.settings, "--trials", "9", *options)
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_there_is_not_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
+    outcome = call("tune", desk.table, *desk.settings, "--best", tmp_path / "best.toml", "--out", desk.model)
+    assert outcome.code == 2
+    assert "must be new" in outcome.err
+
+
+def test_a_killed_search_goes_on_with_the_same_command_to_the_same_winner(
+    desk: Any,
+    program: list[str],
+    surroundings: dict[str, str],
+    call: Call,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recipe = tmp_path / "longer.toml"
+    recipe.write_text(desk.recipe.read_text().replace("epochs = 2", "epochs = 8"))
+    words = ["tune", str(desk.table), *desk.settings, "--recipe", str(recipe), "--trials", "5"]
+    storage = tmp_path / "search.log"
+    process = subprocess.Popen(
+        [*program, *words, "--storage", str(storage)], cwd=tmp_path, env=surroundings, stderr=subprocess.DEVNULL
+    )
+    while not storage.exists() or storage.read_text().count('"seconds"') < 2:
+        assert process.poll() is None, "it was over before it could be killed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "tuned.toml").exists()
+
+    monkeypatch.chdir(tmp_path)
+    resumed = call(*words, "--storage", storage, "--json").document
+    undisturbed = call(*words, "--json").document
+    for document in (resumed, undisturbed):
+        for trial in (document["best"], *document["trials"]):
+            del trial["seconds"]
+    assert resumed == undisturbed

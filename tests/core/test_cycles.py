@@ -1,0 +1,54 @@
+"""Several cycles in one table: cut apart, tiled and added up, in numpy and in PyTorch alike."""
+
+from math import lcm
+
+import numpy as np
+import pytest
+import torch
+
+from ibforecast.core.cycles import parts, period, tiled
+
+CYCLES = [(5,), (2, 3), (4, 6), (3, 1, 7)]
+
+
+def table(cycles: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(sum(cycles), 2)).astype(np.float32)
+
+
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_the_parts_end_to_end_are_the_table(cycles: tuple[int, ...]) -> None:
+    cut = parts(table(cycles), cycles)
+    assert [len(part) for part in cut] == list(cycles)
+    np.testing.assert_array_equal(np.concatenate(cut), table(cycles))
+
+
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_a_step_is_the_sum_of_what_every_cycle_says_of_it(cycles: tuple[int, ...]) -> None:
+    phase = np.arange(50)
+    for step, row in enumerate(tiled(table(cycles), phase, cycles)):
+        first, expected = 0, np.zeros(2, dtype=np.float32)
+        for cycle in cycles:
+            expected = expected + table(cycles)[first + step % cycle]
+            first += cycle
+        np.testing.assert_array_equal(row, expected)
+
+
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_counting_modulo_the_period_loses_no_phase(cycles: tuple[int, ...]) -> None:
+    phase = np.arange(500)
+    assert period(cycles) == lcm(*cycles)
+    np.testing.assert_array_equal(
+        tiled(table(cycles), phase, cycles), tiled(table(cycles), phase % period(cycles), cycles)
+    )
+
+
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_arrays_and_tensors_are_read_alike_bit_for_bit(cycles: tuple[int, ...]) -> None:
+    phase = np.arange(30)
+    tensor = tiled(torch.from_numpy(table(cycles)), torch.from_numpy(phase), cycles)
+    assert tensor.numpy().tobytes() == tiled(table(cycles), phase, cycles).tobytes()
+
+
+def test_one_cycle_is_the_table_itself() -> None:
+    alone = table((5,))
+    assert parts(alone, (5,))[0] is alone

@@ -1,0 +1,65 @@
+"""Engines: the same results wherever the work is done, and a death costs one item."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ibforecast import MissingExtraError, UsageError
+from ibforecast.fleet import Fleet, Here, Processes, Ray
+from ibforecast.fleet.engines import LOST
+
+Make = Callable[..., Any]
+
+
+def test_a_process_that_dies_costs_the_item_that_killed_it_and_no_other() -> None:
+    items = [0, signal.SIGKILL, 0, 0]
+    done = list(Processes(1).run(items, signal.raise_signal))
+    assert sorted(item for item, _, _ in done) == sorted(items)
+    assert [item for item, _, lost in done if lost] == [signal.SIGKILL]
+    assert {lost for _, _, lost in done} == {"", LOST}
+
+
+def test_an_error_in_a_process_is_told_with_its_item() -> None:
+    done = list(Processes(1).run(["1", "one", "3"], int))
+    assert [(item, result) for item, result, _ in done] == [("1", 1), ("one", None), ("3", 3)]
+    assert done[1][2].startswith("ValueError: invalid literal for int()")
+
+
+def test_no_more_is_taken_than_there_is_room_for() -> None:
+    taken: list[int] = []
+
+    def items() -> Any:
+        for item in range(20):
+            taken.append(item)
+            yield item
+
+    for number, _ in enumerate(Processes(1).run(items(), abs), start=1):
+        assert len(taken) <= number + 2
+
+
+def test_there_must_be_a_process() -> None:
+    with pytest.raises(UsageError, match="jobs must be at least 1"):
+        Processes(0)
+
+
+def test_ray_that_is_not_installed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"ibforecast\[ray\]"):
+        list(Ray().run([1], abs))
+
+
+def test_processes_give_the_fleet_that_one_process_gives(series: Make, forecaster: Make, tmp_path: Path) -> None:
+    tables = {f"s{seed}": series(seed) for seed in range(3)} | {"short": series(4, rows=20)}
+    here, apart = Fleet(tmp_path / "here"), Fleet(tmp_path / "apart")
+    alike = [
+        [(outcome.name, outcome.state, outcome.validation_error, outcome.message) for outcome in outcomes]
+        for outcomes in (here.fit(tables, forecaster(), Here()), apart.fit(tables, forecaster(), Processes(2)))
+    ]
+    assert alike[0] == alike[1]
+    for name in ("s0", "s1", "s2"):
+        assert here.model(name).fitted.weights_sha256 == apart.model(name).fitted.weights_sha256
+    forecasts = [fleet.predict(tables, engine=engine) for fleet, engine in ((here, Here()), (apart, Processes(1)))]
+    assert forecasts[0].table().equals(forecasts[1].table())

@@ -1,0 +1,422 @@
+"""A fleet: every member for itself, nothing done twice, and nothing that stops the others."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
+from ibforecast.data.sources import load
+from ibforecast.fleet import Fleet, Outcome
+
+Make = Callable[..., Any]
+
+
+def long(tables: dict[Any, pd.DataFrame]) -> pd.DataFrame:
+    ids = [name for name, table in tables.items() for _ in range(len(table))]
+    return pd.concat(list(tables.values()), ignore_index=True).assign(unique_id=ids)
+
+
+def states(outcomes: tuple[Outcome, ...]) -> dict[str, str]:
+    return {outcome.name: outcome.state for outcome in outcomes}
+
+
+@pytest.fixture
+def three(series: Make) -> dict[str, pd.DataFrame]:
+    return {name: series(seed) for seed, name in enumerate("abc")}
+
+
+# --- Every member for itself ---
+
+
+def test_a_member_has_the_weights_and_the_forecast_of_a_model_fitted_alone(
+    series: Make, forecaster: Make, tmp_path: Path
+) -> None:
+    tables = {f"meter {seed}": series(seed) for seed in range(3)}
+    fleet = Fleet(tmp_path / "fleet")
+    outcomes = fleet.fit(long(tables), forecaster())
+    forecast = fleet.predict(long(tables)).table()
+    assert forecast.columns.tolist() == ["unique_id", "ds", "IBForecast"]
+    for name, outcome in zip(tables, outcomes, strict=True):
+        alone = forecaster().fit(tables[name])
+        assert fleet.model(name).fitted.weights_sha256 == alone.fitted.weights_sha256
+        assert outcome.validation_error == alone.fitted.summary.validation_error
+        assert outcome.open_rate == alone.evaluate(tables[name], "validation").open_rate
+        own = forecast[forecast["unique_id"] == name].reset_index(drop=True)
+        expected = alone.predict(tables[name])
+        pd.testing.assert_series_equal(own["ds"], expected["ds"])
+        np.testing.assert_array_equal(own["IBForecast"], expected["y"])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "folder", "mapping", "polars", "pyarrow"])
+def test_the_same_series_give_the_same_fleet_however_they_are_handed_in(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, kind: str
+) -> None:
+    folder, table = tmp_path / "tables", long(three)
+    folder.mkdir()
+    for name, own in three.items():
+        own.to_csv(folder / f"{name}.csv", index=False)
+    table.to_csv(tmp_path / "long.csv", index=False)
+    table.to_parquet(tmp_path / "long.parquet")
+    sources: dict[str, Any] = {
+        "csv": tmp_path / "long.csv",
+        "parquet": str(tmp_path / "long.parquet"),
+        "folder": folder,
+        "mapping": three,
+        "polars": pl.from_pandas(table),
+        "pyarrow": pa.Table.from_pandas(table),
+    }
+    fleet, direct = Fleet(tmp_path / "fleet"), Fleet(tmp_path / "direct")
+    assert states(fleet.fit(sources[kind], forecaster())) == dict.fromkeys(three, "fitted")
+    direct.fit(table, forecaster())
+    for name in three:
+        assert fleet.model(name).fitted.weights_sha256 == direct.model(name).fitted.weights_sha256
+    forecasts, expected = fleet.predict(sources[kind]), direct.predict(table)
+    assert forecasts.table()["IBForecast"].tolist() == expected.table()["IBForecast"].tolist()
+
+
+def test_ids_may_be_numbers_and_rows_of_different_series_may_be_mixed(
+    series: Make, forecaster: Make, tmp_path: Path
+) -> None:
+    tables = {seed: series(seed) for seed in range(3)}
+    mixed = long(tables).sort_values(["ds", "unique_id"])
+    fleet = Fleet(tmp_path / "fleet")
+    assert states(fleet.fit(mixed, forecaster())) == dict.fromkeys(["0", "1", "2"], "fitted")
+    assert fleet.model("2").fitted.weights_sha256 == forecaster().fit(tables[2]).fitted.weights_sha256
+
+
+def test_a_long_table_may_have_several_channels_and_columns_of_no_concern(
+    series: Make, forecaster: Make, tmp_path: Path
+) -> None:
+    tables = {name: series(seed, channels=("load", "heat")) for seed, name in enumerate("ab")}
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.fit(long(tables).assign(note="x"), forecaster(channels=["load", "heat"]))
+    forecast = fleet.predict(long(tables)).table()
+    assert forecast.columns.tolist() == ["unique_id", "ds", "channel", "IBForecast"]
+    assert len(forecast) == 2 * 2 * 12
+    alone = forecaster(channels=["load", "heat"]).fit(tables["b"]).predict(tables["b"])
+    own = forecast[(forecast["unique_id"] == "b") & (forecast["channel"] == "heat")]
+    assert own["IBForecast"].tolist() == alone["heat"].tolist()
+
+
+def test_what_is_read_alone_or_known_ahead_is_not_forecast(series: Make, forecaster: Make, tmp_path: Path) -> None:
+    tables = {name: series(seed, channels=("y", "heat")) for seed, name in enumerate("ab")}
+    for table in tables.values():
+        table["holiday"] = (table.index // 24 % 7 == 6).astype(float)
+        table.loc[table.index >= 188, ["y", "heat"]] = np.nan
+    fleet, settings = Fleet(tmp_path / "fleet"), {"past": ["heat"], "future": ["holiday"]}
+    assert states(fleet.fit(long(tables), forecaster(**settings))) == dict.fromkeys("ab", "fitted")
+    forecast = fleet.predict(long(tables)).table()
+    alone = forecaster(**settings, channels=["y"]).fit(tables["b"])
+    own = forecast[forecast["unique_id"] == "b"].reset_index(drop=True)
+    assert forecast.columns.tolist() == ["unique_id", "ds", "IBForecast"]
+    assert own["IBForecast"].tolist() == alone.predict(tables["b"])["y"].tolist()
+    assert own["ds"][0] == tables["b"]["ds"][188]
+
+
+# --- Nothing that stops the others ---
+
+
+def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    good = [f"good{seed}" for seed in range(5)]
+    for seed, name in enumerate(good):
+        series(seed).to_csv(folder / f"{name}.csv", index=False)
+    whole = series(9)
+    whole[:30].to_csv(folder / "short.csv", index=False)
+    whole.drop(index=[50]).to_csv(folder / "gap.csv", index=False)
+    whole.assign(y=5.0).to_csv(folder / "constant.csv", index=False)
+    whole.assign(y=whole["y"].where(whole.index % 9 != 0)).to_csv(folder / "holes.csv", index=False)
+    whole.assign(y=np.nan).to_csv(folder / "nothing.csv", index=False)
+    whole.astype({"y": object}).assign(y=["x", *whole["y"][1:]]).to_csv(folder / "words.csv", index=False)
+    pd.concat([whole, whole]).sort_values("ds").to_csv(folder / "doubled.csv", index=False)
+    whole.to_csv(folder / "twice.csv", index=False)
+    whole.to_parquet(folder / "twice.parquet")
+    (folder / "torn.parquet").write_bytes(b"PAR1 and then nothing")
+    (folder / "README.md").write_text("no table")
+    (folder / ".hidden.csv").write_text("no table either")
+
+    outcomes = Fleet(tmp_path / "fleet").fit(folder, forecaster())
+    problems = {
+        "short": "the train part must hold at least one window",
+        "gap": "row 50: 2023-01-03 03:00 follows 2023-01-03 01:00",
+        "nothing": "every channel needs an observation",
+        "words": "a channel must hold numbers",
+        "doubled": "2023-01-01 00:00 is there twice",
+        "twice": "must stand for one table (got 2 of the name 'twice')",
+        "torn": "must be whole and well formed",
+    }
+    expected = dict.fromkeys([*good, "constant", "holes"], "fitted") | dict.fromkeys(problems, "failed")
+    assert states(outcomes) == expected
+    for outcome in outcomes:
+        assert problems.get(outcome.name, "") in outcome.message
+        assert bool(outcome.message) == (outcome.state == "failed")
+
+    report = pd.read_csv(tmp_path / "fleet" / "fleet.csv", keep_default_na=False)
+    assert report["name"].tolist() == [outcome.name for outcome in outcomes]
+    assert report["state"].tolist() == [outcome.state for outcome in outcomes]
+    assert report["message"].tolist() == [outcome.message for outcome in outcomes]
+
+    forecasts = Fleet(tmp_path / "fleet").predict(folder)
+    assert states(forecasts.outcomes) == {name: "failed" if name in problems else "forecast" for name in expected}
+    told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
+    assert "its fit failed: the train part must hold" in told["short"]
+    constant = forecasts.parts["constant"]["IBForecast"].to_numpy()
+    np.testing.assert_allclose(constant, 5.0, atol=0.1)
+
+
+@pytest.mark.parametrize("nothing", [None, "", "  "], ids=["null", "empty", "blank"])
+def test_rows_without_an_id_are_told_and_stop_no_other(
+    series: Make, forecaster: Make, tmp_path: Path, nothing: Any
+) -> None:
+    table = long({"a": series(0), "b": series(1)})
+    table.loc[table.index[-3:], "unique_id"] = nothing
+    outcomes = Fleet(tmp_path / "fleet").fit(table, forecaster(split=(0.6, 0.2, 0.2)))
+    assert states(outcomes) == {"a": "fitted", "b": "fitted", "": "failed"}
+    assert outcomes[-1].message == "every row must have an id (got 3 without); fill 'unique_id'"
+
+
+def test_an_error_nobody_thought_of_is_that_of_its_member(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = IBForecaster.fit
+
+    def stumble(self: IBForecaster, table: Any, **settings: Any) -> IBForecaster:
+        if table["y"][0].as_py() > 15:
+            raise ZeroDivisionError("oh")
+        return fit(self, table, **settings)
+
+    monkeypatch.setattr(IBForecaster, "fit", stumble)
+    outcomes = Fleet(tmp_path / "fleet").fit(three, forecaster())
+    assert states(outcomes) == {"a": "fitted", "b": "fitted", "c": "failed"}
+    assert outcomes[-1].message == "unexpected ZeroDivisionError: oh"
+
+
+AWKWARD = ["../escape", "a/b", "a\\b", "A", "a", ".", "CON", "ä ß", "日本", "long" * 80, "x\ny", "a_b", "-a", "*?"]
+
+
+def test_any_name_finds_a_folder_of_its_own(series: Make, forecaster: Make, tmp_path: Path) -> None:
+    table = series(1)
+    fleet = Fleet(tmp_path / "fleet")
+    assert states(fleet.fit(dict.fromkeys(AWKWARD, table), forecaster())) == dict.fromkeys(AWKWARD, "fitted")
+    folders = [path.name for path in (tmp_path / "fleet" / "members").iterdir()]
+    assert len({name.lower() for name in folders}) == len(AWKWARD)
+    assert max(map(len, folders)) < 60
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fleet", "tiny.toml"]
+    assert all(fleet.model(name).fitted.channels == ("y",) for name in AWKWARD)
+
+
+def test_names_that_are_spelt_alike_are_refused_together(series: Make, forecaster: Make, tmp_path: Path) -> None:
+    outcomes = Fleet(tmp_path / "fleet").fit({1: series(1), "1": series(2), "2": series(3)}, forecaster())
+    assert states(outcomes) == {"1": "failed", "2": "fitted"}
+
+
+# --- Nothing is done twice ---
+
+
+@pytest.fixture
+def fitted_again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts how many fits there were: one entry each."""
+    calls: list[int] = []
+    fit = IBForecaster.fit
+
+    def count(self: IBForecaster, table: Any, **settings: Any) -> IBForecaster:
+        calls.append(1)
+        return fit(self, table, **settings)
+
+    monkeypatch.setattr(IBForecaster, "fit", count)
+    return calls
+
+
+def test_what_is_finished_is_kept_until_its_table_or_the_settings_change(
+    three: dict[str, pd.DataFrame], forecaster: Make, recipe: Path, tmp_path: Path, fitted_again: list[int]
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+
+    def fits(**settings: Any) -> int:
+        fitted_again.clear()
+        outcomes = fleet.fit(three, forecaster(**settings))
+        assert [outcome.state for outcome in outcomes].count("fitted") == len(fitted_again)
+        return len(fitted_again)
+
+    assert (fits(), fits()) == (3, 0)
+    three["b"] = three["b"].assign(y=three["b"]["y"] + (three["b"].index == 7))
+    assert (fits(), fits()) == (1, 0)
+    assert (fits(seed=5), fits(seed=5)) == (3, 0)
+    recipe.write_text(recipe.read_text().replace("batch = 64", "batch = 32"))
+    assert (fits(seed=5), fits(seed=5)) == (3, 0)
+    elsewhere = tmp_path / "same.toml"
+    elsewhere.write_text(recipe.read_text())
+    assert fits(seed=5, recipe=str(elsewhere)) == 0
+
+
+def test_what_failed_is_tried_again_and_stays_once_it_is_mended(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, fitted_again: list[int]
+) -> None:
+    fleet, whole = Fleet(tmp_path / "fleet"), three["b"]
+    three["b"] = whole[:20]
+    assert states(fleet.fit(three, forecaster())) == {"a": "fitted", "b": "failed", "c": "fitted"}
+    assert states(fleet.fit(three, forecaster())) == {"a": "kept", "b": "failed", "c": "kept"}
+    three["b"] = whole
+    fitted_again.clear()
+    assert states(fleet.fit(three, forecaster())) == {"a": "kept", "b": "fitted", "c": "kept"}
+    assert len(fitted_again) == 1
+
+
+def test_a_run_that_is_stopped_goes_on_where_it_was(
+    series: Make, forecaster: Make, tmp_path: Path, fitted_again: list[int]
+) -> None:
+    tables = {f"s{seed}": series(seed) for seed in range(5)}
+    fleet = Fleet(tmp_path / "fleet")
+
+    def stop(outcome: Outcome, members: int) -> None:
+        assert members == 5
+        if outcome.name == "s1":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fleet.fit(tables, forecaster(), on_member=stop)
+    assert pd.read_csv(tmp_path / "fleet" / "fleet.csv")["name"].tolist() == ["s0", "s1"]
+    half = tmp_path / "fleet" / "members" / ".s2-half"
+    half.mkdir()
+    fitted_again.clear()
+    outcomes = fleet.fit(tables, forecaster())
+    assert [outcome.state for outcome in outcomes] == ["kept", "kept", "fitted", "fitted", "fitted"]
+    assert len(fitted_again) == 3
+    assert not half.exists()
+
+
+def test_a_member_whose_record_is_damaged_is_fitted_anew(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    folder = {outcome.name: outcome.folder for outcome in fleet.fit(three, forecaster())}["b"]
+    (tmp_path / "fleet" / "members" / folder / "member.json").write_text("{")
+    assert states(fleet.fit(three, forecaster())) == {"a": "kept", "b": "fitted", "c": "kept"}
+
+
+# --- Forecasts ---
+
+
+def test_a_table_that_cannot_be_forecast_from_is_told(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.fit(three, forecaster())
+    forecasts = fleet.predict({"a": three["a"], "b": three["b"][:20], "z": three["a"]})
+    assert states(forecasts.outcomes) == {"a": "forecast", "b": "failed", "z": "failed"}
+    told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
+    assert "look_back = 48 rows before it (got 20)" in told["b"]
+    assert told["z"] == "a member must be fitted before it is used ('z': it is not in this fleet)"
+    assert set(forecasts.table()["unique_id"]) == {"a"}
+    with pytest.raises(DataError, match="all of its members failed"):
+        fleet.predict({"z": three["a"]}).table()
+
+
+def test_a_forecast_from_an_earlier_moment_is_that_of_the_model(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.fit(three, forecaster())
+    forecast = fleet.predict(three, "2023-01-05 10:00").table()
+    expected = fleet.model("b").predict(three["b"], "2023-01-05 10:00")
+    own = forecast[forecast["unique_id"] == "b"]
+    assert own["IBForecast"].tolist() == expected["y"].tolist()
+    assert own["ds"].tolist() == expected["ds"].tolist()
+
+
+def test_forecasts_are_written_as_one_file_or_as_a_folder(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.fit(three, forecaster())
+    forecasts = fleet.predict(three)
+    forecasts.save(tmp_path / "next.csv")
+    forecasts.save(tmp_path / "next.parquet")
+    forecasts.save(tmp_path / "next")
+    expected = forecasts.table()["IBForecast"].tolist()
+    assert pd.read_csv(tmp_path / "next.csv", float_precision="round_trip")["IBForecast"].tolist() == expected
+    assert pd.read_parquet(tmp_path / "next.parquet")["IBForecast"].tolist() == expected
+    parts = sorted((tmp_path / "next").iterdir())
+    assert [number for path in parts for number in pd.read_parquet(path)["IBForecast"]] == expected
+
+
+def test_times_of_different_kinds_and_names_come_together(series: Make, forecaster: Make, tmp_path: Path) -> None:
+    zoned = series(1).assign(ds=lambda table: table["ds"].dt.tz_localize("Asia/Kolkata"))
+    tables = {"a": series(0), "b": zoned.rename(columns={"ds": "when"})}
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.fit(tables, forecaster())
+    forecast = fleet.predict(tables).table()
+    assert forecast.columns.tolist() == ["unique_id", "time", "IBForecast"]
+    assert forecast["time"].tolist()[0].startswith("2023-01-09 08:00:00")
+    assert forecast["time"].tolist()[-1].startswith("2023-01-09 19:00:00")
+
+
+# --- What is refused ---
+
+
+def test_a_folder_of_something_else_is_left_alone(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("do not lose me")
+    with pytest.raises(UsageError, match="only a fleet may be gone on with"):
+        Fleet(tmp_path / "letters").fit(three, forecaster())
+    assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, "{", "[]", '{"format": "ibforecast.model"}', '{"format": "ibforecast.fleet", "format_version": 9}'],
+)
+def test_what_is_no_fleet_gives_no_forecast(three: dict[str, pd.DataFrame], tmp_path: Path, content: str) -> None:
+    if content:
+        (tmp_path / "fleet.json").write_text(content)
+    with pytest.raises(ModelFileError, match=r"a fleet is a folder with fleet\.json"):
+        Fleet(tmp_path).predict(three)
+
+
+def test_settings_that_no_member_can_have_are_refused_at_once(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    for settings, message in (({"recipe": "dlinear"}, "a rival's"), ({"recipe": "exakt"}, "one that ships")):
+        with pytest.raises(UsageError, match=message):
+            Fleet(tmp_path / "fleet").fit(three, forecaster(**settings))
+    assert not (tmp_path / "fleet").exists()
+
+
+def test_a_source_without_members_is_refused(series: Make, forecaster: Make, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for source, message in ((tmp_path / "empty", "must have members"), (series(0), "no 'unique_id' among 'ds', 'y'")):
+        with pytest.raises(DataError, match=message):
+            Fleet(tmp_path / "fleet").fit(source, forecaster())
+
+
+def test_the_document_says_how_the_fleet_was_fitted(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    Fleet(tmp_path / "fleet").fit(long(three), forecaster(zone="UTC"))
+    document = json.loads((tmp_path / "fleet" / "fleet.json").read_text())
+    assert (document["format"], document["format_version"]) == ("ibforecast.fleet", 1)
+    assert document["settings"]["layout"]["zone"] == "UTC"
+    assert document["settings"]["horizon"] == 12
+
+
+def test_a_fingerprint_depends_on_the_numbers_and_not_on_how_they_were_stored(series: Make, tmp_path: Path) -> None:
+    from ibforecast.fleet.members import Member
+
+    table = series(3)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    arrow = load(table)[0]
+    chunked = pa.concat_tables([arrow[:50], arrow[50:]])
+    digests = {Member("a", found).sha256 for found in (arrow, chunked, load(tmp_path / "a.csv")[0])}
+    assert len(digests) == 1
+    changed = table.assign(y=table["y"].where(table.index != 3, 0.0))
+    assert Member("a", load(changed)[0]).sha256 not in digests

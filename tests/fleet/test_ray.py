@@ -1,0 +1,34 @@
+"""A fleet on a real Ray on this machine."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ibforecast.fleet import Fleet, Ray
+
+ray = pytest.importorskip("ray", reason="needs the ray extra")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    ray.shutdown()
+
+
+def test_ray_gives_the_fleet_that_one_process_gives(
+    two_cores: None, series: Make, forecaster: Make, tmp_path: Path
+) -> None:
+    tables = {f"s{seed}": series(seed) for seed in range(6)} | {"short": series(4, rows=20)}
+    here, there = Fleet(tmp_path / "here"), Fleet(tmp_path / "there")
+    here.fit(tables, forecaster())
+    outcomes = there.fit(tables, forecaster(), Ray())
+    assert [outcome.state for outcome in outcomes] == ["fitted"] * 6 + ["failed"]
+    assert "at least one window" in outcomes[-1].message
+    assert [outcome.state for outcome in there.fit(tables, forecaster(), Ray())] == ["kept"] * 6 + ["failed"]
+    assert here.predict(tables).table().equals(there.predict(tables, engine=Ray()).table())

@@ -1,0 +1,486 @@
+"""Past covariates, covariates known ahead and several cycles, from the table to the checked explanation."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ibforecast import DataError, IBForecaster, UsageError, VerificationError
+from ibforecast.cli.main import run
+from ibforecast.core.account import Account
+from ibforecast.core.errors import MissingExtraError
+from ibforecast.report import EXPLORER, to_html
+
+ROWS, LOOK_BACK, HORIZON = 400, 48, 12
+OLDER = Path(__file__).parent / "older"
+TINY = """
+[model.gate]
+width = 8
+heads = 2
+[model.readout]
+width = 16
+[train]
+epochs = 2
+batch = 64
+"""
+BARE = """
+[model]
+context_rate = {context_rate}
+[model.objective]
+consistency_weight = 0.0
+[model.gate]
+attention = "none"
+recent = 1
+[model.readout]
+kind = "linear"
+[train]
+epochs = {epochs}
+batch = 64
+learning_rate = {rate}
+constant_epochs = 5
+decay = 0.5
+"""
+
+
+def hours(rows: int) -> pd.DatetimeIndex:
+    return pd.date_range("2024-01-01", periods=rows, freq="h")
+
+
+def table(rows: int = ROWS, ahead: int = HORIZON) -> pd.DataFrame:
+    """Load and heat to forecast, wind to read, a plan and holidays that go on for `ahead` rows after them."""
+    random, hour = np.random.default_rng(5), np.arange(rows + ahead)
+    values = np.sin(2 * np.pi * hour / 24)[:, None] * (20, 3, 1) + random.normal(size=(rows + ahead, 3))
+    values[rows:] = np.nan
+    columns = dict(zip(("load", "wind", "heat"), values.T, strict=True))
+    known = {"holiday": np.repeat(random.random(rows) < 0.2, 24)[: rows + ahead], "plan": random.normal(size=len(hour))}
+    return pd.DataFrame({"when": hours(len(hour))} | columns | known)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    folder = tmp_path_factory.mktemp("recipes")
+
+    def write(text: str = TINY) -> str:
+        path = folder / f"{abs(hash(text))}.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def model(recipe: Callable[..., str]) -> IBForecaster:
+    return unfitted(recipe()).fit(table())
+
+
+def unfitted(recipe: str, **settings: Any) -> IBForecaster:
+    usual = {"cycle": (24, 168), "past": ["wind"], "future": ["holiday", "plan"], "budget": 0.25, "device": "cpu"}
+    return IBForecaster(HORIZON, LOOK_BACK, recipe=recipe, **usual | settings)
+
+
+# --- From the table to the forecast ---
+
+
+def test_past_and_known_columns_have_no_forecast_and_the_rest_does(model: IBForecaster) -> None:
+    forecast = model.predict(table())
+    assert forecast.columns.tolist() == ["when", "load", "heat"]
+    assert forecast["when"].tolist() == hours(ROWS + HORIZON)[ROWS:].tolist()
+    assert np.isfinite(forecast[["load", "heat"]].to_numpy()).all()
+    fitted = model.fitted
+    assert fitted.channels == ("load", "heat", "wind")
+    assert (fitted.config.past, fitted.config.future, fitted.config.cycles) == (1, 2, (24, 168))
+    assert fitted.config.readout.cross_channel
+
+
+def test_past_channels_are_read_and_count_towards_the_budget(model: IBForecaster) -> None:
+    told = model.explain(table())
+    assert told.mask.shape == (4, 3)
+    assert told.open_count <= 3
+    assert {token.channel for token in told.tokens()} == {"load", "heat", "wind"}
+    assert np.isnan(told.forecast[:, 2]).all()
+    assert np.isfinite(told.forecast[:, :2]).all()
+
+
+def test_the_explanation_holds_what_was_known_step_by_step(model: IBForecaster) -> None:
+    told, given = model.explain(table()), table()[["holiday", "plan"]].to_numpy(dtype=np.float64)
+    assert told.known.names == ("holiday", "plan")
+    np.testing.assert_array_equal(told.known.values, given[ROWS - LOOK_BACK :])
+    rows = told.known_to_table()
+    assert rows.columns.tolist() == ["time", "covariate", "value", "channel", "effect"]
+    assert len(rows) == (LOOK_BACK + HORIZON) * 2 * 2
+    usual = rows[(rows["covariate"] == "holiday") & (rows["value"] == 0)]
+    assert (usual["effect"] == 0).all()
+    assert rows["effect"].any()
+
+
+def test_what_is_known_may_come_in_a_table_of_its_own(model: IBForecaster) -> None:
+    whole, known = table(), table()[["plan", "when", "holiday"]]
+    expected = model.predict(whole)
+    pd.testing.assert_frame_equal(model.predict(whole[:ROWS], future=known[ROWS:]), expected, check_exact=True)
+    pd.testing.assert_frame_equal(model.predict(whole[:ROWS], future=known), expected, check_exact=True)
+    source = model.open(whole[:ROWS], known)
+    assert model.explain(source).forecast.tobytes() == model.explain(whole).forecast.tobytes()
+
+
+def test_another_plan_gives_another_forecast_and_another_past_only_by_way_of_the_window(model: IBForecaster) -> None:
+    planned, before = table(), table()
+    planned.loc[ROWS:, "plan"] += 1
+    before.loc[: ROWS - LOOK_BACK - 1, ["plan", "load"]] += 100
+    expected = model.predict(table())[["load", "heat"]].to_numpy()
+    assert (model.predict(planned)[["load", "heat"]].to_numpy() != expected).all()
+    assert model.predict(before)[["load", "heat"]].to_numpy().tobytes() == expected.tobytes()
+
+
+def test_the_order_of_columns_does_not_matter(model: IBForecaster) -> None:
+    shuffled = table()[["plan", "heat", "when", "holiday", "load", "wind"]].assign(note="text")
+    pd.testing.assert_frame_equal(model.predict(shuffled), model.predict(table()), check_exact=True)
+
+
+def test_at_a_moment_of_the_table_its_own_rows_say_what_was_known(model: IBForecaster) -> None:
+    whole = table()
+    at = whole["when"][200]
+    there, cut = model.explain(whole, at), model.explain(whole[:201], future=whole[["when", "holiday", "plan"]][201:])
+    assert there.forecast.tobytes() == cut.forecast.tobytes()
+    np.testing.assert_array_equal(there.truth, whole.loc[201:212, ["load", "heat", "wind"]])
+
+
+def test_a_long_table_holds_covariates_under_ids_of_their_own(model: IBForecaster, recipe: Callable[..., str]) -> None:
+    melted = table().astype({"holiday": float}).melt("when", var_name="unique_id", value_name="y").dropna()
+    fitted = unfitted(recipe(), channels=["load", "heat"]).fit(melted)
+    forecast, expected = fitted.predict(melted), model.predict(table())
+    assert forecast["unique_id"].unique().tolist() == ["load", "heat"]
+    assert forecast["IBForecast"].to_numpy().tobytes() == expected[["load", "heat"]].to_numpy().T.tobytes()
+
+
+def test_a_recipe_that_reads_channels_apart_is_refused_for_past_covariates(recipe: Callable[..., str]) -> None:
+    text = TINY.replace("width = 16", 'width = 16\nkind = "linear"')
+    with pytest.raises(UsageError, match=r"cross_channel and by_channel need the \"phase\" readout"):
+        unfitted(recipe(text)).fit(table())
+
+
+# --- Checked ---
+
+
+def test_an_explanation_is_verified_and_so_is_what_its_document_says(model: IBForecaster) -> None:
+    told = model.explain(table())
+    assert told.verify()
+    again = Account.from_json(told.to_json())
+    assert all("bit for bit" in check.detail for check in model.verify(again).checks if check.name == "replay")
+    assert model.verify(again)
+
+
+def resealed(told: Account, **changes: Any) -> Account:
+    """A forger's document, with a fingerprint that is right again."""
+    return Account.from_json(replace(told, **changes).to_json())
+
+
+def test_a_document_that_lies_about_what_was_known_is_found_out(model: IBForecaster) -> None:
+    told = model.explain(table())
+    known = told.known
+    for lie, caught in (
+        ({"values": known.values + 1}, "replay"),
+        ({"response": known.response * np.float32(1.5)}, "rerun"),
+        ({"usual": known.usual + 1}, "names"),
+        ({"std": known.std * 2}, "names"),
+        ({"names": ("plan", "holiday")}, "names"),
+    ):
+        verification = model.verify(resealed(told, known=replace(known, **lie)))
+        assert caught in [check.name for check in verification.checks if not check.passed], lie
+    for lie in ({"known": None}, {"cycles": (168, 24), "known": None}):
+        assert not model.verify(resealed(told, **lie))
+    with pytest.raises(VerificationError):
+        replace(told, known=replace(known, values=known.values + 1)).verify()
+
+
+def test_the_audit_holds_and_the_evaluation_counts_what_is_forecast_alone(model: IBForecaster) -> None:
+    audit = model.audit(table(), "all", windows=20)
+    assert (audit.replay_bits, audit.scramble_bits) == (0, 0)
+    measured = model.evaluate(table()[:ROWS], "all")
+    assert measured.windows == ROWS - LOOK_BACK - HORIZON + 1
+    last = table()[ROWS - LOOK_BACK - HORIZON : ROWS].reset_index(drop=True)
+    spoilt = last.copy()
+    spoilt.loc[LOOK_BACK:, "wind"] = 1e6
+    assert model.evaluate(last, "all").mse == model.evaluate(spoilt, "all").mse
+    spoilt.loc[LOOK_BACK:, "heat"] = 1e6
+    assert model.evaluate(last, "all").mse < model.evaluate(spoilt, "all").mse
+
+
+def test_a_model_that_is_saved_comes_back_with_all_of_it(model: IBForecaster, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    again = IBForecaster.load(tmp_path / "model")
+    assert again.cycle == (24, 168)
+    assert again.fitted.layout == model.fitted.layout
+    told, kept = model.explain(table()), again.explain(table())
+    assert kept.to_json() == told.to_json()
+    assert again.verify(told)
+
+
+# --- What can not be ---
+
+
+def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
+    given = table()
+    changed = change(given)
+    return given if changed is None else changed
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            broken(lambda t: t[: ROWS + 5]),
+            r"must know 'holiday', 'plan' up to its last step, 2024-01-18 03:00 \(got 7 of its 60 steps without\); "
+            r"give a table that goes on to there, or the 7 rows after its end as future",
+        ),
+        (broken(lambda t: t.drop(columns="plan")), r"the covariate 'plan' must be in the table"),
+        (broken(lambda t: t.drop(columns="wind")), r"the channel 'wind' must be in the table"),
+        (
+            broken(lambda t: t.__setitem__("plan", t["plan"].where(t.index != 7))),
+            r"a future covariate must have a value in every row \('plan' has row 7: none at 2024-01-01 07:00\); fill",
+        ),
+        (
+            broken(lambda t: t.__setitem__("plan", t["plan"].where(t.index != ROWS + 3))),
+            r"'plan' has row 403: none at 2024-01-17 19:00",
+        ),
+    ],
+    ids=["too short", "no covariate", "no past channel", "a gap", "a gap ahead"],
+)
+def test_a_table_that_does_not_say_what_must_be_known_is_refused(
+    model: IBForecaster, given: pd.DataFrame, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        model.predict(given)
+
+
+@pytest.mark.parametrize(
+    ("future", "message"),
+    [
+        (broken(lambda t: t[ROWS : ROWS + 5]), r"got 7 of its 60 steps without"),
+        (
+            broken(lambda t: t[ROWS + 1 :]),
+            r"must go on from the table's last row in steps of 1h \(row 0: 2024-01-17 17:00 where 2024-01-17 16:00 "
+            r"belongs; .+ and 8 more\); give a row for every step",
+        ),
+        (broken(lambda t: t[ROWS::2]), r"in steps of 1h \(row 1: 2024-01-17 18:00 where 2024-01-17 17:00 belongs"),
+        (broken(lambda t: t[ROWS:].drop(columns="plan")), r"the channel 'plan' must be in the table"),
+        (broken(lambda t: t[ROWS:].assign(plan=np.nan)), r"must have a value in every row \('plan' has row 0: none at"),
+        (broken(lambda t: t[ROWS:][::-1]), r"timestamps must increase"),
+        (broken(lambda t: t[ROWS:].drop(columns="when")), r"the time column 'when' must be in the table"),
+    ],
+    ids=["too short", "a hole", "another frequency", "no covariate", "gaps", "backwards", "no times"],
+)
+def test_a_future_that_does_not_go_on_where_the_table_ends_is_refused(
+    model: IBForecaster, future: pd.DataFrame, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        model.predict(table()[:ROWS], future=future)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"past": ["wind"], "future": ["wind"]}, r"a column must be one thing.+name each once"),
+        ({"past": ["wind", "wind"]}, r"a column must be one thing"),
+        ({"channels": ["load", "plan"]}, r"a column must be one thing"),
+        ({"past": "wind"}, r"past must be a list of names \(got 'wind'\); write \['wind'\]"),
+        ({"future": "plan"}, r"future must be a list of names"),
+        ({"cycle": (24, 0)}, r"cycle must be a positive number of steps"),
+        ({"cycle": ()}, r"cycle must be a positive number of steps"),
+    ],
+)
+def test_settings_that_can_not_be_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        unfitted("quick", **settings)
+
+
+def test_a_table_without_a_channel_to_forecast_is_refused(recipe: Callable[..., str]) -> None:
+    with pytest.raises(DataError, match=r"must have a channel to forecast \(got 'wind', 'plan', past or future\)"):
+        unfitted(recipe(), future=["plan"]).fit(table()[["when", "wind", "plan"]])
+
+
+def test_a_model_without_covariates_is_told_nothing_ahead(recipe: Callable[..., str]) -> None:
+    plain = table()[["when", "load"]][:ROWS]
+    fitted = unfitted(recipe(), cycle=24, past=[], future=[]).fit(plain)
+    with pytest.raises(UsageError, match="only a model with future covariates can be told more of them"):
+        fitted.predict(plain, future=table())
+
+
+def test_the_service_and_onnx_take_neither_covariates_nor_several_cycles(model: IBForecaster, tmp_path: Path) -> None:
+    from ibforecast.serve.metrics import Metrics
+    from ibforecast.serve.models import Models
+
+    model.save(tmp_path / "model")
+    with pytest.raises(
+        UsageError, match=r"the service takes models with one cycle and without covariates \(got .+\); use"
+    ):
+        Models({"one": tmp_path / "model"}, 1, Metrics())
+    try:
+        with pytest.raises(UsageError, match="an ONNX file takes models with one cycle and without covariates"):
+            model.to_onnx(tmp_path / "model.onnx")
+    except MissingExtraError:
+        pytest.skip("needs the onnx extra")
+
+
+# --- Formats ---
+
+
+def test_a_model_and_an_explanation_of_the_version_before_are_read_verified_and_written_as_they_were(
+    tmp_path: Path,
+) -> None:
+    """What 0.1.0 wrote before there were covariates: model format 1, explanation format 2."""
+    text = (OLDER / "explanation.json").read_text()
+    model, told = IBForecaster.load(OLDER / "model"), Account.from_json(text)
+    assert json.loads((OLDER / "model" / "model.json").read_text())["format_version"] == 1
+    assert json.loads(text)["format_version"] == 2
+    assert told.intact
+    assert told.to_json() == text
+    assert (told.cycles, told.past, told.known) == ((24,), (), None)
+    verification = model.verify(told)
+    assert verification, str(verification)
+    model.save(tmp_path / "model")
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["format_version"] == 2
+    assert IBForecaster.load(tmp_path / "model").fitted.weights == model.fitted.weights
+    assert model.fitted.weights == (OLDER / "model" / "weights.safetensors").read_bytes()
+
+
+# --- What they are good for ---
+
+
+def test_a_known_holiday_takes_the_error_down_to_the_noise_and_an_unknown_one_does_not(
+    recipe: Callable[..., str],
+) -> None:
+    random, days = np.random.default_rng(3), 150
+    hour = np.arange(24 * days)
+    holiday = np.repeat(random.random(days) < 0.1, 24)
+    effect = -15 * (1 + 0.5 * np.sin(np.pi * np.arange(24) / 24))
+    load = 100 + 10 * np.sin(2 * np.pi * hour / 24) + holiday * effect[hour % 24] + random.normal(0, 1, len(hour))
+    given = pd.DataFrame({"when": hours(len(hour)), "load": load, "holiday": holiday})
+    bare = recipe(BARE.format(context_rate=3.0, epochs=6, rate=0.01))
+    errors = []
+    for future in ([], ["holiday"]):
+        settings = {"channels": ["load"], "future": future, "recipe": bare, "budget": 0.25, "device": "cpu"}
+        fitted = IBForecaster(24, 48, **settings).fit(given)
+        errors.append(fitted.evaluate(given).mse * fitted.fitted.standardiser.std[0] ** 2)
+    assert errors[0] > 8
+    assert errors[1] < 1.5
+    told = fitted.explain(given, given["when"].iloc[-25])
+    learned = told.known.response[:, 0, 0] * told.std[0] / told.known.std[0]
+    np.testing.assert_allclose(learned, effect, atol=1.5)
+
+
+def test_the_shapes_of_day_and_week_are_found_again_each_on_its_own(recipe: Callable[..., str]) -> None:
+    random, hour = np.random.default_rng(3), np.arange(24 * 7 * 14)
+    day = 10 * np.sin(2 * np.pi * np.arange(24) / 24)
+    week = np.where(np.arange(168) >= 120, -7, 0) + 4 * np.sin(2 * np.pi * np.arange(168) / 56)
+    load = 100 + day[hour % 24] + week[hour % 168] + random.normal(0, 1, len(hour))
+    given = pd.DataFrame({"when": hours(len(hour)), "load": load})
+    bare = recipe(BARE.format(context_rate=30.0, epochs=9, rate=0.001))
+    told = IBForecaster(24, 168, 0.1, (24, 168), recipe=bare, device="cpu").fit(given).explain(given)
+    scale = float(told.std[0] * told.scale[0])
+    found_day, found_week = told.profile[:24, 0] * scale, told.profile[24:, 0].reshape(7, 24) * scale
+    usual = week.reshape(7, 24).mean(axis=0)  # what every day of the week has in common belongs to the day
+    expected = day + usual
+    np.testing.assert_allclose(found_day - found_day.mean(), expected - expected.mean(), atol=1.0)
+    assert np.abs(found_week - (week.reshape(7, 24) - usual)).mean() < 0.5
+    np.testing.assert_allclose(found_week.sum(axis=0), 0, atol=1e-4)
+
+
+# --- Figures, reports and the command line ---
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".html"])
+def test_a_figure_shows_what_was_known_and_every_cycle(model: IBForecaster, tmp_path: Path, suffix: str) -> None:
+    path = model.explain(table()).plot(tmp_path / f"why{suffix}")
+    if suffix != ".png":
+        assert all(word in path.read_text() for word in ("holiday", "cycles of 24 and 168", "known ahead", "response"))
+
+
+def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster) -> None:
+    from ibforecast.plots.static import figure
+
+    told = model.explain(table())
+    main, beside = (figure(told).axes[first : first + 5] for first in (0, 5))
+    assert [len(axes.texts) for axes in main] == [1] * 5
+    forecasts = [[line for line in axes.lines if line.get_color() == "#D55E00"] for axes in main]
+    assert [bool(lines) and np.isfinite(lines[0].get_ydata()).all() for lines in forecasts] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [len(line.get_xdata()) for line in beside[0].lines if len(line.get_xdata()) > 2] == [24, 168]
+    np.testing.assert_array_equal(main[4].lines[0].get_ydata(), told.known.values[:, 1])
+
+
+def test_a_report_holds_the_documents_as_they_are(model: IBForecaster) -> None:
+    page = to_html(model, table()[:ROWS], [None], "m", "t", future=table()).decode()
+    assert '\\"covariate\\": \\"holiday\\"' in page
+
+
+def test_the_commands_fit_forecast_explain_and_verify(tmp_path: Path, recipe: Callable[..., str]) -> None:
+    whole, (known, given) = table(), (tmp_path / "known.csv", tmp_path / "table.csv")
+    whole[:ROWS].to_csv(given, index=False)
+    whole[["when", "holiday", "plan"]][ROWS:].to_csv(known, index=False)
+
+    def code(*words: Any) -> Any:
+        with pytest.raises(SystemExit) as stopped:
+            run([str(word) for word in words])
+        return stopped.value.code
+
+    sizes = [
+        "--horizon",
+        HORIZON,
+        "--look-back",
+        LOOK_BACK,
+        "--budget",
+        0.25,
+        "--recipe",
+        recipe(),
+        "--cycle",
+        "24,168",
+    ]
+    model, why = tmp_path / "model", tmp_path / "why.json"
+    assert code("fit", given, *sizes, "--past", "wind", "--future", "holiday, plan", "--out", model) == 0
+    assert IBForecaster.load(model).fitted.layout.future == ("holiday", "plan")
+    assert code("predict", model, given, "--future", known, "--out", tmp_path / "forecast.csv") == 0
+    forecast = pd.read_csv(tmp_path / "forecast.csv")
+    assert forecast.columns.tolist() == ["when", "load", "heat"]
+    rows = tmp_path / "known-rows.csv"
+    assert code("explain", model, given, "--future", known, "--out", why, "--known", rows) == 0
+    assert set(pd.read_csv(rows)["covariate"]) == {"holiday", "plan"}
+    assert code("verify", model, why) == 0
+    assert code("evaluate", model, given) == 0
+    assert code("report", model, given, "--future", known, "--out", tmp_path / "report.html") == 0
+    assert code("predict", model, given) == 3
+    assert code("fit", given, *sizes[:-1], "24,day", "--out", tmp_path / "other") == 2
+
+
+def test_intervals_and_backtests_are_of_what_is_forecast(model: IBForecaster) -> None:
+    columns = model.predict(table(), level=50).columns
+    assert {"load-lo-50", "heat-hi-50"} <= set(columns)
+    assert not [name for name in columns if name.startswith("wind")]
+    assert set(model.cross_validation(table(), 1)["unique_id"]) == {"load", "heat"}
+
+
+def test_the_page_draws_the_baseline_the_account_has(model: IBForecaster, tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node to run the page's own arithmetic")
+    told = model.explain(table())
+    (tmp_path / "why.json").write_text(told.to_json())
+    shutil.copy(EXPLORER / "account.js", tmp_path / "account.mjs")
+    script = (
+        'import { readFileSync } from "fs"; import { readAccount } from "./account.mjs"; '
+        'console.log(JSON.stringify(readAccount(readFileSync("why.json", "utf8")).expected));'
+    )
+    (tmp_path / "run.mjs").write_text(script)
+    done = subprocess.run([node, "run.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    np.testing.assert_allclose(np.array(json.loads(done.stdout)), told.expected, rtol=1e-5, atol=1e-6)

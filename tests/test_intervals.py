@@ -1,0 +1,279 @@
+"""Intervals at the front door: beside the forecast, kept in the folder, and never wiser than their moment."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
+from ibforecast.core.files import sha256, to_json
+from ibforecast.zoo.saved import DOCUMENT, INTERVALS
+
+DOCS = Path(__file__).parents[1] / "docs" / "intervals.md"
+ROWS, LOOK_BACK, HORIZON = 500, 48, 6
+CHANNELS = ("load", "wind")
+TINY = """
+[model.gate]
+width = 16
+[model.readout]
+width = 16
+[train]
+epochs = 2
+batch = 64
+"""
+
+
+def frame(rows: int = ROWS, seed: int = 5) -> pd.DataFrame:
+    """Two channels with a daily rhythm at two levels and sizes."""
+    hour, noise = np.arange(rows), np.random.default_rng(seed).normal(size=(rows, 2))
+    rhythm = np.stack([np.sin(2 * np.pi * (hour / 24 + shift)) for shift in (0.0, 0.3)], axis=1)
+    values = (rhythm + 0.3 * noise) * (20.0, 3.0) + (900.0, 40.0)
+    when = pd.date_range("2023-01-01", periods=rows, freq="h")
+    return pd.DataFrame({"when": when} | dict(zip(CHANNELS, values.T, strict=True)))
+
+
+def long_frame() -> pd.DataFrame:
+    melted = frame().melt("when", CHANNELS, "unique_id", "y").rename(columns={"when": "ds"})
+    return melted[["unique_id", "ds", "y"]]
+
+
+@pytest.fixture(scope="module")
+def unfitted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., IBForecaster]:
+    path = tmp_path_factory.mktemp("recipe") / "tiny.toml"
+    path.write_text(TINY)
+
+    def make(**settings: Any) -> IBForecaster:
+        usual = {"horizon": HORIZON, "look_back": LOOK_BACK, "budget": 0.25, "recipe": str(path), "device": "cpu"}
+        return IBForecaster(**(usual | {"split": (0.6, 0.2, 0.2)} | settings))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
+    return unfitted().fit(frame())
+
+
+# --- What stands in the table ---
+
+
+def test_a_wide_forecast_has_both_ends_beside_every_channel_and_says_how_much_was_read(model: IBForecaster) -> None:
+    told = model.predict(frame(), level=[95, 80])
+    ends = [f"-{end}-{level}" for level in (80, 95) for end in ("lo", "hi")]
+    assert told.columns.tolist() == ["when", *(name + end for name in CHANNELS for end in ("", *ends)), "open_rate"]
+    pd.testing.assert_frame_equal(told[["when", *CHANNELS]], model.predict(frame()), check_exact=True)
+    assert set(told["open_rate"]) == {model.explain(frame()).open_rate}
+    for name in CHANNELS:
+        nested = told[[f"{name}-lo-95", f"{name}-lo-80", name, f"{name}-hi-80", f"{name}-hi-95"]].to_numpy()
+        assert (np.diff(nested) >= 0).all()
+        np.testing.assert_allclose(told[name] - told[f"{name}-lo-80"], told[f"{name}-hi-80"] - told[name])
+
+
+def test_a_long_forecast_has_the_same_ends_in_columns_of_their_own(
+    model: IBForecaster, unfitted: Callable[..., IBForecaster]
+) -> None:
+    table = pl.from_pandas(long_frame())
+    told = unfitted().fit(table).predict(table, level=97.5)
+    assert isinstance(told, pl.DataFrame)
+    assert told.columns == ["unique_id", "ds", "IBForecast", "IBForecast-lo-97.5", "IBForecast-hi-97.5", "open_rate"]
+    wide = model.predict(frame(), level=97.5)
+    lows = np.concatenate([wide[f"{name}-lo-97.5"] for name in CHANNELS])
+    assert told["IBForecast-lo-97.5"].to_numpy().tobytes() == lows.tobytes()
+
+
+def test_intervals_are_in_the_tables_units(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
+    larger = frame().assign(load=lambda table: 1024 * table["load"])
+    told, expected = unfitted().fit(larger).predict(larger, level=80), model.predict(frame(), level=80)
+    assert (told["load-hi-80"].to_numpy() == 1024 * expected["load-hi-80"].to_numpy()).all()
+
+
+def test_the_truth_lies_within_about_as_often_as_the_level_says(model: IBForecaster) -> None:
+    told = model.cross_validation(frame(), 90, 1, level=[50, 80])
+    for level in (50, 80):
+        within = told["y"].between(told[f"IBForecast-lo-{level}"], told[f"IBForecast-hi-{level}"])
+        assert abs(within.mean() - level / 100) < 0.06
+
+
+def test_a_channel_that_is_read_alone_has_no_interval(unfitted: Callable[..., IBForecaster]) -> None:
+    fitted = unfitted(past=["wind"]).fit(frame())
+    told = fitted.predict(frame(), level=80, adaptive=True)
+    assert told.columns.tolist() == ["when", "load", "load-lo-80", "load-hi-80", "open_rate"]
+    assert told.notna().all(axis=None)
+
+
+# --- Adapting ---
+
+
+@pytest.mark.parametrize("row", [380, 450, ROWS - 2])
+def test_what_lies_after_the_moment_cannot_change_an_interval(model: IBForecaster, row: int) -> None:
+    table, spoilt = frame(), frame()
+    spoilt.loc[row + 1 :, list(CHANNELS)] += 1e6
+    at = table["when"][row]
+    asked = {"level": [80, 95], "adaptive": True}
+    expected = model.predict(table[: row + 1], **asked)
+    pd.testing.assert_frame_equal(model.predict(table, at, **asked), expected, check_exact=True)
+    pd.testing.assert_frame_equal(model.predict(spoilt, at, **asked), expected, check_exact=True)
+
+
+def test_what_was_trained_on_cannot_change_an_interval(model: IBForecaster) -> None:
+    """Only the look-back of the first window after the trained rows reaches into them."""
+    table = frame()
+    first = model.fitted.split.train_end - LOOK_BACK
+    asked = {"level": [80], "adaptive": True}
+    pd.testing.assert_frame_equal(
+        model.predict(table[first:], **asked), model.predict(table, **asked), check_exact=True
+    )
+
+
+def test_intervals_that_adapt_widen_when_forecasts_have_become_worse(model: IBForecaster) -> None:
+    table, worse = frame(), frame()
+    rows = np.arange(320, ROWS - LOOK_BACK)  # out of order they follow no rhythm
+    worse.loc[rows, list(CHANNELS)] = table.loc[np.random.default_rng(1).permutation(rows), list(CHANNELS)].to_numpy()
+    width = {
+        (name, adaptive): (told["load-hi-80"] - told["load-lo-80"]).mean()
+        for name, given in (("calm", table), ("worse", worse))
+        for adaptive in (False, True)
+        for told in [model.predict(given, level=80, adaptive=adaptive)]
+    }
+    assert width["worse", False] == width["calm", False]
+    assert width["worse", True] > width["calm", True]
+
+
+def test_without_rows_to_look_back_on_adapting_changes_nothing(model: IBForecaster) -> None:
+    last = frame()[-LOOK_BACK:]
+    pd.testing.assert_frame_equal(
+        model.predict(last, level=80, adaptive=True), model.predict(last, level=80), check_exact=True
+    )
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_gaps_are_passed_over(model: IBForecaster, adaptive: bool) -> None:
+    table = frame()
+    table.loc[200:420:3, "load"] = np.nan
+    table.loc[330:410, "wind"] = np.nan  # longer than a look-back: nothing can be made of some windows
+    told = model.predict(table, level=[80, 95], adaptive=adaptive)
+    assert told.notna().all(axis=None)
+    assert np.isfinite(told.drop(columns="when")).all(axis=None)
+
+
+def test_a_model_fitted_with_gaps_knows_its_intervals(unfitted: Callable[..., IBForecaster]) -> None:
+    table = frame()
+    table.loc[310:390:4, "load"] = np.nan
+    fitted = unfitted().fit(table)
+    assert fitted.fitted.calibration.quantiles[:19].isfinite().all()
+    assert np.isfinite(fitted.predict(table, level=95).drop(columns="when")).all(axis=None)
+
+
+# --- Kept, and made anew ---
+
+
+def test_a_model_that_is_loaded_gives_the_same_intervals(model: IBForecaster, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    again = IBForecaster.load(tmp_path / "model", device="cpu")
+    for adaptive in (False, True):
+        one, other = (any_.predict(frame(), level=[80, 95], adaptive=adaptive) for any_ in (model, again))
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def without_intervals(model: IBForecaster, folder: Path) -> IBForecaster:
+    """The folder an earlier version wrote, read back."""
+    model.save(folder)
+    document = json.loads((folder / DOCUMENT).read_text())
+    del document["intervals"], document["sha256"]
+    (folder / DOCUMENT).write_bytes(to_json(document | {"sha256": sha256(to_json(document))}))
+    (folder / INTERVALS).unlink()
+    return IBForecaster.load(folder, device="cpu")
+
+
+def test_a_model_of_an_earlier_version_forecasts_and_is_told_how_to_get_intervals(
+    model: IBForecaster, tmp_path: Path
+) -> None:
+    old = without_intervals(model, tmp_path / "model")
+    pd.testing.assert_frame_equal(old.predict(frame()), model.predict(frame()), check_exact=True)
+    with pytest.raises(
+        UsageError, match=r"must be calibrated .*; call calibrate\(table\) with the table it was fitted"
+    ):
+        old.predict(frame(), level=80)
+    old.calibrate(frame())
+    pd.testing.assert_frame_equal(old.predict(frame(), level=80), model.predict(frame(), level=80), check_exact=True)
+    old.save(tmp_path / "model", overwrite=True)
+    assert (tmp_path / "model" / INTERVALS).is_file()
+
+
+def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
+    other = frame(300, seed=9).assign(when=pd.date_range("2024-01-01", periods=300, freq="h"))
+    again = IBForecaster(HORIZON, LOOK_BACK, device="cpu")
+    again._fitted = model.fitted
+    with pytest.raises(UsageError, match='split "validation" must come from the table the model was fitted on'):
+        again.calibrate(other)
+    again.calibrate(other, "all")
+    assert again.fitted.calibration.windows == 300 - LOOK_BACK - HORIZON + 1
+    assert again.fitted.calibration.since.startswith("2024-01-03T00:00")
+    assert model.fitted.calibration.windows == 100 - HORIZON + 1
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut off", "gone"])
+def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, damage: str) -> None:
+    model.save(tmp_path / "model")
+    path = tmp_path / "model" / INTERVALS
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(content if damage == "changed" else content[:-1])
+    with pytest.raises(ModelFileError, match=INTERVALS):
+        IBForecaster.load(tmp_path / "model")
+
+
+# --- What cannot be ---
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"level": 100}, r"percentage above 0 and up to 99 \(got 100\)"),
+        ({"level": []}, r"percentage above 0 and up to 99 \(got none\)"),
+        ({"adaptive": True}, r"intervals that adapt must have a level \(got level=None\); try level="),
+        ({"level": 80, "budget": 0.1}, r"budget the model was calibrated at, 0\.25 \(got budget=0\.1\); leave"),
+    ],
+    ids=["a certain one", "none", "adapting to nothing", "another budget"],
+)
+def test_an_interval_that_cannot_be_is_refused(model: IBForecaster, asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        model.predict(frame(), **asked)
+
+
+def test_a_level_there_are_too_few_windows_for_is_refused(unfitted: Callable[..., IBForecaster]) -> None:
+    fitted = unfitted(split=(0.95, 0.02, 0.03)).fit(frame())
+    assert fitted.fitted.calibration.windows == 5
+    fitted.predict(frame(), level=80)
+    with pytest.raises(
+        UsageError, match=r"95 % must be calibrated on 19 windows or more \(got 5.*ask for at most 80 %"
+    ):
+        fitted.predict(frame(), level=[80, 95])
+
+
+def test_a_channel_whose_name_is_taken_is_refused(unfitted: Callable[..., IBForecaster]) -> None:
+    table = frame().rename(columns={"wind": "open_rate"})
+    with pytest.raises(DataError, match=r"different names \(got 'open_rate' twice\); rename"):
+        unfitted().fit(table).predict(table, level=80)
+
+
+def test_a_forecast_without_intervals_is_as_ever(model: IBForecaster) -> None:
+    plain = IBForecaster(HORIZON, LOOK_BACK, device="cpu")
+    plain._fitted = replace(model.fitted, calibration=None)
+    pd.testing.assert_frame_equal(plain.predict(frame()), model.predict(frame()), check_exact=True)
+
+
+def test_the_examples_in_the_docs_run() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), flags=re.DOTALL)
+    assert len(blocks) == 3
+    exec("\n".join(blocks), {})
