@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check format bench results clean
+.PHONY: demo test check format docs dist bench results clean
 
 demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
@@ -22,6 +22,12 @@ format: $(INSTALLED)  ## rewrite the files as `check` wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: $(INSTALLED)  ## the documentation site, in site/; every warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+dist: $(INSTALLED)  ## sdist and wheel, in dist/
+	$(BIN)/python -m build --no-isolation
+
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
 
@@ -29,7 +35,7 @@ results: $(INSTALLED)  ## every table and figure of results/, from the ledger al
 	$(BIN)/python -m ibforecast.experiments.render --ledger results/ledger --out results
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site dist
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

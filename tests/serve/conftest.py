@@ -175,10 +175,10 @@ def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
 
 def slowed(service: Service, seconds: float) -> None:
     for model in service.models:
-        explain = model.forecaster.explain
+        account = model.forecaster._account
 
-        def slowly(*arguments: Any, explain: Any = explain, **more: Any) -> Any:
+        def slowly(*arguments: Any, account: Any = account) -> Any:
             time.sleep(seconds)
-            return explain(*arguments, **more)
+            return account(*arguments)
 
-        object.__setattr__(model.forecaster, "explain", slowly)
+        object.__setattr__(model.forecaster, "_account", slowly)

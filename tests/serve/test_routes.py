@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ibforecast import IBForecaster, __version__
-from ibforecast.serve.service import Service
+from ibforecast.core.account import PLAIN
+from ibforecast.serve.service import Service, _digits
 
 MOMENT = "2023-01-10 05:00"
 
@@ -61,6 +65,26 @@ def test_a_document_comes_byte_for_byte_where_that_is_asked_for(client: Any, des
     assert answer.text == desk.model().explain(desk.table).to_json()
     refused = client.post("/explain?form=document", {"table": desk.columns(), "at": [MOMENT, MOMENT]})
     assert (refused.status_code, refused.json()["field"]) == (422, "form")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "application/geo+json"])
+def test_a_question_is_understood_alike_however_plainly_it_is_put(client: Any, desk: Any, kind: str) -> None:
+    question = {"table": desk.columns(), "at": MOMENT}
+    for body, status in ((question, 200), (question | {"at": 5}, 422), (question | {"colour": "red"}, 422)):
+        answer = client.post("/explain", content=json.dumps(body), headers={"content-type": kind})
+        plain = client.post("/explain", content=json.dumps(body), headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.text) == (status, plain.text)
+
+
+@given(st.lists(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=1), min_size=1))
+def test_numbers_are_written_digit_for_digit_as_the_library_writes_them(numbers: list[list[float | None]]) -> None:
+    assert _digits(numbers) == PLAIN.encode(numbers)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_number_is_never_written(wrong: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        _digits([0.5, wrong])
 
 
 def test_a_forecast_is_that_of_the_explanation(client: Any, desk: Any) -> None:

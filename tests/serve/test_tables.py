@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 from concurrent.futures import CancelledError
 from pathlib import Path
 from threading import Event
@@ -14,6 +15,7 @@ import pytest
 from ibforecast import demo_table
 from ibforecast.data.catalogue import CATALOGUE
 from ibforecast.serve.history import history
+from ibforecast.serve.tables import is_small
 
 
 def as_parquet(frame: pd.DataFrame) -> bytes:
@@ -34,6 +36,18 @@ def test_an_upload_may_be_csv_gzipped_or_parquet(client: Any, desk: Any) -> None
         assert answer.json()["models"] == {"town": None}
         explained = client.post("/explain", {"table": table["id"]}).json()["explanations"][0]
         assert explained["forecast"] == desk.model().explain(desk.table).forecast.tolist()
+
+
+def test_a_table_is_read_alike_whether_it_is_small_or_not(client: Any, desk: Any) -> None:
+    hours = pd.date_range("2023-01-01", periods=1100, freq="h").strftime("%Y-%m-%d %H:%M").tolist()
+    large = {name: (cells * 3)[:1100] for name, cells in desk.columns().items()} | {"when": hours}
+    small = {name: cells[:60] for name, cells in large.items()}
+    for columns, is_so in ((small, True), (large, False)):
+        expected = json.loads(desk.model().explain(pd.DataFrame(columns)).to_json())
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        for table in (columns, rows):
+            assert is_small(table) is is_so
+            assert client.post("/explain", {"table": table}).json()["explanations"] == [expected]
 
 
 def test_the_same_content_has_the_same_name(client: Any, desk: Any) -> None:

@@ -1,13 +1,13 @@
 """One thread per model that computes windows, taking turns between the requests that wait.
 
-Windows that arrive together are taken together, yet each is computed alone: in a batch, the last bits of a forecast
-depend on its batch mates, and an explanation could no longer be verified bit for bit. Nobody waits for a batch to
-fill; it fills by itself while the thread is busy.
+Windows that arrive together are taken together. Nobody waits for a batch to fill; it fills by itself while the thread
+is busy.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Any, TypeVar
@@ -34,6 +34,11 @@ class _Request:
         """Whether nothing is left to compute, or nobody is waiting any more."""
         return not self.windows or self.done.cancelled()
 
+    @property
+    def next(self) -> Callable[[], Any]:
+        """The window whose turn it is."""
+        return self.windows[0]
+
     def compute_next(self) -> None:
         """Compute one window; after the last, or the first that fails, tell whoever waits."""
         try:
@@ -59,11 +64,18 @@ class _Request:
 class Worker:
     """Computes windows in a thread of its own: one of every waiting request, then the next of each, and so on.
 
-    The thread is started when there is something to do; once the worker is closed it ends when nothing is left.
+    `prepare` sees the windows of a turn before they are computed. The thread is started when there is something to do;
+    once the worker is closed it ends when nothing is left.
     """
 
-    def __init__(self, name: str, threads: int, on_turn: Callable[[int], None]) -> None:
-        self._name, self._threads, self._on_turn = name, threads, on_turn
+    def __init__(
+        self,
+        name: str,
+        threads: int,
+        on_turn: Callable[[int], None],
+        prepare: Callable[[Sequence[Callable[[], Any]]], None] = lambda windows: None,
+    ) -> None:
+        self._name, self._threads, self._on_turn, self._prepare = name, threads, on_turn, prepare
         self._waiting: deque[_Request] = deque()
         self._changed = Condition()
         self._thread: Thread | None = None
@@ -100,6 +112,8 @@ class Worker:
         with np.errstate(all="ignore"):  # numbers of any size may be sent; what becomes of them is looked at
             while turn := self._next_turn():
                 self._on_turn(len(turn))
+                with suppress(Exception):  # whatever is wrong shows again when a window is computed
+                    self._prepare([request.next for request in turn if not request.is_over])
                 for request in turn:
                     if not request.is_over:
                         request.compute_next()

@@ -1,10 +1,10 @@
 """Models that stand ready: loaded once, each with its worker, and swapped without dropping a request."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from ibforecast.serve import wire
 from ibforecast.serve.batching import Worker
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused
+from ibforecast.serve.together import Asked, Together
 from ibforecast.zoo.saved import FittedModel
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,17 +74,11 @@ class LoadedModel:
         """Read a table as the training table was read."""
         return self.forecaster.open(table)
 
-    def explain(self, source: Table, at: str | None, budget: float | None) -> ExplainedForecast:
-        """Forecast and explain one window, alone."""
-        explanation = self.forecaster.explain(source, at, budget=budget)
-        if not np.isfinite(explanation.forecast).all():
-            raise Refused(
-                422,
-                f"values must be of a size the model can compute with (got no number at {explanation.at})",
-                "give them in the units of training",
-                "table",
-            )
-        return explanation
+    def ask(
+        self, source: Table, at: str | None, budget: float | None, told: Callable[[ExplainedForecast], T]
+    ) -> Asked[T]:
+        """A window for the worker to explain, and what is to be told of it."""
+        return Asked(self.forecaster, source, at, budget, lambda explanation: told(_finite(explanation)))
 
 
 class Models:
@@ -150,8 +147,21 @@ class Models:
 
     def _load(self, name: str, path: Path) -> LoadedModel:
         forecaster = IBForecaster.load(path, device="cpu")
-        worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows))
+        forecaster.fitted.require_plain("the service")
+        together = Together(forecaster.fitted.network)
+        worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows), together.prepare)
         return LoadedModel(name, path, forecaster, _audit_of(path, forecaster.fitted.weights_sha256), worker)
+
+
+def _finite(explanation: ExplainedForecast) -> ExplainedForecast:
+    if not np.isfinite(explanation.forecast).all():
+        raise Refused(
+            422,
+            f"values must be of a size the model can compute with (got no number at {explanation.at})",
+            "give them in the units of training",
+            "table",
+        )
+    return explanation
 
 
 def _audit_of(path: Path, weights_sha256: str) -> dict[str, Any] | None:

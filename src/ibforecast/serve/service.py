@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from pydantic_core import to_json
 
 from ibforecast import checks
 from ibforecast._version import __version__
-from ibforecast.core.account import Account
+from ibforecast.core.account import PLAIN, Account
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.data import tables
 from ibforecast.data.tables import Table
@@ -27,7 +28,7 @@ from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.models import LoadedModel, Models
 from ibforecast.serve.refusals import Refused, reading
 from ibforecast.serve.settings import Settings
-from ibforecast.serve.tables import Kept, Shelf, explainable, from_bytes, from_json
+from ibforecast.serve.tables import Kept, Shelf, explainable, from_bytes, from_json, is_small
 from ibforecast.serve.whatif import replay
 
 READERS = 4
@@ -179,12 +180,9 @@ class Service:
                     if moment is not None:
                         source.series.clock.row_of(moment)
 
-        def explain(moment: str | None) -> T:
-            return told(model.explain(source, moment, asked.budget))
-
         await self._in_reader(find) if len(moments) > 1 else find()
-        work, field = [partial(explain, moment) for moment in moments], "table" if asked.at is None else "at"
-        return model.name, await self._compute(model, work, field, "budget")
+        work = [model.ask(source, moment, asked.budget, told) for moment in moments]
+        return model.name, await self._compute(model, work, "table" if asked.at is None else "at", "budget")
 
     def _check_moments(self, moments: Sequence[str | None], model: LoadedModel) -> None:
         most = min(self.settings.max_windows, max(self.settings.max_numbers // model.numbers, 1))
@@ -199,6 +197,8 @@ class Service:
         """The table that was sent, or the one of the shelf that was named."""
         if isinstance(sent, str) and "\n" not in sent:
             return await self._read_kept(model, self.shelf.get(sent, absent=422))
+        if is_small(sent):
+            return self._read_sent(model, sent)
         return await self._in_reader(self._read_sent, model, sent)
 
     async def _compute(
@@ -273,7 +273,13 @@ def _forecast(found: ExplainedForecast) -> wire.Forecast:
 
 
 def _document(found: ExplainedForecast) -> bytes:
-    return found.to_json().encode()
+    return found.to_json(_digits).encode()
+
+
+def _digits(values: list[Any]) -> str:
+    """Lists of numbers as the library writes them, which is quick except for numbers that are large, small or none."""
+    text = to_json(values).decode()
+    return PLAIN.encode(values) if "e" in text or "0.0000" in text or "N" in text or "I" in text else text
 
 
 def _account(explanation: dict[str, Any] | str) -> Account:
