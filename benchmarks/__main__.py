@@ -6,11 +6,16 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import ecosystem, measures, onnx, serving
+from benchmarks import ecosystem, explorer, measures, onnx, serving
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast.experiments.run import commit, device_name, versions
 
-MEASURES = measures.MEASURES | {"onnx": onnx.exported, "serving": serving.serving, "ecosystem": ecosystem.ecosystem}
+MEASURES = measures.MEASURES | {
+    "onnx": onnx.exported,
+    "serving": serving.serving,
+    "explorer": explorer.explorer,
+    "ecosystem": ecosystem.ecosystem,
+}
 
 
 def main() -> None:

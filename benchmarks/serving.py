@@ -75,13 +75,13 @@ def serving(device: torch.device) -> dict[str, float]:
     """
     with tempfile.TemporaryDirectory() as folder:
         path, table = Path(folder) / "model", _table()
-        _save_model(path)
+        save_model(path)
         body = json.dumps({"table": {name: column.tolist() for name, column in table.items()}}).encode()
         size = len(IBForecaster.load(path, device="cpu").explain(pa.table(table)).to_json())
         with (
-            _server(SERVER, path) as port,
-            _server(CONSTANT + SERVER, path, size) as constant,
-            _server(BARE, path, size) as http,
+            server(SERVER, path) as port,
+            server(CONSTANT + SERVER, path, size) as constant,
+            server(BARE, path, size) as http,
         ):
             _load(port, body, max(CLIENTS), 3.0)
             rounds = [_round(path, table, body, port, {"constant": constant, "http": http}) for _ in range(ROUNDS)]
@@ -150,7 +150,7 @@ def _table() -> dict[str, Any]:
     return {"time": times.astype(str)} | {f"channel {number}": values[:, number] for number in range(CHANNELS)}
 
 
-def _save_model(path: Path) -> None:
+def save_model(path: Path) -> None:
     """A network as it is before training: as fast as one that is trained."""
     names = tuple(f"channel {number}" for number in range(CHANNELS))
     network = resolve("exact", Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).build(0).eval()
@@ -166,7 +166,8 @@ def _save_model(path: Path) -> None:
 
 
 @contextmanager
-def _server(programme: str, *arguments: object) -> Iterator[int]:
+def server(programme: str, *arguments: object) -> Iterator[int]:
+    """Run a programme that prints its address, for as long as the context lasts; yield its port."""
     command = [sys.executable, "-c", f"import sys\n{programme}", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
