@@ -130,6 +130,7 @@ def test_every_setting_of_fit_reaches_the_model(desk: Any, call: Call, tmp_path:
         "--irregular": "fill",
         "--missing-value": -9999,
         "--split": "0.6,0.2,0.2",
+        "--epochs": 1,
         "--seed": 3,
         "--device": "cpu",
     }
@@ -143,7 +144,7 @@ def test_every_setting_of_fit_reaches_the_model(desk: Any, call: Call, tmp_path:
     assert (layout.channels, layout.time, layout.id, layout.target) == (("heat", "load"), "when", "meter", "kw")
     assert (layout.zone, layout.irregular, layout.missing_values) == ("Asia/Kolkata", "fill", (-9999.0,))
     assert (fitted.split.train_end, fitted.split.validation_end) == (240, 320)
-    assert (fitted.summary.seed, fitted.summary.recipe) == (3, "tiny")
+    assert (fitted.summary.seed, fitted.summary.recipe, fitted.summary.epochs) == (3, "tiny", 1)
 
 
 def test_a_model_that_is_there_is_replaced_only_when_told_to(desk: Any, call: Call, tmp_path: Path) -> None:
@@ -214,6 +215,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "a,b,c"], ["split must be three numbers (got 'a,b,c')"]),
         (["--split", "0.9,0.9,0.9"], ["three fractions that add up to 1"]),
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
+        (["--epochs", "0"], ["0 is not in the range", "see --help"]),
         (["--recipe", "exakt"], ["recipe must be one that ships", "choose among"]),
         (["--recipe", "dlinear"], ["a rival's", "try 'steady'"]),
         (["--device", "abacus"], ["device must be", "try"]),

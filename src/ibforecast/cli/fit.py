@@ -53,6 +53,7 @@ class Cycle(click.ParamType[Any]):
 @click.option("--missing-value", type=float, multiple=True, help="A number that stands for nothing, e.g. -9999.")
 @click.option("--split", default="0.7,0.1,0.2", show_default=True, help="Fractions to train, select and test on.")
 @click.option("--recipe", default=DEFAULT, show_default=True, help="A recipe's name, or a path to a TOML file.")
+@click.option("--epochs", type=click.IntRange(1), help="Train for so many at most; default: the recipe's.")
 @click.option("--seed", type=int, default=2024, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the model.")
@@ -77,6 +78,7 @@ def command(
     missing_value: tuple[float, ...],
     split: str,
     recipe: str,
+    epochs: int | None,
     seed: int,
     device: str,
     out: Path,
@@ -106,6 +108,7 @@ def command(
         cycle,
         patch_len=patch_len,
         recipe=recipe,
+        epochs=epochs,
         seed=seed,
         device=device,
         split=fractions(split),
