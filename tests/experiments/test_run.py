@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from ibforecast.core import engines
 from ibforecast.data import catalogue
 from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.catalogue import DataSet
@@ -191,7 +192,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
         ran.append(cell)
         return run(cell, device, checkpoint)
 
-    monkeypatch.setattr(local, "ProcessPoolExecutor", lambda jobs, mp_context: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(engines, "ProcessPoolExecutor", lambda jobs, context, first: ThreadPoolExecutor(jobs))
     monkeypatch.setattr(local, "run", noted)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     return ran

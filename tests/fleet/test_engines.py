@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ibforecast import MissingExtraError, UsageError
+from ibforecast.core.engines import LOST
 from ibforecast.fleet import Fleet, Here, Processes, Ray
-from ibforecast.fleet.engines import LOST
 
 Make = Callable[..., Any]
 

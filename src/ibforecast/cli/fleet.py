@@ -15,8 +15,8 @@ from ibforecast.cli.settings import forecaster_of, with_settings
 from ibforecast.cli.shared import Command, announce, at_option, budget_option, deliver, json_option
 
 if TYPE_CHECKING:
+    from ibforecast.core.engines import Engine
     from ibforecast.fleet import Outcome
-    from ibforecast.fleet.engines import Engine
 
 NAMED_AT_MOST = 10
 
@@ -126,7 +126,7 @@ def predict(
 def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | None, gpus: float) -> "Engine":
     from ibforecast.fleet import Processes, Ray
 
-    return Ray(address, gpus_per_member=gpus) if engine == "ray" else Processes(jobs or os.cpu_count() or 1)
+    return Ray(address, gpus_per_item=gpus) if engine == "ray" else Processes(jobs or os.cpu_count() or 1)
 
 
 @contextmanager

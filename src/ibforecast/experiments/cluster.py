@@ -1,16 +1,14 @@
 """The Ray engine: the same cells, one task each, on a cluster; records come back to the driver's ledger."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from ibforecast.core.errors import MissingExtraError
+from ibforecast.core.engines import Ray
 from ibforecast.experiments.ledger import Cell, Ledger, Record
 from ibforecast.experiments.run import missing_from, run
-
-RETRIES = 5
 
 
 def run_missing_on_ray(
@@ -25,30 +23,19 @@ def run_missing_on_ray(
 
     The data files must be where `IBFORECAST_DATA` or the cache says on every node.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray") from error
     ledger = Ledger(folder)
-    missing = missing_from(ledger, cells)
-    if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, include_dashboard=False)
-    task = ray.remote(num_gpus=gpus_per_cell, num_cpus=cpus_per_cell, max_retries=RETRIES)(_run_on_worker)
-    device = "cuda" if gpus_per_cell else "cpu"
-    running: dict[Any, Cell] = {task.remote(cell, device, max(1, int(cpus_per_cell))): cell for cell in missing}
+    engine = Ray(address, cpus_per_cell, gpus_per_cell)
+    work = partial(_run, device="cuda" if gpus_per_cell else "cpu", threads=max(1, int(cpus_per_cell)))
     failures: dict[Cell, str] = {}
-    while running:
-        (done,), _ = ray.wait(list(running), num_returns=1)
-        cell, record = running.pop(done), None
-        try:
-            record = ray.get(done)
+    for cell, record, failure in engine.run(missing_from(ledger, cells), work):
+        if record is None:
+            failures[cell] = failure
+        else:
             ledger.write(record)
-        except ray.exceptions.RayError as error:
-            failures[cell] = str(error).strip().splitlines()[-1]
-        on_cell(cell, record, failures.get(cell, ""))
+        on_cell(cell, record, failure)
     return failures
 
 
-def _run_on_worker(cell: Cell, device: str, threads: int) -> Record:
+def _run(cell: Cell, device: str, threads: int) -> Record:
     torch.set_num_threads(threads)
     return run(cell, torch.device(device))

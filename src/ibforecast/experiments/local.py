@@ -1,13 +1,13 @@
 """The local engine: cells in processes of this machine, several side by side."""
 
 import multiprocessing
-import traceback
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from ibforecast.core.engines import Processes
 from ibforecast.experiments.ledger import Cell, Ledger, Record
 from ibforecast.experiments.run import missing_from, run
 
@@ -23,18 +23,13 @@ def run_missing(
 
     A cell that is killed leaves its finished epochs beside the ledger's records, and goes on from there next time.
     """
-    ledger = Ledger(folder)
-    missing = missing_from(ledger, cells)
+    missing = missing_from(Ledger(folder), cells)
     failures: dict[Cell, str] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max(1, min(jobs, len(missing) or 1)), mp_context=context) as pool:
-        running = {pool.submit(_run, cell, folder, device, jobs): cell for cell in missing}
-        for done in as_completed(running):
-            cell = running[done]
-            error = done.exception()
-            if error is not None:
-                failures[cell] = "".join(traceback.format_exception_only(error)).strip()
-            on_cell(cell, None if error else done.result(), failures.get(cell, ""))
+    engine = Processes(max(1, min(jobs, len(missing))))
+    for cell, record, failure in engine.run(missing, partial(_run, folder=folder, device=device, jobs=jobs)):
+        if failure:
+            failures[cell] = failure
+        on_cell(cell, record, failure)
     return failures
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from ibforecast._version import __version__
+from ibforecast.core.engines import HERE, Engine
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
 from ibforecast.data.sources import SUFFIXES, files_become, to_native
 from ibforecast.data.tables import write
-from ibforecast.fleet.engines import HERE, Engine
 from ibforecast.fleet.members import Member, members_of
 from ibforecast.fleet.work import Files, Outcome, failure, fit_member, forecast_member
 from ibforecast.forecaster import IBForecaster

@@ -1,7 +1,7 @@
-"""Where the work is done: in this process, in several of this machine, or on a Ray cluster.
+"""Where the same work is done to many items: in this process, in several of this machine, or on a Ray cluster.
 
-Every engine takes items one by one as it has room for them, so that no more tables are in memory than are worked on,
-and gives back each item with its result, or with None and the reason why there is none.
+Every engine takes items one by one as it has room for them, so that no more are in memory than are worked on, and
+gives back each item with its result, or with None and the reason why there is none.
 """
 
 import multiprocessing
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 Done = Iterator[tuple[Item, Result | None, str]]
 
 RETRIES = 5
-LOST = "its process died, perhaps for want of memory; give it more, or fit fewer series side by side"
+LOST = "its process died, perhaps for want of memory; give it more, or run fewer side by side"
 
 
 class Engine(ABC):
@@ -108,12 +108,12 @@ class Ray(Engine):
     """One task per item on a Ray cluster; without an address, one on this machine.
 
     Tasks and not a Ray Data pipeline: a data set is retried, counted and given up block by block, and here every
-    series is to fail, be tried again and be kept on its own.
+    item is to fail, be tried again and be kept on its own.
     """
 
     address: str | None = None
-    cpus_per_member: float = 1.0
-    gpus_per_member: float = 0.0
+    cpus_per_item: float = 1.0
+    gpus_per_item: float = 0.0
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
         """Give back the items as they are done; one whose worker or node dies is done again elsewhere."""
@@ -123,7 +123,7 @@ class Ray(Engine):
             raise MissingExtraError("ray", "ray") from error
         if not ray.is_initialized():
             ray.init(address=self.address, log_to_driver=False, include_dashboard=False)
-        cpus, gpus = self.cpus_per_member, self.gpus_per_member
+        cpus, gpus = self.cpus_per_item, self.gpus_per_item
         task: Any = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_call)
         shared, queue, running = ray.put(work), iter(items), dict[Any, Item]()
         while True:
