@@ -94,8 +94,9 @@ def test_the_open_gate_and_a_budget_contradict_each_other() -> None:
 def test_a_fixed_mask_needs_a_bias_to_be_learned() -> None:
     match = refused(GateConfig, attention="none", recent=0)
     assert "recent" in match["rule"]
-    assert match["value"] == "recent=0"
+    assert match["value"] == "recent=0, every=0"
     GateConfig(attention="none", recent=1)
+    GateConfig(attention="none", recent=0, every=5)
 
 
 def test_a_static_gate_that_could_never_open_is_refused() -> None:

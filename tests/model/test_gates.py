@@ -11,7 +11,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.layers.attention import EncoderLayer
 from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.model.network import GATES, JOINT_UP_TO, IBForecast
-from ibforecast.model.stage2_score import FixedScores, GateNetwork, recent_bias
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, first_bias
 from ibforecast.model.stage3_gate import (
     SMALLEST_BUDGET,
     CappedGate,
@@ -49,11 +49,20 @@ def opened(mask: Tensor) -> set[int]:
 
 @pytest.mark.parametrize("recent", [1, 2, 4, 9])
 def test_the_bias_starts_in_favour_of_the_newest_patches(recent: int) -> None:
-    bias = recent_bias(4, 3, recent)
+    bias = first_bias(4, 3, recent)
     assert bias is not None
     for patch in range(4):
         newest = patch >= 4 - recent
         assert (bias[patch] == (2.0 if newest else -1.0)).all()
+
+
+def test_the_bias_may_favour_patches_spread_over_the_window() -> None:
+    spread, both = first_bias(8, 2, 0, every=3), first_bias(8, 2, 2, every=3)
+    assert spread is not None
+    assert both is not None
+    assert (spread[:, 0] == spread[:, 1]).all()
+    assert (spread[:, 0] > 0).nonzero().flatten().tolist() == [1, 4, 7]
+    assert (both[:, 0] > 0).nonzero().flatten().tolist() == [1, 4, 6, 7]
 
 
 def scorer(bias: Tensor | None) -> GateNetwork:
@@ -61,8 +70,8 @@ def scorer(bias: Tensor | None) -> GateNetwork:
 
 
 def test_without_recent_patches_there_is_no_bias_to_learn() -> None:
-    assert recent_bias(4, 3, 0) is None
-    plain, biased = scorer(None), scorer(recent_bias(4, 3, 1))
+    assert first_bias(4, 3, 0) is None
+    plain, biased = scorer(None), scorer(first_bias(4, 3, 1))
     assert not plain.bias.requires_grad
     assert not plain.bias.any()
     assert biased.bias.requires_grad
@@ -86,7 +95,7 @@ def test_the_first_logit_is_where_scores_start() -> None:
 
 
 def test_networks_do_not_share_the_table_the_bias_started_from() -> None:
-    bias = recent_bias(4, 3, 1)
+    bias = first_bias(4, 3, 1)
     assert bias is not None
     network = scorer(bias)
     with torch.no_grad():
@@ -304,7 +313,7 @@ def test_fixed_scores_are_the_same_for_every_window_and_start_with_the_newest_pa
     scores = IBForecast(config).score
     assert isinstance(scores, FixedScores)
     given = scores(torch.randn(5, 24, 3))
-    assert torch.equal(given[0], recent_bias(4, 3, 1))
+    assert torch.equal(given[0], first_bias(4, 3, 1))
     assert all(torch.equal(row, given[0]) for row in given)
     assert scores.bias.requires_grad
 

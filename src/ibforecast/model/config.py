@@ -26,10 +26,11 @@ class GateConfig:
     `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's gate,
     p > ½, capped by the budget in use; "capped" is the same with the cap on in training as well; "open" reads
     everything; "newest" reads the newest patches of every channel, always. `attention` "none" scores tokens by the
-    learned bias alone: a fixed mask. `recent` starts that bias, one logit per (patch, channel), in favour of so many
-    newest patches; 0 leaves it out. `noise` is the size of the logistic noise in training, falling to zero at
-    `noise_until` of the epochs; `narrow_until` lets the budget begin at everything and narrow to its size by then
-    (0: at once). `any_budget` trains on budgets drawn anew for every batch, so that the budget can be turned in use.
+    learned bias alone: a fixed mask. That bias, one logit per (patch, channel), starts in favour of the `recent` newest
+    patches and of each `every`-th one, counted back from the newest; with both at 0 there is none. `noise` is the size
+    of the logistic noise in training, falling to zero at `noise_until` of the epochs; `narrow_until` lets the budget
+    begin at everything and narrow to its size by then (0: at once). `any_budget` trains on budgets drawn anew for every
+    batch, so that the budget can be turned in use.
     """
 
     kind: GateKind = "exact"
@@ -39,6 +40,7 @@ class GateConfig:
     heads: int = 4
     dropout: float = 0.1
     recent: int = 2
+    every: int = 0
     first_logit: float = 0.0
     temperature: tuple[float, float] = (0.5, 0.1)
     noise: float = 0.3
@@ -50,10 +52,10 @@ class GateConfig:
         require_choice("kind", self.kind, get_args(GateKind))
         require_choice("attention", self.attention, get_args(GateAttention))
         require(
-            self.attention != "none" or self.recent > 0,
-            'attention "none" leaves only the bias, so recent must be positive',
-            f"recent={self.recent}",
-            "try 2",
+            self.attention != "none" or self.recent > 0 or self.every > 0,
+            'attention "none" leaves only the bias, so recent or every must be positive',
+            f"recent={self.recent}, every={self.every}",
+            "try recent=2",
         )
         require(
             not self.any_budget or self.kind in ("exact", "capped"),
@@ -63,7 +65,8 @@ class GateConfig:
         )
         require(self.width > 0, "width must be positive", str(self.width), "try 64")
         require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
-        require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to leave the bias out")
+        require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to favour none")
+        require(self.every >= 0, "every must not be negative", str(self.every), "use 0 to favour none")
         require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")
         require(len(self.temperature) == 2, "temperature must be two numbers", str(self.temperature), "try (0.5, 0.1)")
         require(self.width % self.heads == 0, "heads must divide width", f"{self.heads}, {self.width}", "try 4 and 64")

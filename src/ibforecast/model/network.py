@@ -15,7 +15,7 @@ from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, WeightedFrame
-from ibforecast.model.stage2_score import FixedScores, GateNetwork, Scorer, recent_bias
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, Scorer, first_bias
 from ibforecast.model.stage3_gate import (
     CappedGate,
     ExactGate,
@@ -163,7 +163,7 @@ def _frame(config: ModelConfig) -> nn.Module:
 
 def _scorer(config: ModelConfig) -> Scorer:
     gate = config.gate
-    bias = recent_bias(config.patches, config.channels, gate.recent)
+    bias = first_bias(config.patches, config.channels, gate.recent, gate.every)
     if gate.attention == "none" and bias is not None:
         return FixedScores(bias)
     joint = gate.attention == "joint" or (gate.attention == "auto" and config.channels <= JOINT_UP_TO)

@@ -80,10 +80,13 @@ class GateNetwork(Scorer):
         return self.bias
 
 
-def recent_bias(patches: int, channels: int, recent: int) -> Float[Tensor, "patch channel"] | None:
-    """Start the bias at +2 for the newest patches and at −1 elsewhere; none where `recent` is 0."""
-    if recent == 0:
+def first_bias(patches: int, channels: int, recent: int, every: int = 0) -> Float[Tensor, "patch channel"] | None:
+    """Start the bias at +2 for the newest patches and for each so-manieth before them, and at −1 elsewhere.
+
+    Counted from the newest patch; none where both are 0.
+    """
+    if recent == every == 0:
         return None
-    bias = torch.full((patches, channels), -1.0)
-    bias[-recent:] = 2.0
-    return bias
+    age = torch.arange(patches - 1, -1, -1)
+    favoured = age < recent if every == 0 else (age < recent) | (age % every == 0)
+    return torch.where(favoured, 2.0, -1.0)[:, None].repeat(1, channels)
