@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -241,7 +241,7 @@ class Fleet:
 def _settings(forecaster: IBForecaster) -> dict[str, Any]:
     """What a forecaster was told, as plain data."""
     told = {name: value for name, value in vars(forecaster).items() if not name.startswith("_")}
-    return {name: asdict(value) if is_dataclass(value) else value for name, value in told.items()}  # type: ignore[arg-type]
+    return told | {"layout": asdict(forecaster.layout)}
 
 
 def _identity(forecaster: IBForecaster) -> str:

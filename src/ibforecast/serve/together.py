@@ -147,6 +147,7 @@ def _joined(windows: Sequence[Window]) -> Window:
 
 def _apart(batch: T, size: int) -> list[T]:
     """The parts of a batch, each a batch of one: the inverse of `_joined`, for whatever has a batch axis."""
+    whole: Any = batch
     kind: Any = type(batch)
     parts: dict[str, Sequence[Any]] = {}
     for field in fields(kind):
@@ -155,7 +156,7 @@ def _apart(batch: T, size: int) -> list[T]:
             parts[field.name] = _apart(value, size)
         elif value is not None and field.name in _batched(kind):
             parts[field.name] = torch.split(value, 1)
-    return [replace(batch, **{name: each[number] for name, each in parts.items()}) for number in range(size)]  # type: ignore[type-var]
+    return [replace(whole, **{name: each[number] for name, each in parts.items()}) for number in range(size)]
 
 
 def _same_bits(one: Any, other: Any) -> bool:

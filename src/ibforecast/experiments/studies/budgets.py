@@ -23,7 +23,7 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
     assert isinstance(forecaster, IBForecast)
     rows: list[dict[str, Any]] = []
     for budget in BUDGETS:
-        turned = forecaster.with_budget(budget).to(parts.test.values.device)
+        turned = forecaster.with_budget(budget)
         for part, windows in (("validation", parts.validation), ("test", parts.test)):
             found = accuracy(turned, windows)
             rows.append(
