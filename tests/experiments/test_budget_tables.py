@@ -252,17 +252,20 @@ def test_the_figure_puts_each_data_sets_own_setting_on_the_axis() -> None:
 # --- Tables never seen ---
 
 
-def test_a_table_never_seen_stands_beside_the_recipe_that_knows_it_by_name() -> None:
+def test_the_default_recipe_stands_beside_the_one_made_by_hand() -> None:
     records = [
         record(Cell("ETTm1", 96, "steady", 2024), 0.3),
         native("steady", data="ETTm1", mse=0.3),
-        native("steady", data="ETTm2", mse=0.20),
-        native("steady+unseen", data="ETTm2", mse=0.21),
+        native("steady", data="ETTm1", mse=9.0, budget=0.5),
+        record(Cell("ETTm1", 96, "exact", 2024), 0.3),
+        native("steady", data="ETTm2", mse=0.21),
+        record(Cell("ETTm2", 96, "exact", 2024), 0.20),
+        record(Cell("ETTm2", 192, "exact", 2024), 0.25),
     ]
     sheet = TABLES["unseen"](records)
-    (same,) = lines(sheet, data="ETTm1")
-    assert (same["kind"], same["settings"], same["seeds"], same["change"]) == ("short", "the same", "1", "+0.0%")
-    (other,) = lines(sheet, data="ETTm2")
-    assert (other["MSE"], other["MSE by name"], other["change"]) == ("0.210", "0.200", "+5.0%")
-    (absent,) = lines(sheet, data="Weather")
-    assert (absent["kind"], absent["MSE"], absent["change"]) == ("wide", "not run", "–")
+    (same,) = lines(sheet, data="ETTm1", horizon="96")
+    assert (same["kind"], same["seeds"], same["change"]) == ("short", "1", "+0.0%")
+    (other,) = lines(sheet, data="ETTm2", horizon="96")
+    assert (other["MSE"], other["MSE by hand"], other["change"]) == ("0.210", "0.200", "+5.0%")
+    (absent,) = lines(sheet, data="ETTm2", horizon="192")
+    assert (absent["MSE"], absent["MSE by hand"], absent["change"]) == ("not run", "0.250", "–")

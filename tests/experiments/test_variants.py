@@ -8,13 +8,14 @@ import pytest
 from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.experiments.ledger import Cell
-from ibforecast.experiments.plans import PLANS
+from ibforecast.experiments.parts import sizes_of
+from ibforecast.experiments.plans import MAIN, PLANS
 from ibforecast.experiments.run import recipe_of
 from ibforecast.experiments.studies import STUDIES
 from ibforecast.experiments.tables.tradeoff import BUDGETS
 from ibforecast.experiments.variants import NETWORKS, SWEEPS, VARIANTS, parted, varied, words_for
 from ibforecast.model.ablations import SoftForecast
-from ibforecast.zoo.recipes import names, resolve
+from ibforecast.zoo.recipes import DEFAULT, names, resolve
 
 SIZES = Sizes(96, 96, 7, 24)
 SHORT = Sizes(96, 96, 7, 96)
@@ -139,10 +140,7 @@ def test_a_plan_of_several_parts_is_narrowed_in_all_of_them() -> None:
         PLANS["ablations"].narrowed(models=("steady+prior=0.5",))
 
 
-def test_a_table_never_seen_gets_what_its_kind_wants() -> None:
-    def of(model: str, data: str) -> str:
-        return recipe_of(Cell(data, 96, model, 0)).sha256
-
-    for data in ("ETTh1", "ETTh2", "ETTm1", "Weather"):
-        assert of("steady+unseen", data) == of("steady", data)
-    assert of("steady+unseen", "ETTm2") == recipe_of(Cell("ETTm1", 96, "steady", 0)).sha256 != of("steady", "ETTm2")
+@pytest.mark.parametrize("data", MAIN)
+def test_the_default_recipe_knows_no_benchmark_by_name(data: str) -> None:
+    sizes = sizes_of(Cell(data, 96, DEFAULT, 0))
+    assert resolve(DEFAULT, sizes, data) == resolve(DEFAULT, sizes)

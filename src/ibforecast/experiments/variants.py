@@ -26,13 +26,12 @@ NETWORKS: dict[str, type[Forecaster]] = {
 class Variant:
     """What is done to a recipe: `settings` laid over its model part, or another of the `NETWORKS` built from it.
 
-    `words` is how a table calls it; `unseen` leaves out what the recipe says of the data set by name.
+    `words` is how a table calls it.
     """
 
     words: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     network: str = ""
-    unseen: bool = False
 
 
 SWEEPS: dict[str, tuple[float, ...]] = {
@@ -53,8 +52,7 @@ VARIANTS: dict[str, Variant] = {
     "no-departure": Variant("− departure", {"objective": {"departure_weight": 0.0}}),
     "no-consistency": Variant("− self-consistency", {"objective": {"consistency_weight": 0.0}}),
     "no-phase": Variant("− phase in the readout", network="ibforecast-phaseless"),
-    "unseen": Variant("as for a table never seen", unseen=True),
-    "no-bias": Variant("− gate bias", {"gate": {"recent": 0}}),
+    "no-bias": Variant("− gate bias", {"gate": {"recent": 0, "every": 0}}),
     **{
         f"{knob}={value:g}": Variant(f"{knob} = {value:g}", {"objective": {knob: value}})
         for knob, values in SWEEPS.items()
@@ -92,8 +90,7 @@ def varied(name: str, sizes: Sizes, data: str | None = None, budget: float | Non
         return resolve(name, sizes, data, budget=budget)
     variant = _variant(called)
     given = {} if budget is None else {"budget": budget}
-    known = None if variant.unseen else data
-    recipe = replace(resolve(base, sizes, known, **{**variant.settings, **given}), name=name)
+    recipe = replace(resolve(base, sizes, data, **{**variant.settings, **given}), name=name)
     if not variant.network:
         return recipe
     require(

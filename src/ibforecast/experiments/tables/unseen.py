@@ -1,4 +1,4 @@
-"""What a table never seen gets: the default recipe by the kind of table, beside the one that knows it by name."""
+"""What a table never seen gets: the default recipe, which goes by the kind of table, beside one made by hand."""
 
 from dataclasses import asdict, dataclass
 from statistics import mean
@@ -6,18 +6,16 @@ from typing import Literal
 
 from ibforecast.experiments.ledger import Cell, Record
 from ibforecast.experiments.parts import sizes_of
-from ibforecast.experiments.plans import PLANS
-from ibforecast.experiments.run import recipe_of
+from ibforecast.experiments.plans import BY_HAND, PLANS
 from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.tables.measured import NONE, NOT_RUN, in_words, spread_of
-from ibforecast.zoo.recipes import kind_of
+from ibforecast.zoo.recipes import DEFAULT, kind_of
 
-NAMED, UNSEEN = "steady", "steady+unseen"
-HEADER = ["data", "horizon", "kind", "settings", "seeds", "MSE", "MSE by name", "change"]
-TITLE = "The default recipe for a table never seen, against the one that knows it by name"
+HEADER = ["data", "horizon", "kind", "seeds", "MSE", "MSE by hand", "change"]
+TITLE = "The default recipe, which knows none of these tables by name, against one made by hand for each"
 NOTE = (
-    "kind: what a plain fit goes by, from the number of channels, the look-back and the cycle. Where the settings are "
-    "the same, so is the run. The change is of mean errors over seeds."
+    "kind: what a plain fit goes by, from the number of channels, the look-back and the cycle. By hand: recipe "
+    f"`{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors over seeds."
 )
 
 
@@ -28,11 +26,10 @@ class Line:
     data: str
     horizon: int
     kind: str
-    same: bool
     seeds: int
     mse: float | None
     mse_std: float | None
-    mse_by_name: float | None
+    mse_by_hand: float | None
     change: float | None
     source: Literal["ledger"] = "ledger"
 
@@ -45,40 +42,35 @@ def sheet(records: list[Record]) -> Sheet:
 
 
 def _line(records: list[Record], data: str, horizon: int) -> Line:
-    named, unseen = (Cell(data, horizon, model, 0) for model in (NAMED, UNSEEN))
-    same = recipe_of(named).sha256 == recipe_of(unseen).sha256
-    by_name = _errors(records, named)
-    errors = by_name if same else _errors(records, unseen)
+    errors, by_hand = (_errors(records, data, horizon, recipe) for recipe in (DEFAULT, BY_HAND))
     return Line(
         data=data,
         horizon=horizon,
-        kind=kind_of(sizes_of(named)),
-        same=same,
+        kind=kind_of(sizes_of(Cell(data, horizon, DEFAULT, 0))),
         seeds=len(errors),
         mse=mean(errors) if errors else None,
         mse_std=spread_of(errors),
-        mse_by_name=mean(by_name) if by_name else None,
-        change=mean(errors) / mean(by_name) - 1 if errors and by_name else None,
+        mse_by_hand=mean(by_hand) if by_hand else None,
+        change=mean(errors) / mean(by_hand) - 1 if errors and by_hand else None,
     )
 
 
-def _errors(records: list[Record], cell: Cell) -> list[float]:
-    """The errors of a cell's runs by seed, whatever they were made for."""
-    place = (cell.data, cell.horizon, cell.recipe, cell.look_back, None)
+def _errors(records: list[Record], data: str, horizon: int, recipe: str) -> list[float]:
+    """The errors of a recipe's runs by seed, whatever they were made for."""
+    cells = ((record.cell, record.test.mse) for record in records)
     return list(
         {
-            record.cell.seed: record.test.mse
-            for record in records
-            if (record.cell.data, record.cell.horizon, record.cell.recipe, record.cell.look_back, record.cell.budget)
-            == place
+            cell.seed: error
+            for cell, error in cells
+            if cell == Cell(data, horizon, recipe, cell.seed, study=cell.study)
         }.values()
     )
 
 
 def _shown(line: Line) -> list[str]:
     return [
-        *(line.data, str(line.horizon), line.kind, "the same" if line.same else "others", str(line.seeds)),
+        *(line.data, str(line.horizon), line.kind, str(line.seeds)),
         NOT_RUN if line.mse is None else in_words(line.mse, line.mse_std),
-        NOT_RUN if line.mse_by_name is None else in_words(line.mse_by_name),
+        NOT_RUN if line.mse_by_hand is None else in_words(line.mse_by_hand),
         NONE if line.change is None else f"{line.change:+z.1%}",
     ]
