@@ -71,6 +71,16 @@ def test_the_first_trial_is_the_recipe_as_it_is(
     assert first.knobs["train.learning_rate"] == 1e-3
 
 
+def test_the_first_trial_goes_by_the_kind_of_the_table(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
+    recipe = tmp_path / "kinds.toml"
+    recipe.write_text(TINY + "[kind.short.model.readout]\nwidth = 16\n")
+    for look_back, width in ((24, 16), (48, 8)):  # one cycle, two cycles
+        (first,) = tune(table, forecaster(recipe=str(recipe), look_back=look_back), 1).trials
+        assert first.knobs["model.readout.width"] == width
+
+
 def test_the_best_trial_is_the_finished_one_with_the_smallest_error(undisturbed: Tuning) -> None:
     finished = [trial for trial in undisturbed.trials if trial.state == "finished"]
     assert [trial.number for trial in undisturbed.trials] == list(range(1, 9))

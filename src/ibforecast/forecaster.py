@@ -41,10 +41,8 @@ from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import train
 from ibforecast.zoo import saved
-from ibforecast.zoo.recipes import DEFAULT, Recipe, forecaster_of, resolve
+from ibforecast.zoo.recipes import DEFAULT, Recipe, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
-
-USUAL_PATCH = 12
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ class IBForecaster:
         source, facts = _open(table, self.layout)
         rows = source.series.rows
         split = Split.by_rule(facts.split, rows) if facts else Split.by_fractions(self.split, rows)
-        return self._fit(source, self._recipe(source.series, facts), split, checkpoint, on_epoch)
+        return self._fit(source, self.recipe_for(source.series, facts), split, checkpoint, on_epoch)
 
     def _fit(
         self,
@@ -385,20 +383,17 @@ class IBForecaster:
         settings |= {name: value for name, value in vars(self.layout).items() if value != getattr(Layout(), name)}
         return settings_html({name: str(value) for name, value in settings.items() if value is not None})
 
-    def _recipe(self, series: Series, facts: catalogue.DataSet | None) -> Recipe:
+    def recipe_for(self, series: Series, facts: catalogue.DataSet | None = None) -> Recipe:
+        """The recipe as it is resolved for a table, or for a data set of the catalogue."""
         asked = self.cycle if self.cycle != "auto" else facts.cycle if facts else series.clock.frequency.cycle()
         cycle, *further = asked if isinstance(asked, tuple) else (asked,)
         sizes = Sizes(self.look_back, self.horizon, len(series.channels), cycle)
-        if forecaster_of(self.recipe) != "ibforecast":
-            raise UsageError(
-                f"recipe must be one of ibforecast's own (got {self.recipe!r}, a rival's); try {DEFAULT!r}"
-            )
-        recipe = resolve(
+        recipe = resolve_ours(
             self.recipe,
             sizes,
             facts.name if facts else None,
             budget=self.budget,
-            patch_len=usual_patch_len(self.look_back) if self.patch_len is None else self.patch_len,
+            patch_len=self.patch_len,
             further_cycles=further or None,
             past=series.past or None,
             future=len(series.covariates) or None,
@@ -549,7 +544,7 @@ class IBForecaster:
         share = split.train_end / split.validation_end
         return copy(self)._fit(
             replace(source, series=replace(series, values=series.values[:rows], clock=clock)),
-            self._recipe(series, facts),
+            self.recipe_for(series, facts),
             Split.by_fractions((share, 1 - share, 0.0), rows),
         )
 
@@ -648,10 +643,3 @@ def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         raise UsageError(f"{what} must be a list of names (got {names!r}); write [{names!r}]")
     return tuple(names)
-
-
-def usual_patch_len(look_back: int) -> int | None:
-    """The usual patch where it fits, otherwise the divisor of the look-back nearest to it."""
-    if look_back < 1 or look_back % USUAL_PATCH == 0:
-        return None
-    return min((n for n in range(1, look_back + 1) if look_back % n == 0), key=lambda n: abs(n - USUAL_PATCH))

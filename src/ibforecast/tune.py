@@ -18,11 +18,11 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.data import catalogue
 from ibforecast.data.sources import load
 from ibforecast.data.tables import read
-from ibforecast.forecaster import IBForecaster, usual_patch_len
+from ibforecast.forecaster import IBForecaster
 from ibforecast.model.config import allowance
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.zoo.configs import chosen
-from ibforecast.zoo.recipes import DEFAULT, Recipe, forecaster_of, resolve
+from ibforecast.zoo.recipes import Recipe
 
 if TYPE_CHECKING:
     import optuna
@@ -180,18 +180,7 @@ def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
     """The recipe to begin with, as the forecaster would resolve it for this table, and the table's fingerprint."""
     known = source if _is_catalogued(source) else None
     series = catalogue.load(known) if known else read(source, forecaster.layout).series
-    if forecaster_of(forecaster.recipe) != "ibforecast":
-        raise UsageError(
-            f"recipe must be one of ibforecast's own (got {forecaster.recipe!r}, a rival's); try {DEFAULT!r}"
-        )
-    recipe = resolve(
-        forecaster.recipe,
-        Sizes(forecaster.look_back, forecaster.horizon, len(series.channels), 1),
-        known,
-        budget=forecaster.budget,
-        patch_len=forecaster.patch_len or usual_patch_len(forecaster.look_back),
-    )
-    return replace(recipe, train=replace(recipe.train, epochs=forecaster.epochs or recipe.train.epochs)), series.sha256
+    return forecaster.recipe_for(series, catalogue.CATALOGUE[known] if known else None), series.sha256
 
 
 def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -> dict[str, Knob]:

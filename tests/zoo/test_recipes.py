@@ -9,7 +9,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.configs import build, chosen
-from ibforecast.zoo.recipes import kind_of, names, resolve
+from ibforecast.zoo.recipes import kind_of, names, resolve, resolve_ours
 from ibforecast.zoo.registry import FORECASTERS, entry
 
 SIZES = Sizes(look_back=96, horizon=6, channels=2, cycle=24)
@@ -89,3 +89,19 @@ def test_an_unknown_kind_is_refused_with_those_there_are(tmp_path: Path) -> None
     own.write_text("[kind.odd.model]\nbudget = 0.4\n")
     with pytest.raises(UsageError, match=r"a kind must be one of many, wide, short, usual \(got 'odd'\)"):
         resolve(str(own), SIZES)
+
+
+@pytest.mark.parametrize(("look_back", "patch_len"), [(96, 6), (50, 5), (47, 1)])
+def test_a_patch_length_of_the_recipes_own_is_fitted_to_the_look_back(
+    look_back: int, patch_len: int, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("[kind.short.model]\npatch_len = 6\n")
+    sizes = Sizes(look_back, 6, 7, look_back)
+    assert resolve_ours(str(own), sizes).config.patch_len == patch_len
+    assert resolve_ours(str(own), sizes, patch_len=look_back).config.patch_len == look_back
+
+
+def test_a_recipe_of_a_rivals_is_none_of_ours() -> None:
+    with pytest.raises(UsageError, match=r"recipe must be one of ibforecast's own \(got 'tft', a rival's\); try"):
+        resolve_ours("tft", SIZES)

@@ -22,10 +22,10 @@ from ibforecast.data.splits import Split
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout, Table
 from ibforecast.explained import ExplainedForecast
-from ibforecast.forecaster import IBForecaster, usual_patch_len
+from ibforecast.forecaster import IBForecaster
 from ibforecast.model.network import IBForecast as Network
 from ibforecast.train.loop import epoch_seed
-from ibforecast.zoo.recipes import DEFAULT, forecaster_of, resolve
+from ibforecast.zoo.recipes import DEFAULT, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 try:
@@ -104,7 +104,7 @@ class IBForecast(BaseModel):  # type: ignore[misc]
             "leave it out",
         )
         _require_trainer_settings(trainer_kwargs)
-        kept = _recipe(recipe, Sizes(input_size, h, n_series, cycle), budget, patch_len)
+        kept = resolve_ours(recipe, Sizes(input_size, h, n_series, cycle), budget=budget, patch_len=patch_len)
         pace = kept.train if learning_rate is None else replace(kept.train, learning_rate=learning_rate)
         super().__init__(
             h=h,
@@ -138,7 +138,9 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         )
         self._keep_own_settings(trainer_kwargs)
         self.recipe, self.pace = kept, pace
-        self.network = kept.build(random_seed)
+        network = kept.build(random_seed)
+        assert isinstance(network, Network)
+        self.network = network
         self.register_buffer("mean", torch.full((n_series,), torch.nan, dtype=torch.float64))
         self.register_buffer("std", torch.full((n_series,), torch.nan, dtype=torch.float64))
 
@@ -395,13 +397,6 @@ def _moments(times: nw.Series[Any]) -> Shaped[np.ndarray, " row"]:
 
 def _phases(moments: Shaped[np.ndarray, " row"], cycle: int) -> Int64[np.ndarray, " row"]:
     return Frequency.infer(np.unique(moments)).count(MONDAY, moments) % cycle
-
-
-def _recipe(name: str, sizes: Sizes, budget: float | None, patch_len: int | None) -> Any:
-    if forecaster_of(name) != "ibforecast":
-        raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
-    patch = usual_patch_len(sizes.look_back) if patch_len is None else patch_len
-    return resolve(name, sizes, budget=budget, patch_len=patch)
 
 
 def _require_trainer_settings(settings: Mapping[str, Any]) -> None:

@@ -11,7 +11,8 @@ from jaxtyping import Int64
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, require
 from ibforecast.data.calendar import MONDAY, Frequency
 from ibforecast.explained import ExplainedForecast
-from ibforecast.forecaster import USUAL_PATCH, IBForecaster
+from ibforecast.forecaster import IBForecaster
+from ibforecast.model.config import ModelConfig
 from ibforecast.zoo.recipes import DEFAULT
 
 try:
@@ -290,7 +291,7 @@ class Cut:
         if look_back is not None:
             return cls(look_back, patch_len, share)
         longest = min(USUAL_LOOK_BACK, max(shortest, (room + 1) // 2))
-        patch = patch_len or min(USUAL_PATCH, longest // FEWEST_PATCHES)
+        patch = patch_len or min(ModelConfig.patch_len, longest // FEWEST_PATCHES)
         return cls(longest // patch * patch, patch, share)
 
 

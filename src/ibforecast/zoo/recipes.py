@@ -13,11 +13,13 @@ from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
+from ibforecast.model.config import ModelConfig
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build, chosen
 from ibforecast.zoo.registry import entry
 
 DEFAULT = "steady"
+OURS = "ibforecast"
 
 Kind = Literal["many", "wide", "short", "usual"]
 MANY, WIDE = 64, 12
@@ -64,7 +66,7 @@ def names() -> list[str]:
 
 def forecaster_of(name: str) -> str:
     """The name of the forecaster a recipe is for; nothing else in it is looked at."""
-    return str(_read(name).get("forecaster", "ibforecast"))
+    return str(_read(name).get("forecaster", OURS))
 
 
 def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
@@ -72,6 +74,37 @@ def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) 
 
     The `overrides` go into the model part.
     """
+    settings, where = _settings(name, sizes, data), f"recipe {name}"
+    forecaster = settings.get("forecaster", OURS)
+    if not isinstance(forecaster, str):
+        raise UsageError(f'{where}: forecaster must be a name (got {forecaster!r}); write it as "{OURS}"')
+    model = {**vars(sizes), **_table(settings, where, "model")}
+    model = _laid_over(model, {key: value for key, value in overrides.items() if value is not None})
+    return Recipe(
+        name=Path(name).stem,
+        forecaster=forecaster,
+        config=build(entry(forecaster).config, model, f"{where}: model"),
+        train=build(TrainConfig, _table(settings, where, "train"), f"{where}: train"),
+    )
+
+
+def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
+    """As `resolve`, for ibforecast alone; the patch length, unless one is given, is fitted to the look-back."""
+    if forecaster_of(name) != OURS:
+        raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
+    if overrides.get("patch_len") is None:
+        own = _table(_settings(name, sizes, data), f"recipe {name}", "model").get("patch_len", ModelConfig.patch_len)
+        overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if isinstance(own, int) else own
+    return resolve(name, sizes, data, **overrides)
+
+
+def _nearest_divisor(number: int, wanted: int) -> int:
+    """The divisor nearest to the one wanted, which stands where there is none."""
+    return min((n for n in range(1, number + 1) if number % n == 0), key=lambda n: abs(n - wanted), default=wanted)
+
+
+def _settings(name: str, sizes: Sizes, data: str | None) -> dict[str, Any]:
+    """What a recipe says, with what the kind of table, the data set and the horizon want laid over it."""
     document, where = _read(name), f"recipe {name}"
     for_kind = _table(document, where, "kind", kind_of(sizes))
     unknown = sorted(set(_table(document, where, "kind")) - set(get_args(Kind)))
@@ -90,17 +123,7 @@ def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) 
     unknown = sorted(set(settings) - {"forecaster", "model", "train"})
     if unknown:
         raise UsageError(f"{where} must hold forecaster, model and train (got {unknown[0]!r}); correct it")
-    forecaster = settings.get("forecaster", "ibforecast")
-    if not isinstance(forecaster, str):
-        raise UsageError(f'{where}: forecaster must be a name (got {forecaster!r}); write it as "ibforecast"')
-    model = {**vars(sizes), **_table(settings, where, "model")}
-    model = _laid_over(model, {key: value for key, value in overrides.items() if value is not None})
-    return Recipe(
-        name=Path(name).stem,
-        forecaster=forecaster,
-        config=build(entry(forecaster).config, model, f"{where}: model"),
-        train=build(TrainConfig, _table(settings, where, "train"), f"{where}: train"),
-    )
+    return settings
 
 
 def _read(name: str) -> dict[str, Any]:
