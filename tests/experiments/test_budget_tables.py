@@ -249,6 +249,28 @@ def test_the_figure_puts_each_data_sets_own_setting_on_the_axis() -> None:
     assert "0.02" in told  # the rate's own weight on ETTh1, which no cell of the plan names
 
 
+# --- Studies that hold others ---
+
+
+def test_a_study_answers_for_one_it_holds_unless_that_was_run_itself(tmp_path: Path) -> None:
+    alone = native("steady", comp=0.7)
+    told = [
+        *native("steady", comp=0.8).measurements,
+        {"measure": "fidelity", "explainer": "occlusion"},
+        {"measure": "rate"},
+    ]
+    whole = record(replace(alone.cell, study="explanations"), rows=told)
+    ledger = Ledger(tmp_path)
+    ledger.write(whole)
+    assert ledger.read(alone.cell) == whole
+    assert ledger.read(replace(alone.cell, study="coverage")) is None
+    (line,) = lines(TABLES["ablations"]([whole]), recipe="steady", change="–")
+    assert (line["seeds"], line["comp"]) == ("1", "0.800")
+    for records in ([whole, alone], [alone, whole]):
+        (line,) = lines(TABLES["ablations"](records), recipe="steady", change="–")
+        assert (line["seeds"], line["comp"]) == ("1", "0.700")
+
+
 # --- Tables never seen ---
 
 

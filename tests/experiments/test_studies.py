@@ -11,7 +11,7 @@ from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.data import framed
 from ibforecast.data.standin import STAND_INS
-from ibforecast.experiments.ledger import Cell, Ledger
+from ibforecast.experiments.ledger import HOLDER, Cell, Ledger
 from ibforecast.experiments.parts import FRAMED, Parts, fingerprint_of, parts_of, sizes_of
 from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.rows import ledger_rows
@@ -172,6 +172,12 @@ def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
     assert ledger.read(plain.cell) == record
     assert ledger.read(replace(plain.cell, study="cost")) is None
     assert missing_from(ledger, [plain.cell, record.cell]) == []
+
+
+@pytest.mark.parametrize(("study", "holder"), HOLDER.items())
+def test_what_a_study_measures_is_in_the_one_that_holds_it(parts: Parts, study: str, holder: str) -> None:
+    part, whole = (STUDIES[name](ours(), parts, PULSE) for name in (study, holder))
+    assert part == [row for row in whole if row.get("explainer") == study]
 
 
 @pytest.mark.parametrize("label", [label for label, plan in PLANS.items() if plan.study])

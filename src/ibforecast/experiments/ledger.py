@@ -1,12 +1,15 @@
 """The ledger: one small JSON file per finished cell, written whole or not at all."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json, write_atomically
+
+HOLDER = {"native": "explanations"}
+"""Studies whose measurements are among those of another, which answers for them."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,11 @@ class Ledger:
         return path
 
     def read(self, cell: Cell) -> Record | None:
-        """Return a cell's record, or None; a study's record answers for the plain cell too, being the same run."""
-        of_studies = [] if cell.study else sorted(self.folder.glob(f"{cell.key}-*.json"))
-        return next((_record(path) for path in (self.path(cell), *of_studies) if path.exists()), None)
+        """Return a cell's record, or None; being the same run, a study answers for the plain cell and one it holds."""
+        others = [] if cell.study else sorted(self.folder.glob(f"{cell.key}-*.json"))
+        if cell.study in HOLDER:
+            others = [self.path(replace(cell, study=HOLDER[cell.study]))]
+        return next((_record(path) for path in (self.path(cell), *others) if path.exists()), None)
 
     def records(self) -> list[Record]:
         """Every record, in the order of their names."""

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Any
 
-from ibforecast.experiments.ledger import Record
+from ibforecast.experiments.ledger import HOLDER, Record
 from ibforecast.experiments.published import PublishedNumber, numbers
 
 NOT_RUN, NONE, UNDEFINED = "not run", "–", "undefined"
@@ -51,13 +51,27 @@ class Group:
 def groups(records: Iterable[Record], study: str) -> list[Group]:
     """Put the records of a study together over seeds."""
     found: dict[tuple[str, int, str, float | None], list[Record]] = defaultdict(list)
-    for record in (record for record in records if record.cell.study == study):
+    for record in _answering(records, study):
         cell = record.cell
         found[cell.data, cell.horizon, cell.recipe, record.recipe["config"].get("budget")].append(record)
     return [
         Group(*place, tuple(sorted(group, key=lambda record: record.cell.seed)))
         for place, group in sorted(found.items(), key=lambda item: str(item[0]))
     ]
+
+
+def _answering(records: Iterable[Record], study: str) -> Iterable[Record]:
+    """The records of a study; where there is none, that part of the study that holds it."""
+    own, held = {}, {}
+    for record in records:
+        run = replace(record.cell, study="")
+        if record.cell.study == study:
+            own[run] = record
+        elif record.cell.study == HOLDER.get(study):
+            held[run] = replace(
+                record, measurements=[row for row in record.measurements if row.get("explainer") == study]
+            )
+    return (held | own).values()
 
 
 def in_print(table: str) -> dict[tuple[str, int | None, str], dict[str, PublishedNumber]]:
