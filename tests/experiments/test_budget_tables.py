@@ -262,7 +262,9 @@ def test_a_study_answers_for_one_it_holds_unless_that_was_run_itself(tmp_path: P
     whole = record(replace(alone.cell, study="explanations"), rows=told)
     ledger = Ledger(tmp_path)
     ledger.write(whole)
-    assert ledger.read(alone.cell) == whole
+    answer = ledger.read(alone.cell)
+    assert answer is not None
+    assert answer.cell == whole.cell
     assert ledger.read(replace(alone.cell, study="coverage")) is None
     (line,) = lines(TABLES["ablations"]([whole]), recipe="steady", change="–")
     assert (line["seeds"], line["comp"]) == ("1", "0.800")
