@@ -245,7 +245,7 @@ def test_without_the_recipe_as_it_is_there_is_no_change_to_tell() -> None:
 
 def test_the_figure_puts_each_data_sets_own_setting_on_the_axis() -> None:
     told = texts(drawn("sensitivity", some_of_each(), "svg"))
-    assert {"1e-4", "0.005", "the recipe as it is", "ETTm1", "λ_tv", "contiguity weight"} <= told
+    assert {"1e-4", "5e-3", "the recipe as it is", "ETTm1", "λ_tv", "contiguity weight"} <= told
     assert "0.02" in told  # the rate's own weight on ETTh1, which no cell of the plan names
 
 

@@ -61,7 +61,7 @@ def figure(records: list[Record], form: Form) -> bytes | None:
 
 def short(value: float) -> str:
     """A value in few letters: 0.0001 is 1e-4."""
-    return f"{value:.0e}".replace("e-0", "e-") if 0 < value < 0.005 else f"{value:g}"
+    return f"{value:.0e}".replace("e-0", "e-") if 0 < value < 0.01 else f"{value:g}"
 
 
 def _own(records: list[Record]) -> Own:
