@@ -263,7 +263,7 @@ def test_everything_open_is_one_span_per_channel_and_nothing_follows_a_pattern()
     span = "2020-01-01 00:00 to 2020-01-01 15:00"
     assert account(np.ones((4, 3)), budget=1.0, prior=None).in_words().splitlines()[1:] == [
         "It read 12 of 12 tokens: 100 % of the window, where the budget allows 100 %.",
-        f"Read: alpha ({span}); beta ({span}); gamma ({span}).",
+        f"Read: alpha, beta, gamma ({span}).",
     ]
 
 
@@ -282,7 +282,7 @@ def test_neighbours_are_one_span_and_others_are_not() -> None:
 @given(mask=hnp.arrays(np.bool_, st.tuples(st.integers(1, 6), st.integers(1, 3))))
 def test_the_words_name_exactly_the_open_tokens(mask: np.ndarray) -> None:
     told = account(mask)
-    lines = told.in_words().splitlines()
+    lines = told.in_words(full=True).splitlines()
     (read,) = (line for line in lines if line.startswith("Read: "))
     quiet = " ".join(line for line in lines if line.startswith("Taken to follow"))
     found = np.zeros_like(mask)
@@ -292,6 +292,29 @@ def test_the_words_name_exactly_the_open_tokens(mask: np.ndarray) -> None:
             found[first // PATCH_LEN : last // PATCH_LEN + 1, CHANNELS.index(name)] = True
     np.testing.assert_array_equal(found, mask)
     assert [name in quiet for name in told.channels] == (~mask.any(axis=0)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("open_patches", "words"),
+    [
+        (
+            (0, 2, 4),
+            "2020-01-01 00:00 to 2020-01-01 03:00, 2020-01-01 08:00 to 2020-01-01 11:00, "
+            "2020-01-01 16:00 to 2020-01-01 19:00",
+        ),
+        ((0, 2, 4, 6), "4 of 8 patches, one in 2, 2020-01-01 00:00 to 2020-01-02 03:00"),
+        ((0, 2, 3, 5, 7), "5 of 8 patches, 2020-01-01 00:00 to 2020-01-02 07:00"),
+    ],
+)
+def test_many_places_are_counted_and_channels_read_alike_told_together(
+    open_patches: tuple[int, ...], words: str
+) -> None:
+    mask = np.zeros((8, 3))
+    mask[open_patches, :2] = 1
+    told = account(mask, budget=1.0)
+    assert told.in_words().splitlines()[2] == f"Read: alpha, beta ({words})."
+    assert told.in_words(full=True).count(" to 2020") == 1 + 2 * len(list(told._spans(list(open_patches))))
+    assert json.loads(told.to_json())["in_words"] == told.in_words(full=True)
 
 
 def test_but_for_the_bits_the_words_come_from_the_mask_and_not_from_the_numbers() -> None:

@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import httpx
+import numpy as np
 import pytest
 
 from ibforecast import IBForecaster
@@ -51,10 +53,23 @@ def open_gate(page: Any) -> Any:
     return page.locator("#gates .cell.open").first
 
 
+def test_many_places_are_told_as_the_library_tells_them(view: Any, place: Any) -> None:
+    page, shown = view(place.at()), Account.from_json(document(place))
+    draw = np.random.default_rng(5)
+    for patch_len, share in ((2, 0.1), (2, 0.5), (4, 0.3), (4, 1.0), (12, 0.5)):
+        mask = draw.random((shown.look_back // patch_len, len(shown.channels))) < share
+        mask[:, 1], mask[:, 2] = False, mask[:, 0]
+        mask[::4, 1] = True
+        probability, missing = mask.astype(np.float32), np.zeros_like(mask)
+        told = replace(shown, patch_len=patch_len, mask=mask, probability=probability, missing=missing)
+        briefly = "async text => (await import('./account.js')).readAccount(text).inWords"
+        assert page.evaluate(briefly, told.to_json()) == told.in_words()
+
+
 def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, place: Any) -> None:
     page, told = view(place.at()), json.loads(document(place))
     assert page.locator("#badge-words").inner_text() == "Verified"
-    assert page.locator("#words").inner_text().split() == told["in_words"].split()
+    assert page.locator("#words").inner_text().split() == Account.from_json(json.dumps(told)).in_words().split()
     assert f"{told['open_count']} of 12 tokens" in page.locator("#rate-read").inner_text()
     assert "budget 25 %" in page.locator("#rate-budget").inner_text()
     assert page.locator("#gates .cell.open").count() == told["open_count"]

@@ -1,9 +1,10 @@
 """One window's forecast and explanation in the user's own names, times and units; plain data, as JSON too."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import isclose
 from typing import Any
 
@@ -22,6 +23,9 @@ FORMAT_VERSION = 3
 
 Version 2 has one cycle and no covariates; version 1 is the same without `prior` and `rate_bits`.
 """
+
+FEW_PLACES = 3
+"""Places of a channel that are named one by one where many would be counted."""
 
 
 @dataclass(frozen=True)
@@ -207,8 +211,12 @@ class Account:
                     effect = float(effects[step, number, column]) + 0.0  # no minus before nothing
                     yield KnownStep(time, covariate, value, self.channels[column], effect)
 
-    def in_words(self) -> str:
-        """Say which channels were read where and which followed their pattern; all but the bits is in the mask."""
+    def in_words(self, *, full: bool = False) -> str:
+        """Say which channels were read where and which followed their pattern; all but the bits is in the mask.
+
+        Channels read alike are told together, and many places by their number; `full` names every place of every
+        channel, as a document does.
+        """
         first, last = self.times[self.look_back], self.times[-1]
         rate = self.rate_bits
         lines = [
@@ -217,11 +225,7 @@ class Account:
             f"where the budget allows {_percent(self.budget)}"
             + ("." if rate is None else f"; its gates tell {rate:.1f} bits beyond their prior."),
         ]
-        read = [
-            f"{channel} ({', '.join(self._spans(column))})"
-            for column, channel in enumerate(self.channels)
-            if self.mask[:, column].any()
-        ]
+        read = self._read_in_full() if full else self._read_in_brief()
         quiet = [channel for column, channel in enumerate(self.channels) if not self.mask[:, column].any()]
         gaps = [
             f"{channel} ({count} of {len(self.mask)} patches)"
@@ -239,11 +243,39 @@ class Account:
             lines.append(f"Known ahead, up to {last}, and part of the context: {', '.join(self.known.names)}.")
         return "\n".join(lines)
 
-    def _spans(self, column: int) -> Iterator[str]:
-        patches = np.flatnonzero(self.mask[:, column])
+    def _read_in_full(self) -> list[str]:
+        return [
+            f"{channel} ({', '.join(self._spans(np.flatnonzero(opened).tolist()))})"
+            for channel, opened in zip(self.channels, self.mask.T, strict=True)
+            if opened.any()
+        ]
+
+    def _read_in_brief(self) -> list[str]:
+        alike: dict[bytes, list[int]] = defaultdict(list)
+        for column in np.flatnonzero(self.mask.any(axis=0)).tolist():
+            alike[self.mask[:, column].tobytes()].append(column)
+        return [
+            f"{', '.join(self.channels[column] for column in columns)} ({self._places(columns[0])})"
+            for columns in alike.values()
+        ]
+
+    def _places(self, column: int) -> str:
+        """Where a channel was read: each span, or of many how many patches there are, and how far apart if evenly."""
+        patches: list[int] = np.flatnonzero(self.mask[:, column]).tolist()
+        spans = list(self._spans(patches))
+        if len(spans) <= FEW_PLACES:
+            return ", ".join(spans)
+        steps = {later - patch for patch, later in pairwise(patches)}
+        evenly = f", one in {steps.pop()}" if len(steps) == 1 else ""
+        return f"{len(patches)} of {len(self.mask)} patches{evenly}, {self._span(patches[0], patches[-1])}"
+
+    def _spans(self, patches: list[int]) -> Iterator[str]:
         for _, run in groupby(enumerate(patches), key=lambda pair: pair[1] - pair[0]):
             members = [patch for _, patch in run]
-            yield f"{self.times[members[0] * self.patch_len]} to {self.times[(members[-1] + 1) * self.patch_len - 1]}"
+            yield self._span(members[0], members[-1])
+
+    def _span(self, first: int, last: int) -> str:
+        return f"{self.times[first * self.patch_len]} to {self.times[(last + 1) * self.patch_len - 1]}"
 
     def to_json(self, numbers: Callable[[Any], str] = PLAIN.encode) -> str:
         """Render as one self-contained document; `from_json` gives back the same numbers to the last bit.
@@ -268,7 +300,7 @@ class Account:
             "open_count": self.open_count,
             "open_rate": self.open_rate,
             **counted,
-            "in_words": self.in_words(),
+            "in_words": self.in_words(full=True),
             "window": {
                 "patch_len": self.patch_len,
                 "frequency": self.frequency,

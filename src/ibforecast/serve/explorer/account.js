@@ -1,5 +1,7 @@
 // One explanation as the page needs it: read from the very text the service wrote, which is kept for checks and export.
 
+const FEW_PLACES = 3;
+
 /** Read the text of an explanation. Derived numbers are for drawing; the text stays the truth. */
 export function readAccount(text) {
   const document = JSON.parse(text);
@@ -23,7 +25,7 @@ export function readAccount(text) {
     openCount: document.open_count,
     openRate: document.open_rate,
     rateBits: document.rate_bits ?? null,
-    inWords: document.in_words,
+    inWords: inBrief(document),
     channels: seen.channels,
     times: seen.times,
     at: seen.times[lookBack - 1],
@@ -42,6 +44,29 @@ export function readAccount(text) {
     probability: explanation.probability,
     missing: explanation.missing,
   };
+}
+
+/** A document's words with what was read told briefly, as the library's own `in_words` does. */
+function inBrief({ in_words: words, window: seen, explanation }) {
+  const alike = new Map();
+  seen.channels.forEach((name, channel) => {
+    const open = explanation.mask.flatMap((row, patch) => (row[channel] ? [patch] : []));
+    if (open.length) alike.set(String(open), { open, names: [...(alike.get(String(open))?.names ?? []), name] });
+  });
+  const read = [...alike.values()].map(({ open, names }) => `${names.join(", ")} (${places(seen, explanation, open)})`);
+  const told = (line) => (line.startsWith("Read: ") && read.length ? `Read: ${read.join("; ")}.` : line);
+  return words.split("\n").map(told).join("\n");
+}
+
+/** Where a channel was read: each span, or of many how many patches there are, and how far apart if evenly. */
+function places(seen, explanation, open) {
+  const span = (first, last) => `${seen.times[first * seen.patch_len]} to ${seen.times[(last + 1) * seen.patch_len - 1]}`;
+  const starts = open.filter((patch) => !open.includes(patch - 1));
+  const ends = open.filter((patch) => !open.includes(patch + 1));
+  if (starts.length <= FEW_PLACES) return starts.map((first, run) => span(first, ends[run])).join(", ");
+  const apart = new Set(open.slice(1).map((patch, before) => patch - open[before]));
+  const evenly = apart.size === 1 ? `, one in ${[...apart][0]}` : "";
+  return `${open.length} of ${explanation.mask.length} patches${evenly}, ${span(open[0], open.at(-1))}`;
 }
 
 /** What the profiles of all cycles, which lie end to end, say of a phase together. */
