@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from ibforecast.cli.main import main
+from ibforecast.core.errors import DataError
 from ibforecast.experiments.figures import drawn
 from ibforecast.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast.experiments.plans import PLANS
@@ -241,6 +242,8 @@ def test_without_the_recipe_as_it_is_there_is_no_change_to_tell() -> None:
     (row,) = rows(sheet, source="ledger")
     assert (row["mse"], row["mse_change"]) == (0.4, None)
     assert drawn("sensitivity", [native("paper-sparse+prior=0.5")], "svg")
+    with pytest.raises(DataError, match="a figure needs records"):
+        drawn("sensitivity", [native("paper-sparse")], "svg")
 
 
 def test_the_figure_puts_each_data_sets_own_setting_on_the_axis() -> None:

@@ -14,9 +14,9 @@ Own = dict[tuple[str, str, str], float]
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Three rows of panels per recipe, a column per hyper-parameter, a curve per data set."""
+    """Three rows of panels per recipe, a column per hyper-parameter, a curve per data set, once anything was turned."""
     lines = lines_of(records)
-    if not lines:
+    if all(line.setting == DEFAULT for line in lines):
         return None
     plan, own = PLANS["sensitivity"], _own(records)
     planned = [(parted(cell.recipe)[0], cell.data, *turned(cell)) for cell in plan.cells()]
