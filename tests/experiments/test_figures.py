@@ -25,10 +25,10 @@ CONFIG = {"budget": 0.2, "objective": KNOBS}
 CHANNELS = {"step_seconds_137": 0.01, "step_seconds_862": 0.06, "peak_bytes_137": 2.0**30, "peak_bytes_862": 6e9}
 
 
-def record(study: str, measurements: list[dict[str, Any]]) -> Record:
+def record(study: str, measurements: list[dict[str, Any]], recipe: str = "steady") -> Record:
     scores, numbers = Scores(10, 0.3, 0.4, 0.2, 0.2), (10, 0, 1, 2, 1, 1.0, 10.0)
     proof = ("r", "d", 1, "c", "CPU", {}, "now")
-    cell = Cell("ETTh1", 96, "steady", 2024, study=study)
+    cell = Cell("ETTh1", 96, recipe, 2024, study=study)
     return Record(cell, "ibforecast", scores, scores, *numbers, {"config": CONFIG}, *proof, measurements)
 
 
@@ -45,7 +45,8 @@ def measured() -> list[Record]:
         for name in (*SCORES, "saliency")
         for device in ("cuda", "cpu")
     ]
-    return [record("explanations", [*fidelity, *GATES]), record("cost", costs), record("native", fidelity[:1])]
+    turned = [record("native", fidelity[:1], recipe) for recipe in ("steady", "steady+prior=0.5")]
+    return [record("explanations", [*fidelity, *GATES]), record("cost", costs), *turned]
 
 
 @pytest.fixture
