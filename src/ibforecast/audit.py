@@ -179,7 +179,10 @@ class Audit(FidelityAudit):
     ibforecast_version: str
     finished: str
 
-    _LOST: ClassVar[str] = "without its evidence the gate opens something else: try absence_weight = 0.05 in the recipe"
+    _LOST: ClassVar[str] = (
+        "without its evidence the gate opens something else: "
+        "try absence_weight = 0.02 and departure_weight = 0.003 in the recipe"
+    )
     _KEPT: ClassVar[str] = "shown its evidence alone the gate chooses anew: raise consistency_weight in the recipe"
     _STILL: ClassVar[str] = "fit longer or with a larger budget, or audit windows in which something happens"
 
