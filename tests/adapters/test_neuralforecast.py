@@ -156,7 +156,8 @@ def test_a_seed_gives_the_same_weights_and_another_gives_others(fitted: NeuralFo
 
 def test_every_term_of_the_objective_is_in_the_loss(fitted: NeuralForecast) -> None:
     metrics = {name: float(value) for name, value in fitted.models[0].metrics.items()}
-    terms = [metrics[f"train_{name}"] for name in ("fit", "rate", "budget", "consistency")]
+    names = ("fit", "rate", "budget", "consistency", "absence", "departure")
+    terms = [metrics[f"train_{name}"] for name in names]
     assert min(terms) > 0
     assert sum(terms) == pytest.approx(metrics["train_loss"], rel=1e-5)
 
