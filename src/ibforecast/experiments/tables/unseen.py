@@ -1,14 +1,14 @@
 """What a table never seen gets: the default recipe, which goes by the kind of table, beside one made by hand."""
 
 from dataclasses import asdict, dataclass
-from statistics import mean
 from typing import Literal
 
 from ibforecast.experiments.ledger import Cell, Record
 from ibforecast.experiments.parts import sizes_of
 from ibforecast.experiments.plans import BY_HAND, PLANS
+from ibforecast.experiments.rows import Row, ledger_rows
 from ibforecast.experiments.sheet import Sheet
-from ibforecast.experiments.tables.measured import NONE, NOT_RUN, in_words, spread_of
+from ibforecast.experiments.tables.measured import NONE, NOT_RUN, in_words
 from ibforecast.zoo.recipes import DEFAULT, kind_of
 
 HEADER = ["data", "horizon", "kind", "seeds", "MSE", "MSE by hand", "change"]
@@ -36,34 +36,27 @@ class Line:
 
 def sheet(records: list[Record]) -> Sheet:
     """Every data set and horizon of the plan."""
-    plan = PLANS["unseen"]
-    lines = [_line(records, data, horizon) for horizon in plan.horizons for data in plan.data]
+    plan, rows = PLANS["unseen"], ledger_rows(record for record in records if record.cell.budget is None)
+    found = {(row.data, row.horizon, row.model): row for row in rows}
+    lines = [
+        _line(data, horizon, *(found.get((data, horizon, recipe)) for recipe in (DEFAULT, BY_HAND)))
+        for horizon in plan.horizons
+        for data in plan.data
+    ]
     return Sheet(TITLE, [asdict(line) for line in lines], HEADER, [_shown(line) for line in lines], NOTE)
 
 
-def _line(records: list[Record], data: str, horizon: int) -> Line:
-    errors, by_hand = (_errors(records, data, horizon, recipe) for recipe in (DEFAULT, BY_HAND))
+def _line(data: str, horizon: int, default: Row | None, by_hand: Row | None) -> Line:
+    error, other = (row.mse if row else None for row in (default, by_hand))
     return Line(
         data=data,
         horizon=horizon,
         kind=kind_of(sizes_of(Cell(data, horizon, DEFAULT, 0))),
-        seeds=len(errors),
-        mse=mean(errors) if errors else None,
-        mse_std=spread_of(errors),
-        mse_by_hand=mean(by_hand) if by_hand else None,
-        change=mean(errors) / mean(by_hand) - 1 if errors and by_hand else None,
-    )
-
-
-def _errors(records: list[Record], data: str, horizon: int, recipe: str) -> list[float]:
-    """The errors of a recipe's runs by seed, whatever they were made for."""
-    cells = ((record.cell, record.test.mse) for record in records)
-    return list(
-        {
-            cell.seed: error
-            for cell, error in cells
-            if cell == Cell(data, horizon, recipe, cell.seed, study=cell.study)
-        }.values()
+        seeds=default.seeds if default else 0,
+        mse=error,
+        mse_std=default.mse_std if default else None,
+        mse_by_hand=other,
+        change=error / other - 1 if error and other else None,
     )
 
 
