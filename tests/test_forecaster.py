@@ -434,6 +434,15 @@ def test_a_saved_model_gives_the_same_forecasts(model: IBForecaster, tmp_path: P
     assert model.fitted.weights_sha256[:12] in repr(model)
 
 
+def test_a_loaded_model_fits_anew_as_it_was_fitted(unfitted: Callable[..., IBForecaster], tmp_path: Path) -> None:
+    model = unfitted(split=(0.5, 0.2, 0.3)).fit(frame())
+    model.save(tmp_path / "model")
+    again = IBForecaster.load(tmp_path / "model", device="cpu")
+    again.recipe = model.recipe
+    assert again.fit(frame()).fitted.weights_sha256 == model.fitted.weights_sha256
+    assert again.fitted.split == model.fitted.split
+
+
 def test_a_fit_that_stopped_goes_on_where_it_was(unfitted: Callable[..., IBForecaster], tmp_path: Path) -> None:
     epochs: list[int] = []
 

@@ -367,6 +367,7 @@ class IBForecaster:
             recipe=fitted.summary.recipe,
             seed=fitted.summary.seed,
             device=device,
+            split=fitted.split.fractions,
         )
         model.layout, model._fitted = fitted.layout, fitted
         return model

@@ -1,6 +1,8 @@
 """Where training ends and testing begins: the protocol's window counts, and splits of one's own."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.catalogue import CATALOGUE
@@ -114,6 +116,15 @@ def test_the_usual_fractions_are_the_protocols_rule() -> None:
 def test_fractions_that_are_none_are_refused(fractions: tuple[float, float, float]) -> None:
     with pytest.raises(UsageError, match=r"split must be .+ \(got .+\); try \(0\.7, 0\.1, 0\.2\)"):
         Split.by_fractions(fractions, 1000)
+
+
+@given(
+    st.lists(st.integers(1, 10**7), min_size=2, max_size=2, unique=True).map(sorted),
+    st.integers(0, 10**6),
+)
+def test_the_fractions_of_a_split_cut_it_again(ends: list[int], test_rows: int) -> None:
+    split = Split(ends[0], ends[1], ends[1] + test_rows)
+    assert Split.by_fractions(split.fractions, split.test_end) == split
 
 
 @pytest.mark.parametrize("part", PARTS)

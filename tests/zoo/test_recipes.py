@@ -102,6 +102,13 @@ def test_a_patch_length_of_the_recipes_own_is_fitted_to_the_look_back(
     assert resolve_ours(str(own), sizes, patch_len=look_back).config.patch_len == look_back
 
 
+def test_a_patch_length_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("[model]\npatch_len = true\n")
+    with pytest.raises(UsageError, match=r"patch_len must be a whole number \(got True"):
+        resolve_ours(str(own), SIZES)
+
+
 def test_a_recipe_of_a_rivals_is_none_of_ours() -> None:
     with pytest.raises(UsageError, match=r"recipe must be one of ibforecast's own \(got 'tft', a rival's\); try"):
         resolve_ours("tft", SIZES)

@@ -41,6 +41,12 @@ class Split:
         test_rows = int(rows * fractions[2] + 1e-9)
         return cls(train_end, rows - test_rows, rows)
 
+    @property
+    def fractions(self) -> tuple[float, float, float]:
+        """What each part is of them all: `by_fractions` cuts as many rows as these were just so."""
+        training, before_test, rows = self.train_end, self.validation_end, self.test_end
+        return training / rows, (before_test - training) / rows, (rows - before_test) / rows
+
     def rows(self, part: Part, look_back: int) -> range:
         """Rows a part's windows may touch: later parts reach `look_back` rows back into the one before."""
         starts = {

@@ -94,7 +94,7 @@ def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: 
         raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
     if overrides.get("patch_len") is None:
         own = _table(_settings(name, sizes, data), f"recipe {name}", "model").get("patch_len", ModelConfig.patch_len)
-        overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if isinstance(own, int) else own
+        overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if type(own) is int else own
     return resolve(name, sizes, data, **overrides)
 
 
