@@ -276,6 +276,35 @@ def test_a_study_answers_for_one_it_holds_unless_that_was_run_itself(tmp_path: P
         assert (line["seeds"], line["comp"]) == ("1", "0.700")
 
 
+# --- The learned gate against a fixed mask ---
+
+
+@pytest.mark.parametrize(
+    ("fixed", "better", "change"),
+    [((0.45, 0.47), "learned", "-10.9%"), ((0.35, 0.37), "fixed", "+13.9%"), ((0.40, 0.44), "neither", "-2.4%")],
+)
+def test_a_gate_is_better_by_more_than_the_spread_or_not_at_all(
+    fixed: tuple[float, float], better: str, change: str
+) -> None:
+    records = [
+        *(record(Cell("ETTh2", 96, "steady", seed), error) for seed, error in zip(SEEDS, (0.40, 0.42), strict=False)),
+        native("steady", data="ETTh2", mse=9.0, budget=0.5),
+        *(native("static-fixed", data="ETTh2", mse=one, seed=seed) for seed, one in zip(SEEDS, fixed, strict=False)),
+        record(Cell("ETTh2", 96, "static-fixed", SEEDS[0]), fixed[0]),
+    ]
+    sheet = TABLES["fixed_mask"](records)
+    (line,) = lines(sheet, data="ETTh2", horizon="96", budget="20%")
+    assert (line["seeds"], line["read"], line["better"], line["change"]) == ("2", "20.0%", better, change)
+    (absent,) = lines(sheet, data="ETTh2", horizon="96", budget="5%")
+    assert (absent["MSE"], absent["MSE of a fixed mask"], absent["better"]) == ("not run", "not run", "–")
+
+
+def test_of_one_seed_nothing_is_better() -> None:
+    records = [native("steady", mse=0.4, budget=0.05), native("static-fixed", mse=0.9, budget=0.05)]
+    (line,) = lines(TABLES["fixed_mask"](records), data="ETTh1", horizon="96", budget="5%")
+    assert (line["seeds"], line["change"], line["better"]) == ("1", "-55.6%", "–")
+
+
 # --- Tables never seen ---
 
 

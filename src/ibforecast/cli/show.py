@@ -30,7 +30,8 @@ def command(
     \b
     datasets configuration
     accuracy per_horizon large_channels
-    fidelity fidelity_rankings certificate support_recovery coverage unseen
+    fidelity fidelity_rankings certificate support_recovery coverage
+    fixed_mask unseen
     cost gate_map gate_frequency                           (figures too)
     tradeoff ablations sensitivity                         (figures too)
 
