@@ -11,6 +11,10 @@ install_import_hook("ibforecast", "beartype.beartype")
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+settings.register_profile("house", deadline=None)  # timings never fail a test
+settings.load_profile("house")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -168,6 +168,11 @@ def test_with_refit_every_forecast_is_that_of_a_model_fitted_to_what_came_before
     assert model.fitted.weights_sha256 == weights
 
 
+def test_steps_of_nothing_are_refused(model: IBForecaster) -> None:
+    with pytest.raises(UsageError, match=r"step_size must be at least 1 \(got 0\)"):
+        model.cross_validation(frame(), 2, 0)
+
+
 def test_refit_may_be_done_every_so_many_windows(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted_to, fit = [], IBForecaster._fit
     monkeypatch.setattr(

@@ -345,7 +345,7 @@ def test_a_model_and_an_explanation_of_the_version_before_are_read_verified_and_
     verification = model.verify(told)
     assert verification, str(verification)
     model.save(tmp_path / "model")
-    assert json.loads((tmp_path / "model" / "model.json").read_text())["format_version"] == 2
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["format_version"] == 3
     assert IBForecaster.load(tmp_path / "model").fitted.weights == model.fitted.weights
     assert model.fitted.weights == (OLDER / "model" / "weights.safetensors").read_bytes()
 
@@ -418,6 +418,25 @@ def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster
     ]
     assert [len(line.get_xdata()) for line in beside[0].lines if len(line.get_xdata()) > 2] == [24, 168]
     np.testing.assert_array_equal(main[4].lines[0].get_ydata(), told.known.values[:, 1])
+
+
+def test_the_responses_of_several_channels_are_told_apart_and_named(model: IBForecaster) -> None:
+    from ibforecast.plots import interactive
+    from ibforecast.plots.static import figure
+
+    told = model.explain(table())
+    drawing = figure(told)
+    lines = [line for line in drawing.axes[-1].lines if len(line.get_xdata()) > 2]
+    colours = [line.get_color() for line in lines]
+    assert len(set(colours)) == len(colours) == 2
+    assert [line.get_color() for line in drawing.artists] == colours
+    assert [text.get_text() for text in drawing.texts if text.get_text() in told.channels] == ["load", "heat"]
+    traces = {trace.name: trace.line.color for trace in interactive.figure(told).data if trace.type == "scatter"}
+    assert [traces[f"response of {channel}"] for channel in ("load", "heat")] == colours
+    (legend,) = drawing.legends
+    entries = [entry.get_text() for entry in legend.get_texts()]
+    assert [entry for entry in entries if "known ahead" in entry] == ["known ahead"]
+    assert "disclosed baseline μ + σQ + effects" in entries
 
 
 def test_a_report_holds_the_documents_as_they_are(model: IBForecaster) -> None:

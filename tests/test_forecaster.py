@@ -1,5 +1,7 @@
 """The front door: a table goes in, the same kind of table comes out, and what cannot be is refused with a reason."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -435,12 +437,91 @@ def test_a_saved_model_gives_the_same_forecasts(model: IBForecaster, tmp_path: P
 
 
 def test_a_loaded_model_fits_anew_as_it_was_fitted(unfitted: Callable[..., IBForecaster], tmp_path: Path) -> None:
-    model = unfitted(split=(0.5, 0.2, 0.3)).fit(frame())
+    """Also where its recipe, whose file is gone, has the name of one that ships."""
+    (tmp_path / "quick.toml").write_text(TINY)
+    model = unfitted(recipe=str(tmp_path / "quick.toml"), split=(0.5, 0.2, 0.3), epochs=1).fit(frame())
     model.save(tmp_path / "model")
-    again = IBForecaster.load(tmp_path / "model", device="cpu")
-    again.recipe = model.recipe
-    assert again.fit(frame()).fitted.weights_sha256 == model.fitted.weights_sha256
+    (tmp_path / "quick.toml").unlink()
+    again = IBForecaster.load(tmp_path / "model", device="cpu").fit(frame())
+    assert again.fitted.weights_sha256 == model.fitted.weights_sha256
     assert again.fitted.split == model.fitted.split
+    assert again.fitted.summary.recipe_sha256 == model.fitted.summary.recipe_sha256
+    again.recipe = "static-newest"
+    assert again.fit(frame()).fitted.config.gate.kind == "newest"
+
+
+SLIPS = """
+import sys
+import numpy as np
+import pandas as pd
+from ibforecast import IBForecaster
+
+table, recipe, out = pd.read_pickle(sys.argv[1]), sys.argv[2], sys.argv[3]
+settings = {"horizon": 12, "look_back": 48, "recipe": recipe, "device": "cpu"}
+other = {"horizon": np.int64(12), "seed": np.int64(2024), "missing_values": [np.float32(-9999)]}
+model = IBForecaster(**settings).fit(table)
+again = IBForecaster(**settings | other | {"channels": np.array(["load", "wind", "heat"])}).fit(table)
+again.save(out)
+assert IBForecaster.load(out).fitted.weights_sha256 == model.fitted.weights_sha256
+for slip in (
+    lambda: IBForecaster(12, look_back="48"),
+    lambda: IBForecaster(12, seed=1.5),
+    lambda: IBForecaster(12, epochs=True),
+    lambda: IBForecaster(12, channels="load"),
+    lambda: IBForecaster(12, irregular="Error"),
+    lambda: IBForecaster(12, missing_values=-9999),
+    lambda: model.evaluate(table, "val"),
+    lambda: model.calibrate(table, "val"),
+    lambda: model.audit(table, "val"),
+    lambda: model.audit(table, windows="8"),
+    lambda: model.cross_validation(table, 1.5),
+    lambda: model.cross_validation(table, 2, step_size=0),
+):
+    try:
+        slip()
+    except Exception as error:
+        print(type(error).__name__, error)
+    else:
+        print("nothing was said")
+"""
+
+
+def test_slips_of_the_pen_are_told_where_no_types_are_checked(recipe: str, tmp_path: Path) -> None:
+    """In a process of its own: here the signatures would refuse them."""
+    frame().to_pickle(tmp_path / "table")
+    arguments = [str(tmp_path / "table"), recipe, str(tmp_path / "model")]
+    done = subprocess.run([sys.executable, "-c", SLIPS, *arguments], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    assert done.stdout.splitlines() == [
+        "UsageError look_back must be a whole number (got '48'); write it without quotes or a point",
+        "UsageError seed must be a whole number (got 1.5); write it without quotes or a point",
+        "UsageError epochs must be a whole number (got True); write it without quotes or a point",
+        "UsageError channels must be a list of names (got 'load'); write ['load']",
+        "UsageError irregular must be one of error, by_row, fill (got irregular='Error'); choose one",
+        "UsageError missing_values must be a list of numbers (got -9999); write [-9999]",
+        *["UsageError split must be one of train, validation, test, all (got split='val'); choose one"] * 3,
+        "UsageError windows must be a whole number (got '8'); write it without quotes or a point",
+        "UsageError n_windows must be a whole number (got 1.5); write it without quotes or a point",
+        "UsageError step_size must be at least 1 (got 0); try 12, the horizon",
+    ]
+
+
+def test_a_network_comes_back_from_its_device_whatever_happens(
+    model: IBForecaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(network: Any, windows: Any) -> None:
+        raise MemoryError
+
+    moved: list[str] = []
+    network = type(model.fitted.network)
+    move, back = network.to, network.cpu
+    monkeypatch.setattr(network, "to", lambda self, device: (moved.append(str(device)), move(self, device))[1])
+    monkeypatch.setattr(network, "cpu", lambda self: (moved.append("home"), back(self))[1])
+    for name, use in (("accuracy", model.evaluate), ("scores", model.calibrate), ("audit_windows", model.audit)):
+        monkeypatch.setattr(f"ibforecast.forecaster.{name}", lambda *given: refuse(*given[:2]))
+        with pytest.raises(MemoryError):
+            use(frame())
+    assert moved == ["cpu", "home"] * 3
 
 
 def test_a_fit_that_stopped_goes_on_where_it_was(unfitted: Callable[..., IBForecaster], tmp_path: Path) -> None:
@@ -599,13 +680,13 @@ def test_a_moment_that_cannot_be_is_refused(
 BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"budget": 0.0}, r"budget must lie in \(0, 1\] \(got budget=0\.0\); try 0\.2"),
     ({"budget": 1.5}, r"budget must lie in \(0, 1\] \(got budget=1\.5\); try 0\.2"),
-    ({"budget": 0.05}, r"must allow at least one token \(got budget=0\.05 of 12 tokens\); try 0\.083334 or more"),
+    ({"budget": 0.05}, r"least one token \(got budget=0\.05 of 12 tokens\); try 0\.083334 or more, or patches shorter"),
     ({"budget": float("nan")}, r"budget must lie in \(0, 1\] \(got budget=nan\)"),
     ({"patch_len": 10}, r"patch_len must divide look_back \(got patch_len=10, look_back=48\); try 6, 8, 12"),
     ({"patch_len": 0}, r"patch_len must be at least 1 \(got patch_len=0\); give a positive"),
     ({"horizon": 0}, r"horizon must be at least 1 \(got horizon=0\); give a positive"),
     ({"look_back": 0}, r"look_back must be at least 1 \(got look_back=0\); give a positive"),
-    ({"recipe": "exakt"}, r"recipe must be one that ships or a path .*\(got 'exakt'\); choose among .*exact"),
+    ({"recipe": "exakt"}, r"recipe must be one that ships or a path .*\(got 'exakt'\); did you mean 'exact'\?"),
     ({"recipe": "dlinear"}, r"one of ibforecast's own \(got 'dlinear', a rival's\); try 'steady'"),
     ({"recipe": "tqnet"}, r"one of ibforecast's own \(got 'tqnet', a rival's\); try 'steady'"),
     ({"split": (0.9, 0.2, 0.2)}, r"three fractions that add up to 1.*\(got \(0\.9, 0\.2, 0\.2\)\); try \(0\.7"),

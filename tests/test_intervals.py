@@ -239,8 +239,8 @@ def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, dama
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"level": 100}, r"percentage above 0 and up to 99 \(got 100\)"),
-        ({"level": []}, r"percentage above 0 and up to 99 \(got none\)"),
+        ({"level": 100}, r"percentage from 1 to 99 \(got 100\)"),
+        ({"level": []}, r"percentage from 1 to 99 \(got none\)"),
         ({"adaptive": True}, r"intervals that adapt must have a level \(got level=None\); try level="),
         ({"level": 80, "budget": 0.1}, r"budget the model was calibrated at, 0\.25 \(got budget=0\.1\); leave"),
     ],

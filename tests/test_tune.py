@@ -222,6 +222,31 @@ def test_a_recipe_that_cannot_be_trained_is_told_and_stops_no_other(
     assert tuning.best == tuning.trials[0]
 
 
+def test_no_trial_of_a_table_with_covariates_is_one_that_cannot_be(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
+) -> None:
+    model = forecaster(past=["heat"], cycle=(24, 48), epochs=1)
+    tuning = tune(table, model, 6)
+    assert "failed" not in {trial.state for trial in tuning.trials}
+    assert tuning.fit(table).fitted.config.past == 1
+    assert not {"past", "future", "further_cycles"} & {line.split(" = ")[0] for line in tuning.recipe.splitlines()}
+
+
+def test_gates_that_are_all_bias_keep_one(table: pd.DataFrame, forecaster: Callable[..., IBForecaster]) -> None:
+    tuning = tune(table, forecaster(recipe="static-fixed", epochs=1), 8)
+    assert "failed" not in {trial.state for trial in tuning.trials}
+    assert {trial.knobs["model.gate.recent"] for trial in tuning.trials} > {2}
+
+
+def test_a_recipe_does_not_say_what_the_table_must(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
+    (tmp_path / "odd.toml").write_text(TINY.replace("[model]", "[model]\npast = 1\nfuture = 2\nfurther_cycles = [48]"))
+    model = forecaster(recipe=str(tmp_path / "odd.toml"), epochs=1).fit(table)
+    assert (model.fitted.config.past, model.fitted.config.future, model.fitted.config.cycles) == (0, 0, (24,))
+    assert model.explain(table).verify()
+
+
 def test_a_table_or_a_setting_that_cannot_be_is_refused(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:

@@ -1,13 +1,14 @@
 """IBForecaster: what a user holds."""
 
 import time as clock_time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from math import ceil
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from ibforecast.audit import Audit, audit_windows
 from ibforecast.backtest import Fold, cutoffs, tidy
 from ibforecast.core.account import Account
 from ibforecast.core.devices import find_device
-from ibforecast.core.errors import DataError, UsageError, require
+from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explanation import Forecast
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
@@ -41,7 +42,7 @@ from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import train
 from ibforecast.zoo import saved
-from ibforecast.zoo.recipes import DEFAULT, Recipe, resolve_ours
+from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 
@@ -95,23 +96,25 @@ class IBForecaster:
         past: Sequence[str] = (),
         future: Sequence[str] = (),
     ) -> None:
-        self.horizon, self.look_back, self.budget = horizon, look_back, budget
-        self.cycle = _checked_cycle(cycle)
-        self.patch_len, self.recipe, self.seed, self.device, self.split = patch_len, recipe, seed, device, split
-        self.epochs = epochs
+        self.horizon, self.look_back = _whole("horizon", horizon), _whole("look_back", look_back)
+        self.budget, self.cycle = budget, _checked_cycle(cycle)
+        self.patch_len = None if patch_len is None else _whole("patch_len", patch_len)
+        self.recipe, self.seed, self.device, self.split = recipe, _whole("seed", seed), device, split
+        self.epochs = None if epochs is None else _whole("epochs", epochs)
         self.layout = Layout(
             time=time,
-            channels=tuple(channels) if channels is not None else None,
+            channels=None if channels is None else _names("channels", channels),
             id=id,
             target=target,
             frequency=freq,
             zone=zone,
             irregular=irregular,
-            missing_values=tuple(missing_values),
+            missing_values=_numbers("missing_values", missing_values),
             past=_names("past", past),
             future=_names("future", future),
         )
         self._fitted: FittedModel | None = None
+        self._own: Recipe | None = None
 
     @property
     def fitted(self) -> FittedModel:
@@ -191,6 +194,7 @@ class IBForecaster:
                 epochs=len(run.history),
                 best_epoch=run.best_epoch,
                 validation_error=run.history[run.best_epoch - 1].validation_error,
+                schedule=recipe.train,
             ),
             known=known,
             calibration=calibration,
@@ -222,7 +226,7 @@ class IBForecaster:
         if level is not None:
             return self._with_intervals(source, start, checked_levels(level), adaptive, budget)
         require(not adaptive, "intervals that adapt must have a level", "level=None", "try level=[80, 95]")
-        _, forecast = self._forecast(source.series, start, budget)
+        forecast = self._forecast(source.series, start, budget)
         return source.forecast(start + self.look_back, checks.in_units(forecast.values, self.fitted.standardiser))
 
     def explain(
@@ -231,8 +235,8 @@ class IBForecaster:
         """Forecast what follows the table, or the moment `at` in it, and say what was read: one forward pass."""
         source = self.open(table, future)
         start = self._start(source.series, at)
-        window, forecast = self._forecast(source.series, start, budget)
-        return self._account(source, start, window, forecast, budget)
+        forecast = self._forecast(source.series, start, budget)
+        return self._account(source, start, forecast, budget)
 
     def verify(self, account: Account) -> Verification:
         """Check that an explanation is the truth about its forecast, without raising.
@@ -245,10 +249,10 @@ class IBForecaster:
 
     def evaluate(self, table: Any, split: Part | Literal["all"] = "test", *, budget: float | None = None) -> Evaluation:
         """Measure the model on a part of the table it was fitted on, or on "all" of any table."""
-        fitted, device = self.fitted.at_budget(budget), torch.device(find_device(self.device))
+        fitted = self.fitted.at_budget(budget)
         usable = self._windows(self.open(table).series, split)
-        measured = accuracy(fitted.network.to(device), usable.to(device))
-        fitted.network.cpu()
+        with self._at_work(fitted.network) as device:
+            measured = accuracy(fitted.network, usable.to(device))
         return Evaluation(
             split=split,
             windows=len(measured.squared_error),
@@ -265,14 +269,10 @@ class IBForecaster:
         Fidelity beside chance, the certificate, the end-to-end sensitivity, the rate and the errors; `passed` holds
         them against a bar. Parts of the table as in `evaluate`.
         """
-        fitted, device = self.fitted, torch.device(find_device(self.device))
-        series = self.open(table).series
+        series, asked = self.open(table).series, _whole("windows", windows)
         usable = self._windows(series, split, at_least=2)
-        try:
-            fitted.network.to(device)
-            return audit_windows(fitted, usable.to(device), windows, split, series.sha256)
-        finally:
-            fitted.network.cpu()
+        with self._at_work(self.fitted.network) as device:
+            return audit_windows(self.fitted, usable.to(device), asked, split, series.sha256)
 
     def calibrate(self, table: Any, split: Part | Literal["all"] = "validation") -> "IBForecaster":
         """Take the widths of intervals from a part of the table the model was fitted on, or from "all" of another.
@@ -280,11 +280,10 @@ class IBForecaster:
         Fitting does this already, on its validation windows; a model saved before there were intervals needs it, and
         one whose forecasts have become worse profits by it. The windows must not be those it was trained on.
         """
-        fitted, device = self.fitted, torch.device(find_device(self.device))
-        series = self.open(table).series
-        windows = self._windows(series, split).to(device)
-        self._fitted = replace(fitted, calibration=_calibration(fitted.network.to(device), windows, series))
-        fitted.network.cpu()
+        fitted, series = self.fitted, self.open(table).series
+        windows = self._windows(series, split)
+        with self._at_work(fitted.network) as device:
+            self._fitted = replace(fitted, calibration=_calibration(fitted.network, windows.to(device), series))
         return self
 
     def cross_validation(
@@ -308,9 +307,10 @@ class IBForecaster:
         """
         levels = () if level is None else checked_levels(level)
         require(refit >= 0, "refit must be a number of windows, or True for every one", f"{refit}", "try 1")
-        anew = bool(refit) or self._fitted is None
+        anew, n_windows = bool(refit) or self._fitted is None, _whole("n_windows", n_windows)
+        step = self.horizon if step_size is None else _whole("step_size", step_size)
         source, facts = _open(table, self.layout) if anew else (self.open(table), None)
-        lasts = cutoffs(source.series.rows, self.look_back, self.horizon, n_windows, step_size or self.horizon)
+        lasts = cutoffs(source.series.rows, self.look_back, self.horizon, n_windows, step)
         if not anew:
             self._require_untrained(source.series, lasts[0] + 1)
         folds, every = [], int(refit) or n_windows
@@ -321,7 +321,7 @@ class IBForecaster:
         return tidy(source, folds)
 
     def open(self, table: Any, future: Any = None) -> Table:
-        """Read a table as the training table was read, once for many forecasts: all methods take what comes out.
+        """Read a table as the training table was read, once for many forecasts: all that use the model take it.
 
         `future` is a table that tells what is known ahead, from the step after the last row on.
         """
@@ -370,6 +370,8 @@ class IBForecaster:
             split=fitted.split.fractions,
         )
         model.layout, model._fitted = fitted.layout, fitted
+        if fitted.summary.schedule is not None:
+            model._own = Recipe(fitted.summary.recipe, OURS, config, fitted.summary.schedule)
         return model
 
     def __repr__(self) -> str:
@@ -385,26 +387,30 @@ class IBForecaster:
         return settings_html({name: str(value) for name, value in settings.items() if value is not None})
 
     def recipe_for(self, series: Series, facts: catalogue.DataSet | None = None) -> Recipe:
-        """The recipe as it is resolved for a table, or for a data set of the catalogue."""
+        """The recipe as it is resolved for a table, or for a data set of the catalogue; of a loaded model, its own."""
         asked = self.cycle if self.cycle != "auto" else facts.cycle if facts else series.clock.frequency.cycle()
         cycle, *further = asked if isinstance(asked, tuple) else (asked,)
         sizes = Sizes(self.look_back, self.horizon, len(series.channels), cycle)
-        recipe = resolve_ours(
-            self.recipe,
-            sizes,
-            facts.name if facts else None,
-            budget=self.budget,
-            patch_len=self.patch_len,
-            further_cycles=further or None,
-            past=series.past or None,
-            future=len(series.covariates) or None,
-            readout={"cross_channel": True} if series.past else None,  # or they could not be read
-        )
+        of_table = {"further_cycles": tuple(further), "past": series.past, "future": len(series.covariates)}
+        if self._own is not None and self.recipe == self._own.name:
+            wanted = {"budget": self.budget, "patch_len": self.patch_len, **vars(sizes), **of_table}
+            recipe = replace(self._own, config=replace(self._own.config, **wanted))
+        else:
+            recipe = resolve_ours(
+                self.recipe,
+                sizes,
+                facts.name if facts else None,
+                budget=self.budget,
+                patch_len=self.patch_len,
+                **of_table,
+                readout={"cross_channel": True} if series.past else None,  # or they could not be read
+            )
         return recipe if self.epochs is None else replace(recipe, train=replace(recipe.train, epochs=self.epochs))
 
     def _windows(self, series: Series, split: Part | Literal["all"], at_least: int = 1) -> Windows:
         """The windows of a part of a table, or of all of it, in which every channel is observed."""
         fitted, look_back, horizon = self.fitted, self.look_back, self.horizon
+        require_choice("split", split, (*get_args(Part), "all"))
         if split != "all" and series.sha256 != fitted.summary.data_sha256:
             raise UsageError(
                 f'split "{split}" must come from the table the model was fitted on (this is another); use split="all"'
@@ -444,10 +450,11 @@ class IBForecaster:
             )
         return start
 
-    def _forecast(self, series: Series, start: int, budget: float | None = None) -> tuple[Window, Forecast]:
-        window, network = self._window(series, start), self.fitted.at_budget(budget).network
+    def _forecast(self, series: Series, start: int, budget: float | None = None) -> Forecast:
+        network = self.fitted.at_budget(budget).network
         with torch.inference_mode():
-            return window, network(window)
+            forecast: Forecast = network(self._window(series, start))
+            return forecast
 
     def _with_intervals(
         self, source: Table, start: int, levels: tuple[float, ...], adaptive: bool, budget: float | None
@@ -467,7 +474,7 @@ class IBForecaster:
         targets, units, folds = len(source.series.targets), self.fitted.standardiser, []
         widths = self._half_widths(source.series, starts, levels, adaptive)
         for place, start in enumerate(starts):
-            _, forecast = self._forecast(source.series, start)
+            forecast = self._forecast(source.series, start)
             values = checks.in_units(forecast.values, units)[:, :targets]
             explanation = forecast.explanation
             assert explanation is not None
@@ -498,16 +505,25 @@ class IBForecaster:
 
     def _scores(self, series: Series, starts: range) -> Float[Tensor, "window horizon channel"]:
         """How consecutive windows turned out, as far as it was known when the window after them ended."""
-        fitted, device = self.fitted, torch.device(find_device(self.device))
+        fitted = self.fitted
         told = series.values[: starts.stop + self.look_back]
         unknown = np.full((self.horizon, len(series.channels)), np.nan)
         until = replace(series, values=np.concatenate([told, unknown]))
         windows = Windows.of(
             until, fitted.standardiser, fitted.config.period, starts, self.look_back, self.horizon, known=fitted.known
         )
-        found = scores(fitted.network.to(device), windows.to(device))
-        fitted.network.cpu()
-        return found
+        with self._at_work(fitted.network) as device:
+            return scores(fitted.network, windows.to(device))
+
+    @contextmanager
+    def _at_work(self, network: IBForecast) -> Iterator[torch.device]:
+        """Lend a network to the device; it comes back whatever happens."""
+        device = torch.device(find_device(self.device))
+        try:
+            network.to(device)
+            yield device
+        finally:
+            network.cpu()
 
     def _calibrated(self, level: Level = 0) -> Calibration:
         """What intervals are made of, up to a level; an error where it is not there."""
@@ -557,9 +573,7 @@ class IBForecaster:
         ahead = None if known is None or fitted.known is None else fitted.known.standardise(known)
         return checks.window_of(history, phase, fitted.standardiser, ahead)
 
-    def _account(
-        self, source: Table, start: int, window: Window, forecast: Forecast, budget: float | None = None
-    ) -> ExplainedForecast:
+    def _account(self, source: Table, start: int, forecast: Forecast, budget: float | None = None) -> ExplainedForecast:
         fitted, series, explanation = self.fitted, source.series, forecast.explanation
         assert explanation is not None
         now, end = start + self.look_back, start + self.look_back + self.horizon
@@ -640,7 +654,20 @@ def _checked_cycle(
     return int(lengths[0]) if len(lengths) == 1 else tuple(int(length) for length in lengths)
 
 
+def _whole(what: str, number: Any) -> int:
+    """A whole number of whatever library, as Python's own."""
+    if not isinstance(number, Integral) or isinstance(number, bool):
+        raise UsageError(f"{what} must be a whole number (got {number!r}); write it without quotes or a point")
+    return int(number)
+
+
 def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         raise UsageError(f"{what} must be a list of names (got {names!r}); write [{names!r}]")
-    return tuple(names)
+    return tuple(map(str, names))
+
+
+def _numbers(what: str, numbers: Sequence[float]) -> tuple[float, ...]:
+    if isinstance(numbers, Real):
+        raise UsageError(f"{what} must be a list of numbers (got {numbers!r}); write [{numbers!r}]")
+    return tuple(map(float, numbers))

@@ -149,9 +149,9 @@ def tune(
 
 
 def to_toml(recipe: Recipe) -> str:
-    """Write a recipe as the TOML text that reads back as it, sizes left out: the inverse of `resolve`."""
-    sizes = {field.name for field in fields(Sizes)}
-    model = {name: value for name, value in chosen(recipe.config).items() if name not in sizes}
+    """Write a recipe as TOML that reads back as it, the inverse of `resolve`; what a table tells is left out."""
+    told = {"further_cycles", "past", "future", *(field.name for field in fields(Sizes))}
+    model = {name: value for name, value in chosen(recipe.config).items() if name not in told}
     lines = [f'forecaster = "{recipe.forecaster}"']
     for name, settings in (("model", model), ("train", chosen(recipe.train))):
         lines += _table(name, settings)
@@ -173,7 +173,7 @@ def _is_catalogued(table: Any) -> bool:
 def _settings(forecaster: IBForecaster) -> str:
     """What a trial depends on beside recipe and table."""
     told = vars(forecaster)
-    return str([(name, told[name]) for name in sorted(told) if name not in ("recipe", "device", "_fitted")])
+    return str([(name, told[name]) for name in sorted(told) if name not in ("recipe", "device") and name[0] != "_"])
 
 
 def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
@@ -191,6 +191,10 @@ def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -
     tokens = {n: config.look_back // n * config.channels for n in PATCHES if config.look_back % n == 0}
     patches = [n for n in tokens if allowance(min((config.budget, *budgets)), tokens[n])]
     knobs: dict[str, Knob] = {"model.patch_len": Choice(() if forecaster.patch_len else tuple(patches)), **KNOBS}
+    if config.past:  # which only a phase readout can read
+        knobs["model.readout.kind"] = Choice(())
+    if config.gate.attention == "none" and not config.gate.every:  # then gates have nothing but their bias
+        knobs["model.gate.recent"] = Choice((1, 2, 4))
     if budgets:
         knobs["model.budget"] = Choice(tuple(map(float, budgets)))
     return {name: knob.including(_position(base, name)) for name, knob in knobs.items()}

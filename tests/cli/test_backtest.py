@@ -49,6 +49,19 @@ def test_a_backtest_as_json_is_one_document(desk: Any, call: Call) -> None:
     assert document["backtest"][0]["cutoff"] == "2023-01-16 15:00:00"
 
 
+def test_a_table_of_days_is_forecast_and_backtested_by_dates(desk: Any, call: Call, tmp_path: Path) -> None:
+    days = pd.read_csv(desk.table).assign(when=pd.date_range("2023-01-01", periods=400, freq="D"))
+    days.to_csv(tmp_path / "days.csv", index=False)
+    model = tmp_path / "model"
+    assert call("fit", tmp_path / "days.csv", *desk.settings, "--epochs", 1, "--out", model).code == 0
+    shown = call("predict", model, tmp_path / "days.csv")
+    assert (shown.code, shown.out.splitlines()[1].split(",")[0]) == (0, "2024-02-05")
+    told = call("predict", model, tmp_path / "days.csv", "--json")
+    assert told.document["forecast"][0]["when"] == "2024-02-05"
+    past = call("backtest", model, tmp_path / "days.csv", "--json")
+    assert past.document["backtest"][0]["cutoff"] == "2024-01-23"
+
+
 @pytest.mark.parametrize(("words", "refit"), [((), 0), (("--refit",), 1), (("--refit", "2"), 2)])
 def test_refit_may_be_said_with_and_without_a_number(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], refit: int
@@ -64,7 +77,8 @@ def test_refit_may_be_said_with_and_without_a_number(
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("predict", "--level", "100"), 2, "a level must be a percentage above 0 and up to 99"),
+        (("predict", "--level", "100"), 2, "a level must be a percentage from 1 to 99"),
+        (("predict", "--level", "0.8"), 2, "hint: try 80"),
         (("predict", "--adaptive"), 2, "intervals that adapt must have a level"),
         (("backtest", "--windows", "0"), 2, "n_windows must be at least 1"),
         (("backtest", "--windows", "20"), 2, "not trained on"),

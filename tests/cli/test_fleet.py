@@ -78,6 +78,17 @@ def test_a_fleet_without_failures_ends_with_0_and_one_json_document(desk: Any, c
 
 
 @pytest.mark.usefixtures("here")
+def test_where_all_series_failed_no_file_is_named(desk: Any, call: Call, meters: Path, tmp_path: Path) -> None:
+    fleet, out = tmp_path / "fleet", tmp_path / "next.csv"
+    call("fleet", "fit", meters, *desk.settings, "--epochs", 1, "--out", fleet)
+    words = ["fleet", "predict", fleet, meters, "--at", "1999-01-01", "--out", out]
+    shown = call(*words)
+    assert (shown.code, shown.out, out.exists()) == (6, "", False)
+    assert shown.err.startswith("4 series: 4 failed\n")
+    assert call(*words, "--json").document["out"] is None
+
+
+@pytest.mark.usefixtures("here")
 def test_only_the_first_failures_are_named(desk: Any, call: Call, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     for number in range(13):
@@ -94,6 +105,10 @@ def test_what_cannot_be_at_all_has_the_exit_code_of_its_kind(
     out = ["--out", tmp_path / "fleet"]
     assert call("fleet", "fit", meters, *desk.settings, *out, "--recipe", "dlinear").code == 2
     assert call("fleet", "fit", meters, *desk.settings, *out, "--jobs", "-1").code == 2
+    assert call("fleet", "fit", meters, *desk.settings, *out, "--jobs", "0").code == 2
+    assert call("fleet", "fit", meters, *desk.settings, "--out", meters / "fleet").code == 2
+    assert call("fleet", "fit", meters, *desk.settings, "--out", meters).code == 2
+    assert call("fleet", "predict", tmp_path, meters, *out, "--gpus-per-series", "1").code == 2
     assert call("fleet", "fit", desk.table, *desk.settings, *out).code == 3
     assert call("fleet", "predict", tmp_path, meters, *out).code == 5
     assert not (tmp_path / "fleet").exists()

@@ -21,7 +21,13 @@ def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp
     assert fitted.code == 0
     assert fitted.document["model"] == "model"
     assert fitted.document["training"]["windows"] == 221
+    assert {name: fitted.document[name] for name in ("patch_len", "tokens", "allowance")} == {
+        "patch_len": 12,
+        "tokens": 12,
+        "allowance": 3,
+    }
     assert "fitted 3 channels on 221 windows" in fitted.err
+    assert fitted.err.endswith("; patches of 12 steps, 12 tokens, at most 3 read\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
     forecast = shell("predict", "model", desk.table, "--out", "next.csv", "--json")
@@ -88,9 +94,9 @@ def test_a_file_that_is_no_model_ends_with_5(desk: Any, shell: Shell) -> None:
     )
 
 
-def test_anything_else_ends_with_1_and_no_traceback(desk: Any, shell: Shell) -> None:
+def test_a_place_that_cannot_be_written_to_ends_with_2(desk: Any, shell: Shell) -> None:
     outcome = shell("explain", desk.model, desk.table, "--out", desk.table / "why.json")
-    assert_told_off(outcome, 1, "unexpected ", "IBFORECAST_DEBUG=1")
+    assert_told_off(outcome, 2, f"{desk.table / 'why.json'}: Not a directory", "choose another")
 
 
 def test_an_error_is_one_json_document_where_that_is_asked_for(desk: Any, shell: Shell) -> None:

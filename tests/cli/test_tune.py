@@ -57,6 +57,20 @@ def test_a_setting_that_cannot_be_is_a_usage_error(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_advice_can_be_typed_as_it_stands(desk: Any, call: Call, tmp_path: Path) -> None:
+    best = tmp_path / "my best.toml"
+    outcome = call("tune", desk.table, *desk.settings, "--epochs", 1, "--trials", 1, "--best", best)
+    assert outcome.code == 0
+    assert f"fit it with --recipe '{best}'\n" in outcome.err
+
+
+@pytest.mark.parametrize("option", ["--best", "--storage", "--out"])
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_search(desk: Any, call: Call, option: str) -> None:
+    outcome = call("tune", desk.table, *desk.settings, "--trials", 1, option, desk.table / "best.toml")
+    assert outcome.code == 2
+    assert "can be read and written" in outcome.err
+
+
 def test_a_model_that_is_there_is_not_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
     outcome = call("tune", desk.table, *desk.settings, "--best", tmp_path / "best.toml", "--out", desk.model)
     assert outcome.code == 2

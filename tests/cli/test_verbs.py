@@ -1,5 +1,6 @@
 """Every verb: its help, its options, its two streams, and what it refuses."""
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -171,6 +172,19 @@ def test_what_is_no_model_is_never_replaced(desk: Any, call: Call, tmp_path: Pat
     assert names_in(tmp_path) == ["letters"], "it is refused before the work is done, not after"
 
 
+@pytest.mark.parametrize(("look_back", "chosen", "better"), [(47, 1, 48), (44, 11, 48), (50, 10, 48)])
+def test_a_look_back_the_usual_patches_do_not_divide_is_told_with_a_better_one(
+    desk: Any, call: Call, tmp_path: Path, look_back: int, chosen: int, better: int
+) -> None:
+    words = [*desk.settings, "--look-back", look_back, "--epochs", 1]
+    outcome = call("fit", desk.table, *words, "--out", tmp_path / "model")
+    assert outcome.code == 0
+    assert f"patches of {chosen} step{'s' if chosen > 1 else ''}, {3 * look_back // chosen} tokens" in outcome.err
+    assert f"patches of 12 steps do not divide a look-back of {look_back}: --look-back {better}" in outcome.err
+    asked = call("fit", desk.table, *words, "--patch-len", chosen, "--out", tmp_path / "asked")
+    assert (asked.code, asked.err.count("\n")) == (0, 1)
+
+
 def test_a_fit_that_failed_leaves_no_model(desk: Any, call: Call, tmp_path: Path) -> None:
     recipe = tmp_path / "wild.toml"
     recipe.write_text(desk.recipe.read_text() + "learning_rate = 1e30\n")
@@ -216,7 +230,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "0.9,0.9,0.9"], ["three fractions that add up to 1"]),
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
         (["--epochs", "0"], ["0 is not in the range", "see --help"]),
-        (["--recipe", "exakt"], ["recipe must be one that ships", "choose among"]),
+        (["--recipe", "exakt"], ["recipe must be one that ships", "did you mean 'exact'?"]),
         (["--recipe", "dlinear"], ["a rival's", "try 'steady'"]),
         (["--device", "abacus"], ["device must be", "try"]),
         (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),
@@ -258,7 +272,9 @@ def test_data_that_cannot_be_used_end_with_3(desk: Any, call: Call, tmp_path: Pa
         call("predict", desk.model, tmp_path / "renamed.csv"), 3, "'wind' must be in", "did you mean 'winds'"
     )
     assert refused(call("predict", desk.model, tmp_path / "short.csv"), 3, "look_back = 48 rows before it (got 20)")
-    assert refused(call("explain", desk.model, tmp_path / "gap.csv"), 3, "even steps", "irregular='fill'")
+    assert refused(
+        call("explain", desk.model, tmp_path / "gap.csv"), 3, "even steps", "irregular='fill' (fit --irregular fill)"
+    )
     assert refused(call("explain", desk.model, desk.table, "--at", "2031-01-01"), 3, "the nearest is 2023-01-17 15:00")
     fit = call("fit", tmp_path / "short.csv", *desk.settings, "--out", tmp_path / "model")
     assert refused(fit, 3, "the train part must hold at least one window", "give a longer table")
@@ -357,10 +373,86 @@ def test_a_usage_error_is_json_where_that_is_asked_for(call: Call) -> None:
     assert outcome.document == {"error": "Missing argument 'MODEL'.", "hint": "see --help", "exit_code": 2}
 
 
+def failing(error: Exception) -> Callable[..., None]:
+    def fail(*arguments: Any, **settings: Any) -> None:
+        raise error
+
+    return fail
+
+
+def test_anything_else_ends_with_1_and_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", failing(RuntimeError("the moon")))
+    outcome = call("predict", desk.model, desk.table)
+    assert refused(outcome, 1, "unexpected RuntimeError: the moon", "IBFORECAST_DEBUG=1", "report it")
+
+
 def test_a_person_who_wants_the_traceback_gets_it(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IBFORECAST_DEBUG", "1")
-    with pytest.raises(OSError, match=str(desk.table)):
-        run(["explain", str(desk.model), str(desk.table), "--out", str(desk.table / "why.json")])
+    monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", failing(RuntimeError("the moon")))
+    with pytest.raises(RuntimeError, match="the moon"):
+        run(["predict", str(desk.model), str(desk.table)])
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "/etc/next.csv"), "/etc/next.csv: Permission denied"),
+        (FileExistsError(errno.EEXIST, "File exists", "next"), "next: File exists"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk: No space left on device"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_file_that_cannot_be_written_after_all_is_no_mistake_of_ours(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
+) -> None:
+    monkeypatch.setattr("ibforecast.data.tables.write", failing(error))
+    outcome = call("predict", desk.model, desk.table, "--out", "next.csv")
+    assert refused(outcome, 1, f"can be read and written (got {words})", "the permissions and the room")
+    assert "report it" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "TABLE", "--horizon", "12", "--out"),
+        ("predict", "MODEL", "TABLE", "--out"),
+        ("explain", "MODEL", "TABLE", "--out"),
+        ("explain", "MODEL", "TABLE", "--plot"),
+        ("explain", "MODEL", "TABLE", "--tokens"),
+        ("report", "MODEL", "TABLE", "--out"),
+        ("backtest", "MODEL", "TABLE", "--out"),
+    ],
+    ids=" ".join,
+)
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(
+    desk: Any, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    for method in ("fit", "predict", "explain", "cross_validation"):
+        monkeypatch.setattr(IBForecaster, method, failing(AssertionError("too late")))
+    suffix = {"--plot": ".png", "--tokens": ".csv"}.get(words[-1], {"report": ".html"}.get(words[0], ".csv"))
+    command = [{"MODEL": desk.model, "TABLE": desk.table}.get(word, word) for word in words]
+    assert refused(call(*command, desk.table / f"new{suffix}"), 2, f"new{suffix}: Not a directory", "choose another")
+    monkeypatch.setattr("tempfile.TemporaryFile", failing(PermissionError(errno.EACCES, "Permission denied")))
+    path = tmp_path / "not" / "there" / f"new{suffix}"
+    assert refused(call(*command, path), 2, f"(got {path}: Permission denied)", "see to the permissions")
+    assert names_in(tmp_path) == []
+
+
+def test_a_file_does_not_take_the_place_of_a_folder(desk: Any, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "next.csv").mkdir()
+    outcome = call("predict", desk.model, desk.table, "--out", tmp_path / "next.csv")
+    assert refused(outcome, 2, "must not take the place of a folder", "choose another")
+
+
+def test_without_covariates_nothing_was_known_ahead(desk: Any, call: Call, tmp_path: Path) -> None:
+    outcome = call("explain", desk.model, desk.table, "--known", tmp_path / "known.csv")
+    assert refused(outcome, 2, "only a model with future covariates", "drop --known")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("jobs", ["0", "-2", "many"])
+def test_work_side_by_side_takes_a_job_at_least(call: Call, jobs: str) -> None:
+    assert refused(call("reproduce", "accuracy", "--jobs", jobs), 2, "--jobs", "see --help")
 
 
 def test_being_stopped_by_hand_is_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,11 +134,17 @@ def test_a_value_that_breaks_a_rule_is_refused(tmp_path: Path, text: str) -> Non
         resolve(written(tmp_path, text), SIZES)
 
 
-@pytest.mark.parametrize("name", ["exakt", "no/such.toml", "", "paper.toml"])
+@pytest.mark.parametrize("name", ["no/such.toml", ""])
 def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(UsageError, match=RULE_VALUE_REMEDY) as refusal:
         resolve(name, SIZES)
     assert all(known in str(refusal.value) for known in names())
+
+
+@pytest.mark.parametrize(("name", "meant"), [("exakt", "exact"), ("paper.toml", "paper")])
+def test_a_name_that_is_nearly_one_is_refused_with_that_one(name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"\(got '{name}'\); did you mean '{meant}'\?"):
+        resolve(name, SIZES)
     assert f"(got {name!r})" in str(refusal.value)
 
 

@@ -13,6 +13,7 @@ from ibforecast.core.errors import (
     ModelFileError,
     UsageError,
     VerificationError,
+    hint,
     require,
     require_choice,
 )
@@ -68,6 +69,13 @@ def test_a_word_that_is_not_on_the_list_is_refused_with_the_list() -> None:
     require_choice("kind", "linear", ("linear", "mlp"))
     with pytest.raises(UsageError, match=r"kind must be one of linear, mlp \(got kind='soft'\); choose one"):
         require_choice("kind", "soft", ("linear", "mlp"))
+
+
+def test_a_word_that_is_not_known_brings_the_nearest_to_mind_or_else_all_there_are() -> None:
+    assert hint("lod", ["load", "Wind"]) == "did you mean 'load'?"
+    assert hint("WIND", ["load", "Wind"]) == "did you mean 'Wind'?"
+    assert hint("xyz", ["load", "Wind"]) == "choose among load, Wind"
+    assert hint("xyz", ["load", "Wind"], "name one that is there") == "name one that is there"
 
 
 @pytest.mark.parametrize("name", ["look_back", "horizon", "channels", "cycle"])

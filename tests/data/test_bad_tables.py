@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ibforecast.core.errors import DataError, UsageError
+from ibforecast.data.sources import load
 from ibforecast.data.tables import Layout, read
 
 HOURS = np.datetime64("2020-01-01", "us") + np.arange(10) * np.timedelta64(1, "h")
@@ -28,6 +29,14 @@ def test_a_named_time_column_that_is_not_there() -> None:
         read(table([0, 1, 2]), Layout(time="wen"))
 
 
+def test_a_number_is_not_proposed_as_the_time_column() -> None:
+    frame = table([0, 1, 2], time_of_use=[1.0, 2.0, 3.0])
+    with pytest.raises(DataError, match=r"time column 'time_of_us' must be in the table .*; take 'when', or rename it"):
+        read(frame, Layout(time="time_of_us"))
+    with pytest.raises(DataError, match=r"time column 'when' must be in the table .*; add a column of times"):
+        read(frame.drop("when"), Layout(time="when"))
+
+
 def test_a_named_time_column_without_times() -> None:
     with pytest.raises(DataError, match=r"must hold times \(got '1/2/2020' in 'd'\); write them as YYYY-MM-DD"):
         read(pl.DataFrame({"d": ["1/2/2020", "2/2/2020", "3/2/2020"], "a": [1, 2, 3]}), Layout(time="d"))
@@ -41,6 +50,8 @@ def test_two_columns_of_times() -> None:
 def test_a_row_without_a_time() -> None:
     with pytest.raises(DataError, match=r"every row must have a time \(row 1"):
         read(pl.DataFrame({"when": [HOURS[0].item(), None, HOURS[2].item()], "a": [1, 2, 3]}))
+    with pytest.raises(DataError, match=r"every row must have a time \(row 1"):
+        read(pl.DataFrame({"when": ["2020-01-01 00:00Z", None, "2020-01-01 02:00Z"], "a": [1, 2, 3]}))
 
 
 def test_unsorted_times() -> None:
@@ -68,7 +79,8 @@ def test_a_missing_month() -> None:
 
 
 def test_sentinels_are_pointed_out_beside_a_gap() -> None:
-    with pytest.raises(DataError, match=r"-9999 in 'a' looks like .* say missing_values=\(-9999,\)"):
+    message = r"-9999 in 'a' looks like .* say missing_values=\(-9999,\) \(fit --missing-value -9999\)"
+    with pytest.raises(DataError, match=message):
         read(table([0, 1, 2, 4], a=[1, -9999, 2, 3]))
 
 
@@ -154,6 +166,41 @@ def test_local_times_the_clock_never_or_twice_showed(first: str, row: int) -> No
         read(pl.DataFrame({"when": local, "a": [1.0] * 8}), Layout(zone="Europe/Berlin"))
 
 
+@pytest.mark.parametrize(
+    ("minutes", "rule"), [(60, r"even steps.*02:00 is there twice"), (30, r"must increase .*02:00 comes after .*02:30")]
+)
+def test_where_the_clock_was_put_back_a_zone_and_offsets_are_proposed(minutes: int, rule: str) -> None:
+    utc = np.datetime64("2018-10-27T12", "us") + np.arange(40) * np.timedelta64(minutes, "m")
+    back = (utc >= np.datetime64("2018-10-28T01")) * np.timedelta64(1, "h")
+    local = utc + np.timedelta64(2, "h") - back
+    with pytest.raises(DataError, match=rule + r".*zone='Europe/Berlin' \(fit --zone Europe/Berlin\).*their offsets"):
+        read(pl.DataFrame({"when": local, "a": [1.0] * 40}))
+
+
+def test_a_row_by_day_that_is_not_there_has_nothing_to_do_with_the_clock() -> None:
+    with pytest.raises(DataError) as caught:
+        read(table([3, 4, 5, 6, 7, 9]))
+    assert "zone" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "text", "arrow"])
+def test_several_offsets_without_a_zone(kind: str, tmp_path: Path) -> None:
+    texts = ["2018-03-25T01:00+01:00", "2018-03-25T03:00+02:00", "2018-03-25T04:00+02:00"]
+    path = tmp_path / "t.csv"
+    path.write_text("when,a\n" + "".join(f"{text},1\n" for text in texts))
+    source = {"csv": path, "text": pl.DataFrame({"when": texts, "a": [1, 1, 1]}), "arrow": load(path)[0]}[kind]
+    message = r"one offset, or a zone .*\('when' has \+01:00, \+02:00\); give the zone, such as zone='Europe/Berlin'"
+    with pytest.raises(DataError, match=message):
+        read(source)
+
+
+def test_a_column_without_a_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(",date,a\n0,2020-01-01,1\n1,2020-01-02,2\n2,2020-01-03,3\n")
+    with pytest.raises(DataError, match=r"a channel must have a name \(got ''.*; write the file with index=False"):
+        read(tmp_path / "t.csv")
+    assert read(tmp_path / "t.csv", Layout(channels=("a",))).series.channels == ("a",)
+
+
 def test_a_long_table_without_its_columns() -> None:
     with pytest.raises(DataError, match="must have the columns 'unique_id' and 'y'"):
         read(table([0, 1, 2]), Layout(shape="long"))
@@ -197,8 +244,9 @@ def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
         read(tmp_path / "t.csv")
 
 
-def test_a_csv_with_semicolons(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("date;a\n2020-01-01;1\n")
+@pytest.mark.parametrize("text", ["date;a\n2020-01-01;1\n", "date;a;b\n2020-01-01;1,5;2,5\n", "date\ta\n2020\t1,5\n"])
+def test_a_csv_with_semicolons_or_tabs(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
     with pytest.raises(DataError, match="separated by commas"):
         read(tmp_path / "t.csv")
 

@@ -76,7 +76,7 @@ def test_the_natural_cycle_follows_from_the_frequency(text: str, cycle: int) -> 
 
 @pytest.mark.parametrize("text", ["7h", "2d", "1y", "7s", "36h"])
 def test_without_a_natural_cycle_a_number_is_asked_for(text: str) -> None:
-    with pytest.raises(UsageError, match="give `cycle` as a number of steps"):
+    with pytest.raises(UsageError, match=r"give `cycle` \(fit --cycle\) as a number of steps"):
         Frequency.parse(text).cycle()
 
 
@@ -226,6 +226,22 @@ def test_a_moment_outside_the_table_is_refused_with_the_nearest() -> None:
 def test_an_hour_shown_twice_must_be_told_apart() -> None:
     with pytest.raises(UsageError, match=r"say 2018-10-28 02:00\+02:00 or 2018-10-28 02:00\+01:00"):
         Clock(hours("2018-10-27", 72), HOUR, BERLIN).row_of("2018-10-28 02:00")
+
+
+def test_an_hour_never_shown_is_refused_with_those_around_it() -> None:
+    clock = Clock(hours("2018-03-24", 72), HOUR, BERLIN)
+    message = (
+        r"clock of Europe/Berlin showed exactly once \(got 2018-03-25 02:00, which it never showed\); "
+        r"say 2018-03-25 01:00\+01:00 or 2018-03-25 03:00\+02:00"
+    )
+    with pytest.raises(UsageError, match=message):
+        clock.row_of("2018-03-25 02:00")
+    assert clock.row_of("2018-03-25 01:00") + 1 == clock.row_of("2018-03-25 03:00")
+
+
+def test_a_day_whose_midnight_was_never_shown_is_found_by_its_date() -> None:
+    days = moments("2018-11-03 03:00", "2018-11-04 03:00", "2018-11-05 02:00")
+    assert Clock(days, Frequency(86_400), "America/Sao_Paulo").row_of("2018-11-04") == 1
 
 
 def test_what_is_not_a_moment_is_refused() -> None:

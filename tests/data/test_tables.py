@@ -123,11 +123,30 @@ def test_days_in_a_zone_are_even_across_a_change_of_clock() -> None:
     assert table.series.clock.labels(9, 2) == ("2018-03-29", "2018-03-30")
 
 
-def test_times_with_offsets_in_text_are_utc_until_a_zone_is_asked_for(tmp_path: Path) -> None:
+def test_times_with_one_offset_in_text_are_utc_until_a_zone_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("when,a\n2018-03-24 01:00+01:00,1\n2018-03-24 02:00+01:00,2\n2018-03-24 03:00+01:00,3\n")
+    assert read(path).series.clock.zone == "UTC"
+    assert read(path, Layout(zone="Europe/Berlin")).series.clock.phase(0, 3, 24).tolist() == [1, 2, 3]
+
+
+def test_times_with_several_offsets_follow_the_clock_of_the_zone_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("when,a\n2018-03-25 01:00+01:00,1\n2018-03-25 03:00+02:00,2\n2018-03-25 04:00+02:00,3\n")
-    assert read(path).series.clock.zone == "UTC"
     assert read(path, Layout(zone="Europe/Berlin")).series.clock.phase(0, 3, 24).tolist() == [1, 3, 4]
+
+
+def test_several_spellings_of_one_offset_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("when,a\n2018-03-25T01:00Z,1\n2018-03-25T02:00+00:00,2\n2018-03-25T03:00+0000,3\n")
+    assert read(path).series.clock.zone == "UTC"
+
+
+def test_an_unnamed_column_of_times_is_the_time_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(",a\n2020-01-01,1\n2020-01-02,2\n2020-01-03,3\n")
+    table = read(path)
+    assert (table.layout.time, table.series.channels) == ("", ("a",))
 
 
 @pytest.mark.parametrize(

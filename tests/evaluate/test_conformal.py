@@ -95,7 +95,13 @@ def test_levels_are_put_in_order(level: object, levels: tuple[float, ...]) -> No
 
 @pytest.mark.parametrize(("level", "got"), [(0, "0"), (0.0, "0"), ([80, 99.9], "99.9"), ([-5], "-5"), ([], "none")])
 def test_a_level_that_cannot_be_is_refused(level: object, got: str) -> None:
-    with pytest.raises(UsageError, match=rf"above 0 and up to 99 \(got {got}\); try \[80, 95\]"):
+    with pytest.raises(UsageError, match=rf"from 1 to 99 \(got {got}\); try \[80, 95\]"):
+        checked_levels(level)
+
+
+@pytest.mark.parametrize(("level", "meant"), [(0.8, "80"), ([0.95, 80], "95"), (0.975, "97.5")])
+def test_a_fraction_is_refused_with_its_percentage(level: object, meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"a percentage from 1 to 99 \(got 0.*\); try {meant}$"):
         checked_levels(level)
 
 

@@ -270,6 +270,22 @@ def test_what_failed_is_tried_again_and_stays_once_it_is_mended(
     assert len(fitted_again) == 1
 
 
+def test_a_fit_that_fails_leaves_the_model_of_before(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet, whole = Fleet(tmp_path / "fleet"), three["b"]
+    fleet.fit(three, forecaster())
+    before = fleet.model("b").fitted.weights_sha256
+    three["b"] = whole.drop(index=50)
+    assert states(fleet.fit(three, forecaster())) == {"a": "kept", "b": "failed", "c": "kept"}
+    assert fleet.model("b").fitted.weights_sha256 == before
+    assert states(fleet.fit(three, forecaster())) == {"a": "kept", "b": "failed", "c": "kept"}
+    three["b"] = whole.assign(y=whole["y"] ** 2)
+    assert states(fleet.fit(three, forecaster())) == {"a": "kept", "b": "fitted", "c": "kept"}
+    assert fleet.model("b").fitted.weights_sha256 != before
+    assert not [path for path in (tmp_path / "fleet" / "members").iterdir() if path.name.startswith(".")]
+
+
 def test_a_run_that_is_stopped_goes_on_where_it_was(
     series: Make, forecaster: Make, tmp_path: Path, fitted_again: list[int]
 ) -> None:
@@ -348,6 +364,18 @@ def test_forecasts_are_written_as_one_file_or_as_a_folder(
     assert [number for path in parts for number in pd.read_parquet(path)["IBForecast"]] == expected
 
 
+def test_a_folder_of_forecasts_keeps_none_of_before_for_what_failed(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.fit(three, forecaster())
+    fleet.predict(three).save(tmp_path / "next")
+    (tmp_path / "next" / "notes.txt").write_text("mine")
+    three["b"] = three["b"][:20]
+    fleet.predict(three).save(tmp_path / "next")
+    assert sorted(path.name[0] for path in (tmp_path / "next").iterdir()) == ["a", "c", "n"]
+
+
 def test_times_of_different_kinds_and_names_come_together(series: Make, forecaster: Make, tmp_path: Path) -> None:
     zoned = series(1).assign(ds=lambda table: table["ds"].dt.tz_localize("Asia/Kolkata"))
     tables = {"a": series(0), "b": zoned.rename(columns={"ds": "when"})}
@@ -357,6 +385,7 @@ def test_times_of_different_kinds_and_names_come_together(series: Make, forecast
     assert forecast.columns.tolist() == ["unique_id", "time", "IBForecast"]
     assert forecast["time"].tolist()[0].startswith("2023-01-09 08:00:00")
     assert forecast["time"].tolist()[-1].startswith("2023-01-09 19:00:00")
+    assert not forecast["time"].str.contains(".000", regex=False).any()
 
 
 # --- What is refused ---

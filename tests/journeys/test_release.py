@@ -75,6 +75,9 @@ def test_wheel_and_sdist_hold_every_file_of_the_package(built: tuple[Path, Path]
         shipped = {name.partition("/")[2] for name in file.getnames()}
     assert {f"src/{name}" for name in (*DATA, *modules)} <= shipped
     assert {"README.md", "LICENSE", "CHANGELOG.md", "mkdocs.yml", "docs/index.md", "pyproject.toml"} <= shipped
+    assert {"CONTRIBUTING.md", "Makefile", "constraints.txt", ".ci/run", ".pre-commit-config.yaml"} <= shipped
+    assert {"benchmarks/__main__.py", "results/README.md", "results/tables/accuracy.md"} <= shipped
+    assert any(name.startswith("results/ledger/") for name in shipped)
 
 
 def test_the_wheel_says_what_it_needs_and_what_it_supports(built: tuple[Path, Path]) -> None:

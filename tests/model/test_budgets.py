@@ -73,3 +73,11 @@ def test_channels_that_are_told_apart_may_be_forecast_differently_from_the_same_
     readout.channel.normal_(generator=torch.Generator().manual_seed(3))
     told = readout(evidence, mask, context)
     assert not torch.equal(told[..., 0], told[..., 1])
+
+
+def test_turning_the_budget_draws_from_no_generator_of_the_caller() -> None:
+    made = network()
+    state = torch.get_rng_state()
+    made.with_budget(0.5)
+    assert made.with_budget(0.25) is made
+    assert torch.equal(torch.get_rng_state(), state)

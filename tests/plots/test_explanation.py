@@ -247,6 +247,15 @@ def test_every_open_and_missing_token_is_shaded_where_it_lies() -> None:
             assert starts == [patch * account.patch_len - 0.5 for patch in np.flatnonzero(cells[:, row])]
 
 
+def test_no_number_beside_the_profiles_leaves_the_sheet() -> None:
+    account = synthetic_account(3)
+    drawing = figure(replace(account, profile=(0.006 * account.profile / np.abs(account.profile).max())))
+    renderer = drawing.canvas.get_renderer()  # type: ignore[attr-defined]
+    numbers = [label for axes in drawing.axes[3:] for label in axes.get_yticklabels()]
+    assert "−0.005" in {label.get_text() for label in numbers}
+    assert all(label.get_window_extent(renderer).x1 < drawing.bbox.x1 - 4 for label in numbers)
+
+
 def test_no_text_in_the_left_margin_leaves_the_sheet_or_touches_another() -> None:
     long = tuple(f"plant_03_building_{index}_floor_2_temperature_sensor" for index in range(9))
     drawing = figure(synthetic_account(names=(*long, "OT", "WWWWWWWWWWWWWWWWW", "zone 12 electricity"), seed=1))

@@ -57,10 +57,6 @@ class DLinear(Rival, SelfExplaining):
         """Fold average and maps into one matrix, W_eff = W_r (I − A) + W_t A."""
         return self.remainder.weight + (self.trend.weight - self.remainder.weight) @ self.average
 
-    def effective_bias(self) -> Float[Tensor, " horizon"]:
-        """What is forecast from a window of zeros."""
-        return self.trend.bias + self.remainder.bias
-
     def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
         """Mean over the horizon of |W_eff[h, t] (x[t, c] − window mean of c)|; zero where nothing was observed."""
         values = filled_with_mean(window.values, window.observed)

@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from ibforecast.cli.main import EXIT_CODES
-from ibforecast.cli.shared import announce, deliver, json_option
+from ibforecast.cli.shared import announce, deliver, device_option, json_option
 from ibforecast.core.errors import VerificationError
 
 
@@ -18,7 +18,7 @@ from ibforecast.core.errors import VerificationError
     "--windows", type=int, default=1024, show_default=True, help="How many windows to look at, evenly spaced."
 )
 @click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@device_option
 @click.option("--save", is_flag=True, help="Keep the result as audit.json in the model's folder.")
 @json_option
 @click.pass_context

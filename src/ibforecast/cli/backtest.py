@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ibforecast.cli.predict import deliver_table, level_options, out_option
-from ibforecast.cli.shared import json_option
+from ibforecast.cli.shared import check_file, device_option, json_option
 
 
 @click.command("backtest")
@@ -22,7 +22,7 @@ from ibforecast.cli.shared import json_option
     help="Fit anew to the rows before every forecast, or before every so many; default: the model as it is.",
 )
 @level_options
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@device_option
 @out_option
 @json_option
 def command(
@@ -49,6 +49,7 @@ def command(
 
     if out:
         check_suffix(out)
+        check_file(out)
     told = IBForecaster.load(model, device).cross_validation(
         table, windows, step, refit, level or None, adaptive=adaptive
     )

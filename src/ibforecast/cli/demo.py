@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
-from ibforecast.cli.shared import announce, deliver, epochs_bar, json_option
+from ibforecast.cli.shared import announce, check_place, deliver, epochs_bar, json_option
 from ibforecast.core.files import write_atomically
 
 HORIZON = 24
@@ -29,6 +29,7 @@ def command(out: Path, seed: int, as_json: bool) -> None:
     from ibforecast.data.tables import write
     from ibforecast.forecaster import IBForecaster
 
+    check_place(out / "town.csv")
     begun = time.perf_counter()
     demo = demo_table(seed)
     table = out / "town.csv"

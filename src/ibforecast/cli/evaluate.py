@@ -5,7 +5,7 @@ from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import budget_option, deliver, json_option
+from ibforecast.cli.shared import budget_option, deliver, device_option, json_option
 
 
 @click.command("evaluate")
@@ -13,7 +13,7 @@ from ibforecast.cli.shared import budget_option, deliver, json_option
 @click.argument("table")
 @click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
 @budget_option
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@device_option
 @json_option
 def command(
     model: Path,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from ibforecast.cli.shared import announce, at_option, budget_option, deliver, future_option, json_option
+from ibforecast.cli.shared import announce, at_option, budget_option, check_file, deliver, future_option, json_option
+from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 
 
@@ -50,7 +51,11 @@ def command(
         check_figure(path)
     for path in filter(None, (tokens, known)):
         check_suffix(path)
-    explanation = IBForecaster.load(model).explain(table, at, budget=budget, future=future)
+    check_file(*filter(None, (out, *plot, tokens, known)))
+    forecaster = IBForecaster.load(model)
+    if known and not forecaster.fitted.layout.future:
+        raise UsageError("only a model with future covariates tells what was known ahead (this has none); drop --known")
+    explanation = forecaster.explain(table, at, budget=budget, future=future)
     document = explanation.to_json()
     if out:
         write_atomically(out, document.encode())

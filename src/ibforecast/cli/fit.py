@@ -1,13 +1,18 @@
 """ibforecast fit: from a table to a saved model."""
 
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from ibforecast.cli.shared import announce, deliver, epochs_bar, json_option
+from ibforecast.cli.shared import announce, check_place, deliver, device_option, epochs_bar, json_option
 from ibforecast.core.errors import UsageError
-from ibforecast.zoo.recipes import DEFAULT
+from ibforecast.core.sizes import Sizes
+from ibforecast.data.catalogue import CATALOGUE
+from ibforecast.model.config import ModelConfig
+from ibforecast.zoo.recipes import DEFAULT, resolve
 from ibforecast.zoo.saved import DOCUMENT
 
 
@@ -55,7 +60,7 @@ class Cycle(click.ParamType[Any]):
 @click.option("--recipe", default=DEFAULT, show_default=True, help="A recipe's name, or a path to a TOML file.")
 @click.option("--epochs", type=click.IntRange(1), help="Train for so many at most; default: the recipe's.")
 @click.option("--seed", type=int, default=2024, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@device_option
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the model.")
 @click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
 @json_option
@@ -101,6 +106,7 @@ def command(
         raise UsageError(f"the model's folder must be new (got {out}, which exists); choose another or add --overwrite")
     if out.exists() and not (out / DOCUMENT).is_file():
         raise UsageError(f"only a model may be overwritten (got {out}, which is none); choose another folder")
+    check_place(out)
     model = IBForecaster(
         horizon,
         look_back,
@@ -128,12 +134,32 @@ def command(
         model.fit(table, checkpoint=checkpoint, on_epoch=advance)
     model.save(out, overwrite)
     checkpoint.unlink(missing_ok=True)
-    summary = model.fitted.summary
+    summary, config = model.fitted.summary, model.fitted.config
+    tokens, steps = config.patches * config.channels, "step" if config.patch_len == 1 else "steps"
     announce(
         f"fitted {len(model.fitted.channels)} channels on {summary.windows} windows in {summary.seconds:.0f} s: "
-        f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}"
+        f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}; "
+        f"patches of {config.patch_len} {steps}, {tokens} tokens, at most {config.allowance} read"
     )
-    deliver({"model": str(out), "training": vars(summary)}, str(out), as_json)
+    if patch_len is None and (usual := _usual_patches(recipe, config, table)):
+        announce(
+            f"the recipe's patches of {usual.patch_len} steps do not divide a look-back of {look_back}: "
+            f"--look-back {usual.look_back} would be cut into them"
+        )
+    chosen = {"patch_len": config.patch_len, "tokens": tokens, "allowance": config.allowance}
+    deliver({"model": str(out), **chosen, "training": asdict(summary)}, str(out), as_json)
+
+
+def _usual_patches(recipe: str, config: ModelConfig, table: str) -> ModelConfig | None:
+    """The configuration at the nearest look-back the recipe's own patches divide; None if they do divide this one."""
+    data = table if table in CATALOGUE else None
+    for away in range(config.look_back):
+        for look_back in (config.look_back + away, config.look_back - away):
+            sizes = Sizes(look_back, config.horizon, config.channels, config.cycle)
+            with suppress(UsageError):  # they do not divide it
+                usual: ModelConfig = resolve(recipe, sizes, data, budget=config.budget).config
+                return usual if away else None
+    return None
 
 
 def names_in(text: str | None) -> list[str]:

@@ -1,6 +1,7 @@
 """ibforecast fleet: a small model for every one of many series."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -8,11 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
-from tqdm import tqdm
 
 from ibforecast.cli.main import SOME_FAILED
 from ibforecast.cli.settings import forecaster_of, with_settings
-from ibforecast.cli.shared import Command, announce, at_option, budget_option, deliver, json_option
+from ibforecast.cli.shared import (
+    Command,
+    announce,
+    at_option,
+    budget_option,
+    check_place,
+    deliver,
+    json_option,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from ibforecast.core.engines import Engine
@@ -37,9 +46,10 @@ def command() -> None:
 def engine_options(command: Command) -> Command:
     """Add the options that say where the work is done."""
     for option in (
-        click.option("--gpus-per-series", type=float, default=0.0, show_default=True, help="A fraction is fine (Ray)."),
         click.option("--address", help="Address of the Ray cluster; default: one on this machine."),
-        click.option("--jobs", type=int, help="Series side by side (local engine); default: one per core."),
+        click.option(
+            "--jobs", type=click.IntRange(min=1), help="Series side by side (local engine); default: one per core."
+        ),
         click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
     ):
         command = option(command)
@@ -51,6 +61,7 @@ def engine_options(command: Command) -> Command:
 @click.argument("tables")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the fleet.")
 @engine_options
+@click.option("--gpus-per-series", type=float, default=0.0, show_default=True, help="A fraction is fine (Ray).")
 @json_option
 def fit(
     tables: str,
@@ -75,6 +86,7 @@ def fit(
     from ibforecast.fleet import Fleet
     from ibforecast.fleet.fleet import REPORT
 
+    check_place(out / REPORT)
     forecaster = forecaster_of(settings)
     with _members_bar("fit") as advance:
         outcomes = Fleet(out).fit(tables, forecaster, _engine(engine, jobs, address, gpus_per_series), advance)
@@ -103,7 +115,6 @@ def predict(
     engine: Literal["local", "ray"],
     jobs: int | None,
     address: str | None,
-    gpus_per_series: float,
     as_json: bool,
 ) -> None:
     """Forecast what follows every series in TABLES with its model in FLEET.
@@ -114,16 +125,18 @@ def predict(
     """
     from ibforecast.fleet import Fleet
 
+    check_place(out)
     with _members_bar("predict") as advance:
-        where = _engine(engine, jobs, address, gpus_per_series)
+        where = _engine(engine, jobs, address)
         forecasts = Fleet(fleet).predict(tables, at, budget=budget, engine=where, on_member=advance)
     if forecasts.parts:
         forecasts.save(out)
         announce(f"forecasts written to {out}")
-    _deliver(forecasts.outcomes, {"fleet": str(fleet), "out": str(out)}, str(out), as_json)
+    written = str(out) if forecasts.parts else None
+    _deliver(forecasts.outcomes, {"fleet": str(fleet), "out": written}, written or "", as_json)
 
 
-def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | None, gpus: float) -> "Engine":
+def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | None, gpus: float = 0.0) -> "Engine":
     from ibforecast.fleet import Processes, Ray
 
     return Ray(address, gpus_per_item=gpus) if engine == "ray" else Processes(jobs or os.cpu_count() or 1)
@@ -131,23 +144,15 @@ def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | No
 
 @contextmanager
 def _members_bar(doing: str) -> Iterator[Callable[["Outcome", int], None]]:
-    """A progress bar over series with the time that remains, on stderr, and only for a person."""
-    bar: tqdm[Any] | None = None
-    failed = 0
+    """A progress bar over series with how many failed."""
+    states = Counter[str]()
+    with progress_bar(doing, "series") as advance:
 
-    def advance(outcome: "Outcome", members: int) -> None:
-        nonlocal bar, failed
-        if bar is None:
-            bar = tqdm(total=members, desc=doing, unit="series", disable=None, leave=False)
-        failed += outcome.state == "failed"
-        bar.update()
-        bar.set_postfix_str(f"{failed} failed" if failed else "")
+        def report(outcome: "Outcome", members: int) -> None:
+            states[outcome.state] += 1
+            advance(states.total(), members, f"{states['failed']} failed" if states["failed"] else "")
 
-    try:
-        yield advance
-    finally:
-        if bar is not None:
-            bar.close()
+        yield report
 
 
 def _deliver(outcomes: Sequence["Outcome"], document: dict[str, Any], text: str, as_json: bool) -> None:

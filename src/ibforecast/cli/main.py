@@ -1,5 +1,6 @@
 """The `ibforecast` command: its verbs, and what becomes of errors."""
 
+import errno
 import json
 import os
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 import click
 
 from ibforecast._version import __version__
-from ibforecast.cli.shared import announce
+from ibforecast.cli.shared import announce, not_usable
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError, VerificationError
 
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
@@ -17,6 +18,9 @@ EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, Verificat
 
 SOME_FAILED = 6
 """A fleet was worked through, and some of its series failed."""
+
+OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""What goes wrong with a disk and may name no file."""
 
 VERBS = (
     "demo",
@@ -102,6 +106,8 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
     except Exception as error:
         if os.environ.get("IBFORECAST_DEBUG"):
             raise
+        if isinstance(error, OSError) and (error.filename is not None or error.errno in OF_DISKS):
+            return _report(not_usable(error.filename2 or error.filename or "the disk", error), 1, as_json)
         told = f"{type(error).__name__}: {error}"
         return _report(f"unexpected {told}", 1, as_json, "set IBFORECAST_DEBUG=1 for the traceback, and report it")
 

@@ -1,11 +1,21 @@
 """ibforecast predict: from a model and a table to a forecast."""
 
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ibforecast.cli.shared import Command, announce, at_option, budget_option, deliver, future_option, json_option
+from ibforecast.cli.shared import (
+    Command,
+    announce,
+    at_option,
+    budget_option,
+    check_file,
+    deliver,
+    future_option,
+    json_option,
+)
 
 
 def level_options(command: Command) -> Command:
@@ -58,6 +68,7 @@ def command(
 
     if out:
         check_suffix(out)
+        check_file(out)
     forecast = IBForecaster.load(model).predict(
         table, at, budget=budget, level=level or None, adaptive=adaptive, future=future
     )
@@ -74,10 +85,14 @@ def deliver_table(document: dict[str, Any], name: str, table: Any, out: Path | N
         write(table, out)
         announce(f"{name} written to {out}")
     columns = nw.from_native(table, eager_only=True)
-    rows = [{column: _plain(value) for column, value in row.items()} for row in columns.iter_rows(named=True)]
-    text = str(out) if out else columns.write_csv().rstrip()
-    deliver({**document, "out": str(out) if out else None, name: rows}, text, as_json)
+    if as_json:
+        rows = [{column: _plain(value) for column, value in row.items()} for row in columns.iter_rows(named=True)]
+        deliver({**document, "out": str(out) if out else None, name: rows}, "", as_json)
+    else:
+        deliver(document, str(out) if out else columns.write_csv().rstrip(), as_json)
 
 
 def _plain(value: object) -> object:
-    return value.isoformat(sep=" ") if hasattr(value, "isoformat") else value
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return value.isoformat() if isinstance(value, date) else value

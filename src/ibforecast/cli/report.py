@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ibforecast.cli.shared import announce, budget_option, deliver, future_option, json_option
+from ibforecast.cli.shared import announce, budget_option, check_file, deliver, future_option, json_option
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 
@@ -41,6 +41,7 @@ def command(
 
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"a report must end in .html (got {out.name!r}); try {out.stem + '.html'!r}")
+    check_file(out)
     moments = at or (None,)
     name = model.resolve().name
     page = to_html(IBForecaster.load(model), table, moments, name, Path(table).name, budget, future)

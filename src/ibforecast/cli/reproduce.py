@@ -14,9 +14,11 @@ from ibforecast.cli.shared import announce, deliver, json_option, ledger_option
 @click.option("--data", multiple=True, help="Only this data set; may be repeated.")
 @click.option("--horizon", type=int, multiple=True, help="Only this horizon; may be repeated.")
 @click.option("--model", multiple=True, help="Only this model (a recipe's name); may be repeated.")
-@click.option("--seeds", help="Seeds, separated by commas; default: 2024,2025,2026.")
+@click.option("--seeds", help="Seeds, separated by commas; default: the label's.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
-@click.option("--jobs", type=int, default=1, show_default=True, help="Cells side by side (local engine).")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells side by side (local engine)."
+)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda (local engine).")
 @click.option("--address", help="Address of the Ray cluster; default: one on this machine.")
 @click.option("--gpus-per-cell", type=float, default=0.0, show_default=True, help="A fraction is fine (Ray engine).")

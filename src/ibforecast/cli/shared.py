@@ -1,5 +1,6 @@
 """What the verbs share: options, progress, and the two streams."""
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from tqdm import tqdm
 
+from ibforecast.core.errors import UsageError
 from ibforecast.core.files import to_json
 from ibforecast.train.checkpoint import Epoch
 
@@ -20,8 +22,36 @@ def announce(text: str) -> None:
     click.echo(text, err=True)
 
 
+def check_place(*paths: Path) -> None:
+    """Refuse a path whose folder, or the nearest above it that is there, cannot be written to: before any work."""
+    for path in paths:
+        try:
+            folder = next(above for above in path.absolute().parents if above.exists())
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise UsageError(not_usable(path, error)) from error
+
+
+def check_file(*paths: Path) -> None:
+    """Refuse a path to which no file can be written: `check_place`, and it must not be a folder."""
+    for path in paths:
+        check_place(path)
+        if path.is_dir():
+            raise UsageError(f"a file must not take the place of a folder (got {path}, which is one); choose another")
+
+
+def not_usable(path: Path | str, error: OSError) -> str:
+    """What to say of a path that could not be read or written."""
+    return (
+        f"a path must be one that can be read and written (got {path}: {error.strerror or type(error).__name__}); "
+        "choose another, or see to the permissions and the room there"
+    )
+
+
 def deliver(document: Any, text: str, as_json: bool) -> None:
-    """Give the result on stdout: one JSON document if asked for, otherwise text."""
+    """Give the result on stdout: one JSON document if asked for, otherwise the text, if there is any."""
+    if not (text or as_json):
+        return
     plain = asdict(document) if is_dataclass(document) and not isinstance(document, type) else document
     click.echo(to_json(plain).decode().rstrip() if as_json else text)
 
@@ -47,6 +77,11 @@ def budget_option(command: Command) -> Command:
     )(command)
 
 
+def device_option(command: Command) -> Command:
+    """Add --device."""
+    return click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")(command)
+
+
 def future_option(command: Command) -> Command:
     """Add --future."""
     return click.option(
@@ -66,21 +101,28 @@ def ledger_option(command: Command) -> Command:
 
 
 @contextmanager
-def epochs_bar() -> Iterator[Callable[[int, int, Epoch], None]]:
-    """A progress bar over epochs with loss and open rate, on stderr, and only for a person."""
+def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A progress bar on stderr, and only for a person: told which step is done, of how many, and what to say of it."""
     bar: tqdm[Any] | None = None
 
-    def advance(epoch: int, epochs: int, outcome: Epoch) -> None:
+    def advance(step: int, steps: int, text: str) -> None:
         nonlocal bar
         if bar is None:
-            bar = tqdm(total=epochs, initial=epoch - 1, desc="fit", unit="epoch", disable=None, leave=False)
+            bar = tqdm(total=steps, initial=step - 1, desc=doing, unit=unit, disable=None, leave=False)
         bar.update()
-        bar.set_postfix_str(
-            f"loss {outcome.loss:.4f}, validation {outcome.validation_error:.4f}, open {outcome.open_rate:.1%}"
-        )
+        bar.set_postfix_str(text)
 
     try:
         yield advance
     finally:
         if bar is not None:
             bar.close()
+
+
+@contextmanager
+def epochs_bar() -> Iterator[Callable[[int, int, Epoch], None]]:
+    """A progress bar over epochs with loss and open rate."""
+    with progress_bar("fit", "epoch") as advance:
+        yield lambda epoch, epochs, told: advance(
+            epoch, epochs, f"loss {told.loss:.4f}, validation {told.validation_error:.4f}, open {told.open_rate:.1%}"
+        )

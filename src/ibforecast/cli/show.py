@@ -5,7 +5,7 @@ from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import announce, ledger_option
+from ibforecast.cli.shared import announce, check_file, ledger_option
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 
@@ -48,9 +48,9 @@ def command(
     from ibforecast.experiments.sheet import FORMATS
     from ibforecast.experiments.tables import TABLES
 
-    if label not in TABLES:
-        plan(label)
-        raise UsageError(f"a label must have a table (got {label!r}); choose among {', '.join(TABLES)}")
+    plan(label)  # refuses a word that is no label
+    if out is not None:
+        check_file(out)
     if form == "png" or form == "svg":
         check_has_figure(label)
         if out is None:

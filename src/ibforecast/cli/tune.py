@@ -1,5 +1,6 @@
 """ibforecast tune: search for a recipe on the validation windows of a table."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -7,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
 from ibforecast.cli.settings import forecaster_of, with_settings
-from ibforecast.cli.shared import announce, deliver, json_option
+from ibforecast.cli.shared import announce, check_file, check_place, deliver, json_option, progress_bar
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 
@@ -61,6 +61,8 @@ def command(
         raise UsageError(f"the model's folder must be new (got {out}, which exists); choose another")
     if best.suffix != ".toml":
         raise UsageError(f"a recipe's file must end in .toml (got {str(best)!r}); rename it")
+    check_file(best)
+    check_place(*filter(None, (out, storage)))
     forecaster = forecaster_of(settings)
     with _trials_bar() as advance:
         tuning = tune(
@@ -73,7 +75,7 @@ def command(
             on_trial=advance,
         )
     write_atomically(best, tuning.recipe.encode())
-    announce(f"best recipe written to {best}; fit it with --recipe {best} --patch-len {tuning.patch_len}")
+    announce(f"best recipe written to {best}; fit it with --recipe {shlex.quote(str(best))}")
     if out is not None:
         tuning.fit(table).save(out)
         announce(f"model written to {out}")
@@ -109,23 +111,17 @@ def _in_lines(tuning: "Tuning") -> str:
 
 @contextmanager
 def _trials_bar() -> Iterator[Callable[["Trial", int], None]]:
-    """A progress bar over trials with the best error so far, on stderr, and only for a person."""
-    bar: tqdm[Any] | None = None
+    """A progress bar over trials with the best error so far."""
     least = float("inf")
+    with progress_bar("tune", "trial") as advance:
 
-    def advance(trial: "Trial", trials: int) -> None:
-        nonlocal bar, least
-        if bar is None:
-            bar = tqdm(total=trials, initial=trial.number - 1, desc="tune", unit="trial", disable=None, leave=False)
-        least = min(least, trial.validation_error if trial.state == "finished" and trial.validation_error else least)
-        bar.update()
-        bar.set_postfix_str(f"best {least:.4f}")
+        def report(trial: "Trial", trials: int) -> None:
+            nonlocal least
+            if trial.state == "finished" and trial.validation_error:
+                least = min(least, trial.validation_error)
+            advance(trial.number, trials, f"best {least:.4f}")
 
-    try:
-        yield advance
-    finally:
-        if bar is not None:
-            bar.close()
+        yield report
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:

@@ -8,6 +8,8 @@ IBForecastError
 └── MissingExtraError   an optional library that is not installed
 """
 
+from difflib import get_close_matches
+
 
 class IBForecastError(Exception):
     """Anything this library refuses to do."""
@@ -49,3 +51,10 @@ def require(holds: bool, rule: str, value: str, remedy: str) -> None:
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse a word that is not on the list."""
     require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")
+
+
+def hint(word: str, known: list[str], otherwise: str = "") -> str:
+    """The remedy for a word that is not known: the one it comes close to, in whatever case, or else the choice."""
+    by_lower = {one.lower(): one for one in known}
+    close = get_close_matches(word.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[close[0]]!r}?" if close else otherwise or f"choose among {', '.join(known)}"

@@ -14,6 +14,7 @@ from ibforecast.data.series import Series
 from ibforecast.data.zones import to_utc, to_wall
 
 Irregular = Literal["error", "by_row", "fill"]
+HOUR = np.timedelta64(1, "h")
 SENTINELS = (-9999.0, -99999.0, -999.0, 9999.0, 99999.0)
 
 
@@ -35,7 +36,8 @@ class Axis:
         if len(back := np.flatnonzero(np.diff(self.moments) < np.timedelta64(0)) + 1):
             says = [f"{text_of(self.wall[at])} comes after {text_of(self.wall[at - 1])}" for at in back[:NAMED_AT_MOST]]
             numbers = back if rows is None else rows[back]
-            raise DataError(f"timestamps must increase ({at_fault(numbers, says)}); sort the table by {self.name!r}")
+            remedy = f"sort the table by {self.name!r}{self._clock_change(back)}"
+            raise DataError(f"timestamps must increase ({at_fault(numbers, says)}); {remedy}")
 
     def check_repeats(self, rows: Int64[np.ndarray, " row"]) -> None:
         """Refuse a time that is there twice."""
@@ -43,7 +45,8 @@ class Axis:
             says = [f"{text_of(moment)} is there twice" for moment in self.wall[again[:NAMED_AT_MOST]]]
             raise DataError(
                 f"a channel must have one value per time ({at_fault(rows[again], says)}); "
-                "drop the repeated rows, or keep the first of each with irregular='fill'"
+                "drop the repeated rows, or keep the first of each with irregular='fill' (fit --irregular fill)"
+                f"{self._clock_change(again)}"
             )
 
     def series(
@@ -89,8 +92,21 @@ class Axis:
         ]
         return (
             f"timestamps must follow each other in even steps, here of {frequency} ({at_fault(rows, says)}); "
-            "read by row number with irregular='by_row', put the rows on the even grid with irregular='fill', "
-            f"or give the frequency if it is not {frequency}"
+            "read by row number with irregular='by_row' (fit --irregular by_row), put the rows on the even grid with "
+            f"irregular='fill' (fit --irregular fill), or give the frequency (fit --freq) if it is not {frequency}"
+            f"{self._clock_change(rows)}"
+        )
+
+    def _clock_change(self, rows: Int64[np.ndarray, " fault"]) -> str:
+        """What else to do where one of these rows is off by the hour of a clock put on or back at night."""
+        steps, counts = np.unique(np.diff(self.moments), return_counts=True)
+        off = self.moments[rows] - self.moments[rows - 1] - steps[counts.argmax()]
+        at_night = self.wall[rows] - self.wall[rows].astype("datetime64[D]") < 4 * HOUR
+        if self.zone is not None or not (at_night & (np.abs(off) == HOUR)).any():
+            return ""
+        return (
+            ", or say zone='Europe/Berlin' (fit --zone Europe/Berlin) if a clock was put on or back here, and write "
+            "the times with their offsets if it was put back"
         )
 
     def _filled(
@@ -105,7 +121,8 @@ class Axis:
             says = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
             raise DataError(
                 f"to fill the grid, times must lie on steps of {frequency} from the first on ({at_fault(off, says)}); "
-                "round the times, give another frequency, or read by row number with irregular='by_row'"
+                "round the times, give another frequency (fit --freq), or read by row number with irregular='by_row' "
+                "(fit --irregular by_row)"
             )
         grid = frequency.after(even[0], np.arange(position[-1] + 1), day)
         filled = np.full((len(grid), len(channels)), np.nan)
@@ -129,5 +146,8 @@ def _sentinels(values: Float64[np.ndarray, "row channel"], channels: tuple[str, 
     for mark in SENTINELS:
         if (holds := (values == mark).any(axis=0)).any():
             names = ", ".join(repr(name) for name, held in zip(channels, holds, strict=True) if held)
-            return f"; {mark:g} in {names} looks like a mark for missing values: say missing_values=({mark:g},)"
+            return (
+                f", and {mark:g} in {names} looks like a mark for missing values: say missing_values=({mark:g},) "
+                f"(fit --missing-value {mark:g})"
+            )
     return ""

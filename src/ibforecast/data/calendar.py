@@ -79,7 +79,7 @@ class Frequency:
         if self in named:
             return named[self]
         if self.months or self.seconds >= whole or whole % self.seconds:
-            raise UsageError(f"a step of {self} has no natural cycle; give `cycle` as a number of steps")
+            raise UsageError(f"a step of {self} has no natural cycle; give `cycle` (fit --cycle) as a number of steps")
         return whole // self.seconds
 
     def count(self, start: np.datetime64, moments: Shaped[np.ndarray, "*shape"]) -> Int64[np.ndarray, "*shape"]:
@@ -206,6 +206,13 @@ class Clock:
         if early < late and np.isin([early, late], self.stamps).all():
             both = " or ".join(self.labels(int(np.searchsorted(self.stamps, at)), 1)[0] for at in (early, late))
             raise UsageError(f"the clock of {self.zone} showed this time twice (got {moment}); say {both}")
+        if early > late and not self.frequency.by_date:
+            around = np.array([late, early])
+            either = " or ".join(iso_texts(around, to_wall(around, self.zone), False, True))
+            raise UsageError(
+                f"a local time must be one the clock of {self.zone} showed exactly once (got {moment}, which it never "
+                f"showed); say {either}"
+            )
         return late if late in self.stamps else early  # type: ignore[no-any-return]
 
 

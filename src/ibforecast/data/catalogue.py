@@ -5,13 +5,12 @@ import hashlib
 import os
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from ibforecast.core.errors import DataError, MissingExtraError, UsageError
+from ibforecast.core.errors import DataError, MissingExtraError, UsageError, hint
 from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Rule
@@ -124,9 +123,7 @@ def lookup(name: str) -> DataSet:
     by_lower = {known.lower(): dataset for known, dataset in CATALOGUE.items()}
     if dataset := by_lower.get(name.lower()):
         return dataset
-    close = get_close_matches(name.lower(), by_lower, n=1)
-    hint = f"did you mean {by_lower[close[0]].name!r}?" if close else f"choose among {', '.join(CATALOGUE)}"
-    raise UsageError(f"a data set must be in the catalogue (got {name!r}); {hint}")
+    raise UsageError(f"a data set must be in the catalogue (got {name!r}); {hint(name, list(CATALOGUE))}")
 
 
 def cache_folder() -> Path:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float64, Shaped
 
 from ibforecast.core.errors import DataError
-from ibforecast.data.sources import is_time, moments_of
+from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 from ibforecast.data.zones import to_utc, to_wall, uncertain
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
@@ -48,6 +48,19 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return None
 
 
+def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArray) -> None:
+    """Refuse times of several offsets, which without a zone would all become UTC; `column` is as the table has it."""
+    if is_time(column.type):
+        offsets = (field.metadata or {}).get(OFFSETS, b"").decode().split()
+    else:
+        offsets = offsets_in(column.cast(pa.string())) if has_zone(times.type) else []
+    if len(offsets) > 1:
+        raise DataError(
+            f"times must have one offset, or a zone whose clock they follow ({field.name!r} has "
+            f"{', '.join(offsets)}); give the zone, such as zone='Europe/Berlin' (fit --zone Europe/Berlin)"
+        )
+
+
 def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Shaped[np.ndarray, " row"], str | None]:
     """Take the time column as moments, in UTC where there is a zone: the column's own, or the one asked for."""
     if column.null_count:
@@ -75,7 +88,9 @@ def as_numbers(
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_time(column.type):
-        raise DataError(f"a channel must hold numbers ({name!r} holds times); leave it out by naming the channels")
+        raise DataError(
+            f"a channel must hold numbers ({name!r} holds times); leave it out by naming the channels (fit --channels)"
+        )
     values = _cast(column)
     if values is None:
         cells = column.to_pylist()
@@ -84,7 +99,7 @@ def as_numbers(
             says = [f"{cells[row]!r} at {text}" for row, text in _dated(rows, moments, zone)]
             raise DataError(
                 f"a channel must hold numbers ({name!r} has {at_fault(rows, says)}); "
-                "mend the cells, or leave the channel out by naming the others"
+                "mend the cells, or leave the channel out by naming the others (fit --channels)"
             )
         values = np.array([np.nan if cell is None else float(cell) for cell in cells])
     if len(rows := np.flatnonzero(np.isinf(values))):

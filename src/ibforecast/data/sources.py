@@ -12,6 +12,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Shaped
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
@@ -23,6 +24,8 @@ from ibforecast.data.zones import to_wall
 
 Kind = Literal["pandas", "polars", "pyarrow"]
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+OFFSETS = b"offsets"
+"""Where a column of a CSV file keeps the offsets its times were written with: arrow makes UTC of them all."""
 
 
 def load(source: Any) -> tuple[pa.Table, Kind]:
@@ -97,15 +100,48 @@ def _read_csv(content: bytes) -> pa.Table:
     # One block, so that types are inferred from every row and not from the first megabyte.
     whole = arrow_csv.ReadOptions(encoding=encoding, block_size=min(2 * len(content) + 1, 2**31 - 1))
     nulls = arrow_csv.ConvertOptions(strings_can_be_null=True)
-    table = arrow_csv.read_csv(io.BytesIO(content), read_options=whole, convert_options=nulls)
-    if table.num_columns == 1 and (found := next((mark for mark in ";\t" if mark in table.column_names[0]), None)):
-        raise DataError(f"a .csv file must be separated by commas (got {found!r}); export it again")
-    types = [
-        pa.timestamp("us", field.type.tz) if pa.types.is_timestamp(field.type) else field.type for field in table.schema
-    ]
-    return pa.table(
-        [column.cast(kind) for column, kind in zip(table.columns, types, strict=True)], names=table.column_names
+    try:
+        table = arrow_csv.read_csv(io.BytesIO(content), read_options=whole, convert_options=nulls)
+    except pa.ArrowInvalid:
+        _check_commas(content.partition(b"\n")[0].decode(encoding))
+        raise
+    if table.num_columns == 1:
+        _check_commas(table.column_names[0])
+    zoned = [field.name for field in table.schema if has_zone(field.type)]
+    if not zoned:
+        return pa.table([_in_microseconds(column) for column in table.columns], names=table.column_names)
+    as_text = arrow_csv.ConvertOptions(
+        strings_can_be_null=True, include_columns=zoned, column_types=dict.fromkeys(zoned, pa.string())
     )
+    texts = arrow_csv.read_csv(io.BytesIO(content), read_options=whole, convert_options=as_text)
+    written = {name: {OFFSETS: " ".join(offsets_in(texts.column(at)))} for at, name in enumerate(texts.column_names)}
+    columns = [_in_microseconds(column) for column in table.columns]
+    fields = [
+        pa.field(name, column.type, metadata=written.get(name))
+        for name, column in zip(table.column_names, columns, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _check_commas(header: str) -> None:
+    if found := next((mark for mark in ";\t" if header.count(mark) > header.count(",")), None):
+        raise DataError(f"a .csv file must be separated by commas (got {found!r}); export it again")
+
+
+def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.timestamp("us", column.type.tz)) if pa.types.is_timestamp(column.type) else column
+
+
+def has_zone(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds moments of a time zone."""
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def offsets_in(texts: pa.ChunkedArray) -> list[str]:
+    """The offsets that times were written with, such as "+01:00", each once."""
+    found = pc.struct_field(pc.extract_regex(texts, r"(?P<offset>Z|[+-]\d\d:?(?:\d\d)?)$"), "offset")
+    bare = {text.replace("Z", "+00").replace(":", "").ljust(5, "0") for text in found.unique().to_pylist() if text}
+    return sorted({f"{text[:3]}:{text[3:]}".replace("-00:00", "+00:00") for text in bare})
 
 
 def _from_native(source: Any) -> tuple[pa.Table, Kind]:
@@ -124,6 +160,8 @@ def _from_native(source: Any) -> tuple[pa.Table, Kind]:
     }
     if frame.implementation not in kinds:
         raise _unknown(source)
+    if isinstance(source, pa.Table):  # with what its fields say of themselves
+        return source, "pyarrow"
     columns = {str(name): _to_arrow(frame.get_column(name)) for name in frame.columns}
     index = nw.maybe_get_index(frame)
     if index is not None and index.dtype.kind == "M" and not any(is_time(column.type) for column in columns.values()):

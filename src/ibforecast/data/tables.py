@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float64
 
-from ibforecast.core.errors import DataError, UsageError
+from ibforecast.core.errors import DataError, UsageError, hint, require_choice
 from ibforecast.data.axis import Axis, Irregular
-from ibforecast.data.columns import as_moments, as_numbers, parse_times
+from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
 from ibforecast.data.roles import by_role, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
@@ -45,6 +44,8 @@ class Layout:
     future: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        require_choice("shape", self.shape, get_args(Shape))
+        require_choice("irregular", self.irregular, get_args(Irregular))
         named = (*self.past, *self.future)
         if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
             raise UsageError(
@@ -120,6 +121,8 @@ def read(source: Any, layout: Layout | None = None) -> Table:
     if not arrow.num_rows or not arrow.num_columns:
         raise DataError(f"a table must have rows and columns (got {arrow.num_rows} x {arrow.num_columns}); fill it")
     layout, time, times = _find_time(arrow, layout or Layout())
+    if layout.zone is None:
+        check_offsets(arrow.schema.field(time), arrow[time], times)
     axis = Axis(*as_moments(time, times, layout.zone), time)
     long = layout.shape == "long"
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
@@ -144,10 +147,15 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
     could_be_long = layout.shape != "wide" and {layout.id, layout.target} <= set(names)
     if layout.shape == "long" and not could_be_long:
         raise DataError(
-            f"a long table must have the columns {layout.id!r} and {layout.target!r} (got {_listed(names)}); name them"
+            f"a long table must have the columns {layout.id!r} and {layout.target!r} (got {_listed(names)}); "
+            "name them (fit --id, --target)"
         )
     others = [name for name in names if not (could_be_long and name in (layout.id, layout.target))]
-    for name in [_present(layout.time, names, "time column")] if layout.time else _candidates(arrow, others):
+    if layout.time and layout.time not in names:
+        hold_times = [name for name in others if parse_times(arrow[name]) is not None]
+        otherwise = f"take {_listed(hold_times)}, or rename it" if hold_times else "add a column of times of this name"
+        _present(layout.time, names, "time column", hold_times, otherwise)
+    for name in [layout.time] if layout.time else _candidates(arrow, others):
         if (times := parse_times(arrow[name])) is not None:
             return replace(layout, time=name, shape="long" if could_be_long else "wide"), name, times
     if layout.time:
@@ -157,7 +165,7 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
         )
     raise DataError(
         f"a table must have a time column (found none among {_listed(names)}); "
-        "name it, and write its times as YYYY-MM-DD HH:MM:SS"
+        "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
     )
 
 
@@ -167,7 +175,7 @@ def _candidates(arrow: pa.Table, names: list[str]) -> list[str]:
         (name for name in names if name.lower() in TIME_NAMES), key=lambda name: TIME_NAMES.index(name.lower())
     )
     if len(typed) > 1 and not set(typed) & set(usual):
-        raise DataError(f"a table must have one time column (got {_listed(typed)}); say which it is")
+        raise DataError(f"a table must have one time column (got {_listed(typed)}); say which it is (fit --time)")
     return (typed if len(typed) == 1 else usual) + names[:1]
 
 
@@ -178,6 +186,11 @@ def _from_wide(
     columns = _columns(layout, rest)
     if not columns:
         raise DataError(f"a table must have a channel beside its time column (got {layout.time!r} only); add one")
+    if not layout.channels and (unnamed := [place for place, name in enumerate(columns) if not name.strip()]):
+        raise DataError(
+            f"a channel must have a name (got {columns[unnamed[0]]!r}, most likely a row number); write the file with "
+            "index=False, or name the channels (fit --channels)"
+        )
     values = [as_numbers(name, arrow[name], axis.moments, axis.zone) for name in columns]
     return axis, columns, np.stack(values, axis=1)
 
@@ -213,12 +226,18 @@ def _columns(layout: Layout, names: list[str]) -> tuple[str, ...]:
     return tuple(_present(name, names, what) for name, what in asked.items())
 
 
-def _present(name: str, names: list[str], what: str) -> str:
+def _present(
+    name: str,
+    names: list[str],
+    what: str,
+    meant: list[str] | None = None,
+    otherwise: str = "name one that is there",
+) -> str:
+    """The name, if a column has it; the remedy proposes one of those that may be `meant` (None: any)."""
     if name in names:
         return name
-    close = get_close_matches(name, names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "name one that is there"
-    raise DataError(f"the {what} {name!r} must be in the table (it has {_listed(names)}); {hint}")
+    remedy = hint(name, names if meant is None else meant, otherwise)
+    raise DataError(f"the {what} {name!r} must be in the table (it has {_listed(names)}); {remedy}")
 
 
 def _listed(names: list[str]) -> str:

@@ -56,12 +56,13 @@ class Calibration:
 def checked_levels(level: Level | Sequence[Level]) -> tuple[float, ...]:
     """One level or several as percentages in rising order, each once; one that cannot be is refused."""
     levels = sorted({float(one) for one in ([level] if isinstance(level, int | float) else level)})
-    wrong = [one for one in levels if not 0 < one <= LEVELS[-1]]
+    wrong = [one for one in levels if not 1 <= one <= LEVELS[-1]]
+    fraction = bool(wrong) and 1 <= 100 * wrong[0] <= LEVELS[-1]
     require(
         bool(levels) and not wrong,
-        f"a level must be a percentage above 0 and up to {LEVELS[-1]}",
+        f"a level must be a percentage from 1 to {LEVELS[-1]}",
         f"{wrong[0]:g}" if wrong else "none",
-        "try [80, 95]",
+        f"try {100 * wrong[0]:g}" if fraction else "try [80, 95]",
     )
     return tuple(levels)
 

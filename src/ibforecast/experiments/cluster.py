@@ -16,7 +16,6 @@ def run_missing_on_ray(
     folder: Path,
     address: str | None,
     gpus_per_cell: float = 0.0,
-    cpus_per_cell: float = 1.0,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
 ) -> dict[Cell, str]:
     """Run what is missing on a Ray cluster; a task whose worker or node dies is run again elsewhere.
@@ -24,8 +23,8 @@ def run_missing_on_ray(
     The data files must be where `IBFORECAST_DATA` or the cache says on every node.
     """
     ledger = Ledger(folder)
-    engine = Ray(address, cpus_per_cell, gpus_per_cell)
-    work = partial(_run, device="cuda" if gpus_per_cell else "cpu", threads=max(1, int(cpus_per_cell)))
+    engine = Ray(address, gpus_per_item=gpus_per_cell)
+    work = partial(_run, device="cuda" if gpus_per_cell else "cpu")
     failures: dict[Cell, str] = {}
     for cell, record, failure in engine.run(missing_from(ledger, cells), work):
         if record is None:
@@ -36,6 +35,6 @@ def run_missing_on_ray(
     return failures
 
 
-def _run(cell: Cell, device: str, threads: int) -> Record:
-    torch.set_num_threads(threads)
+def _run(cell: Cell, device: str) -> Record:
+    torch.set_num_threads(1)
     return run(cell, torch.device(device))

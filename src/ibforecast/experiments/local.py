@@ -25,7 +25,8 @@ def run_missing(
     """
     missing = missing_from(Ledger(folder), cells)
     failures: dict[Cell, str] = {}
-    engine = Processes(max(1, min(jobs, len(missing))))
+    jobs = min(jobs, max(1, len(missing)))
+    engine = Processes(jobs)
     for cell, record, failure in engine.run(missing, partial(_run, folder=folder, device=device, jobs=jobs)):
         if failure:
             failures[cell] = failure

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TypeVar
 
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import UsageError, hint
 from ibforecast.data.standin import STAND_INS
 from ibforecast.experiments.ledger import Cell
 from ibforecast.experiments.parts import FRAMED
@@ -167,9 +166,9 @@ PLANS: dict[str, Plan] = {
 def plan(label: str) -> Plan:
     """Look a label up."""
     if label not in PLANS:
-        close = get_close_matches(label, PLANS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose among {', '.join(PLANS)}"
-        raise UsageError(f"a label must be one of the paper's that are built (got {label!r}); {hint}")
+        raise UsageError(
+            f"a label must be one of the paper's that are built (got {label!r}); {hint(label, list(PLANS))}"
+        )
     return PLANS[label]
 
 

@@ -9,20 +9,24 @@ from pathlib import Path
 
 from ibforecast.core.files import write_atomically
 from ibforecast.experiments.figures import FIGURES, channels
-from ibforecast.experiments.ledger import Ledger
+from ibforecast.experiments.ledger import Ledger, Record
 from ibforecast.experiments.sheet import FORMATS
 from ibforecast.experiments.tables import TABLES
 from ibforecast.plots.records import FORMS
 
 
+def tables(records: list[Record]) -> dict[str, bytes]:
+    """Every table as Markdown and as JSON, by the name of its file."""
+    sheets = {label: table(records) for label, table in TABLES.items()}
+    return {
+        f"{label}.{kind}": FORMATS[kind](sheet).encode() for label, sheet in sheets.items() for kind in ("md", "json")
+    }
+
+
 def render(ledger: Path, bench: Path, out: Path) -> list[Path]:
     """Write every table and figure; return the files there are now."""
     records = Ledger(ledger).records()
-    files: dict[Path, bytes | None] = {}
-    for label, table in TABLES.items():
-        sheet = table(records)
-        for kind in ("md", "json"):
-            files[out / "tables" / f"{label}.{kind}"] = FORMATS[kind](sheet).encode()
+    files: dict[Path, bytes | None] = {out / "tables" / name: content for name, content in tables(records).items()}
     for form in FORMS:
         for label, figure in FIGURES.items():
             files[out / "figures" / f"{label}.{form}"] = figure(records, form)

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import torch
 
 from ibforecast.core.contracts import Forecaster
-from ibforecast.core.errors import UsageError, require
+from ibforecast.core.errors import UsageError, hint, require
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.ablations import PhaselessForecast, SoftForecast, UngatedForecast
 from ibforecast.zoo.recipes import Recipe, names, resolve
@@ -104,7 +103,5 @@ def varied(name: str, sizes: Sizes, data: str | None = None, budget: float | Non
 
 def _variant(name: str) -> Variant:
     if name not in VARIANTS:
-        close = get_close_matches(name, VARIANTS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose among {', '.join(VARIANTS)}"
-        raise UsageError(f"a variant must be one of the table's (got {name!r}); {hint}")
+        raise UsageError(f"a variant must be one of the table's (got {name!r}); {hint(name, list(VARIANTS))}")
     return VARIANTS[name]

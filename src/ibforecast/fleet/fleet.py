@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -22,7 +23,8 @@ from ibforecast.data.tables import write
 from ibforecast.fleet.members import Member, members_of
 from ibforecast.fleet.work import Files, Outcome, failure, fit_member, forecast_member
 from ibforecast.forecaster import IBForecaster
-from ibforecast.zoo.recipes import DEFAULT, forecaster_of, names
+from ibforecast.zoo.recipes import names, require_ours
+from ibforecast.zoo.saved import put_in_place
 
 FORMAT = "ibforecast.fleet"
 FORMAT_VERSION = 1
@@ -52,8 +54,12 @@ class Forecasts:
         if path.name.lower().endswith(SUFFIXES):
             write(self._stacked(), path)
             return
-        for name, part in self.parts.items():
-            write(part, path / f"{Member(name, part).folder}.parquet")
+        for outcome in self.outcomes:
+            file = path / f"{outcome.folder}.parquet"
+            if outcome.name in self.parts:
+                write(self.parts[outcome.name], file)
+            else:
+                file.unlink(missing_ok=True)  # of an earlier forecast
 
     def _stacked(self) -> pa.Table:
         if not self.parts:
@@ -63,7 +69,7 @@ class Forecasts:
             parts = [part.rename_columns([part.column_names[0], "time", *part.column_names[2:]]) for part in parts]
         time = parts[0].column_names[1]
         if len({part.schema.field(time).type for part in parts}) > 1:
-            parts = [part.set_column(1, time, part[time].cast(pa.string())) for part in parts]
+            parts = [part.set_column(1, time, _texts(part[time])) for part in parts]
         stacked = pa.concat_tables(parts)
         several = any(outcome.channels not in (None, 1) for outcome in self.outcomes)
         return stacked if several else stacked.drop_columns(["channel"])
@@ -92,8 +98,8 @@ class Fleet:
 
         `tables` is a folder of tables; one long table (a path, or pandas, polars, pyarrow) with an id column, its
         channels the columns named `channels` or else `target`; or a mapping from names to tables. A member that fails
-        is told among the outcomes, stops no other, and is tried again next time. A run that is killed loses at most
-        the members under way: the same call goes on from there.
+        is told among the outcomes, stops no other, keeps the model it had, and is tried again next time. A run that is
+        killed loses at most the members under way: the same call goes on from there.
         """
         layout = forecaster.layout
         members = members_of(tables, layout.id)
@@ -181,8 +187,10 @@ class Fleet:
         return replace(Outcome(**record), state="kept")
 
     def _keep(self, member: Member, outcome: Outcome, files: Files, identity: str) -> None:
-        """Put model and outcome in the member's folder, which appears whole; what stood there goes."""
+        """Put model and outcome in the member's folder, which appears whole; a failure does not replace a model."""
         home = self._home(member)
+        if outcome.state == "failed" and self._record(member).get("state") == "fitted":
+            return
         home.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".{home.name}."))
         try:
@@ -190,8 +198,7 @@ class Fleet:
                 write_atomically(temporary / name, content)
             write_atomically(temporary / MEMBER, to_json(asdict(outcome) | {"identity": identity}))
             temporary.chmod(0o755)
-            shutil.rmtree(home, ignore_errors=True)
-            temporary.rename(home)
+            put_in_place(temporary, home)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -238,6 +245,14 @@ class Fleet:
             write(pa.Table.from_pylist(rows), self.folder / REPORT)
 
 
+def _texts(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times of whatever kind as ISO texts, to the second where they are whole ones."""
+    if pa.types.is_timestamp(times.type):
+        with suppress(pa.ArrowInvalid):  # there are parts of a second
+            times = times.cast(pa.timestamp("s", times.type.tz))
+    return times.cast(pa.string())
+
+
 def _settings(forecaster: IBForecaster) -> dict[str, Any]:
     """What a forecaster was told, as plain data."""
     told = {name: value for name, value in vars(forecaster).items() if not name.startswith("_")}
@@ -247,8 +262,7 @@ def _settings(forecaster: IBForecaster) -> dict[str, Any]:
 def _identity(forecaster: IBForecaster) -> str:
     """Fingerprint of the settings, with what the recipe says and not where it stands."""
     settings, name = _settings(forecaster), forecaster.recipe
-    if forecaster_of(name) != "ibforecast":
-        raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
+    require_ours(name)
     shipped = resources.files("ibforecast.recipes").joinpath(f"{name}.toml")
     recipe = (shipped if name in names() else Path(name)).read_bytes()
     return sha256([to_json({key: settings[key] for key in settings if key not in ("recipe", "device")}), recipe])

@@ -28,9 +28,9 @@ class GateConfig:
     everything; "newest" reads the newest patches of every channel, always. `attention` "none" scores tokens by the
     learned bias alone: a fixed mask. That bias, one logit per (patch, channel), starts in favour of the `recent` newest
     patches and of each `every`-th one, counted back from the newest; with both at 0 there is none. `noise` is the size
-    of the logistic noise in training, falling to zero at `noise_until` of the epochs; `narrow_until` lets the budget
-    begin at everything and narrow to its size by then (0: at once). `any_budget` trains on budgets drawn anew for every
-    batch, so that the budget can be turned in use.
+    of the logistic noise in training, falling to zero at `noise_until` of the epochs (1: it never falls);
+    `narrow_until` lets the budget begin at everything and narrow to its size by then (0: at once). `any_budget` trains
+    on budgets drawn anew for every batch, so that the budget can be turned in use.
     """
 
     kind: GateKind = "exact"
@@ -114,8 +114,8 @@ class ObjectiveConfig:
 
     Shown the evidence alone, the gate network must return the same mask (`consistency_weight`); shown the window
     without its evidence, it must not open anything else instead (`absence_weight`); and it pays for every departure
-    from its bias, the mask it would use for all windows (`departure_weight`). `steer` puts the budget term on the
-    realised open rate instead of the mean probability.
+    from its bias, the mask it would use for all windows (`departure_weight`; without a bias it pays for being far from
+    even odds). `steer` puts the budget term on the realised open rate instead of the mean probability.
     """
 
     rate_weight: float = 0.0
@@ -189,7 +189,8 @@ class ModelConfig(Sizes):
             self.allowance >= 1,
             "budget must allow at least one token",
             f"budget={self.budget} of {self.patches * self.channels} tokens",
-            f"try {ceil(1e6 / (self.patches * self.channels)) / 1e6:.6f} or more",
+            f"try {ceil(1e6 / (self.patches * self.channels)) / 1e6:.6f} or more"
+            + (f", or patches shorter than {self.patch_len} steps (fit --patch-len)" if self.patch_len > 1 else ""),
         )
         require(
             self.gate.kind != "newest" or self.allowance >= self.channels,

@@ -19,7 +19,6 @@ the future: D̂^struct_{h,c} = Σ_k A_{h,k,c} s_k. It says no more. What was cho
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -214,12 +213,6 @@ class FactorForecast(IBForecast):
         mask = told.maps[:, factor]
         evidence = closed_to_zero(mask, explanation.evidence)
         return replace(explanation, mask=mask, evidence=evidence, probability=told.probability[:, factor])
-
-    def without_factors(self) -> "FactorForecast":
-        """The same network with its loadings at zero: what is left of the forecast if the factors add nothing."""
-        bare = deepcopy(self)
-        nn.init.zeros_(bare.readout.loading)
-        return bare
 
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
         """Forecast with gates and maps as wide open as they are probable, so that gradients pass them."""

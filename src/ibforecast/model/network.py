@@ -138,7 +138,10 @@ class IBForecast(Accountable, SelfExplaining):
             f"budget={budget}, trained for {self.config.budget}",
             'fit with gate.any_budget = true, such as recipe "any-budget"',
         )
-        other = type(self)(replace(self.config, budget=budget))
+        if budget == self.config.budget:
+            return self
+        with torch.random.fork_rng([]):
+            other = type(self)(replace(self.config, budget=budget))
         other.to(self.gate.allowance.device).load_state_dict(self.state_dict(keep_vars=True), assign=True)
         return other.train(self.training)
 

@@ -366,11 +366,10 @@ def _profiles(account: Account, sheet: _Sheet) -> Iterator[dict[str, Any]]:
     limits = [labels.response_range(account, number) for number in covariates]
     place = _rows(np.concatenate([np.tile([0.0, 1.0], (sheet.channels, 1)), limits]))
     above = np.full((account.cycles[0], sheet.channels), np.nan)
-    for row, channel in enumerate(account.channels):
-        if channel not in account.past:
-            rows = np.concatenate([above, account.known.response[:, :, row].astype(np.float64)], axis=1)
-            names = (*account.channels, *account.known.names)
-            yield _beside(account, 0, f"response of {channel}", names, rows, place, labels.PURPLE)
+    for column, colour, dashed in labels.responses(account):
+        rows = np.concatenate([above, account.known.response[:, :, column].astype(np.float64)], axis=1)
+        what, names = f"response of {account.channels[column]}", (*account.channels, *account.known.names)
+        yield _beside(account, 0, what, names, rows, place, colour, "6px,3px" if dashed else "solid")
 
 
 def _beside(
@@ -381,6 +380,7 @@ def _beside(
     values: Float64[np.ndarray, "phase row"],
     place: Callable[[Float64[np.ndarray, "steps channel"]], Float64[np.ndarray, "steps channel"]],
     colour: str,
+    dash: str = "solid",
 ) -> dict[str, Any]:
     """Draw what runs through the phases of a cycle, a line for each row."""
     cycle, rows = values.shape
@@ -390,7 +390,7 @@ def _beside(
 
     across = labels.profile_place(account, number, np.arange(cycle + 1, dtype=np.float64))
     return (
-        _line(what, place(values), 0, {"color": colour, "width": 1.5})
+        _line(what, place(values), 0, {"color": colour, "width": 1.5, "dash": dash})
         | _hovers(told, cycle, rows)
         | {"x": np.tile(across, rows), "xaxis": "x2", "yaxis": "y2", "showlegend": False}
     )

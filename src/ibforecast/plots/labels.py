@@ -16,6 +16,8 @@ VERMILLION = "#D55E00"
 BLUE = "#0072B2"
 GREEN = "#009E73"
 PURPLE = "#CC79A7"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
 
 LOOK_BACK, TRUTH, FORECAST, EXPECTED = "look-back", "truth", "forecast", "disclosed baseline μ + σQ"
 OPEN, MISSING, MADE, KNOWN = "open (read)", "missing", "forecast made", "known ahead"
@@ -187,8 +189,8 @@ def profile_marks(account: Account) -> list[float]:
 
 
 def line_name(account: Account, name: str) -> str:
-    """What the legend calls a line: the baseline holds what is known ahead where anything is."""
-    return f"{name}, known ahead" if name == EXPECTED and account.known is not None else name
+    """What the legend calls a line: the baseline holds the effects of what is known ahead where anything is."""
+    return f"{name} + effects" if name == EXPECTED and account.known is not None else name
 
 
 def cycles_line(account: Account) -> str:
@@ -208,6 +210,15 @@ def response_range(account: Account, number: int) -> tuple[float, float]:
     """Range of the responses to a covariate, zero included."""
     assert account.known is not None
     return _around_zero(account.known.response[:, number])
+
+
+def responses(account: Account) -> list[tuple[int, str, bool]]:
+    """Column, colour and dash of every channel that is forecast, in the panels of responses; too many look alike."""
+    columns = [column for column, channel in enumerate(account.channels) if channel not in account.past]
+    if len(columns) > MANY:
+        return [(column, PURPLE, False) for column in columns]
+    colours = (PURPLE, SKY, ORANGE, GREEN, BLUE, VERMILLION)
+    return [(column, colours[at % len(colours)], at >= len(colours)) for at, column in enumerate(columns)]
 
 
 def covariates(account: Account) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ _LINES: dict[str, dict[str, Any]] = {
     labels.EXPECTED: {"color": labels.BLUE, "linewidth": 0.9, "linestyle": (0, (1, 1.3)), "zorder": 2},
     labels.KNOWN: {"color": labels.PURPLE, "linewidth": 1.2, "drawstyle": "steps-mid", "zorder": 3},
 }
+_DASHES: tuple[Any, Any] = ("-", (0, (3.2, 1.4)))
 _MADE: dict[str, Any] = {"color": INK, "linewidth": 0.8, "zorder": 2.5}
 _OPEN: dict[str, Any] = {"facecolor": labels.GREEN, "alpha": 0.30, "edgecolor": "white", "linewidth": 0.6, "zorder": 1}
 _MISSING: dict[str, Any] = {
@@ -117,11 +118,15 @@ def figure(account: Account) -> "matplotlib.figure.Figure":
     names = labels.row_names((*account.channels, *covariates), 17)
     ranges = np.concatenate([labels.value_ranges(account), labels.known_ranges(account)])
     ticks = [labels.value_ticks(low, high, 2 if len(names) > labels.MANY else 3) for low, high in ranges.tolist()]
+    key = _key(account)
+    beside_numbers = (text for low, high in _beside(account) for text in labels.value_ticks(low, high, 3)[1])
     sheet = _Sheet(
         rows=len(names),
         names=0.2 + _widest((line for name in names for line in name.split("\n")), _NAME_SIZE),
         numbers=0.16 + _widest((text for _, texts in ticks for text in texts), _NUMBER_SIZE),
         profile=1.15 + 0.7 * (len(account.cycles) - 1),
+        right=max(0.42, 0.16 + _widest(beside_numbers, _NUMBER_SIZE)),
+        bottom=max(0.62, 0.46 + 0.16 * len(key)),
     )
     with house_style():
         drawing = Figure(figsize=(sheet.width, sheet.height), dpi=min(_DPI, _TALLEST / sheet.height))
@@ -145,7 +150,14 @@ def figure(account: Account) -> "matplotlib.figure.Figure":
             _draw_response(narrow, account, number)
         _label_times(main, account, sheet)
         _label_phases(beside, account, sheet)
+        _write_key(drawing, key, sheet)
     return drawing
+
+
+def _beside(account: Account) -> list[tuple[float, float]]:
+    """The ranges of all narrow panels, each once."""
+    covariates = range(len(labels.covariates(account)))
+    return [labels.profile_range(account), *(labels.response_range(account, number) for number in covariates)]
 
 
 def _widest(texts: Iterable[str], size: int) -> float:
@@ -210,6 +222,25 @@ def _write_title(drawing: "matplotlib.figure.Figure", account: Account, sheet: _
         fontsize=8,
         frameon=False,
     )
+
+
+def _key(account: Account) -> list[tuple[str, str, bool]]:
+    """Name, colour and dash of the lines in the panels of responses; none where they need no key, or have no room."""
+    told = labels.responses(account) if account.known is not None else []
+    some = told if 1 < len(told) <= labels.MANY else []
+    return [(labels.shortened(account.channels[column], 17), colour, dashed) for column, colour, dashed in some]
+
+
+def _write_key(drawing: "matplotlib.figure.Figure", key: list[tuple[str, str, bool]], sheet: _Sheet) -> None:
+    """Tell below the narrow panels which channel responds so."""
+    from matplotlib.lines import Line2D
+
+    left = sheet.width - sheet.profile - sheet.right
+    for row, (name, colour, dashed) in enumerate(key):
+        down = sheet.height - sheet.bottom + 0.38 + 0.16 * row
+        (start, height), (end, _), (text, _) = (sheet.at(left + across, down) for across in (0.0, 0.24, 0.3))
+        drawing.add_artist(Line2D([start, end], [height] * 2, color=colour, linestyle=_DASHES[dashed], linewidth=1.2))
+        drawing.text(text, height, name, fontsize=_NUMBER_SIZE, color=INK, va="center", parse_math=False)
 
 
 def _draw_tokens(axes: "matplotlib.axes.Axes", account: Account, row: int) -> None:
@@ -282,19 +313,24 @@ def _draw_response(axes: "matplotlib.axes.Axes", account: Account, number: int) 
     """Draw how every channel that is forecast responds to a covariate, by the phase of the first cycle."""
     assert account.known is not None
     response = account.known.response[:, number].astype(np.float64)
-    for row, channel in enumerate(account.channels):
-        if channel not in account.past:
-            _draw_phases(axes, account, 0, response[:, row], labels.PURPLE)
+    for column, colour, dashed in labels.responses(account):
+        _draw_phases(axes, account, 0, response[:, column], colour, _DASHES[dashed])
     _scale_beside(axes, *labels.response_range(account, number))
 
 
 def _draw_phases(
-    axes: "matplotlib.axes.Axes", account: Account, number: int, values: Float64[np.ndarray, " phase"], colour: str
+    axes: "matplotlib.axes.Axes",
+    account: Account,
+    number: int,
+    values: Float64[np.ndarray, " phase"],
+    colour: str,
+    dash: Any = "-",
 ) -> None:
     axes.plot(
         labels.profile_place(account, number, np.arange(len(values), dtype=np.float64)),
         values,
         color=colour,
+        linestyle=dash,
         linewidth=0.9,
         marker=".",
         markersize=3,
@@ -323,7 +359,10 @@ def _label_phases(rows: "list[matplotlib.axes.Axes]", account: Account, sheet: _
     rows[-1].set_xlabel(labels.cycles_line(account), fontsize=_NUMBER_SIZE, color=INK, labelpad=3)
     rows[0].set_title("profile Q", fontsize=_NAME_SIZE, pad=4, color=INK)
     for axes in rows[len(account.channels) :]:
-        axes.text(0.03, 0.96, "response", transform=axes.transAxes, fontsize=_NUMBER_SIZE, va="top", color=INK)
+        behind = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1}
+        axes.text(
+            0.03, 0.96, "response", transform=axes.transAxes, fontsize=_NUMBER_SIZE, va="top", color=INK, bbox=behind
+        )
 
 
 def _label_steps(

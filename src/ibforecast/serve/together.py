@@ -45,20 +45,18 @@ class Asked(Generic[T]):
     budget: float | None
     told: Callable[[ExplainedForecast], T]
     start: int = 0
-    window: Window | None = None
     forecast: Forecast | None = None
 
     def look(self) -> Window:
         """Find the window in its table."""
         self.start = self.forecaster._start(self.source.series, self.at)
-        self.window = self.forecaster._window(self.source.series, self.start)
-        return self.window
+        return self.forecaster._window(self.source.series, self.start)
 
     def __call__(self) -> T:
         """Explain the window, alone unless its forecast is there."""
-        if self.window is None or self.forecast is None:
+        if self.forecast is None:
             return self.told(self.forecaster.explain(self.source, self.at, budget=self.budget))
-        return self.told(self.forecaster._account(self.source, self.start, self.window, self.forecast))
+        return self.told(self.forecaster._account(self.source, self.start, self.forecast))
 
 
 class Together:

@@ -27,7 +27,6 @@ TableData = Annotated[
     ),
 ]
 Gate = Annotated[int, Field(ge=0, le=1)]
-Matrix = list[list[float | None]]
 
 
 class Question(BaseModel):

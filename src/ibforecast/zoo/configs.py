@@ -40,7 +40,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         fits, wanted = value in get_args(kind), " or ".join(map(repr, get_args(kind)))
     elif get_origin(kind) is tuple:
         fits, wanted = isinstance(value, list | tuple), "a list"
-        value = tuple(value) if fits else value
+        value = tuple(_convert(get_args(kind)[0], one, where) for one in value) if fits else value
     elif kind is float:
         fits, wanted = isinstance(value, int | float) and not isinstance(value, bool), "a number"
         value = float(value) if fits else value

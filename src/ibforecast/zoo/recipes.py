@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from ibforecast.core.contracts import Forecaster
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import UsageError, hint
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.config import ModelConfig
@@ -69,6 +69,12 @@ def forecaster_of(name: str) -> str:
     return str(_read(name).get("forecaster", OURS))
 
 
+def require_ours(name: str) -> None:
+    """Refuse a rival's recipe."""
+    if forecaster_of(name) != OURS:
+        raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
+
+
 def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
     """Read a recipe by name or path, as the kind of table, the data set and the horizon want it.
 
@@ -90,8 +96,7 @@ def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) 
 
 def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
     """As `resolve`, for ibforecast alone; the patch length, unless one is given, is fitted to the look-back."""
-    if forecaster_of(name) != OURS:
-        raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
+    require_ours(name)
     if overrides.get("patch_len") is None:
         own = _table(_settings(name, sizes, data), f"recipe {name}", "model").get("patch_len", ModelConfig.patch_len)
         overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if type(own) is int else own
@@ -134,7 +139,7 @@ def _read(name: str) -> dict[str, Any]:
         content = path.read_bytes()
     else:
         raise UsageError(
-            f"recipe must be one that ships or a path to a .toml file (got {name!r}); choose among {', '.join(names())}"
+            f"recipe must be one that ships or a path to a .toml file (got {name!r}); {hint(name, names())}"
         )
     try:
         return tomllib.loads(content.decode())

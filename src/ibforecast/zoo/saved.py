@@ -24,11 +24,12 @@ from ibforecast.data.tables import Layout
 from ibforecast.evaluate.conformal import LEVELS, Calibration
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
 
 FORMAT = "ibforecast.model"
-FORMAT_VERSION = 2
-"""Version 1 knew one cycle and no covariates; it is read as ever."""
+FORMAT_VERSION = 3
+"""Version 1 knew one cycle and no covariates, version 2 did not tell its schedule; they are read as ever."""
 
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
 
@@ -48,6 +49,7 @@ class TrainingSummary:
     epochs: int
     best_epoch: int
     validation_error: float
+    schedule: TrainConfig | None = None
     ibforecast_version: str = __version__
     torch_version: str = torch.__version__
     python_version: str = platform.python_version()
@@ -118,7 +120,7 @@ class FittedModel:
                 write_atomically(temporary / INTERVALS, _quantiles(self.calibration))
             write_atomically(temporary / DOCUMENT, to_json(self._document()))
             temporary.chmod(0o755)
-            _put_in_place(temporary, folder)
+            put_in_place(temporary, folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -159,7 +161,7 @@ def load(folder: Path) -> FittedModel:
             layout=build(Layout, document["layout"], "layout"),
             origin=document["origin"],
             split=Split(**document["split"]),
-            summary=TrainingSummary(**document["training"]),
+            summary=build(TrainingSummary, document["training"], "training"),
             known=None if document.get("known") is None else _standardiser(document["known"]),
             calibration=_read_calibration(folder, document["intervals"]) if "intervals" in document else None,
         )
@@ -183,7 +185,7 @@ def _standardiser(units: dict[str, list[float]]) -> Standardiser:
     return Standardiser(np.array(units["mean"]), np.array(units["std"]))
 
 
-def _put_in_place(temporary: Path, folder: Path) -> None:
+def put_in_place(temporary: Path, folder: Path) -> None:
     """Rename a finished folder to its name; what stood there is put aside first, and back if that fails."""
     if not folder.exists():
         temporary.rename(folder)

@@ -6,7 +6,7 @@ from statistics import mean
 from typing import Literal
 
 from ibforecast.experiments.ledger import Record, Scores
-from ibforecast.experiments.plans import PLANS
+from ibforecast.experiments.plans import OTHER_BUDGETS, PLANS, WHOLE_PATCHES
 from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.studies import budgets
 from ibforecast.experiments.tables.measured import NONE, NOT_RUN, PAPER, in_print, in_words, spread_of
@@ -15,11 +15,14 @@ LABEL = "tradeoff"
 OURS, TURNED, DENSE = "steady", "any-budget", "dense"
 """One model per budget, one model for all of them, and what both are held against."""
 
+OWN, OWN_WHOLE_PATCHES = 0.2, 0.25
+"""The budget of the recipes themselves, and of the one that reads whole patches."""
+
 BUDGETS: dict[str, tuple[float, ...]] = {
-    OURS: (0.05, 0.1, 0.2, 0.35, 0.5),
+    OURS: tuple(sorted((OWN, *OTHER_BUDGETS))),
     TURNED: budgets.BUDGETS,
-    "static-fixed": (0.05, 0.1, 0.2, 0.35, 0.5),
-    "static-newest": (0.125, 0.25, 0.5),
+    "static-fixed": tuple(sorted((OWN, *OTHER_BUDGETS))),
+    "static-newest": tuple(sorted((OWN_WHOLE_PATCHES, *WHOLE_PATCHES))),
     DENSE: (1.0,),
 }
 """The models in the order they are shown, each with the budgets it is measured at."""
@@ -182,6 +185,6 @@ def _shown(place: Place, line: Line | None) -> list[str]:
             *(NONE if share is None else f"{share:+z.1%}" for share in shares),
         ]
     beside = [NONE, NONE]
-    if (model, budget) == (OURS, 0.2):
+    if (model, budget) == (OURS, OWN):
         beside = [f"{_in_print()[data][metric]:+.1%}" for metric in ("mse_over_dense", "mae_over_dense")]
     return [data, str(horizon), model, f"{budget:.1%}".replace(".0%", "%"), *own, *beside]
