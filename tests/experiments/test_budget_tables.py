@@ -299,6 +299,21 @@ def test_a_gate_is_better_by_more_than_the_spread_or_not_at_all(
     assert (absent["MSE"], absent["MSE of a fixed mask"], absent["better"]) == ("not run", "not run", "–")
 
 
+def test_whether_the_gate_chooses_is_told_by_what_exchanging_masks_costs() -> None:
+    rows = [
+        {"measure": "choice", "part": part, "own": 0.4, "another": error, "usual": 0.42, "unusual": 0.25}
+        for part, error in (("validation", 9.0), ("test", 0.5))
+    ]
+    exchanged = record(Cell("ETTm2", 96, "steady", 2024, 0.1, study="choice"), 0.4, rows=rows)
+    sheet = TABLES["fixed_mask"]([exchanged, native("steady", data="ETTm2", mse=0.4, budget=0.1)])
+    (line,) = lines(sheet, data="ETTm2", horizon="96", budget="10%")
+    assert (line["MSE"], line["unusual"]) == ("0.400", "25.0%")
+    assert (line["MSE with another's mask"], line["MSE with the usual mask"]) == ("0.500", "0.420")
+    (absent,) = lines(sheet, data="ETTm2", horizon="96", budget="5%")
+    (unplanned,) = lines(sheet, data="ETTm2", horizon="336")
+    assert (absent["unusual"], unplanned["unusual"]) == ("not run", "–")
+
+
 def test_of_one_seed_nothing_is_better() -> None:
     records = [native("steady", mse=0.4, budget=0.05), native("static-fixed", mse=0.9, budget=0.05)]
     (line,) = lines(TABLES["fixed_mask"](records), data="ETTh1", horizon="96", budget="5%")

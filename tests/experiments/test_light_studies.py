@@ -1,4 +1,4 @@
-"""The studies for many cells: the native map alone, and one model under every budget."""
+"""The studies for many cells: the native map alone, one model under every budget, and masks that are exchanged."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,9 +9,10 @@ import torch
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.choice import usual_mask
 from ibforecast.experiments.ledger import Cell
 from ibforecast.experiments.parts import Parts, parts_of, sizes_of
-from ibforecast.experiments.studies import budgets, explanations, native
+from ibforecast.experiments.studies import budgets, choice, explanations, native
 from ibforecast.explain import EXPLAINERS
 from ibforecast.model.ablations import SoftForecast
 from ibforecast.zoo.recipes import resolve
@@ -81,3 +82,45 @@ def test_a_model_for_one_budget_is_refused(parts: Parts, recipe: str) -> None:
     forecaster = ours("steady") if recipe == "steady" else resolve(recipe, sizes_of(CELL)).build(1)
     with pytest.raises(UsageError, match="use recipe any-budget"):
         budgets.study(forecaster, parts, replace(CELL, recipe=recipe))
+
+
+@pytest.mark.parametrize("recipe", ["steady", "static-fixed"])
+def test_with_its_own_mask_a_model_has_its_own_error_and_a_fixed_one_has_it_with_any(
+    recipe: str, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forecaster, numbers = ours(recipe), ("own", "another", "usual", "unusual")
+    rows = choice.study(forecaster, parts, CELL)
+    assert [(row["part"], row["windows"]) for row in rows] == [("validation", 30), ("test", 30)]
+    for row, windows in zip(rows, (parts.validation, parts.test), strict=True):
+        assert row["own"] == accuracy(forecaster, windows).mse
+        fixed = row["own"] == row["another"] == row["usual"]
+        assert fixed == (recipe == "static-fixed") == (row["unusual"] == 0)
+    monkeypatch.setattr("ibforecast.evaluate.choice.BATCH", 7)
+    for row, same in zip(choice.study(forecaster, parts, CELL), rows, strict=True):
+        assert [row[name] for name in numbers] == pytest.approx([same[name] for name in numbers], rel=1e-5)
+
+
+def test_the_usual_mask_holds_what_is_open_most_often_and_the_earlier_of_equals() -> None:
+    masks = torch.tensor([[[1, 0], [1, 0]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]], dtype=torch.bool)
+    assert usual_mask(masks, 1).tolist() == [[True, False], [False, False]]
+    assert usual_mask(masks, 2).tolist() == [[True, True], [False, False]]
+    assert usual_mask(masks, 3).tolist() == [[True, True], [True, False]]
+
+
+def test_a_missing_token_stays_closed_in_anothers_mask(parts: Parts) -> None:
+    forecaster, windows = ours("static-fixed"), parts.test
+    observed = windows.observed.clone()
+    gap = int(windows.starts[3]) + windows.look_back - 1
+    observed[gap] = False
+    with_gap = replace(parts, test=replace(windows, observed=observed))
+    told = {row["part"]: row for row in choice.study(forecaster, with_gap, CELL)}["test"]
+    assert told["own"] == accuracy(forecaster, with_gap.test).mse
+    values = windows.values.clone()
+    values[gap] = 1e6
+    other = replace(parts, test=replace(windows, observed=observed, values=values))
+    assert {row["part"]: row for row in choice.study(forecaster, other, CELL)}["test"] == told
+
+
+def test_a_model_without_gates_chooses_nothing(parts: Parts) -> None:
+    with pytest.raises(UsageError, match=r"the choice needs a model with gates \(got dlinear\)"):
+        choice.study(resolve("dlinear", sizes_of(CELL)).build(1), parts, replace(CELL, recipe="dlinear"))

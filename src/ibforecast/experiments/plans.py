@@ -140,7 +140,10 @@ PLANS: dict[str, Plan] = {
         MAIN,
         (96, 336),
         ("steady", "static-fixed"),
-        also=(Plan(MAIN, (96,), ("steady", "static-fixed"), study="native", budgets=SMALL_BUDGETS),),
+        also=(
+            Plan(MAIN, (96,), ("steady", "static-fixed"), study="native", budgets=SMALL_BUDGETS),
+            Plan(MAIN, (96,), ("steady",), study="choice", budgets=(None, *SMALL_BUDGETS)),
+        ),
     ),
     "unseen": Plan(MAIN, HORIZONS, ("steady", BY_HAND)),
     "ablations": Plan(

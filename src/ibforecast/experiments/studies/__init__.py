@@ -6,7 +6,7 @@ from typing import Any
 from ibforecast.core.contracts import Forecaster
 from ibforecast.experiments.ledger import Cell
 from ibforecast.experiments.parts import Parts
-from ibforecast.experiments.studies import budgets, cost, coverage, explanations, native, recovery
+from ibforecast.experiments.studies import budgets, choice, cost, coverage, explanations, native, recovery
 
 Study = Callable[[Forecaster, Parts, Cell], list[dict[str, Any]]]
 
@@ -17,4 +17,5 @@ STUDIES: dict[str, Study] = {
     "native": native.study,
     "budgets": budgets.study,
     "coverage": coverage.study,
+    "choice": choice.study,
 }

@@ -9,16 +9,22 @@ from ibforecast.experiments.ledger import Record
 from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.run import recipe_of
 from ibforecast.experiments.sheet import Sheet
-from ibforecast.experiments.tables.measured import NONE, NOT_RUN, in_words, spread_of
+from ibforecast.experiments.tables.measured import NONE, NOT_RUN, Measurement, in_words, mean_of, spread_of
 
 LEARNED, FIXED = "steady", "static-fixed"
-HEADER = ["data", "horizon", "budget", "read", "seeds", "MSE", "MSE of a fixed mask", "change", "better"]
+HEADER = [
+    *("data", "horizon", "budget", "read", "seeds", "MSE", "MSE of a fixed mask", "change", "better"),
+    *("unusual", "MSE with another's mask", "MSE with the usual mask"),
+]
 TITLE = "The learned gate against one mask for all windows, at the same budget"
 NOTE = (
     f"The learned gate is `{LEARNED}`, the fixed mask `{FIXED}`: the same network with a mask that is learned as one "
     "for all windows and never looks at any. Both read as much. Better is whose mean error is smaller by more than "
-    "either's standard deviation over seeds; `neither` says that the difference is not."
+    "either's standard deviation over seeds; `neither` says that the difference is not. The last three tell whether "
+    "the learned gate chooses at all: what share of what it reads is not among the tokens it reads most often, and the "
+    "error of the very same model when every window is read through another window's mask, or through those tokens."
 )
+STUDY = "choice"
 Place = tuple[str, int, float]
 
 
@@ -37,24 +43,35 @@ class Line:
     mse_fixed_std: float | None
     change: float | None
     better: Literal["learned", "fixed", "neither"] | None
+    unusual: float | None
+    mse_another: float | None
+    mse_usual: float | None
     source: Literal["ledger"] = "ledger"
 
 
 def sheet(records: list[Record]) -> Sheet:
     """Every data set, horizon and budget of the plan."""
     found: dict[tuple[str, Place], dict[int, Record]] = defaultdict(dict)
+    chosen: dict[Place, list[Measurement]] = defaultdict(list)
     for record in records:
         cell = record.cell
         if cell.recipe in (LEARNED, FIXED):
             place = (cell.data, cell.horizon, record.recipe["config"]["budget"])
             found[cell.recipe, place][cell.seed] = record
-    planned = {(cell.data, cell.horizon, recipe_of(cell).config.budget) for cell in PLANS["fixed_mask"].cells()}
-    order = sorted(planned, key=lambda place: (place[1], -place[2], place[0]))
-    lines = [_line(place, *(list(found[model, place].values()) for model in (LEARNED, FIXED))) for place in order]
-    return Sheet(TITLE, [asdict(line) for line in lines], HEADER, [_shown(line) for line in lines], NOTE)
+            if cell.study == STUDY:
+                chosen[place] += [row for row in record.measurements if row["part"] == "test"]
+    cells = PLANS["fixed_mask"].cells()
+    planned = [(cell.study, (cell.data, cell.horizon, recipe_of(cell).config.budget)) for cell in cells]
+    order = sorted({place for _, place in planned}, key=lambda place: (place[1], -place[2], place[0]))
+    lines, body = [], []
+    for place in order:
+        learned, fixed = (list(found[model, place].values()) for model in (LEARNED, FIXED))
+        lines.append(_line(place, learned, fixed, chosen[place]))
+        body.append(_shown(lines[-1], NOT_RUN if (STUDY, place) in planned else NONE))
+    return Sheet(TITLE, [asdict(line) for line in lines], HEADER, body, NOTE)
 
 
-def _line(place: Place, learned: list[Record], fixed: list[Record]) -> Line:
+def _line(place: Place, learned: list[Record], fixed: list[Record], chosen: list[Measurement]) -> Line:
     data, horizon, budget = place
     (mse, spread), (other, other_spread) = _error(learned), _error(fixed)
     return Line(
@@ -69,6 +86,9 @@ def _line(place: Place, learned: list[Record], fixed: list[Record]) -> Line:
         mse_fixed_std=other_spread,
         change=mse / other - 1 if mse and other else None,
         better=_better(mse, other, spread, other_spread),
+        unusual=mean_of([row["unusual"] for row in chosen]),
+        mse_another=mean_of([row["another"] for row in chosen]),
+        mse_usual=mean_of([row["usual"] for row in chosen]),
     )
 
 
@@ -88,12 +108,13 @@ def _better(
     return "learned" if learned < fixed else "fixed"
 
 
-def _shown(line: Line) -> list[str]:
+def _shown(line: Line, absent: str) -> list[str]:
     return [
         *(line.data, str(line.horizon), f"{line.budget:.0%}"),
         *(NONE if line.open_rate is None else f"{line.open_rate:.1%}", str(line.seeds)),
         NOT_RUN if line.mse is None else in_words(line.mse, line.mse_std),
         NOT_RUN if line.mse_fixed is None else in_words(line.mse_fixed, line.mse_fixed_std),
         NONE if line.change is None else f"{line.change:+z.1%}",
-        line.better or NONE,
+        *(line.better or NONE, absent if line.unusual is None else f"{line.unusual:.1%}"),
+        *(absent if error is None else in_words(error) for error in (line.mse_another, line.mse_usual)),
     ]
