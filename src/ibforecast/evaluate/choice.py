@@ -31,7 +31,7 @@ def usual_mask(masks: Bool[Tensor, "window patch channel"], count: int) -> Bool[
 def errors_through(
     network: IBForecast, windows: Windows, masks: Bool[Tensor, "window patch channel"]
 ) -> Float[Tensor, " window"]:
-    """Squared error of each window read through the mask it is given; its context is its own, a missing token closed."""
+    """Squared error of each window read through the mask it is given; its context is its own."""
     errors = []
     for (window, target), mask in zip(windows.batches(BATCH), torch.split(masks, BATCH), strict=True):
         context, deviation = network.decompose(window)
