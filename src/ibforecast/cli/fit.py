@@ -1,6 +1,5 @@
 """ibforecast fit: from a table to a saved model."""
 
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -11,8 +10,7 @@ from ibforecast.cli.shared import announce, check_place, deliver, device_option,
 from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.data.catalogue import CATALOGUE
-from ibforecast.model.config import ModelConfig
-from ibforecast.zoo.recipes import DEFAULT, resolve
+from ibforecast.zoo.recipes import DEFAULT, usual_patch_len
 from ibforecast.zoo.saved import DOCUMENT
 
 
@@ -141,25 +139,15 @@ def command(
         f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}; "
         f"patches of {config.patch_len} {steps}, {tokens} tokens, at most {config.allowance} read"
     )
-    if patch_len is None and (usual := _usual_patches(recipe, config, table)):
+    sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)
+    usual = usual_patch_len(recipe, sizes, table if table in CATALOGUE else None)
+    if patch_len is None and look_back % usual:
         announce(
-            f"the recipe's patches of {usual.patch_len} steps do not divide a look-back of {look_back}: "
-            f"--look-back {usual.look_back} would be cut into them"
+            f"the recipe's patches of {usual} steps do not divide a look-back of {look_back}: "
+            f"--look-back {max(1, round(look_back / usual)) * usual} would be cut into them"
         )
     chosen = {"patch_len": config.patch_len, "tokens": tokens, "allowance": config.allowance}
     deliver({"model": str(out), **chosen, "training": asdict(summary)}, str(out), as_json)
-
-
-def _usual_patches(recipe: str, config: ModelConfig, table: str) -> ModelConfig | None:
-    """The configuration at the nearest look-back the recipe's own patches divide; None if they do divide this one."""
-    data = table if table in CATALOGUE else None
-    for away in range(config.look_back):
-        for look_back in (config.look_back + away, config.look_back - away):
-            sizes = Sizes(look_back, config.horizon, config.channels, config.cycle)
-            with suppress(UsageError):  # they do not divide it
-                usual: ModelConfig = resolve(recipe, sizes, data, budget=config.budget).config
-                return usual if away else None
-    return None
 
 
 def names_in(text: str | None) -> list[str]:

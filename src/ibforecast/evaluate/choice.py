@@ -34,9 +34,8 @@ def errors_through(
     """Squared error of each window read through the mask it is given; its context is its own."""
     errors = []
     for (window, target), mask in zip(windows.batches(BATCH), torch.split(masks, BATCH), strict=True):
-        context, deviation = network.decompose(window)
-        explanation = network(window).explanation
+        explanation, (_, deviation) = network(window).explanation, network.decompose(window)
         held = mask & ~explanation.missing
-        given = replace(explanation, mask=held, evidence=closed_to_zero(held, deviation), context=context)
+        given = replace(explanation, mask=held, evidence=closed_to_zero(held, deviation))
         errors.append(squared_error(network.replay(given), target))
     return torch.cat(errors).cpu()

@@ -98,9 +98,15 @@ def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: 
     """As `resolve`, for ibforecast alone; the patch length, unless one is given, is fitted to the look-back."""
     require_ours(name)
     if overrides.get("patch_len") is None:
-        own = _table(_settings(name, sizes, data), f"recipe {name}", "model").get("patch_len", ModelConfig.patch_len)
+        own = usual_patch_len(name, sizes, data)
         overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if type(own) is int else own
     return resolve(name, sizes, data, **overrides)
+
+
+def usual_patch_len(name: str, sizes: Sizes, data: str | None = None) -> int:
+    """The patch length a recipe of ours asks for, whether or not it divides the look-back."""
+    model = _table(_settings(name, sizes, data), f"recipe {name}", "model")
+    return model.get("patch_len", ModelConfig.patch_len)  # type: ignore[no-any-return]
 
 
 def _nearest_divisor(number: int, wanted: int) -> int:
