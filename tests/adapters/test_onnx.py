@@ -346,13 +346,21 @@ def test_phases_and_labels_follow_the_clock_of_the_models_zone(
 
 
 def test_a_model_that_counts_rows_goes_on_counting_them(path: Path, usual: FittedModel, tmp_path: Path) -> None:
-    by_row = replace(usual, layout=replace(usual.layout, irregular="by_row"), origin="2023-03-20T05:00:00.000000")
+    table = frame().drop(index=[3, 40])
+    origin = np.datetime_as_string(table["when"].to_numpy()[5].astype("datetime64[us]"))
+    by_row = replace(usual, layout=replace(usual.layout, irregular="by_row"), origin=str(origin))
     by_row.save(tmp_path / "model")
-    table = frame().drop(index=[3, 40]).assign(rain=lambda table: table["rain"])
     runner = with_card(path, tmp_path / "by_row.onnx", by_row=True, origin=by_row.origin)
     mine = runner.explain(values_of(table), table["when"].to_numpy())
     reference = IBForecaster.load(tmp_path / "model", device="cpu").explain(table)
     assert (mine.times, mine.phase.tolist()) == (reference.times, reference.phase.tolist())
+
+
+def test_rows_that_cannot_be_counted_from_the_origin_are_refused(path: Path, tmp_path: Path) -> None:
+    runner = with_card(path, tmp_path / "by_row.onnx", by_row=True, origin="2023-03-20T05:00:00.000000")
+    table = frame().drop(index=[3, 40])
+    with pytest.raises(DataError, match="rows read by number must be counted from the first one of training"):
+        runner.explain(values_of(table), table["when"].to_numpy())
 
 
 # --- Verification ---
@@ -473,6 +481,15 @@ def test_a_budget_that_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         runners(ANY_BUDGET).at_budget(budget)
+
+
+@pytest.mark.parametrize("budget", [5.0, 0.0, -1.0, 0.001, float("nan")])
+def test_an_explanation_of_a_budget_that_cannot_be_fails_its_check_without_raising(
+    runners: Callable[[str], OnnxForecaster], runner: OnnxForecaster, budget: float
+) -> None:
+    for model in (runners(ANY_BUDGET), runner):
+        account = replace(model.explain(numbers(), HOURS), budget=budget)
+        assert failures(model.verify(account)) == {"names"}
 
 
 def test_the_budget_of_a_model_for_one_cannot_be_turned(runner: OnnxForecaster) -> None:

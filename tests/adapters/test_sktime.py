@@ -281,6 +281,17 @@ def test_the_median_is_the_forecast_and_quantiles_are_ends_of_intervals() -> Non
     np.testing.assert_array_equal(told["load", 0.9], ends["load", 0.8, "upper"])
 
 
+def test_quantiles_next_to_the_median_are_ends_of_the_narrowest_interval() -> None:
+    fitted = unfitted(val_size=30).fit(series(), fh=FH)
+    told = fitted.predict_quantiles(alpha=[0.495, 0.499, 0.49999, 0.5, 0.501, 0.505])
+    np.testing.assert_array_equal(told["load", 0.5], fitted.predict()["load"])
+    for near in (0.499, 0.49999):
+        np.testing.assert_array_equal(told["load", near], told["load", 0.495])
+    np.testing.assert_array_equal(told["load", 0.501], told["load", 0.505])
+    assert (told["load", 0.499] < told["load", 0.5]).all()
+    assert (told["load", 0.5] < told["load", 0.501]).all()
+
+
 def test_a_coverage_that_too_few_rows_were_held_back_for_is_unbounded() -> None:
     found = unfitted(val_size=HORIZON + 3).fit(series(), fh=FH).predict_interval(coverage=[0.8, 0.9])
     assert np.isfinite(found.xs(0.8, axis=1, level=1)).all(axis=None)

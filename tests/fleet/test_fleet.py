@@ -364,6 +364,45 @@ def test_forecasts_are_written_as_one_file_or_as_a_folder(
     assert [number for path in parts for number in pd.read_parquet(path)["IBForecast"]] == expected
 
 
+@pytest.mark.parametrize(
+    ("id", "time", "channels", "expected"),
+    [
+        ("channel", "ds", ("y",), ["channel", "ds", "IBForecast"]),
+        ("channel", "ds", ("load", "heat"), ["channel", "ds", "channel_", "IBForecast"]),
+        ("IBForecast", "channel", ("y",), ["IBForecast", "channel", "IBForecast_"]),
+        ("unique_id", "name", ("y",), ["unique_id", "name", "IBForecast"]),
+    ],
+)
+def test_columns_of_a_forecast_are_kept_apart_from_the_tables_own(
+    series: Make, forecaster: Make, tmp_path: Path, id: str, time: str, channels: tuple[str, ...], expected: list[str]
+) -> None:
+    table = long({name: series(seed, channels=channels) for seed, name in enumerate("ab")})
+    fleet, settings = Fleet(tmp_path / "fleet"), {"id": id, "channels": list(channels)}
+    fleet.fit(table.rename(columns={"unique_id": id, "ds": time}), forecaster(**settings))
+    forecasts = fleet.predict(table.rename(columns={"unique_id": id, "ds": time}))
+    assert states(forecasts.outcomes) == dict.fromkeys("ab", "forecast")
+    told = forecasts.table()
+    assert told.columns.tolist() == expected
+    assert told[id].unique().tolist() == ["a", "b"]
+    forecasts.save(tmp_path / "next.csv")
+    forecasts.save(tmp_path / "next")
+    values = told.iloc[:, -1].tolist()
+    assert pd.read_csv(tmp_path / "next.csv", float_precision="round_trip").iloc[:, -1].tolist() == values
+    parts = [pd.read_parquet(path) for path in sorted((tmp_path / "next").iterdir())]
+    assert pd.concat(parts).iloc[:, -1].tolist() == values
+
+
+def test_times_of_different_names_come_together_beside_an_id_called_time(
+    series: Make, forecaster: Make, tmp_path: Path
+) -> None:
+    tables = {"a": series(0), "b": series(1).rename(columns={"ds": "channel"})}
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.fit(tables, forecaster(id="time"))
+    forecast = fleet.predict(tables).table()
+    assert forecast.columns.tolist() == ["time", "time_", "IBForecast"]
+    assert forecast["time"].unique().tolist() == ["a", "b"]
+
+
 def test_a_folder_of_forecasts_keeps_none_of_before_for_what_failed(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:

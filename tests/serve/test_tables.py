@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from ibforecast import demo_table
 from ibforecast.data.catalogue import CATALOGUE
@@ -48,6 +50,26 @@ def test_a_table_is_read_alike_whether_it_is_small_or_not(client: Any, desk: Any
         for table in (columns, rows):
             assert is_small(table) is is_so
             assert client.post("/explain", {"table": table}).json()["explanations"] == [expected]
+
+
+def test_rows_with_few_names_in_common_are_not_small_and_are_refused_before_they_are_a_table(client: Any) -> None:
+    rows = [{f"k{number}": 1} for number in range(4000)]
+    assert not is_small(rows)
+    assert is_small(rows[:64])
+    assert not is_small(rows[:65])
+    answer = client.post("/explain", {"table": rows})
+    assert (answer.status_code, answer.json()["field"]) == (413, "table")
+    assert "must be at most 8388608 (got 4000 rows of 4000 names)" in answer.json()["error"]
+    assert "rows of the same names" in answer.json()["hint"]
+
+
+def test_rows_may_leave_out_what_is_missing(client: Any, desk: Any) -> None:
+    columns = desk.columns()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    sparse = [{name: cell for name, cell in row.items() if cell is not None} for row in rows]
+    assert sparse != rows
+    whole, left_out = (client.post("/explain", {"table": table}).json()["explanations"] for table in (rows, sparse))
+    assert left_out == whole
 
 
 def test_the_same_content_has_the_same_name(client: Any, desk: Any) -> None:
@@ -95,6 +117,64 @@ def test_a_table_that_unpacks_to_too_much_is_refused_before_it_is(make: Any, ove
         answer = client.post("/tables", content=content)
         assert answer.status_code == 413
         assert "at most 100000 bytes when unpacked" in answer.json()["error"]
+
+
+def parquet_of(columns: dict[str, Any], **settings: Any) -> bytes:
+    rows = len(next(iter(columns.values())))
+    when = pd.date_range("2020-01-01", periods=rows, freq="h")
+    buffer = io.BytesIO()
+    parquet.write_table(pa.table({"when": when, "a": np.zeros(rows)} | columns), buffer, **settings)
+    return buffer.getvalue()
+
+
+TEXT = pa.array(["x" * 1000] * 1000)
+REPEATED = {
+    "text": TEXT,
+    "text of a long kind": TEXT.cast(pa.large_string()),
+    "bytes": TEXT.cast(pa.binary()),
+    "a category": TEXT.dictionary_encode(),
+    "bytes of one length": TEXT.cast(pa.binary()).cast(pa.binary(1000)),
+}
+
+
+@pytest.mark.parametrize("kind", REPEATED)
+def test_text_that_parquet_stores_once_counts_as_often_as_it_is_there(make: Any, over: Any, kind: str) -> None:
+    content = parquet_of({"note.s": REPEATED[kind]})
+    assert len(content) < 20_000
+    answer = over(make(max_unpacked=900_000)).post("/tables", content=content)
+    assert (answer.status_code, answer.json()["field"]) == (413, "body")
+    assert "at most 900000 bytes when unpacked" in answer.json()["error"]
+
+
+def test_text_that_fits_is_no_hindrance(make: Any, over: Any, desk: Any) -> None:
+    frame = desk.frame.assign(note=["x" * 1000, None] * 200)
+    answer = over(make(max_unpacked=300_000)).post("/tables", content=as_parquet(frame))
+    assert (answer.status_code, answer.json()["models"]) == (201, {"town": None})
+    buffer = io.BytesIO()
+    desk.frame.to_parquet(buffer, row_group_size=100)  # its times as text, in several groups
+    answer = over(make(max_unpacked=300_000)).post("/tables", content=buffer.getvalue())
+    assert (answer.status_code, answer.json()["models"]) == (201, {"town": None})
+
+
+def test_parquet_whose_size_cannot_be_told_is_refused(client: Any) -> None:
+    prefixed = {"use_dictionary": False, "column_encoding": {"note": "DELTA_BYTE_ARRAY"}}
+    for content, told in (
+        (parquet_of({"note": pa.array([[0.0] * 1000] * 50)}), "lists or structs in 'note.list.element'"),
+        (parquet_of({"note": pa.array([{"inner": "x"}] * 50)}), "lists or structs in 'note.inner'"),
+        (parquet_of({"note": pa.array(["1"] * 50, pa.json_())}), "got extension<arrow.json> in 'note'"),
+        (parquet_of({"note": TEXT}, **prefixed), "its text plain or as a dictionary"),
+    ):
+        answer = client.post("/tables", content=content)
+        assert (answer.status_code, answer.json()["field"]) == (422, "body")
+        assert told in answer.json()["error"]
+
+
+def test_parquet_with_a_name_twice_is_refused(client: Any) -> None:
+    buffer = io.BytesIO()
+    parquet.write_table(pa.table([TEXT, TEXT], names=["note", "note"]), buffer)
+    answer = client.post("/tables", content=buffer.getvalue())
+    assert answer.status_code == 422
+    assert "names must differ (got 'note' more than once)" in answer.json()["error"]
 
 
 def test_the_upload_unused_longest_makes_room(make: Any, over: Any, desk: Any) -> None:

@@ -134,10 +134,13 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         return self._told(fh).set_axis(self._cur_y.columns, axis=1)
 
     def _predict_quantiles(self, fh: ForecastingHorizon, X: Any, alpha: list[float]) -> pd.DataFrame:  # noqa: N803
-        """Ends of intervals calibrated on the rows held back; where these are too few for a level there is no end."""
+        """Ends of intervals calibrated on the rows held back; where these are too few for a level there is no end.
+
+        The median is the forecast itself; next to it, a level of less than one percent is taken as one.
+        """
         calibration = self.ibforecaster_.fitted.calibration
         assert calibration is not None
-        levels = {share: round(100 * abs(1 - 2 * share), 9) for share in alpha}
+        levels = {share: _level(share) for share in alpha}
         told = self._told(fh, [level for level in levels.values() if 0 < level <= calibration.highest_level])
         names = dict(zip(self._get_varnames(), map(str, self._cur_y.columns), strict=True))
         columns = pd.MultiIndex.from_product([names, alpha])
@@ -293,6 +296,12 @@ class Cut:
         longest = min(USUAL_LOOK_BACK, max(shortest, (room + 1) // 2))
         patch = patch_len or min(ModelConfig.patch_len, longest // FEWEST_PATCHES)
         return cls(longest // patch * patch, patch, share)
+
+
+def _level(share: float) -> float:
+    """The level in percent of the interval that ends at this quantile, 0 for the median."""
+    level = round(100 * abs(1 - 2 * share), 9)
+    return max(level, 1.0) if level else 0.0
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

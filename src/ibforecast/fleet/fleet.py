@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from ibforecast._version import __version__
-from ibforecast.core.engines import HERE, Engine
+from ibforecast.core.engines import HERE, Workers
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
 from ibforecast.data.sources import SUFFIXES, files_become, to_native
 from ibforecast.data.tables import write
 from ibforecast.fleet.members import Member, members_of
-from ibforecast.fleet.work import Files, Outcome, failure, fit_member, forecast_member
+from ibforecast.fleet.work import Files, Outcome, column_names, failure, fit_member, forecast_member
 from ibforecast.forecaster import IBForecaster
 from ibforecast.zoo.recipes import names, require_ours
 from ibforecast.zoo.saved import put_in_place
@@ -44,7 +44,8 @@ class Forecasts:
     def table(self) -> Any:
         """All forecasts as one tidy table, in pandas where it is installed: one row per member, step and channel.
 
-        The column `channel` is left out where every member has only one. Times of different kinds become ISO texts.
+        The column `channel` is left out where every member has only one. Times of different kinds become ISO texts. A
+        name that the table's own id or time has already gets an underscore.
         """
         return to_native(self._stacked(), files_become())
 
@@ -66,13 +67,13 @@ class Forecasts:
             raise DataError("a fleet must have a forecast to give (all of its members failed); see their messages")
         parts = list(self.parts.values())
         if len({part.column_names[1] for part in parts}) > 1:
-            parts = [part.rename_columns([part.column_names[0], "time", *part.column_names[2:]]) for part in parts]
-        time = parts[0].column_names[1]
-        if len({part.schema.field(time).type for part in parts}) > 1:
-            parts = [part.set_column(1, time, _texts(part[time])) for part in parts]
+            names = column_names(parts[0].column_names[0], "time")
+            parts = [part.rename_columns(names) for part in parts]
+        if len({part.field(1).type for part in parts}) > 1:
+            parts = [part.set_column(1, part.column_names[1], _texts(part.column(1))) for part in parts]
         stacked = pa.concat_tables(parts)
         several = any(outcome.channels not in (None, 1) for outcome in self.outcomes)
-        return stacked if several else stacked.drop_columns(["channel"])
+        return stacked if several else stacked.remove_column(2)
 
 
 class Fleet:
@@ -91,7 +92,7 @@ class Fleet:
         self,
         tables: Any,
         forecaster: IBForecaster,
-        engine: Engine = HERE,
+        engine: Workers = HERE,
         on_member: OnMember = lambda outcome, count: None,
     ) -> tuple[Outcome, ...]:
         """Fit a copy of the forecaster to every member that is not fitted yet, or whose table or settings changed.
@@ -138,7 +139,7 @@ class Fleet:
         at: Any = None,
         *,
         budget: float | None = None,
-        engine: Engine = HERE,
+        engine: Workers = HERE,
         on_member: OnMember = lambda outcome, count: None,
     ) -> Forecasts:
         """Forecast what follows every member's table, or the moment `at` in it; `tables` as in `fit`.
@@ -161,11 +162,11 @@ class Fleet:
                 except IBForecastError as error:
                     note(failure(member, str(error)))
 
-        work = partial(forecast_member, at=at, budget=budget)
+        work = partial(forecast_member, id=id, at=at, budget=budget)
         for (member, _), done, lost in engine.run(jobs(), work):
             outcome, forecast = done or (failure(member, lost), None)
             if forecast is not None:
-                parts[member.name] = forecast.rename_columns([id, *forecast.column_names[1:]])
+                parts[member.name] = forecast
             note(outcome)
         order = [name for name in members.readers if name in outcomes]
         return Forecasts({name: parts[name] for name in order if name in parts}, tuple(outcomes[n] for n in order))

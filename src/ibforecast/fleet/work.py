@@ -69,8 +69,13 @@ def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files
     ), files
 
 
-def forecast_member(job: tuple[Member, Files], at: Any, budget: float | None) -> tuple[Outcome, pa.Table | None]:
-    """Forecast what follows a member's table, or the moment `at` in it: one row per channel and step."""
+def forecast_member(
+    job: tuple[Member, Files], id: str, at: Any, budget: float | None
+) -> tuple[Outcome, pa.Table | None]:
+    """Forecast what follows a member's table, or the moment `at` in it: one row per channel and step.
+
+    The column with the member's name is called `id`.
+    """
     (member, files), begun = job, time.perf_counter()
     try:
         with _one_thread():
@@ -80,15 +85,15 @@ def forecast_member(job: tuple[Member, Files], at: Any, budget: float | None) ->
             clock, targets = source.series.clock, source.series.targets
             first = source.series.rows if at is None else clock.row_of(at) + 1
             time_name = source.layout.time or "time"
-            moments = source.build({time_name: np.tile(clock.times(first, model.horizon), len(targets))})
+            moments = source.build({time_name: np.tile(clock.times(first, model.horizon), len(targets))}).column(0)
     except Exception as error:  # as above
         return failure(member, _words(error), time.perf_counter() - begun), None
-    columns = {
-        "name": [member.name] * moments.num_rows,
-        time_name: moments[time_name],
-        "channel": [channel for channel in targets for _ in range(model.horizon)],
-        "IBForecast": told.forecast.T[: len(targets)].ravel(),
-    }
+    columns = [
+        [member.name] * len(moments),
+        moments,
+        [channel for channel in targets for _ in range(model.horizon)],
+        told.forecast.T[: len(targets)].ravel(),
+    ]
     return Outcome(
         name=member.name,
         state="forecast",
@@ -97,7 +102,17 @@ def forecast_member(job: tuple[Member, Files], at: Any, budget: float | None) ->
         channels=len(targets),
         open_rate=told.open_rate,
         folder=member.folder,
-    ), pa.table(columns)
+    ), pa.table(columns, names=column_names(id, time_name))
+
+
+def column_names(id: str, time: str) -> list[str]:
+    """The columns of a forecast: id, time, channel and values, with underscores where a name is taken already."""
+    names: list[str] = []
+    for name in (id, time, "channel", "IBForecast"):
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
 
 
 def failure(member: Member, message: str, seconds: float = 0.0) -> Outcome:

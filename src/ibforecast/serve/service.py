@@ -230,7 +230,7 @@ class Service:
         with reading("table"):
             if isinstance(sent, str):
                 return model.open(from_bytes(sent.encode(), "table", self.settings.max_unpacked))
-            return model.open(from_json(sent))
+            return model.open(from_json(sent, self.settings.max_body // 2))  # as many cells as columns could send
 
     def _read_upload(self, content: bytes, name: str) -> tuple[Any, Any, dict[str, str | None]]:
         with reading("body"):

@@ -2,15 +2,17 @@
 
 import io
 import zlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Bool
 from pyarrow import parquet
 
@@ -30,11 +32,21 @@ FEW_CELLS = 4096
 """Cells of a table that is read sooner than it is handed to another thread."""
 
 
-def from_json(table: dict[str, list[Any]] | list[dict[str, Any]]) -> pa.Table:
-    """Columns as lists, or rows as objects, as arrow; a cell that does not fit its column is left to the reader."""
+def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> pa.Table:
+    """Columns as lists, or rows as objects, as arrow; a cell that does not fit its column is left to the reader.
+
+    Rows that have few names in common would become far more cells than were sent: at most `most` are made of them.
+    """
     columns: Mapping[str, list[Any]]
     if isinstance(table, list):
-        names = dict.fromkeys(name for row in table for name in row)
+        names = _names(table)
+        if len(names) * len(table) > most:
+            raise Refused(
+                413,
+                f"rows times names of a table must be at most {most} (got {len(table)} rows of {len(names)} names)",
+                "send fewer rows, or rows of the same names",
+                "table",
+            )
         columns = {name: [row.get(name) for row in table] for name in names}
     else:
         columns = table
@@ -48,7 +60,9 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]]) -> pa.Table:
 def is_small(sent: Any) -> bool:
     """Whether a table that was sent as columns or rows is read in less than a millisecond or so."""
     parts = sent.values() if isinstance(sent, dict) else sent if isinstance(sent, list) else None
-    return parts is not None and len(sent) <= FEW_CELLS and sum(map(len, parts)) <= FEW_CELLS
+    if parts is None or len(sent) > FEW_CELLS or sum(map(len, parts)) > FEW_CELLS:
+        return False
+    return isinstance(sent, dict) or len(_names(sent)) * len(sent) <= FEW_CELLS
 
 
 def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
@@ -164,6 +178,11 @@ def _of_catalogue(name: str) -> wire.Table:
     )
 
 
+def _names(rows: list[dict[str, Any]]) -> dict[str, None]:
+    """Every name in any of the rows, in the order they come."""
+    return dict.fromkeys(name for row in rows for name in row)
+
+
 def _column(cells: list[Any]) -> pa.Array:
     try:
         return pa.array(cells)
@@ -190,12 +209,48 @@ def _unzipped(content: bytes, most: int) -> bytes:
 
 
 def _check_unpacked(content: bytes, most: int) -> None:
+    """Refuse a Parquet file that would take too much, without unpacking it: repeated text is stored only once."""
     try:
         facts = parquet.read_metadata(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"a .parquet file must be whole and well formed (got {error}); export it again") from error
-    groups = (facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
-    _check_size(max(sum(groups), 8 * facts.num_rows * facts.num_columns), most)
+    columns = [facts.schema.column(place) for place in range(facts.num_columns)]
+    _check_flat(columns)
+    groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
+    size = sum(group.num_rows for group in groups) * sum(max(8, column.length) for column in columns)
+    _check_size(max(size, sum(group.total_byte_size for group in groups)), most)
+    text = [column.name for column in columns if column.physical_type == "BYTE_ARRAY"]
+    try:
+        file = parquet.ParquetFile(io.BytesIO(content), read_dictionary=text)
+        for name in text:
+            if not pa.types.is_dictionary(kind := file.schema_arrow.field(name).type):
+                raise _no_column(str(kind), name)
+        for number, name in product(range(len(groups)), text):
+            size += _text_size(file.read_row_group(number, [name], use_threads=False).column(0))
+            _check_size(size, most)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"a .parquet file must be whole, its text plain or as a dictionary (got {error}); export it again"
+        ) from error
+
+
+def _check_flat(columns: list[parquet.ColumnSchema]) -> None:
+    """Refuse lists, whose size nothing bounds, structs, and names that stand for several columns."""
+    for column in columns:
+        if column.path != column.name or column.max_repetition_level:
+            raise _no_column("lists or structs", column.path)
+    if repeated := [name for name, count in Counter(column.name for column in columns).items() if count > 1]:
+        raise DataError(f"channel names must differ (got {repeated[0]!r} more than once); rename one of them")
+
+
+def _no_column(kind: str, name: str) -> DataError:
+    return DataError(f"a column must hold numbers, times or text (got {kind} in {name!r}); leave it out")
+
+
+def _text_size(column: pa.ChunkedArray) -> int:
+    """Bytes of a column's text, written out, that was read as a dictionary."""
+    lengths = (pc.take(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in column.chunks)
+    return sum(pc.sum(each).as_py() or 0 for each in lengths)
 
 
 def _check_size(size: int, most: int) -> None:
