@@ -5,6 +5,7 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.verification import ModelFacts, Verification
 from ibforecast.core.window import Window
+from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.evaluate.verification import scrambled
 from ibforecast.zoo.saved import FittedModel
@@ -78,13 +80,14 @@ class Checker:
 
     @torch.no_grad()
     def rerun(self, account: Account) -> Account:
-        """Run the network on the same history again and say what it says now."""
+        """Run the network on the same history again and say what it says now, with the phase its calendar gives."""
         again: Forecast = self.fitted.network(self._window(account))
         explanation = again.explanation
         assert explanation is not None
         context = explanation.context
         return replace(
             account,
+            phase=phase_of(account, self.fitted),
             mask=explanation.mask[0].numpy(),
             missing=explanation.missing[0].numpy(),
             probability=explanation.probability[0].numpy(),
@@ -135,6 +138,19 @@ def environment() -> dict[str, str]:
         "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "threads": str(torch.get_num_threads()),
     }
+
+
+def phase_of(account: Account, fitted: FittedModel) -> Int64[np.ndarray, " steps"]:
+    """Where in the cycle the model's calendar puts the times; as told where rows are counted, or times are no dates."""
+    layout = fitted.layout
+    if layout.frequency is None or layout.irregular == "by_row" or any(time[4:5] != "-" for time in account.times):
+        return account.phase
+    try:
+        wall = [datetime.fromisoformat(time).replace(tzinfo=None) for time in account.times]
+    except ValueError:
+        return account.phase
+    clock = Clock(np.array(wall, dtype="datetime64[us]"), Frequency.parse(layout.frequency))
+    return clock.phase(0, len(wall), fitted.config.period)
 
 
 def window_of(

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from math import log2
 from typing import Any
@@ -221,7 +222,10 @@ def test_a_document_from_before_the_prior_was_disclosed_is_read_as_it_was_and_wr
 
 
 def test_a_new_document_cannot_pass_for_an_old_one() -> None:
-    assert not Account.from_json(with_change(("format_version",), lambda told: 1)).intact
+    with pytest.raises(DataError, match=r"must say what its gates say \(got in_words 'It read .+ bits beyond"):
+        Account.from_json(with_change(("format_version",), lambda told: 1))
+    without = {name: value for name, value in DOCUMENT.items() if name != "in_words"}
+    assert not Account.from_json(json.dumps(without | {"format_version": 1})).intact
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, -1.0, "0.2", [0.2], True])
@@ -338,6 +342,7 @@ def test_but_for_the_bits_the_words_come_from_the_mask_and_not_from_the_numbers(
     [
         ("", r"must be valid JSON \(got .+\); export it again"),
         ('{"format": "ibforecast.explanation",', r"must be valid JSON"),
+        ("[" * 100_000, r"must be readable \(got RecursionError: .+\); write it anew"),
         ("[1, 2]", r"must say format 'ibforecast.explanation' \(got 'list'\)"),
         ("{}", r"must say format 'ibforecast.explanation' \(got None\)"),
         ('{"format": "ibforecast.model", "format_version": 1}', r"must say format .+ \(got 'ibforecast.model'\)"),
@@ -424,6 +429,7 @@ def test_an_array_that_lacks_a_channel_or_is_ragged_is_refused(path: tuple[str, 
         (("window", "patch_len"), "four"),
         (("window", "history"), "long ago"),
         (("model", "computed_with"), 3),
+        (("window", "patch_len"), 4.0),
         (("context", "phase"), [2**70] * 19),
         (("forecast",), [[10**400] * 3] * 3),
         (("explanation", "evidence"), [{"patch": 0, "channel": "delta", "deviation": [0.0] * 4}]),
@@ -439,6 +445,37 @@ def test_a_value_that_cannot_be_is_refused(path: tuple[str, ...], value: Any) ->
         Account.from_json(with_change(path, lambda told: value))
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "odd"),
+    [
+        (("model", "weights_sha256"), 5, "5"),
+        (("model", "computed_with"), [[1, 2]], "1"),
+        (("model", "computed_with"), {"torch": 2}, "2"),
+        (("window", "frequency"), 1, "1"),
+        (("window", "channels"), ["alpha", "beta", 3], "3"),
+        (("window", "times"), list(range(19)), "0"),
+    ],
+)
+def test_what_is_no_text_where_text_belongs_is_refused(path: tuple[str, ...], value: Any, odd: str) -> None:
+    with pytest.raises(
+        DataError, match=rf"\(got TypeError: {path[-1]} has {odd} where text belongs\); export it again"
+    ):
+        Account.from_json(with_change(path, lambda told: value))
+
+
+@pytest.mark.parametrize("budget", ["half", [0.5], True])
+def test_a_budget_that_is_no_number_is_refused(budget: Any) -> None:
+    with pytest.raises(DataError, match=r"\(got TypeError: budget has .+ where a number belongs\); export it again"):
+        Account.from_json(with_change(("budget",), lambda told: budget))
+
+
+@pytest.mark.parametrize("depth", range(700, 1000, 10))
+def test_a_document_so_deep_that_it_can_be_read_but_not_written_is_refused(depth: int) -> None:
+    text = json.dumps(DOCUMENT | {"remark": None}).replace("null", "[" * depth + "]" * depth)
+    with suppress(DataError):
+        assert not Account.from_json(text).intact
+
+
 def test_a_patch_of_no_steps_is_refused_even_where_nothing_was_read() -> None:
     document = json.loads(account(np.zeros((4, 3))).to_json())
     document["window"]["patch_len"] = 0
@@ -452,7 +489,32 @@ def test_what_a_document_says_first_must_be_what_its_gates_say(name: str, lie: A
         Account.from_json(with_change((name,), lambda told: lie))
 
 
+def sealed(document: dict[str, Any]) -> str:
+    """The text of a document with a fingerprint that fits."""
+    bare = {name: value for name, value in document.items() if name != "sha256"}
+    return to_json(bare | {"sha256": sha256(to_json(bare))}).decode()
+
+
+@pytest.mark.parametrize("words", ["It read nothing at all.", "", 5, None, ["Read: nothing."]])
+def test_the_sentences_must_be_those_of_the_gates_whatever_the_fingerprint(words: Any) -> None:
+    for text in (sealed(DOCUMENT | {"in_words": words}), json.dumps(DOCUMENT | {"in_words": words})):
+        with pytest.raises(DataError, match=r"must say what its gates say \(got in_words .+\); export it again"):
+            Account.from_json(text)
+
+
+def test_times_that_the_sentences_do_not_name_are_refused() -> None:
+    window = DOCUMENT["window"]
+    with pytest.raises(DataError, match=r"got in_words 'Read: alpha .+ beta \(2020-01-01 00:00 to"):
+        Account.from_json(sealed(DOCUMENT | {"window": window | {"times": ["then", *window["times"][1:]]}}))
+
+
+def test_a_document_without_sentences_tells_no_lie() -> None:
+    without = {name: value for name, value in DOCUMENT.items() if name != "in_words"}
+    assert Account.from_json(sealed(without)).intact
+
+
 def test_a_document_that_was_changed_is_no_longer_intact() -> None:
     assert Account.from_json(json.dumps(DOCUMENT)).intact
-    assert not Account.from_json(with_change(("in_words",), lambda told: "It read nothing at all.")).intact
-    assert not Account.from_json(with_change(("window", "times"), lambda told: ["then", *told[1:]])).intact
+    assert not Account.from_json(json.dumps(DOCUMENT | {"remark": "none"})).intact
+    changed = with_change(("window", "times"), lambda told: [*told[:1], "then", *told[2:]])
+    assert not Account.from_json(changed).intact

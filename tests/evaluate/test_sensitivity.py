@@ -16,7 +16,8 @@ from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import spread
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.evaluate.sensitivity import certificate, changed_bits, end_to_end, resampled
+from ibforecast.evaluate.sensitivity import certificate, end_to_end, resampled
+from ibforecast.evaluate.verification import changed_bits
 from ibforecast.model.config import FrameKind, GateConfig, GateKind, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
 from ibforecast.core.window import Window
-from ibforecast.evaluate.verification import bits_changed, broken, scrambled
+from ibforecast.evaluate.verification import broken, changed_bits, scrambled
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 
@@ -314,10 +314,10 @@ def test_only_the_windows_at_fault_are_marked() -> None:
 
 
 def test_the_sign_of_zero_and_the_last_bit_count_as_changes() -> None:
-    one = torch.tensor([0.0, 1.0, 2.0, -3.0])[None, :, None]
-    other = torch.tensor([-0.0, 1.0, 2.0, -3.0])[None, :, None]
-    other[0, 2, 0] = torch.nextafter(other[0, 2, 0], torch.tensor(inf))
-    assert bits_changed(one, other).flatten().tolist() == [True, False, True, False]
+    one = torch.tensor([0.0, 1.0, 2.0, -3.0])[:, None, None]
+    other = torch.tensor([-0.0, 1.0, 2.0, -3.0])[:, None, None]
+    other[2] = torch.nextafter(other[2], torch.tensor(inf))
+    assert changed_bits(one, other).tolist() == [1, 0, 1, 0]
 
 
 @modest

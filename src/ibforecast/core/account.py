@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from math import isclose
 from typing import Any
 
@@ -21,7 +21,8 @@ FORMAT = "ibforecast.explanation"
 FORMAT_VERSION = 3
 """Every version is read, and an account writes the oldest that holds what it has to say.
 
-Version 2 has one cycle and no covariates; version 1 is the same without `prior` and `rate_bits`.
+Version 2 has one cycle and no covariates; version 1 is the same without `prior` and `rate_bits`. The sentences belong
+to the version, because reading compares them: other words in a document need another version.
 """
 
 FEW_PLACES = 3
@@ -346,6 +347,8 @@ class Account:
             document = json.loads(text)
         except json.JSONDecodeError as error:
             raise DataError(f"an explanation must be valid JSON (got {error}); export it again") from error
+        except RecursionError as error:
+            raise DataError(f"an explanation must be readable (got RecursionError: {error}); write it anew") from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             found = document.get("format") if isinstance(document, dict) else type(document).__name__
             raise DataError(f"an explanation must say format {FORMAT!r} (got {found!r}); export it again")
@@ -358,15 +361,19 @@ class Account:
         names = ("open_count", "open_rate") if version == 1 else ("open_count", "open_rate", "rate_bits")
         try:
             account = cls(**_fields_of(document))
-            lies = [name for name in names if not _agree(document[name], getattr(account, name))]
-        except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
+            lies = [
+                f"{name} {document[name]!r}" for name in names if not _agree(document[name], getattr(account, name))
+            ]
+            words = account.in_words(full=True)
+            if (said := document.get("in_words", words)) != words:
+                lies.append(f"in_words {_first_other(said, words)!r}")
+        except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as error:
             raise DataError(
                 f"an explanation must be complete and of one shape (got {type(error).__name__}: {error}); "
                 "export it again"
             ) from error
         if lies:
-            told = f"{lies[0]} {document[lies[0]]!r}"
-            raise DataError(f"an explanation must say what its gates say (got {told}); export it again")
+            raise DataError(f"an explanation must say what its gates say (got {lies[0]:.200}); export it again")
         return account
 
     def __repr__(self) -> str:
@@ -383,6 +390,13 @@ def _percent(fraction: float) -> str:
 def _agree(said: Any, found: float | int) -> bool:
     """Whether two numbers are one; the last bits of a logarithm are the processor's."""
     return isclose(said, found, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _first_other(said: Any, words: str) -> Any:
+    """The first line said that is not the one of these words; what is no text, as it is."""
+    if not isinstance(said, str):
+        return said
+    return next(one for one, other in zip_longest(said.split("\n"), words.split("\n")) if one != other)
 
 
 def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
@@ -425,6 +439,7 @@ def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
             "past": tuple(window["past"]),
             "known": _known(context["known"]) if context["known"] else None,
         }
+    _check_types(account)
     _check_shapes(account)
     return account
 
@@ -448,6 +463,24 @@ def _known(covariates: list[dict[str, Any]]) -> Known:
         std=_floats([told["std"] for told in covariates]),
         response=np.stack([np.array(told["response"], dtype=np.float32) for told in covariates], axis=1),
     )
+
+
+def _check_types(account: dict[str, Any]) -> None:
+    """Refuse texts and numbers that are none; arrays are what numpy could make of them."""
+    told = account["computed_with"]
+    texts = {
+        "weights_sha256": (account["weights_sha256"],),
+        "computed_with": (*told, *told.values()),
+        "frequency": (account["frequency"],),
+        "channels": account["channels"],
+        "times": account["times"],
+    }
+    for name, members in texts.items():
+        if odd := [member for member in members if not isinstance(member, str)]:
+            raise TypeError(f"{name} has {odd[0]!r} where text belongs")
+    for name, kinds in (("budget", (int, float)), ("patch_len", (int,))):
+        if type(account[name]) not in kinds:  # true and false would pass for whole numbers
+            raise TypeError(f"{name} has {account[name]!r} where a number belongs")
 
 
 def _check_shapes(account: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Is an explanation the truth about its forecast? The checks it goes through, whatever runs the model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,7 +12,7 @@ from ibforecast.core.account import Account, Known
 ELSEWHERE_TOLERANCE = 1e-4
 """By how many scales a forecast may differ that was computed on another machine or version."""
 
-COMPARED = ("mask", "missing", "probability", "level", "scale", "profile", "evidence", "forecast")
+COMPARED = ("phase", "mask", "missing", "probability", "level", "scale", "profile", "evidence", "forecast")
 """What a rerun on the same history must give again."""
 
 
@@ -81,7 +81,7 @@ class Engine(Protocol):
         """Compute it with noise in every closed token, context and mask held."""
 
     def rerun(self, account: Account) -> Account:
-        """Run the model on the same history again and say what it says now."""
+        """Run the model on the same history again and say what it says now, with the phase its calendar gives."""
 
 
 def verify(engine: Engine, account: Account) -> Verification:
@@ -91,6 +91,7 @@ def verify(engine: Engine, account: Account) -> Verification:
     if not all(check.passed for check in before[1:]):
         return Verification(tuple(before))
     elsewhere = dict(account.computed_with) != dict(engine.environment())
+    engine.rerun(_noise(account))  # so that a model that remembers the last window it saw is found out
     replayed, unmoved = engine.replay(account), engine.replay_scrambled(account)
     return Verification(
         (
@@ -101,6 +102,12 @@ def verify(engine: Engine, account: Account) -> Verification:
             _rerun(engine.rerun(account), account, elsewhere),
         )
     )
+
+
+def _noise(account: Account) -> Account:
+    """The account with noise for its history, also where values are missing."""
+    noise = np.random.default_rng(0).standard_normal(account.history.shape)
+    return replace(account, history=account.mean + account.std * noise)
 
 
 def _document(account: Account) -> Check:

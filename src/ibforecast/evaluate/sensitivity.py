@@ -6,7 +6,6 @@ The first is the certificate, exact and conditional; the second is what it does 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
@@ -19,7 +18,7 @@ from ibforecast.core.tokens import spread
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.fidelity import shift_size
-from ibforecast.evaluate.verification import scrambled
+from ibforecast.evaluate.verification import changed_bits, replays
 
 
 @dataclass(frozen=True)
@@ -69,35 +68,19 @@ class Sensitivity:
         return float(self.mask_changed.double().mean())
 
 
-def changed_bits(
-    one: Float[Tensor, "batch horizon channel"], other: Float[Tensor, "batch horizon channel"]
-) -> Int64[Tensor, " batch"]:
-    """Count the bits in which two forecasts of each window differ; a value that is no number counts with all of them.
-
-    The sign of zero is a bit like any other.
-    """
-    size = one.element_size()
-    first, second = (values.cpu().contiguous().numpy().view(f"u{size}") for values in (one, other))
-    bits = torch.from_numpy(np.bitwise_count(first ^ second).astype(np.int64))
-    return bits.where(~(one.isnan() | other.isnan()).cpu(), 8 * size).sum(dim=(1, 2))
-
-
 @torch.no_grad()
 def certificate(
     forecaster: Accountable, windows: Windows, generator: torch.Generator, batch: int = 1024
 ) -> Certificate:
     """Replay every window's forecast, as it is and with noise in its closed tokens, context and mask held.
 
-    Batches are compared with batches of the same shape, so nothing but the closed tokens can make a difference. Before
-    the second replay the forecaster is shown noise: one that remembers what it saw last is found out.
+    Batches are compared with batches of the same shape, so nothing but the closed tokens can make a difference.
     """
     replayed, moved, compared, closed = [], [], 0, 0
     for window, _ in windows.batches(batch):
         forecast = forecaster(window)
         explanation = _explained(forecast.explanation, forecaster)
-        again = forecaster.replay(explanation)
-        forecaster(replace(window, values=torch.randn(window.values.shape, generator=generator).to(window.values)))
-        noisy = forecaster.replay(scrambled(window, explanation, generator))
+        again, noisy = replays(forecaster, window, explanation, generator)
         replayed.append(changed_bits(again, forecast.values))
         moved.append(changed_bits(noisy, again))
         compared += again.numel()
