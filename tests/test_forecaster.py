@@ -16,7 +16,10 @@ import pytest
 
 import ibforecast
 from ibforecast import DataError, IBForecaster, IBForecastError, UsageError
-from ibforecast.data.tables import write
+from ibforecast.data import catalogue
+from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.data.series import Series
+from ibforecast.data.tables import Layout, write
 from ibforecast.zoo import recipes
 
 ROWS, LOOK_BACK, HORIZON, PATCHES = 400, 48, 12, 4
@@ -420,6 +423,26 @@ def test_all_of_any_table_can_be_measured(model: IBForecaster) -> None:
         model.evaluate(other, "test")
 
 
+def test_the_same_values_at_other_times_are_another_table(model: IBForecaster, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    for one in (model, IBForecaster.load(tmp_path / "model", device="cpu")):
+        for other, message in (
+            (frame(first="2023-01-01 07:00"), "has its values, but begins at 2023-01-01 07:00"),
+            (frame().assign(when=frame()["when"].dt.tz_localize("UTC")), r"begins at 2023-01-01 00:00\+00:00"),
+        ):
+            with pytest.raises(UsageError, match=rf'split "test" must come from the table .*\(this .*{message}'):
+                one.evaluate(other, "test")
+        assert one.evaluate(frame(first="2023-01-01 07:00"), "all").windows == ROWS - LOOK_BACK - HORIZON + 1
+
+
+def test_the_error_training_selects_by_is_the_one_that_is_measured(unfitted: Callable[..., IBForecaster]) -> None:
+    values = numbers()
+    values[300:310, 1] = np.nan
+    fitted = unfitted().fit(frame(values))
+    measured = fitted.evaluate(frame(values), "validation").mse
+    assert fitted.fitted.summary.validation_error == pytest.approx(measured, rel=1e-6)
+
+
 def test_measuring_windows_none_of_which_can_be_used_is_refused(model: IBForecaster) -> None:
     table = frame(np.where(np.arange(100)[:, None] < 30, numbers(100), [np.nan, 1.0, 1.0]))
     with pytest.raises(DataError, match="at least one window"):
@@ -564,6 +587,109 @@ def test_another_fit_does_not_go_on_from_a_checkpoint_that_is_not_its_own(
     begun_anew = unfitted(**other).fit(table, checkpoint=tmp_path / "run")
     undisturbed = unfitted(**other).fit(table).fitted.weights_sha256
     assert begun_anew.fitted.weights_sha256 == undisturbed != unfitted().fit(frame()).fitted.weights_sha256
+
+
+def test_a_fit_of_another_version_does_not_go_on_from_its_checkpoint(
+    unfitted: Callable[..., IBForecaster], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epochs: list[int] = []
+    for version in (ibforecast.__version__, ibforecast.__version__, "99.0"):
+        monkeypatch.setattr("ibforecast.forecaster.__version__", version)
+        unfitted().fit(frame(), checkpoint=tmp_path / "run", on_epoch=lambda epoch, *_: epochs.append(epoch))
+    assert epochs == [1, 2, 1, 2]
+
+
+# --- Rows that are counted ---
+
+
+def weekdays(rows: int = ROWS) -> pd.DataFrame:
+    return frame(numbers(rows)).assign(when=pd.bdate_range("2023-01-02", periods=rows))
+
+
+def test_rows_of_an_uneven_table_are_counted_from_its_beginning(
+    unfitted: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
+    whole = weekdays(ROWS + 30)
+    unfitted(irregular="by_row", cycle=5).fit(whole[:ROWS]).save(tmp_path / "model")
+    fitted = IBForecaster.load(tmp_path / "model", device="cpu")
+    assert fitted.explain(whole).phase[0] == (len(whole) - LOOK_BACK) % 5
+    earlier = pd.concat([weekdays(1).assign(when=pd.Timestamp("2022-12-30")), whole])
+    assert fitted.explain(earlier).phase[0] == fitted.explain(whole).phase[0]
+    with pytest.raises(DataError, match=r"training, 2023-01-02, .*got a table from 2024-04-05 on, in which .* follows"):
+        fitted.predict(whole[-101:])
+    even = frame(first="2024-07-22", step="1D")
+    with pytest.raises(
+        DataError, match=r"from 2024-07-22 on, and those of training did not\); give the table from its"
+    ):
+        fitted.predict(even)
+
+
+# --- Data sets of the catalogue ---
+
+
+@pytest.fixture
+def small_weather(monkeypatch: pytest.MonkeyPatch) -> Series:
+    """What the catalogue gives for Weather here: three channels, one row absent."""
+    when = np.delete(hours(ROWS + 1, step="10min"), 250)
+    small = Series(numbers(), CHANNELS, Clock(when, Frequency(600), by_row=True))
+    monkeypatch.setattr(catalogue, "load", lambda name: {"Weather": small}[name])
+    return small
+
+
+def test_a_data_set_is_known_by_its_name_in_whatever_case(
+    unfitted: Callable[..., IBForecaster], small_weather: Series
+) -> None:
+    fitted = unfitted(cycle=24).fit("weather")
+    assert fitted.fitted.summary.data_sha256 == small_weather.sha256
+    assert fitted.fitted.layout == Layout("date", CHANNELS, shape="wide", frequency="10min", irregular="by_row")
+    assert fitted.evaluate("WEATHER", "test").windows > 0
+
+
+def test_the_layout_holds_for_a_data_set_too(unfitted: Callable[..., IBForecaster], small_weather: Series) -> None:
+    fitted = unfitted(cycle=24, channels=["heat"], past=["load"], missing_values=[small_weather.values[0, 2]])
+    series = fitted.fit("Weather").open("Weather").series
+    assert (series.channels, series.past) == (("heat", "load"), 1)
+    assert np.isnan(series.values[0, 0])
+    for settings, message in (
+        ({"channels": ["heta"]}, "the channel 'heta' must be in the table .* did you mean 'heat'"),
+        ({"past": ["nope"]}, "the channel 'nope' must be in the table"),
+        ({"future": ["nope"]}, "the covariate 'nope' must be in the table"),
+        ({"time": "when"}, "the time column 'when' must be in the table"),
+    ):
+        with pytest.raises(DataError, match=message):
+            unfitted(cycle=24, **settings).fit("Weather")
+
+
+def test_a_data_set_is_read_as_the_training_table_was(
+    unfitted: Callable[..., IBForecaster], small_weather: Series
+) -> None:
+    table = frame(step="10min")
+    with pytest.raises(DataError, match=r"even steps, here of 10min \(row 250"):
+        unfitted(cycle=24).fit(table).predict("Weather")
+    filled = unfitted(cycle=24, irregular="fill").fit(table)
+    assert filled.open("Weather").series.rows == ROWS + 1
+
+
+# --- Tables another model opened ---
+
+
+def test_a_table_another_model_opened_is_checked_and_counted_from_this_ones_origin(
+    unfitted: Callable[..., IBForecaster], model: IBForecaster
+) -> None:
+    for settings, message in (
+        ({}, "missing_values=(-9999.0, 12345.0) .*missing_values=()"),
+        (
+            {"missing_values": SENTINELS, "channels": ["wind", "load", "heat"]},
+            "the channels of training, ('load', 'wind', 'heat') .*",
+        ),
+        ({"missing_values": SENTINELS, "irregular": "by_row"}, "irregular='error' .* irregular='by_row'"),
+    ):
+        other = unfitted(epochs=1, **settings).fit(frame())
+        with pytest.raises(DataError, match=message.replace("(", r"\(").replace(")", r"\)") + ".*open it with this"):
+            model.predict(other.open(frame()))
+    assert model.open(source := model.open(frame())) is source
+    early, late = (unfitted(irregular="by_row", cycle=7, epochs=1).fit(frame()[first:]) for first in (0, 5))
+    assert late.explain(early.open(frame())).phase.tolist() == late.explain(frame()).phase.tolist()
 
 
 # --- What cannot be ---

@@ -219,6 +219,27 @@ def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
     assert model.fitted.calibration.windows == 100 - HORIZON + 1
 
 
+def test_what_was_trained_on_calibrates_nothing(model: IBForecaster) -> None:
+    again = IBForecaster(HORIZON, LOOK_BACK, device="cpu")
+    again._fitted = model.fitted
+    trained = model.fitted.split.train_end
+    untrained = "calibrated on windows the model was not trained on"
+    with pytest.raises(UsageError, match=rf'{untrained} \(got split="train"\); use "validation"'):
+        again.calibrate(frame(), "train")
+    begin = frame()["when"][trained - LOOK_BACK]
+    with pytest.raises(
+        UsageError, match=rf"{untrained} \(got a first .*; give the rows from {begin:%Y-%m-%d %H:%M} on"
+    ):
+        again.calibrate(frame(), "all")
+    with pytest.raises(UsageError, match=untrained):
+        again.calibrate(frame()[trained - LOOK_BACK - 1 :], "all")
+    assert again.fitted is model.fitted
+    again.calibrate(frame()[trained - LOOK_BACK :], "all")
+    again.calibrate(frame(), "test")
+    with pytest.raises(UsageError, match="trained on rows before"):
+        again.cross_validation(frame(), (ROWS - trained) // HORIZON + 1)
+
+
 @pytest.mark.parametrize("damage", ["changed", "cut off", "gone"])
 def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, damage: str) -> None:
     model.save(tmp_path / "model")

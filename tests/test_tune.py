@@ -11,6 +11,9 @@ import pytest
 
 from ibforecast import DataError, IBForecaster, IBForecastError, MissingExtraError, UsageError
 from ibforecast.core.sizes import Sizes
+from ibforecast.data import catalogue
+from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.data.series import Series
 from ibforecast.tune import KNOBS, Span, Trial, Tuning, to_toml, tune
 from ibforecast.zoo.recipes import forecaster_of, names, resolve
 
@@ -230,6 +233,18 @@ def test_no_trial_of_a_table_with_covariates_is_one_that_cannot_be(
     assert "failed" not in {trial.state for trial in tuning.trials}
     assert tuning.fit(table).fitted.config.past == 1
     assert not {"past", "future", "further_cycles"} & {line.split(" = ")[0] for line in tuning.recipe.splitlines()}
+
+
+def test_a_data_set_of_the_catalogue_is_searched_as_it_is_fitted(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, when = table[["load", "heat"]].to_numpy(), table["when"].to_numpy().astype("datetime64[us]")
+    small = Series(values, ("load", "heat"), Clock(when, Frequency(3600), by_row=True))
+    monkeypatch.setattr(catalogue, "load", lambda name: {"Traffic": small}[name])
+    tuning = tune("Traffic", forecaster(past=["heat"], cycle=24, epochs=1), 3)
+    assert "failed" not in {trial.state for trial in tuning.trials}
+    assert {trial.knobs["model.readout.kind"] for trial in tuning.trials} == {"phase"}
+    assert tuning.fit("Traffic").fitted.config.past == 1
 
 
 def test_gates_that_are_all_bias_keep_one(table: pd.DataFrame, forecaster: Callable[..., IBForecaster]) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ibforecast import checks
+from ibforecast._version import __version__
 from ibforecast.audit import Audit, audit_windows
 from ibforecast.backtest import Fold, cutoffs, tidy
 from ibforecast.core.account import Account
@@ -26,7 +28,8 @@ from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.data import catalogue, tables
-from ibforecast.data.roles import by_role, known_in
+from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import files_become
 from ibforecast.data.splits import Part, Split
@@ -44,6 +47,9 @@ from ibforecast.train.loop import train
 from ibforecast.zoo import saved
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
+
+CATALOGUE_TIME = "date"
+"""The time column of a data set of the catalogue."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ class IBForecaster:
 
         With a `checkpoint` path a run that was killed goes on from its last finished epoch.
         """
-        source, facts = _open(table, self.layout)
+        source, facts = opened(table, self.layout)
         rows = source.series.rows
         split = Split.by_rule(facts.split, rows) if facts else Split.by_fractions(self.split, rows)
         return self._fit(source, self.recipe_for(source.series, facts), split, checkpoint, on_epoch)
@@ -169,8 +175,8 @@ class IBForecaster:
             self.seed,
             Path(checkpoint) if checkpoint else None,
             sha256(
-                f"{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/{self.seed}/"
-                f"{device.type}".encode()
+                f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
+                f"{self.seed}/{device.type}".encode()
             ),
             lambda epoch, outcome: on_epoch(epoch, recipe.train.epochs, outcome),
         )
@@ -281,7 +287,16 @@ class IBForecaster:
         one whose forecasts have become worse profits by it. The windows must not be those it was trained on.
         """
         fitted, series = self.fitted, self.open(table).series
+        untrained = "intervals must be calibrated on windows the model was not trained on"
+        require(split != "train", untrained, 'split="train"', 'use "validation", or "all" of a later table')
         windows = self._windows(series, split)
+        row, trained = int(windows.starts[0]) + self.look_back, _trained_rows(fitted, series)
+        if row < trained:
+            first, until, begin = (series.clock.labels(at, 1)[0] for at in (row, trained, trained - self.look_back))
+            raise UsageError(
+                f"{untrained} (got a first forecast of {first}, trained on rows before {until}); "
+                f"give the rows from {begin} on"
+            )
         with self._at_work(fitted.network) as device:
             self._fitted = replace(fitted, calibration=_calibration(fitted.network, windows.to(device), series))
         return self
@@ -309,7 +324,7 @@ class IBForecaster:
         require(refit >= 0, "refit must be a number of windows, or True for every one", f"{refit}", "try 1")
         anew, n_windows = bool(refit) or self._fitted is None, _whole("n_windows", n_windows)
         step = self.horizon if step_size is None else _whole("step_size", step_size)
-        source, facts = _open(table, self.layout) if anew else (self.open(table), None)
+        source, facts = opened(table, self.layout) if anew else (self.open(table), None)
         lasts = cutoffs(source.series.rows, self.look_back, self.horizon, n_windows, step)
         if not anew:
             self._require_untrained(source.series, lasts[0] + 1)
@@ -327,16 +342,15 @@ class IBForecaster:
         """
         if future is not None:
             return self.open(table).going_on(future)
-        if isinstance(table, Table):
-            return table
         fitted = self.fitted
-        source, _ = _open(table, fitted.layout)
-        if source.series.channels != fitted.channels:
-            absent = [name for name in fitted.channels if name not in source.series.channels]
-            raise DataError(
-                f"a table must have the channels of training (it lacks {absent}); use the same table layout"
-            )
+        if isinstance(table, Table):
+            _check_read_alike(table.layout, fitted.layout)
+        source = table if isinstance(table, Table) else opened(table, fitted.layout, fitted=True)[0]
         clock = source.series.clock.counted_from(np.datetime64(fitted.origin))
+        if clock.by_row:
+            _check_placed(clock, fitted)
+        if clock.origin == source.series.clock.origin:
+            return source
         return replace(source, series=replace(source.series, clock=clock))
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
@@ -411,9 +425,9 @@ class IBForecaster:
         """The windows of a part of a table, or of all of it, in which every channel is observed."""
         fitted, look_back, horizon = self.fitted, self.look_back, self.horizon
         require_choice("split", split, (*get_args(Part), "all"))
-        if split != "all" and series.sha256 != fitted.summary.data_sha256:
+        if split != "all" and (other := _other_than_fitted(series, fitted)):
             raise UsageError(
-                f'split "{split}" must come from the table the model was fitted on (this is another); use split="all"'
+                f'split "{split}" must come from the table the model was fitted on (this {other}); use split="all"'
             )
         part = Split(series.rows, series.rows, series.rows) if split == "all" else fitted.split
         starts = part.starts("train" if split == "all" else split, look_back, horizon)
@@ -498,7 +512,7 @@ class IBForecaster:
         plain = [calibration.half_width(level) for level in levels]
         if not adaptive:
             return [width.expand(len(starts), -1, -1) for width in plain]
-        first = min(max(_trained_rows(calibration, series) - self.look_back, 0), starts[0])
+        first = min(max(_trained_rows(self.fitted, series) - self.look_back, 0), starts[0])
         known = self._scores(series, range(first, starts[-1]))
         places = [start - first for start in starts]
         return [tracked(width, known, level)[places] for width, level in zip(plain, levels, strict=True)]
@@ -530,9 +544,9 @@ class IBForecaster:
         calibration = self.fitted.calibration
         if calibration is None:
             raise UsageError(
-                "a model must be calibrated to know its intervals and since when rows are new to it (this one was "
-                "saved before there were any); call calibrate(table) with the table it was fitted on, or "
-                'calibrate(table, "all") with a later one, and save it again'
+                "a model must be calibrated to know its intervals (this one was saved before there were any); call "
+                'calibrate(table) with the table it was fitted on, or calibrate(table, "all") with a later one, and '
+                "save it again"
             )
         highest = calibration.highest_level
         if level > highest:
@@ -545,7 +559,7 @@ class IBForecaster:
         return calibration
 
     def _require_untrained(self, series: Series, row: int) -> None:
-        trained = _trained_rows(self._calibrated(), series)
+        trained = _trained_rows(self.fitted, series)
         if row < trained:
             raise UsageError(
                 "a backtest must forecast rows the model was not trained on (got a first forecast of "
@@ -611,21 +625,75 @@ class IBForecaster:
         )
 
 
-def _open(table: Any, layout: Layout) -> tuple[Table, catalogue.DataSet | None]:
-    """Read a table, or a data set of the catalogue by its name, which is read by row number."""
-    if isinstance(table, str) and table in catalogue.CATALOGUE and not Path(table).exists():
-        series = by_role(catalogue.load(table), layout.past, layout.future)
-        found = Layout(
-            time="date",
-            channels=series.channels,
+def catalogued(table: Any) -> catalogue.DataSet | None:
+    """The data set of the catalogue that is meant, in whatever case; None for a table or a file."""
+    named = isinstance(table, str) and table.lower() in {name.lower() for name in catalogue.CATALOGUE}
+    return catalogue.lookup(table) if named and not Path(table).exists() else None
+
+
+def opened(table: Any, layout: Layout, fitted: bool = False) -> tuple[Table, catalogue.DataSet | None]:
+    """Read a table, or a data set of the catalogue by its name, which is read by row number unless asked otherwise.
+
+    A `fitted` layout is one that was found, by which a data set is read as the training table was.
+    """
+    facts = catalogued(table)
+    if facts is None:
+        return tables.read(table, layout), None
+    series = catalogue.load(facts.name)
+    source = tables.read(
+        pa.table({CATALOGUE_TIME: series.clock.stamps} | dict(zip(series.channels, series.values.T, strict=True))),
+        replace(
+            layout,
+            time=CATALOGUE_TIME if fitted else layout.time or CATALOGUE_TIME,
             shape="wide",
-            frequency=str(series.clock.frequency),
-            irregular="by_row",
-            past=layout.past,
-            future=layout.future,
+            frequency=layout.frequency or facts.frequency,
+            irregular=layout.irregular if fitted or layout.irregular != "error" else "by_row",
+        ),
+    )
+    return replace(source, kind=files_become()), facts
+
+
+def _check_read_alike(found: Layout, wanted: Layout) -> None:
+    """Refuse a table that was opened by another model, which reads tables otherwise; what is None was left open."""
+    if found.channels != wanted.channels:
+        raise DataError(
+            f"a table must have the channels of training, {wanted.channels} (got one opened by another model, with "
+            f"{found.channels}); open it with this one"
         )
-        return Table(series, found, files_become()), catalogue.CATALOGUE[table]
-    return tables.read(table, layout), None
+    for name in ("past", "future", "frequency", "irregular", "missing_values", "zone"):
+        here, there = getattr(found, name), getattr(wanted, name)
+        if there is not None and here != there:
+            raise DataError(
+                f"a table must be read as the training table was, with {name}={there!r} (got one opened by another "
+                f"model, with {name}={here!r}); open it with this one"
+            )
+
+
+def _check_placed(clock: Clock, fitted: FittedModel) -> None:
+    """Refuse a table whose rows cannot be counted from the first of training.
+
+    Even ones are counted by their times, if those of training were even too. That can be seen where every validation
+    window was calibrated on: then it is known when the row came that ended the training part.
+    """
+    calibration, split = fitted.calibration, fitted.split
+    if clock.offset <= 0 or calibration is None:
+        return
+    windows = split.validation_end - split.train_end - fitted.config.horizon + 1
+    ended = replace(clock, stamps=np.array([calibration.since], dtype="datetime64[us]"))
+    if calibration.windows == windows and ended.offset != split.train_end:
+        raise clock.unplaced("and those of training did not")
+
+
+def _other_than_fitted(series: Series, fitted: FittedModel) -> str:
+    """What tells a series from the one a model was fitted on; nothing where it is the same."""
+    clock, layout = series.clock, fitted.layout
+    if series.sha256 != fitted.summary.data_sha256:
+        return "is another"
+    if clock.stamps[0] != np.datetime64(fitted.origin) or clock.zone != layout.zone:
+        return f"has its values, but begins at {clock.labels(0, 1)[0]}"
+    if layout.frequency is not None and clock.frequency != Frequency.parse(layout.frequency):
+        return f"has its values, but steps of {clock.frequency}"
+    return ""
 
 
 def _calibration(network: IBForecast, windows: Windows, series: Series) -> Calibration:
@@ -634,9 +702,9 @@ def _calibration(network: IBForecast, windows: Windows, series: Series) -> Calib
     return Calibration.of(scores(network, windows), str(since))
 
 
-def _trained_rows(calibration: Calibration, series: Series) -> int:
-    """Number of rows of a table that lie before those the model was calibrated on."""
-    return int(np.searchsorted(series.clock.stamps, np.datetime64(calibration.since)))
+def _trained_rows(fitted: FittedModel, series: Series) -> int:
+    """Number of rows of a table, counted from the model's origin, up to the end of those it was trained on."""
+    return max(fitted.split.train_end - series.clock.offset, 0)
 
 
 def _checked_cycle(

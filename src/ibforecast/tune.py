@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
-from ibforecast.data import catalogue
 from ibforecast.data.sources import load
-from ibforecast.data.tables import read
-from ibforecast.forecaster import IBForecaster
+from ibforecast.forecaster import IBForecaster, catalogued, opened
 from ibforecast.model.config import allowance
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.zoo.configs import chosen
@@ -131,7 +129,7 @@ def tune(
     """
     if trials < 1:
         raise UsageError(f"trials must be at least 1 (got {trials}); try 30")
-    source = table if _is_catalogued(table) else load(table)[0]
+    source = table if catalogued(table) else load(table)[0]
     base, data_sha256 = _base(source, forecaster)
     knobs = _knobs(base, forecaster, budgets)
     identity = sha256(f"{data_sha256}/{base.sha256}/{_settings(forecaster)}/{knobs}".encode())
@@ -166,10 +164,6 @@ def _table(name: str, settings: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(f"{name}.{key}", value)
 
 
-def _is_catalogued(table: Any) -> bool:
-    return isinstance(table, str) and table in catalogue.CATALOGUE and not Path(table).exists()
-
-
 def _settings(forecaster: IBForecaster) -> str:
     """What a trial depends on beside recipe and table."""
     told = vars(forecaster)
@@ -178,9 +172,8 @@ def _settings(forecaster: IBForecaster) -> str:
 
 def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
     """The recipe to begin with, as the forecaster would resolve it for this table, and the table's fingerprint."""
-    known = source if _is_catalogued(source) else None
-    series = catalogue.load(known) if known else read(source, forecaster.layout).series
-    return forecaster.recipe_for(series, catalogue.CATALOGUE[known] if known else None), series.sha256
+    table, facts = opened(source, forecaster.layout)
+    return forecaster.recipe_for(table.series, facts), table.series.sha256
 
 
 def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -> dict[str, Knob]:

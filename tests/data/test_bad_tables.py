@@ -90,6 +90,18 @@ def test_a_time_off_the_grid_cannot_be_filled() -> None:
         read(pl.DataFrame({"when": odd, "a": [1, 2, 3, 4]}), Layout(irregular="fill"))
 
 
+def test_a_grid_that_is_next_to_nothing_but_gap_is_not_filled() -> None:
+    minutes = np.datetime64("2020-01-01", "us") + np.array([0, 1, 2, 10_519_200]) * np.timedelta64(1, "m")
+    with pytest.raises(
+        DataError,
+        match=r"at most 100 times .*10,519,201 steps of 1min for 4 rows.* row 3: 2040-01-01 00:00 follows "
+        r"2020-01-01 00:02\); correct the time",
+    ):
+        read(pl.DataFrame({"when": minutes, "a": [1.0] * 4}), Layout(irregular="fill"))
+    year = np.append(HOURS[:3], HOURS[0] + np.timedelta64(9000, "h"))
+    assert read(pl.DataFrame({"when": year, "a": [1.0] * 4}), Layout(irregular="fill")).series.rows == 9001
+
+
 @pytest.mark.parametrize("irregular", ["error", "by_row", "fill"])
 def test_another_frequency_than_asked_for(irregular: str) -> None:
     with pytest.raises(DataError, match=r"got steps of 1h, asked for 15min\)"):

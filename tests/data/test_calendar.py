@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.data.zones import to_utc
 
 HOUR = Frequency(3600)
 BERLIN = "Europe/Berlin"
@@ -141,6 +142,39 @@ def test_by_row_number_a_later_table_goes_on_where_the_training_table_began() ->
     later = Clock(whole.stamps[30:], HOUR, by_row=True).counted_from(whole.origin)
     assert whole.phase(0, 3, 24).tolist() == [0, 1, 2]
     assert (later.phase(0, 70, 24) == whole.phase(30, 70, 24)).all()
+
+
+WEEKDAYS = np.busday_offset("2024-01-01", np.arange(300)).astype("datetime64[us]")
+DAY = Frequency(86400)
+
+
+def test_by_row_number_uneven_rows_are_counted_from_the_first_of_training_or_not_at_all() -> None:
+    whole = Clock(WEEKDAYS, DAY, by_row=True).counted_from(WEEKDAYS[40])
+    assert whole.offset == -40
+    assert (whole.phase(40, 10, 5) == np.arange(10) % 5).all()
+    later = Clock(WEEKDAYS[199:], DAY, by_row=True).counted_from(WEEKDAYS[0])
+    with pytest.raises(
+        DataError,
+        match=r"counted from the first one of training, 2024-01-01, .* even steps, here of 1d \(got a table from "
+        r"2024-10-04 on, in which 2024-10-07 follows 2024-10-04\); give the table from its beginning",
+    ):
+        later.phase(0, 10, 5)
+
+
+@pytest.mark.parametrize("zone", [None, BERLIN])
+def test_by_row_number_days_and_months_are_counted_by_the_wall_clock(zone: str | None) -> None:
+    days = np.datetime64("2024-02-01", "D") + np.arange(200)
+    ends = (np.datetime64("2024-01", "M") + np.arange(1, 30)).astype("datetime64[D]") - 1
+    for wall, frequency in ((days, DAY), (ends, Frequency(months=1))):
+        stamps = to_utc(wall.astype("datetime64[us]"), zone)
+        later = Clock(stamps[20:], frequency, zone, by_row=True).counted_from(stamps[0])
+        assert later.offset == 20
+
+
+def test_by_row_number_a_little_jitter_leaves_rows_where_they_are() -> None:
+    jitter = np.random.default_rng(3).integers(-900, 900, 100) * np.timedelta64(1, "s")
+    stamps = hours("2020-01-01T05", 100) + jitter
+    assert Clock(stamps[30:], HOUR, by_row=True).counted_from(hours("2020-01-01T05", 1)[0]).offset == 30
 
 
 def by_hand(moment: datetime) -> list[float]:

@@ -15,6 +15,9 @@ from ibforecast.data.zones import to_utc, to_wall
 
 Irregular = Literal["error", "by_row", "fill"]
 HOUR = np.timedelta64(1, "h")
+GRID_AT_MOST, FILLED_AT_MOST = 100_000, 100
+"""A grid of more rows than the first must hold a value in one row of the second."""
+
 SENTINELS = (-9999.0, -99999.0, -999.0, 9999.0, 99999.0)
 
 
@@ -124,12 +127,26 @@ class Axis:
                 "round the times, give another frequency (fit --freq), or read by row number with irregular='by_row' "
                 "(fit --irregular by_row)"
             )
+        self._check_grid(position, frequency)
         grid = frequency.after(even[0], np.arange(position[-1] + 1), day)
         filled = np.full((len(grid), len(channels)), np.nan)
         filled[position[::-1]] = values[::-1]  # backwards, so that of repeated times the first stays
         return Series(
             filled, channels, Clock(to_utc(grid, self.zone) if frequency.by_date else grid, frequency, self.zone)
         )
+
+    def _check_grid(self, position: Int64[np.ndarray, " row"], frequency: Frequency) -> None:
+        """Refuse to fill a gap so wide that next to nothing else would be left: most likely a time is wrong."""
+        rows, grid = len(position), int(position[-1]) + 1
+        if grid > max(GRID_AT_MOST, FILLED_AT_MOST * rows):
+            widest = int(np.diff(position).argmax()) + 1
+            before, after = (text_of(moment) for moment in self.wall[widest - 1 : widest + 1])
+            raise DataError(
+                f"a grid to fill must have at most {FILLED_AT_MOST} times the rows of the table (got {grid:,} steps of "
+                f"{frequency} for {rows:,} rows, most of them in row {widest}: {after} follows {before}); correct the "
+                "time, cut the table there, give another frequency (fit --freq), or read by row number with "
+                "irregular='by_row' (fit --irregular by_row)"
+            )
 
 
 def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.ndarray, " row"]:

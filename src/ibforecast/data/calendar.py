@@ -119,7 +119,8 @@ class Clock:
     """The time axis of a table: one moment per row, and how it goes on after the last.
 
     `stamps` are in UTC when there is a `zone` and wall-clock times otherwise. `by_row` counts phases by row number
-    from `origin`, the first moment of the training table, instead of reading them off the wall clock.
+    from `origin`, the first moment of the training table, instead of reading them off the wall clock. A table without
+    that moment is placed by the steps in between, so that its rows must follow each other one step at a time.
     """
 
     stamps: Shaped[np.ndarray, " row"]
@@ -141,6 +142,28 @@ class Clock:
         """The local time of every row."""
         return to_wall(self.stamps, self.zone)
 
+    @cached_property
+    def offset(self) -> int:
+        """Number of rows from the origin to the first row; where times do not tell it, an error."""
+        if (same := self.stamps == self.origin).any():
+            return -int(same.argmax())
+        zone = self.zone if self.frequency.by_date else None
+        origin, even = to_wall(np.array([self.origin]), zone)[0], to_wall(self.stamps, zone)
+        steps = self.frequency.count(origin, even + self.frequency.seconds * SECOND // 2)
+        if len(off := np.flatnonzero(np.diff(steps) != 1) + 1):
+            before, at = self.labels(int(off[0]) - 1, 2)
+            raise self.unplaced(f"in which {at} follows {before}")
+        return int(steps[0])
+
+    def unplaced(self, why: str) -> DataError:
+        """What to say where times do not tell how many rows lie between the origin and this table."""
+        first = self._texts(np.array([self.origin]))[0]
+        return DataError(
+            f"rows read by number must be counted from the first one of training, {first}, unless all follow each "
+            f"other in even steps, here of {self.frequency} (got a table from {self.labels(0, 1)[0]} on, {why}); "
+            "give the table from its beginning"
+        )
+
     def times(self, first: int, count: int) -> Shaped[np.ndarray, " count"]:
         """The moments of `count` rows from `first` on; beyond the table's end the steps go on."""
         inside = self.stamps[first : first + count]
@@ -159,9 +182,7 @@ class Clock:
         """
         if not self.by_row:
             return self.frequency.count(MONDAY, to_wall(self.times(first, count), self.zone)) % cycle
-        half = self.frequency.seconds * SECOND // 2
-        start = int(self.frequency.count(self.origin, self.stamps[:1] + half)[0])
-        return (start + first + np.arange(count)) % cycle
+        return (self.offset + first + np.arange(count)) % cycle
 
     def calendar(self, first: int, count: int) -> Float64[np.ndarray, "count 4"]:
         """Hour, weekday, day of month and day of year of these rows by wall clock, each scaled to [−½, ½]."""
@@ -174,8 +195,7 @@ class Clock:
 
     def labels(self, first: int, count: int) -> tuple[str, ...]:
         """The same moments for people: ISO, local, without what is zero everywhere."""
-        moments = self.times(first, count)
-        return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)
+        return self._texts(self.times(first, count))
 
     def row_of(self, moment: str | datetime | np.datetime64) -> int:
         """Find the row of a moment; without an offset it is read as local time."""
@@ -189,6 +209,9 @@ class Clock:
             f"a moment must be a time of the table, which runs from {first} to {last} "
             f"(got {moment}); the nearest is {near}"
         )
+
+    def _texts(self, moments: Shaped[np.ndarray, " row"]) -> tuple[str, ...]:
+        return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)
 
     def _utc(self, moment: str | datetime | np.datetime64) -> np.datetime64:
         try:

@@ -115,15 +115,14 @@ def _shuffled(windows: Windows, batch: int, seed: int) -> tuple[Tensor, ...]:
 
 @torch.no_grad()
 def _error(forecaster: Forecaster, windows: Windows) -> float:
-    """Mean squared error over all validation windows, gates as they are in use."""
+    """Mean over all validation windows of the squared error where it is observed, gates as they are in use."""
     forecaster.eval()
-    total, count = 0.0, 0
+    total = 0.0
     for window, target in windows.batches(VALIDATION_BATCH):
-        squared = (forecaster(window).values - target.values) ** 2
-        total += float(squared[target.observed].sum(dtype=torch.float64))
-        count += int(target.observed.sum())
+        squared = ((forecaster(window).values - target.values) ** 2).double().where(target.observed, 0.0)
+        total += float((squared.sum(dim=(1, 2)) / target.observed.sum(dim=(1, 2)).clamp(min=1)).sum())
     forecaster.train()
-    return total / max(count, 1)
+    return total / len(windows)
 
 
 def _copy(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
