@@ -1,5 +1,6 @@
 """`ibforecast tune`: its streams and files, and that a killed search goes on."""
 
+import shutil
 import signal
 import subprocess
 import time
@@ -27,7 +28,7 @@ def test_the_winner_is_shown_written_and_fitted(desk: Any, call: Call, tmp_path:
     assert sum(row.strip().startswith("*") for row in rows) == 1
     assert shown.err.startswith(f"best recipe written to {best}")
 
-    told = call(*words, "--out", model, "--json")
+    told = call(*words, "--out", model, "--overwrite", "--json")
     assert told.code == 0
     assert len(told.document["trials"]) == 3
     error = told.document["best"]["validation_error"]
@@ -77,6 +78,31 @@ def test_a_model_that_is_there_is_not_replaced(desk: Any, call: Call, tmp_path: 
     assert "must be new" in outcome.err
 
 
+def test_a_recipe_that_is_there_is_replaced_only_when_told_to(desk: Any, call: Call, tmp_path: Path) -> None:
+    best = tmp_path / "best.toml"
+    best.write_text("by hand")
+    words = ["tune", desk.table, *desk.settings, "--epochs", 1, "--trials", 1, "--best", best]
+    refused = call(*words)
+    assert refused.code == 2
+    assert f"the recipe's file must be new (got {best}, which exists)" in refused.err
+    assert "add --overwrite" in refused.err
+    assert best.read_text() == "by hand"
+    assert call(*words, "--overwrite").code == 0
+    assert "[model]" in best.read_text()
+
+
+def test_a_model_is_replaced_with_its_recipe_and_nothing_else_is(desk: Any, call: Call, tmp_path: Path) -> None:
+    model, letters = tmp_path / "model", tmp_path / "letters"
+    shutil.copytree(desk.model, model)
+    letters.mkdir()
+    words = ["tune", desk.table, *desk.settings, "--epochs", 1, "--trials", 1, "--best", tmp_path / "best.toml"]
+    refused = call(*words, "--out", letters, "--overwrite")
+    assert refused.code == 2
+    assert "only a model may be overwritten" in refused.err
+    assert call(*words, "--seed", 1, "--out", model, "--overwrite").code == 0
+    assert IBForecaster.load(model).fitted.summary.seed == 1
+
+
 def test_a_killed_search_goes_on_with_the_same_command_to_the_same_winner(
     desk: Any,
     program: list[str],
@@ -101,7 +127,7 @@ def test_a_killed_search_goes_on_with_the_same_command_to_the_same_winner(
 
     monkeypatch.chdir(tmp_path)
     resumed = call(*words, "--storage", storage, "--json").document
-    undisturbed = call(*words, "--json").document
+    undisturbed = call(*words, "--overwrite", "--json").document
     for document in (resumed, undisturbed):
         for trial in (document["best"], *document["trials"]):
             del trial["seconds"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ibforecast.cli.main import SOME_FAILED
-from ibforecast.cli.settings import forecaster_of, with_settings
+from ibforecast.cli.settings import forecaster_of, settings_options
 from ibforecast.cli.shared import (
     Command,
     announce,
@@ -24,7 +24,7 @@ from ibforecast.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from ibforecast.core.engines import Engine
+    from ibforecast.core.engines import Workers
     from ibforecast.fleet import Outcome
 
 NAMED_AT_MOST = 10
@@ -56,9 +56,9 @@ def engine_options(command: Command) -> Command:
     return command
 
 
-@with_settings
 @command.command("fit")
 @click.argument("tables")
+@settings_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the fleet.")
 @engine_options
 @click.option("--gpus-per-series", type=float, default=0.0, show_default=True, help="A fraction is fine (Ray).")
@@ -136,7 +136,7 @@ def predict(
     _deliver(forecasts.outcomes, {"fleet": str(fleet), "out": written}, written or "", as_json)
 
 
-def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | None, gpus: float = 0.0) -> "Engine":
+def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | None, gpus: float = 0.0) -> "Workers":
     from ibforecast.fleet import Processes, Ray
 
     return Ray(address, gpus_per_item=gpus) if engine == "ray" else Processes(jobs or os.cpu_count() or 1)

@@ -30,6 +30,7 @@ VERBS = (
     "verify",
     "evaluate",
     "backtest",
+    "calibrate",
     "audit",
     "fleet",
     "tune",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ibforecast.cli.settings import forecaster_of, with_settings
+from ibforecast.cli.fit import check_folder
+from ibforecast.cli.settings import forecaster_of, settings_options
 from ibforecast.cli.shared import announce, check_file, check_place, deliver, json_option, progress_bar
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from ibforecast.tune import Trial, Tuning
 
 
-@with_settings
 @click.command("tune")
 @click.argument("table")
+@settings_options
 @click.option("--trials", type=int, default=30, show_default=True, help="How many recipes to try in all.")
 @click.option("--timeout", type=float, help="Start no new trial after so many seconds.")
 @click.option("--storage", type=click.Path(path_type=Path), help="File that keeps the search, to go on after a stop.")
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     help="Where the best recipe is written.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Fit the winner too: folder of the model.")
+@click.option("--overwrite", is_flag=True, help="Replace a recipe, and a model, that is there.")
 @json_option
 def command(
     table: str,
@@ -42,13 +44,14 @@ def command(
     budgets: str | None,
     best: Path,
     out: Path | None,
+    overwrite: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Search for a better recipe for TABLE, beginning with --recipe, by the error on its validation windows.
 
     Test windows are never looked at. The same command with the same --storage goes on after a stop, until there are
-    --trials in all; the seed decides which are tried.
+    --trials in all (with --overwrite, where a recipe was written); the seed decides which are tried.
 
     \b
     ibforecast tune load.csv --horizon 24 --trials 30 --storage search.log
@@ -57,12 +60,15 @@ def command(
     """
     from ibforecast.tune import tune
 
-    if out is not None and out.exists():
-        raise UsageError(f"the model's folder must be new (got {out}, which exists); choose another")
     if best.suffix != ".toml":
         raise UsageError(f"a recipe's file must end in .toml (got {str(best)!r}); rename it")
     check_file(best)
-    check_place(*filter(None, (out, storage)))
+    if best.exists() and not overwrite:
+        raise UsageError(f"the recipe's file must be new (got {best}, which exists); choose --best or add --overwrite")
+    if out is not None:
+        check_folder(out, overwrite)
+    if storage is not None:
+        check_place(storage)
     forecaster = forecaster_of(settings)
     with _trials_bar() as advance:
         tuning = tune(
@@ -77,7 +83,7 @@ def command(
     write_atomically(best, tuning.recipe.encode())
     announce(f"best recipe written to {best}; fit it with --recipe {shlex.quote(str(best))}")
     if out is not None:
-        tuning.fit(table).save(out)
+        tuning.fit(table).save(out, overwrite)
         announce(f"model written to {out}")
     document = {
         "recipe": str(best),

@@ -1,7 +1,7 @@
 """Where the same work is done to many items: in this process, in several of this machine, or on a Ray cluster.
 
-Every engine takes items one by one as it has room for them, so that no more are in memory than are worked on, and
-gives back each item with its result, or with None and the reason why there is none.
+All of them take items one by one as they have room for them, so that no more are in memory than are worked on, and
+give back each item with its result, or with None and the reason why there is none.
 """
 
 import multiprocessing
@@ -27,8 +27,8 @@ RETRIES = 5
 LOST = "its process died, perhaps for want of memory; give it more, or run fewer side by side"
 
 
-class Engine(ABC):
-    """Does the same work to many items."""
+class Workers(ABC):
+    """Whatever does the same work to many items."""
 
     @abstractmethod
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
@@ -36,7 +36,7 @@ class Engine(ABC):
 
 
 @dataclass(frozen=True)
-class Here(Engine):
+class Here(Workers):
     """One after the other, in this process."""
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
@@ -49,7 +49,7 @@ HERE = Here()
 
 
 @dataclass(frozen=True)
-class Processes(Engine):
+class Processes(Workers):
     """So many processes of this machine side by side. A script must start them under `if __name__ == "__main__":`."""
 
     jobs: int
@@ -104,7 +104,7 @@ class Processes(Engine):
 
 
 @dataclass(frozen=True)
-class Ray(Engine):
+class Ray(Workers):
     """One task per item on a Ray cluster; without an address, one on this machine.
 
     Tasks and not a Ray Data pipeline: a data set is retried, counted and given up block by block, and here every

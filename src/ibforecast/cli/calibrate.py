@@ -1,0 +1,53 @@
+"""ibforecast calibrate: take the widths of a model's intervals from a table, and keep them with it."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from ibforecast.cli.shared import announce, check_place, deliver, device_option, json_option
+from ibforecast.zoo.saved import put_in_place
+
+if TYPE_CHECKING:
+    from ibforecast.forecaster import IBForecaster
+
+
+@click.command("calibrate")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("table")
+@click.option("--split", type=click.Choice(["validation", "test", "all"]), default="validation", show_default=True)
+@device_option
+@json_option
+def command(model: Path, table: str, split: Literal["validation", "test", "all"], device: str, as_json: bool) -> None:
+    """Take the widths of MODEL's intervals from a part of the TABLE it was fitted on, or from all of a later one.
+
+    For a model that was saved before there were intervals, or has been in use for a while. It is replaced when it
+    is done; its weights and its forecasts stay the same.
+
+    \b
+    ibforecast calibrate model load.csv
+    ibforecast calibrate model next-year.csv --split all --json
+    """
+    from ibforecast.forecaster import IBForecaster
+
+    check_place(model.resolve())
+    forecaster = IBForecaster.load(model, device).calibrate(table, split)
+    _save_back(forecaster, model.resolve())
+    calibration = forecaster.fitted.calibration
+    assert calibration is not None
+    highest = calibration.highest_level
+    announce(f"calibrated on {calibration.windows} windows ({split}): intervals of up to {highest} %")
+    document = {"model": str(model), "split": split, "windows": calibration.windows, "since": calibration.since}
+    deliver({**document, "highest_level": highest}, str(model), as_json)
+
+
+def _save_back(forecaster: "IBForecaster", folder: Path) -> None:
+    """Replace the model in its folder, and keep whatever else lies there, such as its audit."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
+        model, whole = Path(place) / "model", Path(place) / "whole"
+        forecaster.save(model)
+        shutil.copytree(folder, whole)
+        shutil.copytree(model, whole, dirs_exist_ok=True)
+        put_in_place(whole, folder)
