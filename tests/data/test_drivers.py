@@ -1,14 +1,13 @@
-"""The driver benchmark keeps what its description promises, and its scores know a find from a guess."""
+"""The driver benchmark keeps what its description promises."""
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 from ibforecast.core.errors import UsageError
-from ibforecast.data.drivers import DriverConstants, DriverWindows, alignment, generate, matched, recovery, splits
+from ibforecast.data.drivers import DriverConstants, DriverWindows, generate, splits
 from ibforecast.data.framed import FramedConstants, FramedWindows, assemble, draw
 
 CONSTANTS = DriverConstants()
@@ -139,54 +138,3 @@ def test_a_part_holds_its_windows_and_their_truth() -> None:
 def test_constants_that_do_not_fit_are_refused_with_rule_value_and_remedy(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"^.+ must .+ \(got .+\); .+"):
         DriverConstants(**wrong)
-
-
-def test_recovery_is_one_for_the_truth_zero_for_its_opposite_and_a_half_for_a_guess() -> None:
-    support = generate(200, 1).tokens(12)
-    guess = np.random.default_rng(0).random((200, 1, *support.shape[2:]))
-    maps = np.concatenate([support.astype(float), 1.0 - support, np.full_like(guess, 0.3), guess], axis=1)
-    scores = recovery(maps, support)
-    assert scores.shape == (8, 3)
-    assert (np.diag(scores[:3]) == 1).all()
-    assert (np.diag(scores[3:6]) == 0).all()
-    assert (scores[6] == 0.5).all()
-    assert np.abs(scores[7] - 0.5).max() < 0.1
-
-
-def test_recovery_is_the_area_under_the_curve_ties_and_all() -> None:
-    random = np.random.default_rng(0)
-    maps, support = random.integers(0, 5, (40, 2, 3, 4)) / 4, random.random((40, 3, 3, 4)) < 0.2
-    scores = recovery(maps, support)
-    for one in range(2):
-        for other in range(3):
-            expected = roc_auc_score(support[:, other].ravel(), maps[:, one].ravel())
-            assert scores[one, other] == pytest.approx(expected)
-
-
-def test_recovery_of_a_driver_that_never_shows_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"must show somewhere \(got 0 of 8 tokens\); draw more windows"):
-        recovery(np.zeros((2, 1, 2, 2)), np.zeros((2, 1, 2, 2), dtype=bool))
-
-
-def test_alignment_knows_neither_size_nor_sign_and_is_zero_for_nothing() -> None:
-    loading = CONSTANTS.loading
-    learned = np.concatenate([-3 * loading[:, [2]], 0.1 * loading[:, [0]], 0 * loading[:, [0]]], axis=1)
-    scores = alignment(learned, loading)
-    assert scores[0, 2] == pytest.approx(1)
-    assert scores[1, 0] == pytest.approx(1)
-    assert (scores[2] == 0).all()
-    assert scores.max() <= 1 + 1e-12
-
-
-def test_maps_are_matched_so_that_the_scores_sum_to_most_and_no_map_twice() -> None:
-    greedy_errs = np.array([[0.9, 0.8], [0.8, 0.1]])
-    assert matched(greedy_errs) == (1, 0)
-    assert matched(np.array([[0.1, 0.2], [0.9, 0.3], [0.2, 0.8]])) == (1, 2)
-    for seed in range(5):
-        order = np.random.default_rng(seed).permutation(4)
-        assert matched(np.eye(4)[order]) == tuple(np.argsort(order))
-
-
-def test_fewer_maps_than_drivers_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"must be a map for every driver \(got 1 maps, 2 drivers\); use more maps"):
-        matched(np.zeros((1, 2)))

@@ -83,10 +83,23 @@ def test_the_cost_figure_names_the_explainers_of_which_cost_and_fidelity_are_kno
 
 
 def test_the_gate_figures_tell_their_values_and_where_they_come_from() -> None:
-    where = "ETTh1, steady, horizon 96, seed 2024"
-    assert {"0.10", "0.75", "channel 2", where} <= texts(drawn("gate_frequency", measured(), "svg"))
+    where, many = "512 test windows of ETTh1, horizon 96, seed 2024", "steady: how often each gate opens"
+    assert {"0.10", "0.75", "channel 2", where, many} <= texts(drawn("gate_frequency", measured(), "svg"))
     one = texts(drawn("gate_map", measured(), "svg"))
-    assert {"0.80", "−48 to −1", "Gate probabilities of test window 7; outlined: open"} <= one
+    assert {"0.80", "−48 to −1", "test window 7 of ETTh1, horizon 96, seed 2024"} <= one
+    assert "steady: gate probabilities of one test window; outlined: open" in one
+
+
+def test_the_gate_figures_have_a_panel_per_recipe_that_was_run() -> None:
+    other = [GATES[0] | {"frequency": [[0.0, 0.44]] * 2}, GATES[1] | {"probability": [[0.0, 0.44]] * 2}]
+    both = [*measured(), record("explanations", other, "paper-sparse")]
+    titles = {"gate_map": "gate probabilities of one test window; outlined: open"}
+    titles["gate_frequency"] = "how often each gate opens"
+    for label, title in titles.items():
+        assert {f"steady: {title}", f"paper-sparse: {title}", "0.44"} <= texts(drawn(label, both, "svg"))
+        assert not {f"paper-sparse: {title}", "0.44"} & texts(drawn(label, measured(), "svg"))
+        assert {f"paper-sparse: {title}", "0.44"} <= texts(drawn(label, both[-1:], "svg"))
+        assert f"steady: {title}" not in texts(drawn(label, both[-1:], "svg"))
 
 
 def test_growth_with_the_channels_comes_from_the_benchmarks_that_measured_it(tmp_path: Path) -> None:

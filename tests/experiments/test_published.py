@@ -21,6 +21,7 @@ COUNTS = {
     "per_horizon": 5 * 4 * 10 * 2 - 8,
     "large_channels": 3 * 2 * (4 + 1),
     "fidelity": 3 * 11 * 3 + 3,  # and TIMING's default scores
+    "fidelity_read": 3,
     "ablations": 7 * 6,
     "tradeoff": 3 * 2,
     "sensitivity": 3,
@@ -130,6 +131,7 @@ def test_numbers_are_what_is_printed() -> None:
     assert value("fidelity", "ETTm1", 96, "timing_defaults", "score") == 0.450
     assert value("ablations", "ETTh1", 96, "no-hard-gates", "open_rate") == 0.099
     assert value("cost", "ETTh1", 96, "timing", "forward_equivalents") == 148
+    assert value("fidelity_read", "ETTm1", 96, "ibforecast", "open_rate") == 0.168
     assert value("cyclenet_linear", "ETTm2", 720, "cyclenet-linear", "mae") == 0.3898
     aup = find("support_recovery", "decoy", 24, "patchdecomp", "aup")
     assert (aup.value, aup.spread) == (0.638, 0.055)

@@ -3,6 +3,7 @@
 import json
 from itertools import product
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -28,7 +29,10 @@ FIDELITY = [
     "score",
     "score_std",
 ]
-RECOVERY = ["mode", "model", "explainer", "seeds", "auroc", "aup", "aur", "auroc_std", "aup_std", "aur_std"]
+RECOVERY = [
+    *("mode", "model", "mse", "open_rate", "explainer", "seeds"),
+    *("auroc", "aup", "aur", "auroc_std", "aup_std", "aur_std"),
+]
 EXPLAINERS = {
     "occlusion": (0.9, 0.2),
     "chance": (0.2, 0.9),
@@ -187,6 +191,7 @@ def test_published_fidelity_stands_beside_ours_and_never_in_our_columns() -> Non
     sheet = TABLES["fidelity"]([explained(), explained(recipe="static-newest")])
     (ours,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
     assert (ours["published comp"], ours["published suff"], ours["published score"]) == ("1.019", "0.069", "0.950")
+    assert (ours["read"], ours["published read"]) == ("20.0%", "13.9%")
     absent = lines(sheet, data="ETTh1", model="paper-sparse")
     assert {line["score"] for line in absent} == {"not run"}
     assert {line["comp"] for line in absent} == {"–"}
@@ -198,6 +203,9 @@ def test_published_fidelity_stands_beside_ours_and_never_in_our_columns() -> Non
     published = rows(sheet, source="published")
     assert {row["seeds"] for row in published} == {0}
     assert {row["model"] for row in published} == {"ibforecast", "dlinear", "patchdecomp", "tft"}
+    assert {row["open_rate"] for row in published if row["explainer"] == "native" and row["model"] != "ibforecast"} == {
+        None
+    }
 
 
 def test_published_timing_stands_beside_the_best_of_three_and_its_defaults_beside_the_defaults() -> None:
@@ -259,13 +267,30 @@ def test_ranks_are_those_of_the_scores_under_each_of_the_24_ways() -> None:
 
 def test_rankings_have_a_line_per_way_and_the_range_of_ranks() -> None:
     sheet = TABLES["fidelity_rankings"]([explained()])
-    assert sheet.header[5] == "**native**"
-    assert len(lines(sheet, data="ETTh1")) == 24 + 2
+    assert sheet.header[:2] == ["data", "model"]
+    assert sheet.header[6] == "**native**"
+    assert len(lines(sheet, data="ETTh1", model="steady")) == 24 + 2
     (line,) = lines(sheet, data="ETTh1", gating="regated", space="output", shift="l2", aggregate="mean_of_ratios")
     assert (line["**native**"], line["occlusion"]) == ("**1 (0.900)**", "2 (0.700)")
     (over_all,) = lines(sheet, data="ETTh1", gating="regated", space="all")
     assert (over_all["**native**"], over_all["chance"]) == ("1", "6")
-    assert lines(sheet, data="Weather")[0]["gating"] == "not run"
+
+
+def test_each_model_of_the_rankings_is_ranked_apart_and_one_not_run_says_so() -> None:
+    other = explained(recipe="paper-sparse", shift=0.4)
+    for row in other.measurements:
+        if row["explainer"] == "occlusion":
+            row["sufficiency"] = 0.0
+    unranked = explained(recipe="static-newest")
+    sheet = TABLES["fidelity_rankings"]([other, explained(), unranked, explained("ETTm1"), explained("ETTh2")])
+    assert list(dict.fromkeys(line["model"] for line in lines(sheet, data="ETTh1"))) == ["steady", "paper-sparse"]
+    assert list(dict.fromkeys(row["model"] for row in rows(sheet, data="ETTh1"))) == ["steady", "paper-sparse"]
+    native = {line["model"]: line["**native**"] for line in lines(sheet, data="ETTh1", gating="regated", space="all")}
+    assert native == {"steady": "1", "paper-sparse": "2"}
+    (absent,) = lines(sheet, data="ETTm1", model="paper-sparse")
+    assert (absent["gating"], absent["**native**"]) == ("not run", "–")
+    assert [line["gating"] for line in lines(sheet, data="Weather")] == ["not run", "not run"]
+    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"steady"}
 
 
 def test_a_rank_that_depends_on_the_way_is_a_range() -> None:
@@ -314,6 +339,7 @@ def test_recovery_is_averaged_over_seeds_beside_the_published_numbers() -> None:
     (row,) = rows(sheet, mode="pulse", model="framed", explainer="native")
     assert list(row) == [*RECOVERY, "auroc_by_window", "aup_by_window", "aur_by_window", "source"]
     assert (row["seeds"], row["source"]) == (3, "ledger")
+    assert row["mse"] == pytest.approx(mean(one.test.mse for one in seeds))
     assert row["auroc"] == pytest.approx(0.9)
     assert row["auroc_std"] == pytest.approx(0.1)
     assert row["auroc_by_window"] == pytest.approx(0.91)
@@ -322,6 +348,7 @@ def test_recovery_is_averaged_over_seeds_beside_the_published_numbers() -> None:
     assert (timing["AUROC"], timing["published auroc"]) == ("0.500 ± 0.000", "0.524 ± 0.000")
     (published,) = rows(sheet, mode="pulse", model="ibforecast", explainer="native")
     assert (published["source"], published["seeds"], published["aup"]) == ("published", 0, 0.471)
+    assert (published["mse"], published["open_rate"]) == (None, None)
 
 
 def test_rivals_have_their_own_published_numbers_and_what_was_not_run_says_so() -> None:
@@ -368,18 +395,49 @@ def test_the_flat_rows_of_cost_say_whose_they_are() -> None:
 # --- Gates ---
 
 
-def test_gates_are_tables_of_lags_by_channels() -> None:
-    table = [[0.1, 0.9], [0.25, 0.75]]
-    gates = [
+def gates(table: list[list[float]]) -> Measurements:
+    return [
         {"measure": "gate_frequency", "windows": 512, "frequency": table},
         {"measure": "gate_map", "window": 1392, "probability": table, "mask": [[0, 1], [0, 1]]},
     ]
-    records = [explained(extra=gates)]
+
+
+def test_gates_are_tables_of_lags_by_channels_one_recipe_after_the_other() -> None:
+    steady, paper = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
+    records = [explained(recipe="paper-sparse", extra=paper), explained(extra=steady)]
     frequency, one = TABLES["gate_frequency"](records), TABLES["gate_map"](records)
-    assert frequency.header == one.header == ["lags", "channel 1", "channel 2"]
-    assert frequency.body == [["-96 to -49", "0.10", "0.90"], ["-48 to -1", "0.25", "0.75"]]
-    assert one.body[0] == ["-96 to -49", "0.10", "**0.90**"]
-    assert [(row["patch"], row["channel"], row["frequency"]) for row in frequency.rows][1] == (1, 2, 0.9)
-    assert [row["open"] for row in one.rows] == [False, True, False, True]
-    assert "512 test windows (ETTh1, steady, horizon 96, seed 2024)" in frequency.title
-    assert TABLES["gate_map"]([explained("Weather", extra=gates)]).body == [["not run"]]
+    assert frequency.header == one.header == ["model", "lags", "channel 1", "channel 2"]
+    assert frequency.body == [
+        ["steady", "-96 to -49", "0.10", "0.90"],
+        ["steady", "-48 to -1", "0.25", "0.75"],
+        ["paper-sparse", "-96 to -49", "0.20", "0.80"],
+        ["paper-sparse", "-48 to -1", "0.35", "0.65"],
+    ]
+    assert one.body[0] == ["steady", "-96 to -49", "0.10", "**0.90**"]
+    assert one.body[2] == ["paper-sparse", "-96 to -49", "0.20", "**0.80**"]
+    assert [(row["patch"], row["channel"], row["frequency"]) for row in rows(frequency, model="steady")][1] == (
+        1,
+        2,
+        0.9,
+    )
+    assert [row["frequency"] for row in rows(frequency, model="paper-sparse")] == [0.2, 0.8, 0.35, 0.65]
+    assert [row["open"] for row in one.rows] == [False, True] * 4
+    assert "steady: 512 test windows of ETTh1, horizon 96, seed 2024." in frequency.note
+    assert "paper-sparse: test window 1,392 of ETTh1, horizon 96, seed 2024." in one.note
+
+
+def test_a_recipe_whose_gates_were_not_measured_says_so() -> None:
+    table = [[0.1, 0.9], [0.25, 0.75]]
+    for label in ("gate_map", "gate_frequency"):
+        sheet = TABLES[label]([explained(extra=gates(table)), explained(recipe="paper-sparse")])
+        assert sheet.body[2:] == [["paper-sparse", "not run", "–", "–"]]
+        assert {row["model"] for row in sheet.rows} == {"steady"}
+        elsewhere = TABLES[label]([explained("Weather", extra=gates(table))])
+        assert elsewhere.body == [["steady", "not run"], ["paper-sparse", "not run"]]
+
+
+def test_the_gates_of_the_first_seed_there_is_are_shown() -> None:
+    one, other = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
+    sheet = TABLES["gate_frequency"]([explained(seed=2026, extra=other), explained(seed=2025, extra=one)])
+    assert {row["seed"] for row in sheet.rows} == {2025}
+    assert sheet.body[0] == ["steady", "-96 to -49", "0.10", "0.90"]

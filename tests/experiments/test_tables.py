@@ -5,6 +5,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import pytest
 from click.testing import CliRunner
@@ -117,6 +118,19 @@ def test_published_rows_are_never_rows_of_the_ledger() -> None:
 
 
 # --- Sheets ---
+
+
+def test_what_cyclenets_authors_publish_stands_beside_our_run_and_in_the_means(ledger: Ledger) -> None:
+    told = [row for row in json.loads(show(ledger, "accuracy", "json")) if row["model"] == "cyclenet-linear"]
+    means = {row["data"]: row["mse"] for row in told if row["source"] == "published"}
+    assert means["ETTh1"] == pytest.approx((0.3785 + 0.4266 + 0.4642 + 0.4619) / 4)
+    assert means["Overall"] == pytest.approx(mean(means[data] for data in MAIN))
+    (cell,) = [
+        row
+        for row in json.loads(show(ledger, "per_horizon", "json"))
+        if (row["data"], row["horizon"], row["model"]) == ("Weather", 720, "cyclenet-linear")
+    ]
+    assert (cell["mse"], cell["source"]) == (0.3497, "published")
 
 
 @pytest.mark.parametrize("label", ["accuracy", "per_horizon", "large_channels"])

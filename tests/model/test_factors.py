@@ -7,7 +7,6 @@ from dataclasses import replace
 from importlib import resources
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
@@ -18,9 +17,10 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.tokens import spread
 from ibforecast.core.window import Target, Window
-from ibforecast.data.drivers import DriverConstants, DriverWindows, alignment, generate, matched, recovery
+from ibforecast.data.drivers import DriverConstants, DriverWindows, generate
 from ibforecast.data.framed import FramedConstants
 from ibforecast.data.resident import resident
+from ibforecast.evaluate import drivers
 from ibforecast.evaluate.verification import broken
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.factors import FactorConfig, FactorForecast, diversity
@@ -371,13 +371,14 @@ SMALL = DriverConstants(
 
 
 @torch.no_grad()
-def found(made: FactorForecast, truth: DriverWindows) -> tuple[np.ndarray, np.ndarray]:
+def found(made: FactorForecast, truth: DriverWindows) -> tuple[Tensor, Tensor]:
     """Of each driver: how well its best map finds its events, and how well that map's loading is its loading."""
     windows = resident(truth.window, truth.target, truth.phase)
     _, explanation = explained(made, windows.look_backs(windows.starts))
-    scores = recovery(made.factors(explanation).probability.numpy(), truth.tokens(made.config.patch_len))
-    best, each = list(matched(scores)), range(scores.shape[1])
-    return scores[best, each], alignment(made.readout.loading.numpy(), truth.loading)[best, each]
+    support = torch.from_numpy(truth.tokens(made.config.patch_len))
+    scores = drivers.found(made.factors(explanation).probability, support)
+    best, each = list(drivers.matched(scores)), range(scores.shape[1])
+    return scores[best, each], drivers.alignment(made.readout.loading, torch.from_numpy(truth.loading))[best, each]
 
 
 def test_planted_drivers_are_found_by_training_and_not_before() -> None:

@@ -34,7 +34,7 @@ MEMORY = channels.Growth("NVIDIA H200", [137, 862], [1e9, 7e9], ["1 GiB", "7 GiB
 
 PICTURES: dict[str, Callable[[Form], bytes]] = {
     "cost": lambda form: cost.draw({"ETTh1": POINTS, "Weather": POINTS[:3]}, form),
-    "gates": lambda form: gates.draw(GATES, form),
+    "gates": lambda form: gates.draw([GATES], form),
     "channels": lambda form: channels.draw([TIME], [MEMORY], form),
 }
 
@@ -83,12 +83,20 @@ def test_only_open_gates_are_outlined() -> None:
     outline = "stroke: #d55e00"
     assert PICTURES["gates"]("svg").decode().count(outline) == 2
     closed = gates.GatePicture(**{**vars(GATES), "mask": None})
-    assert outline not in gates.draw(closed, "svg").decode()
+    assert outline not in gates.draw([closed], "svg").decode()
+
+
+def test_gates_of_several_make_a_panel_each_one_below_the_other() -> None:
+    other = gates.GatePicture("Other gates", "elsewhere", "frequency", ["-4 to -1"], ["channel 1"], [[0.31]])
+    told = texts(gates.draw([GATES, other], "svg"))
+    assert {"Gates of one window", "somewhere", "probability", "0.98", "−4 to −3"} <= set(told)
+    assert {"Other gates", "elsewhere", "frequency", "0.31", "−4 to −1"} <= set(told)
+    assert told.count("channel 1") == 2
 
 
 def test_hundreds_of_channels_make_a_picture_of_bounded_height() -> None:
     many = gates.GatePicture("t", "w", "m", ["-2 to -1"], [f"channel {n}" for n in range(500)], [[0.5] * 500])
-    svg = gates.draw(many, "svg").decode()
+    svg = gates.draw([many], "svg").decode()
     (height,) = re.findall(r'height="([\d.]+)pt"', svg)
     assert float(height) < 72 * 25
     assert 40 <= svg.count("channel ") <= 60

@@ -5,11 +5,9 @@ this is our own, in the surroundings of the framed benchmark.
 """
 
 from dataclasses import dataclass, field, replace
-from itertools import permutations
-from math import inf
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 
 from ibforecast.core.errors import require
 from ibforecast.data.framed import MODES, FramedConstants, assemble, draw
@@ -168,35 +166,6 @@ def generate(windows: int, seed: int, constants: DriverConstants | None = None) 
     )
 
 
-def recovery(
-    maps: Float[np.ndarray, "window map patch channel"], support: Bool[np.ndarray, "window driver patch channel"]
-) -> Float64[np.ndarray, "map driver"]:
-    """Area under the ROC curve of every map as a guess at every driver's support, over all tokens of all windows."""
-    guesses, truths = _rows(maps), _rows(support)
-    return np.array([[_auroc(guess, truth) for truth in truths] for guess in guesses])
-
-
-def alignment(
-    learned: Float[np.ndarray, "horizon map channel"], loading: Float[np.ndarray, "horizon driver channel"]
-) -> Float64[np.ndarray, "map driver"]:
-    """Cosine of every learned loading with every true one, without its sign: a state may be learned upside down."""
-    one, other = _rows(learned).astype(np.float64), _rows(loading).astype(np.float64)
-    lengths = np.linalg.norm(one, axis=1)[:, None] * np.linalg.norm(other, axis=1)
-    return np.asarray(np.abs(one @ other.T) / np.maximum(lengths, 1e-300))
-
-
-def matched(scores: Float64[np.ndarray, "map driver"]) -> tuple[int, ...]:
-    """The map of each driver, no map twice, for which the scores sum to most."""
-    maps, drivers = scores.shape
-    require(maps >= drivers, "there must be a map for every driver", f"{maps} maps, {drivers} drivers", "use more maps")
-    best, most = tuple(range(drivers)), -inf
-    for order in permutations(range(maps), drivers):
-        total = float(scores[list(order), range(drivers)].sum())
-        if total > most:
-            best, most = order, total
-    return best
-
-
 def _sizes(windows: int, k: DriverConstants, random: np.random.Generator) -> Float64[np.ndarray, "window driver"]:
     each = (windows, k.drivers)
     sign = random.choice([-1.0, 1.0], each)
@@ -210,18 +179,3 @@ def _steps(
     in_patch = np.repeat(patch[..., None] == np.arange(k.patches), k.event_steps, axis=-1)
     in_channel = channel[..., None] == np.arange(k.framed.channels)
     return np.asarray(in_patch[..., None] & in_channel[..., None, :])
-
-
-def _rows(array: Float[np.ndarray, "some map *rest"] | Bool[np.ndarray, "some map *rest"]) -> np.ndarray:
-    return array.swapaxes(0, 1).reshape(array.shape[1], -1)
-
-
-def _auroc(guess: Float[np.ndarray, " token"], truth: Bool[np.ndarray, " token"]) -> float:
-    """Probability that a token of the support is guessed above one outside it, ties counting half."""
-    inside, outside = int(truth.sum()), int((~truth).sum())
-    require(
-        inside > 0 < outside, "a driver must show somewhere", f"{inside} of {truth.size} tokens", "draw more windows"
-    )
-    _, place, count = np.unique(guess, return_inverse=True, return_counts=True)
-    rank = (count.cumsum() - (count - 1) / 2)[place]
-    return float((rank[truth].sum() - inside * (inside + 1) / 2) / (inside * outside))

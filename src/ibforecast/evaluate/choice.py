@@ -6,18 +6,19 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ibforecast.core.contracts import Accountable
+from ibforecast.core.explanation import Explanation
 from ibforecast.core.tokens import closed_to_zero
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import squared_error
-from ibforecast.model.network import IBForecast
 
 BATCH = 1024
 
 
 @torch.no_grad()
-def masks_of(network: IBForecast, windows: Windows) -> Bool[Tensor, "window patch channel"]:
+def masks_of(forecaster: Accountable, windows: Windows) -> Bool[Tensor, "window patch channel"]:
     """The mask of every window."""
-    return torch.cat([network(window).explanation.mask for window, _ in windows.batches(BATCH)])
+    return torch.cat([forecaster(window).explanation.mask for window, _ in windows.batches(BATCH)])
 
 
 def usual_mask(masks: Bool[Tensor, "window patch channel"], count: int) -> Bool[Tensor, "patch channel"]:
@@ -29,13 +30,13 @@ def usual_mask(masks: Bool[Tensor, "window patch channel"], count: int) -> Bool[
 
 @torch.no_grad()
 def errors_through(
-    network: IBForecast, windows: Windows, masks: Bool[Tensor, "window patch channel"]
+    forecaster: Accountable, windows: Windows, masks: Bool[Tensor, "window patch channel"]
 ) -> Float[Tensor, " window"]:
     """Squared error of each window read through the mask it is given; its context is its own."""
     errors = []
     for (window, target), mask in zip(windows.batches(BATCH), torch.split(masks, BATCH), strict=True):
-        explanation, (_, deviation) = network(window).explanation, network.decompose(window)
+        explanation: Explanation = forecaster(window).explanation
         held = mask & ~explanation.missing
-        given = replace(explanation, mask=held, evidence=closed_to_zero(held, deviation))
-        errors.append(squared_error(network.replay(given), target))
+        evidence = closed_to_zero(held, explanation.context.remove(window.values))
+        errors.append(squared_error(forecaster.replay(replace(explanation, mask=held, evidence=evidence)), target))
     return torch.cat(errors).cpu()

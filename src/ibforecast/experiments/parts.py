@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
-from ibforecast.data import catalogue, framed
+from ibforecast.data import catalogue, drivers, framed
 from ibforecast.data.resident import resident
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
@@ -20,6 +20,11 @@ from ibforecast.experiments.ledger import Cell
 
 FRAMED: dict[str, framed.Mode] = {f"framed-{mode}": mode for mode in framed.MODES}
 """The benchmark with planted truth, by the name of each of its modes as a data set."""
+
+DRIVERS = "drivers"
+"""The benchmark with several drivers, as a data set."""
+
+GENERATED = (*FRAMED, DRIVERS)
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Parts:
 
 def sizes_of(cell: Cell) -> Sizes:
     """Lengths, channels and cycle of a cell."""
-    facts = framed.FramedConstants() if cell.data in FRAMED else facts_of(cell.data)
+    facts = framed.FramedConstants() if cell.data in GENERATED else facts_of(cell.data)
     return Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
 
 
@@ -45,7 +50,7 @@ def facts_of(name: str) -> catalogue.DataSet:
 
 def fingerprint_of(name: str) -> str:
     """Fingerprint of a data set's numbers."""
-    return _framed_fingerprint(name) if name in FRAMED else series_of(name).sha256
+    return _generated_fingerprint(name) if name in GENERATED else series_of(name).sha256
 
 
 @cache
@@ -56,10 +61,11 @@ def series_of(name: str) -> Series:
 
 def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
     """Cut a cell's windows; real ones are standardised by the training rows, generated ones are left as they are."""
-    if cell.data in FRAMED:
-        drawn = framed.splits(FRAMED[cell.data])
+    if cell.data in GENERATED:
+        drawn = _generated(cell.data)
         train, validation, test = (resident(part.window, part.target, part.phase).to(device) for part in drawn)
-        return Parts(train, validation, test, torch.from_numpy(drawn[2].support).to(device))
+        support = torch.from_numpy(drawn[2].support).to(device)
+        return Parts(train, validation, test, support.any(dim=1) if cell.data == DRIVERS else support)
     facts, series = facts_of(cell.data), series_of(cell.data)
     split = Split.by_rule(facts.split, series.rows)
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
@@ -70,7 +76,11 @@ def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
     return Parts(training, training.at(starts["validation"]), training.at(starts["test"]))
 
 
+def _generated(name: str) -> tuple[framed.FramedWindows, ...] | tuple[drivers.DriverWindows, ...]:
+    return drivers.splits() if name == DRIVERS else framed.splits(FRAMED[name])
+
+
 @cache
-def _framed_fingerprint(name: str) -> str:
-    parts = framed.splits(FRAMED[name])
+def _generated_fingerprint(name: str) -> str:
+    parts = _generated(name)
     return sha256(array.tobytes() for part in parts for array in (part.window, part.target, part.phase, part.support))

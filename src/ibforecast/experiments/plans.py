@@ -7,7 +7,7 @@ from typing import TypeVar
 from ibforecast.core.errors import UsageError, hint
 from ibforecast.data.standin import STAND_INS
 from ibforecast.experiments.ledger import Cell
-from ibforecast.experiments.parts import FRAMED
+from ibforecast.experiments.parts import DRIVERS, FRAMED
 from ibforecast.experiments.rows import HORIZONS
 from ibforecast.experiments.variants import JOIN, SWEEPS
 from ibforecast.zoo.recipes import names
@@ -119,10 +119,10 @@ PLANS: dict[str, Plan] = {
     "per_horizon": Plan(MAIN, HORIZONS, _ALL_MODELS),
     "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("steady", "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
-    "fidelity_rankings": Plan(EXPLAINED, (96,), ("steady",), study="explanations"),
+    "fidelity_rankings": Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), study="explanations"),
     "certificate": Plan(MAIN, (96,), ("steady",), study="explanations"),
-    "gate_map": Plan(("ETTh1",), (96,), ("steady",), SEEDS[:1], "explanations"),
-    "gate_frequency": Plan(("ETTh1",), (96,), ("steady",), SEEDS[:1], "explanations"),
+    "gate_map": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
+    "gate_frequency": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
     "support_recovery": Plan(tuple(FRAMED), (24,), ("framed", "patchdecomp", "tft"), study="recovery"),
     "cost": Plan(("ETTh1", "Weather"), (96,), ("steady",), SEEDS[:1], "cost"),
     "coverage": Plan(MAIN, (96,), ("steady",), study="coverage"),
@@ -162,6 +162,13 @@ PLANS: dict[str, Plan] = {
             Plan(_WITH_RATE, (96,), _sweeps("steady", "prior"), SEEDS[:1], "native"),
             Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), SEEDS[:1], "native", OTHER_BUDGETS),
         ),
+    ),
+    "factors": Plan(
+        (DRIVERS,),
+        (24,),
+        ("factors", *_variants("factors", ABLATED["factors"])),
+        study="factors",
+        also=(Plan(("ETTh1",), (96,), ("factors",), study="factors"),),
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Gates as a heat map: channels down, lags across, the value in every cell, open gates outlined."""
+"""Gates as heat maps: channels down, lags across, the value in every cell, open gates outlined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,26 +37,31 @@ class GatePicture:
     mask: Sequence[Sequence[int]] | None = None
 
 
-def draw(picture: GatePicture, form: Form) -> bytes:
-    """Draw the gates; more channels make the picture taller, up to a point."""
-    height = _AROUND + _ROW * min(max(len(picture.channels), 4), _CHANNELS_WITH_NAMES)
-    with paper(height, layout="constrained") as drawing:
-        from matplotlib.colors import LinearSegmentedColormap
-
-        axes = drawing.add_subplot()
-        colours = LinearSegmentedColormap.from_list("gates", ["white", labels.BLUE, "#003A5C"])
-        by_channel = list(zip(*picture.values, strict=True))
-        shown = axes.imshow(by_channel, cmap=colours, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-        if len(picture.patches) <= _CELLS_WITH_NUMBERS and len(picture.channels) <= _CHANNELS_WITH_NAMES:
-            _write_values(axes, by_channel)
-        if picture.mask is not None:
-            _outline(axes, picture.mask)
-        _name(axes, picture)
-        bar = drawing.colorbar(shown, ax=axes, fraction=0.03, pad=0.015)
-        bar.set_label(picture.meaning, fontsize=SIZE, color=INK)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(length=2, width=0.6, labelsize=SIZE, labelcolor=INK, color=FAINT)
+def draw(pictures: Sequence[GatePicture], form: Form) -> bytes:
+    """Draw a panel per picture, one below the other; more channels make a panel taller, up to a point."""
+    heights = [_AROUND + _ROW * min(max(len(picture.channels), 4), _CHANNELS_WITH_NAMES) for picture in pictures]
+    with paper(sum(heights), layout="constrained") as drawing:
+        every = drawing.subplots(len(pictures), squeeze=False, height_ratios=heights)
+        for (axes,), picture in zip(every, pictures, strict=True):
+            _draw_panel(axes, picture)
         return rendered(drawing, form)
+
+
+def _draw_panel(axes: "matplotlib.axes.Axes", picture: GatePicture) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("gates", ["white", labels.BLUE, "#003A5C"])
+    by_channel = list(zip(*picture.values, strict=True))
+    shown = axes.imshow(by_channel, cmap=colours, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    if len(picture.patches) <= _CELLS_WITH_NUMBERS and len(picture.channels) <= _CHANNELS_WITH_NAMES:
+        _write_values(axes, by_channel)
+    if picture.mask is not None:
+        _outline(axes, picture.mask)
+    _name(axes, picture)
+    bar = axes.figure.colorbar(shown, ax=axes, fraction=0.03, pad=0.015)
+    bar.set_label(picture.meaning, fontsize=SIZE, color=INK)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=2, width=0.6, labelsize=SIZE, labelcolor=INK, color=FAINT)
 
 
 def _write_values(axes: "matplotlib.axes.Axes", by_channel: Sequence[Sequence[float]]) -> None:

@@ -1,21 +1,21 @@
 """The gates of one window. Paper: Figure "gatemap"."""
 
 from ibforecast.experiments.ledger import Record
-from ibforecast.experiments.tables.gates import Gates, one_window
+from ibforecast.experiments.tables.gates import ONE, Gates, one_window
 from ibforecast.plots.gates import GatePicture, draw
 from ibforecast.plots.records import Form
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Probabilities, patch by channel, with the open gates outlined."""
-    gates = one_window(records)
-    return None if gates is None else draw(picture_of(gates, "; outlined: open"), form)
+    """Probabilities, patch by channel, with the open gates outlined, a panel per recipe that was run."""
+    pictures = [picture_of(gates, f"{ONE.lower()}; outlined: open") for gates in one_window(records)]
+    return draw(pictures, form) if pictures else None
 
 
-def picture_of(gates: Gates, marked: str = "") -> GatePicture:
+def picture_of(gates: Gates, shown: str) -> GatePicture:
     """Gates of a record as a picture takes them."""
     return GatePicture(
-        title=f"{gates.what}{marked}",
+        title=f"{gates.cell.recipe}: {shown}",
         where=gates.where,
         meaning=gates.name,
         patches=gates.patches,

@@ -6,7 +6,7 @@ from typing import Any
 from ibforecast.core.contracts import Forecaster
 from ibforecast.experiments.ledger import Cell
 from ibforecast.experiments.parts import Parts
-from ibforecast.experiments.studies import budgets, choice, cost, coverage, explanations, native, recovery
+from ibforecast.experiments.studies import budgets, choice, cost, coverage, explanations, factors, native, recovery
 
 Study = Callable[[Forecaster, Parts, Cell], list[dict[str, Any]]]
 
@@ -18,4 +18,5 @@ STUDIES: dict[str, Study] = {
     "budgets": budgets.study,
     "coverage": coverage.study,
     "choice": choice.study,
+    "factors": factors.study,
 }

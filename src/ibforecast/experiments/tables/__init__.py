@@ -12,6 +12,7 @@ from ibforecast.experiments.tables import (
     cost,
     coverage,
     datasets,
+    factors,
     fidelity,
     fidelity_rankings,
     fixed_mask,
@@ -43,4 +44,5 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "unseen": unseen.sheet,
     "ablations": ablations.sheet,
     "sensitivity": sensitivity.sheet,
+    "factors": factors.sheet,
 }

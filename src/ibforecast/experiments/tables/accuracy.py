@@ -11,5 +11,8 @@ def sheet(records: list[Record]) -> Sheet:
     """A model is shown where all four horizons were run, and otherwise as not run."""
     ours = averaged(row for row in ledger_rows(records) if row.data in MAIN)
     published = [row for row in published_rows("accuracy") if row.data in (*MAIN, "Overall")]
+    linear = averaged(published_rows("cyclenet_linear"))
     title = "Errors, mean over horizons 96, 192, 336 and 720 (standardised; look-back 96)"
-    return error_sheet(title, [*ours, *overall(ours, MAIN)], published, PLANS["accuracy"].models)
+    return error_sheet(
+        title, [*ours, *overall(ours, MAIN)], [*published, *linear, *overall(linear, MAIN)], PLANS["accuracy"].models
+    )

@@ -7,7 +7,7 @@ from ibforecast.experiments.ledger import Record
 from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.tables.fidelity import STUDY
-from ibforecast.experiments.tables.measured import NONE, NOT_RUN, UNDEFINED, Group, groups, mean_of
+from ibforecast.experiments.tables.measured import UNDEFINED, Group, groups, mean_of, shown_by_place
 
 HEADER = [
     *("data", "horizon", "model", "seeds", "windows", "bits changed on replay", "bits changed on scramble"),
@@ -47,13 +47,7 @@ class Line:
 def sheet(records: list[Record]) -> Sheet:
     """Every data set of the plan, and every other forecaster whose certificate was measured."""
     lines = [_line(group) for group in groups(records, STUDY) if group.measurements("certificate")]
-    plan = PLANS["certificate"]
-    places = [(data, horizon, model) for horizon in plan.horizons for data in plan.data for model in plan.models]
-    body: list[list[str]] = []
-    for data, horizon, model in dict.fromkeys((*places, *((line.data, line.horizon, line.model) for line in lines))):
-        here = [line for line in lines if (line.data, line.horizon, line.model) == (data, horizon, model)]
-        absent = [data, str(horizon), model, NONE, NOT_RUN, *[NONE] * (len(HEADER) - 5)]
-        body += [_shown(line) for line in here] or [absent]
+    body = shown_by_place(PLANS["certificate"], lines, _shown, len(HEADER))
     return Sheet(TITLE, [asdict(line) for line in lines], HEADER, body, NOTE)
 
 

@@ -8,7 +8,18 @@ from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.published import PublishedNumber, numbers
 from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.tables import fidelity
-from ibforecast.experiments.tables.measured import NATIVE, NONE, NOT_RUN, PAPER, Group, groups, in_words, mean_of
+from ibforecast.experiments.tables.measured import (
+    NATIVE,
+    NONE,
+    NOT_RUN,
+    PAPER,
+    Group,
+    Place,
+    by_place,
+    groups,
+    in_words,
+    mean_of,
+)
 
 DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 SETTING = {"timing": "timing_defaults"}
@@ -53,11 +64,9 @@ class Line:
 
 def sheet(records: list[Record]) -> Sheet:
     """Every data set of the plan on GPU and CPU; what was not run says so."""
-    ours, plan = lines_of(records), PLANS["cost"]
-    places = [(data, horizon, model) for horizon in plan.horizons for data in plan.data for model in plan.models]
+    ours = lines_of(records)
     body: list[list[str]] = []
-    for place in dict.fromkeys((*places, *((line.data, line.horizon or 0, line.model) for line in ours))):
-        here = [line for line in ours if (line.data, line.horizon, line.model) == place]
+    for place, here in by_place(PLANS["cost"], ours).items():
         in_print = (SETTING.get(number.model, number.model) for number in numbers("cost") if number.model != PAPER)
         for explainer in dict.fromkeys((NATIVE, *(line.explainer for line in here), *in_print)):
             devices = dict.fromkeys((*DEVICES, *(str(line.device) for line in here)))
@@ -128,7 +137,7 @@ def _published_line(number: PublishedNumber) -> Line:
     )
 
 
-def _shown(place: tuple[str, int, str], explainer: str, device: str, line: Line | None) -> list[str]:
+def _shown(place: Place, explainer: str, device: str, line: Line | None) -> list[str]:
     data, horizon, model = place
     own = [NOT_RUN, NONE, NONE, NONE]
     if line is not None:

@@ -6,7 +6,7 @@ from typing import Literal
 from ibforecast.experiments.ledger import Record
 from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.sheet import Sheet
-from ibforecast.experiments.tables.measured import NONE, NOT_RUN, Group, Measurement, groups, mean_of
+from ibforecast.experiments.tables.measured import NONE, Group, Measurement, groups, mean_of, shown_by_place
 
 STUDY = "coverage"
 HEADER = [
@@ -45,13 +45,7 @@ class Line:
 def sheet(records: list[Record]) -> Sheet:
     """Every data set of the plan, and every other forecaster whose intervals were measured."""
     lines = [line for group in groups(records, STUDY) for line in _lines(group)]
-    plan = PLANS["coverage"]
-    places = [(data, horizon, model) for horizon in plan.horizons for data in plan.data for model in plan.models]
-    body: list[list[str]] = []
-    for data, horizon, model in dict.fromkeys((*places, *((line.data, line.horizon, line.model) for line in lines))):
-        here = [line for line in lines if (line.data, line.horizon, line.model) == (data, horizon, model)]
-        absent = [data, str(horizon), model, NONE, NOT_RUN, *[NONE] * (len(HEADER) - 5)]
-        body += [_shown(line) for line in here] or [absent]
+    body = shown_by_place(PLANS["coverage"], lines, _shown, len(HEADER))
     return Sheet(TITLE, [asdict(line) for line in lines], HEADER, body, NOTE)
 
 

@@ -9,14 +9,18 @@ from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.tables.measured import NOT_RUN, PAPER
 
 HEADER = ["data", "horizon", "model", "read", "seeds", "MSE", "MAE", "published MSE", "published MAE"]
+NOTE = (
+    "Bold: the best of our own runs; in italics the best interpretable, where it is another. What is published of "
+    "cyclenet-linear is its authors', of all others what the paper prints."
+)
 
 
 def error_sheet(title: str, ours: list[Row], published: list[Row], models: tuple[str, ...]) -> Sheet:
-    """One line per data set, horizon and model; the best of our own runs bold, the best interpretable underlined."""
+    """One line per data set, horizon and model; the best of our own runs bold, the best interpretable in italics."""
     rows = [*ours, *published]
     places = sorted({(row.data, row.horizon) for row in rows}, key=_order)
     body = [line for place in places for line in _lines(place, ours, published, models)]
-    return Sheet(title, [asdict(row) for row in rows], HEADER, body)
+    return Sheet(title, [asdict(row) for row in rows], HEADER, body, NOTE)
 
 
 def _lines(

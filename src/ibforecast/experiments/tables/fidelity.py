@@ -34,7 +34,7 @@ SELF_EXPLAINED = (PAPER, "dlinear", "patchdecomp", "tft")
 TIMINGS = tuple(f"timing_{name}" for name in VARIANTS)
 HEADER = [
     *("data", "horizon", "model", "explainer", "read", "seeds", "comp", "comp clipped", "suff", "score"),
-    *("frozen comp", "frozen suff", "published comp", "published suff", "published score"),
+    *("frozen comp", "frozen suff", "published read", "published comp", "published suff", "published score"),
 ]
 TITLE = "Fidelity of explanations, mean over seeds"
 NOTE = (
@@ -99,6 +99,7 @@ def published_lines() -> list[Line]:
     for (data, horizon, name), printed in in_print("fidelity").items():
         numbers = {metric: number.value for metric, number in printed.items()}
         native = name in SELF_EXPLAINED
+        read = in_print("fidelity_read").get((data, horizon, name), {}).get("open_rate")
         found.append(
             Line(
                 data=data,
@@ -115,7 +116,7 @@ def published_lines() -> list[Line]:
                 score_by_window=None,
                 frozen_comprehensiveness=None,
                 frozen_sufficiency=None,
-                open_rate=None,
+                open_rate=None if read is None else read.value,
                 source="published",
             )
         )
@@ -202,7 +203,8 @@ def _names_in_print(line: Line, is_best_timing: bool) -> list[str]:
 
 def _beside(data: str, horizon: int, names: list[str]) -> list[str]:
     printed = [numbers for name in names if (numbers := in_print("fidelity").get((data, horizon, name)))]
-    cells = []
+    read = in_print("fidelity_read").get((data, horizon, PAPER), {}).get("open_rate") if PAPER in names else None
+    cells = [f"{read.value:.1%}" if read else NONE]
     for metric in ("comprehensiveness", "sufficiency", "score"):
         told = [as_printed(numbers[metric]) for numbers in printed if metric in numbers]
         cells.append(" / ".join(told) or NONE)

@@ -5,17 +5,16 @@ from typing import Any, get_args
 
 from ibforecast.evaluate.fidelity import Aggregate, Gating, Measure, Shift, Space
 from ibforecast.experiments.ledger import Record
-from ibforecast.experiments.plans import EXPLAINED
+from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.sheet import Sheet
 from ibforecast.experiments.tables.fidelity import STUDY, measured_by, score
 from ibforecast.experiments.tables.measured import NATIVE, NONE, NOT_RUN, UNDEFINED, Group, groups, mean_of
 
-MODEL = "steady"
 WAYS: list[tuple[Measure, Aggregate]] = [
     (Measure(shift, space, gating), aggregate)
     for gating, space, shift, aggregate in product(*map(get_args, (Gating, Space, Shift, Aggregate)))
 ]
-TITLE = f"Ranks of the explainers of {MODEL} under each of the {len(WAYS)} ways to measure fidelity"
+TITLE = f"Ranks of the explainers under each of the {len(WAYS)} ways to measure fidelity"
 NOTE = (
     "Beside each rank the score, mean over seeds: min(comp, 1) less suff. Equals share a rank. Where the mask is "
     "frozen the native map has 1 and 0 by construction, which is no evidence."
@@ -23,15 +22,20 @@ NOTE = (
 
 
 def sheet(records: list[Record]) -> Sheet:
-    """A line per data set and way to measure, and the range of ranks over the ways with gates run again or held."""
-    measured = [group for group in groups(records, STUDY) if group.model == MODEL]
+    """A line per data set, model and way to measure, and the range of ranks with gates run again or held."""
+    plan = PLANS["fidelity_rankings"]
+    planned = [group for group in groups(records, STUDY) if group.model in plan.models]
+    measured = sorted(planned, key=lambda group: (group.data, plan.models.index(group.model)))
     rows = [row for group in measured for row in _rows(group)]
     explainers = list(dict.fromkeys((NATIVE, *(row["explainer"] for row in rows))))
-    header = ["data", "gating", "space", "shift", "aggregate", f"**{NATIVE}**", *explainers[1:]]
+    header = ["data", "model", "gating", "space", "shift", "aggregate", f"**{NATIVE}**", *explainers[1:]]
     body: list[list[str]] = []
-    for data in dict.fromkeys((*EXPLAINED, *(group.data for group in measured))):
-        here = [row for row in rows if row["data"] == data]
-        body += _lines(data, here, explainers) if here else [[data, NOT_RUN, *[NONE] * (len(header) - 2)]]
+    for data, model in product(dict.fromkeys((*plan.data, *(group.data for group in measured))), plan.models):
+        here = [row for row in rows if (row["data"], row["model"]) == (data, model)]
+        if here:
+            body += _lines([data, model], here, explainers)
+        elif data in plan.data:
+            body.append([data, model, NOT_RUN, *[NONE] * (len(header) - 3)])
     return Sheet(TITLE, rows, header, body, NOTE)
 
 
@@ -74,16 +78,16 @@ def _rank(scores: dict[str, float | None], name: str) -> int | None:
     return 1 + sum(score > known[name] for score in known.values()) if name in known else None
 
 
-def _lines(data: str, rows: list[dict[str, Any]], explainers: list[str]) -> list[list[str]]:
+def _lines(place: list[str], rows: list[dict[str, Any]], explainers: list[str]) -> list[list[str]]:
     body = []
     for gating in get_args(Gating):
         held = [row for row in rows if row["gating"] == gating]
         for measure, aggregate in (way for way in WAYS if way[0].gating == gating):
             way = [gating, measure.space, measure.shift, aggregate]
             here = {row["explainer"]: row for row in held if [row["space"], row["shift"], row["aggregate"]] == way[1:]}
-            body.append([data, *way, *(_cell(here.get(name)) for name in explainers)])
+            body.append([*place, *way, *(_cell(here.get(name)) for name in explainers)])
         ranges = [_range([row["rank"] for row in held if row["explainer"] == name]) for name in explainers]
-        body.append([data, gating, "all", "all", "all", *ranges])
+        body.append([*place, gating, "all", "all", "all", *ranges])
     return body
 
 

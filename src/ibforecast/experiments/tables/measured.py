@@ -1,12 +1,13 @@
 """What the tables of studies share: measurements brought together over seeds, and words for what is not there."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ibforecast.experiments.ledger import HOLDER, Record
+from ibforecast.experiments.plans import Plan
 from ibforecast.experiments.published import PublishedNumber, numbers
 
 NOT_RUN, NONE, UNDEFINED = "not run", "–", "undefined"
@@ -14,6 +15,28 @@ NATIVE, PAPER = "native", "ibforecast"
 """The explainer that is a forecaster's own, and the name our forecaster goes by in print."""
 
 Measurement = dict[str, Any]
+Place = tuple[str, int | None, str]
+"""Data set, horizon and model."""
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """A line of a table that says where it belongs."""
+
+    @property
+    def data(self) -> str:
+        """Its data set."""
+
+    @property
+    def horizon(self) -> int | None:
+        """Its horizon."""
+
+    @property
+    def model(self) -> str:
+        """Its recipe."""
+
+
+Line = TypeVar("Line", bound=Placed)
 
 
 @dataclass(frozen=True)
@@ -35,6 +58,11 @@ class Group:
     def open_rate(self) -> float:
         """Share of the test windows that was read."""
         return mean(record.test.open_rate for record in self.records)
+
+    @property
+    def mse(self) -> float:
+        """Squared error over the test windows."""
+        return mean(record.test.mse for record in self.records)
 
     def measurements(self, measure: str) -> list[Measurement]:
         """Every row of one measure, seed by seed."""
@@ -72,6 +100,27 @@ def _answering(records: Iterable[Record], study: str) -> Iterable[Record]:
                 record, measurements=[row for row in record.measurements if row.get("explainer") == study]
             )
     return (held | own).values()
+
+
+def by_place(plan: Plan, lines: Iterable[Line]) -> dict[Place, list[Line]]:
+    """Lines by place: first every one of the plan, in its order and also where there is no line, then the others."""
+    found: dict[Place, list[Line]] = {
+        (data, horizon, model): [] for horizon in plan.horizons for data in plan.data for model in plan.models
+    }
+    for line in lines:
+        found.setdefault((line.data, line.horizon, line.model), []).append(line)
+    return found
+
+
+def shown_by_place(
+    plan: Plan, lines: Iterable[Line], shown: Callable[[Line], list[str]], width: int
+) -> list[list[str]]:
+    """The body of a table so wide whose lines begin with their place and their seeds; what was not run says so."""
+    body: list[list[str]] = []
+    for (data, horizon, model), here in by_place(plan, lines).items():
+        absent = [data, str(horizon), model, NONE, NOT_RUN, *[NONE] * (width - 5)]
+        body += [shown(line) for line in here] or [absent]
+    return body
 
 
 def in_print(table: str) -> dict[tuple[str, int | None, str], dict[str, PublishedNumber]]:

@@ -11,4 +11,5 @@ def sheet(records: list[Record]) -> Sheet:
     """Every cell of the main table; a cell that was not run says so."""
     ours = [row for row in ledger_rows(records) if row.data in MAIN]
     title = "Errors by horizon (standardised; look-back 96)"
-    return error_sheet(title, ours, published_rows("per_horizon"), PLANS["per_horizon"].models)
+    published = [*published_rows("per_horizon"), *published_rows("cyclenet_linear")]
+    return error_sheet(title, ours, published, PLANS["per_horizon"].models)
