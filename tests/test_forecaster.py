@@ -375,6 +375,7 @@ def test_a_constant_channel_stays_where_it_is(unfitted: Callable[..., IBForecast
     assert explanation.verify()
 
 
+@pytest.mark.filterwarnings("ignore:a number must be a value")
 def test_a_channel_spoilt_by_sentinels_works_read_as_numbers_or_as_missing(
     unfitted: Callable[..., IBForecaster],
 ) -> None:
@@ -412,6 +413,11 @@ def test_the_measure_is_the_mean_over_all_windows_of_the_part(model: IBForecaste
     assert measured.mae == pytest.approx(abs(errors).mean(), rel=1e-4)
     assert measured.open_rate == pytest.approx(np.mean([one.open_rate for one in told]))
     assert measured.largest_open_rate <= measured.budget == 0.25
+    assert measured.naive_cycle == max(cycle for cycle in model.fitted.config.cycles if cycle <= LOOK_BACK)
+    steps = np.arange(HORIZON) % measured.naive_cycle - measured.naive_cycle + 1
+    naive = np.stack([values[last + steps] - values[last + 1 : last + 1 + HORIZON] for last in lasts]) / told[0].std
+    assert measured.naive_mse == pytest.approx((naive**2).mean(), rel=1e-4)
+    assert measured.naive_mae == pytest.approx(abs(naive).mean(), rel=1e-4)
 
 
 def test_all_of_any_table_can_be_measured(model: IBForecaster) -> None:

@@ -181,9 +181,12 @@ class Audit(FidelityAudit):
 
     _LOST: ClassVar[str] = (
         "without its evidence the gate opens something else: "
-        "try absence_weight = 0.02 and departure_weight = 0.003 in the recipe"
+        "fit with the recipe steady, or raise absence_weight and departure_weight in a copy of yours"
     )
-    _KEPT: ClassVar[str] = "shown its evidence alone the gate chooses anew: raise consistency_weight in the recipe"
+    _KEPT: ClassVar[str] = (
+        "shown its evidence alone the gate chooses anew: "
+        "fit with the recipe steady, or raise consistency_weight in a copy of yours"
+    )
     _STILL: ClassVar[str] = "fit longer or with a larger budget, or audit windows in which something happens"
 
     @property

@@ -3,14 +3,16 @@
 import errno
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from ibforecast import IBForecaster
+from ibforecast import Evaluation, IBForecaster
 from ibforecast.cli.main import VERBS, run
 from ibforecast.data.catalogue import CATALOGUE
 
@@ -98,10 +100,35 @@ def test_the_data_sets_are_listed_with_where_they_are(
     assert [line.split()[0] for line in shown] == ["name", *CATALOGUE]
 
 
-def test_measures_are_told_in_one_line(desk: Any, call: Call) -> None:
+def test_measures_are_told_in_one_line_and_those_of_repeating_the_last_cycle_in_another(desk: Any, call: Call) -> None:
     outcome = call("evaluate", desk.model, desk.table, "--split", "all")
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.startswith("341 windows (all): MSE ")
+    measures, naive = outcome.out.splitlines()
+    assert measures.startswith("341 windows (all): MSE ")
+    result = IBForecaster.load(desk.model).evaluate(desk.table, "all")
+    assert naive.startswith(f"repeating the last 24 steps: MSE {result.naive_mse:.4f}, MAE {result.naive_mae:.4f}")
+    assert call("evaluate", desk.model, desk.table, "--split", "all", "--json").document == asdict(result)
+
+
+@pytest.mark.parametrize(
+    ("errors", "cycle", "told"),
+    [
+        ((0.4, 0.5), 24, "repeating the last 24 steps: MSE 0.4000, MAE 0.5000"),
+        ((0.4, 0.4), 24, "repeating the last 24 steps: MSE 0.4000, MAE 0.4000; the model is worse in MAE"),
+        ((0.2, 0.4), 1, "repeating the last value: MSE 0.2000, MAE 0.4000; the model is worse in MSE and MAE"),
+    ],
+)
+def test_a_model_that_is_worse_than_repeating_is_told_so(
+    desk: Any,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    errors: tuple[float, float],
+    cycle: int,
+    told: str,
+) -> None:
+    result = Evaluation("test", 69, 0.3, 0.5, 0.2, 0.25, 0.25, *errors, cycle)
+    monkeypatch.setattr("ibforecast.forecaster.IBForecaster.evaluate", lambda *given, **settings: result)
+    assert call("evaluate", desk.model, desk.table).out.splitlines()[1] == told
 
 
 def test_a_verdict_is_told_check_by_check(desk: Any, call: Call) -> None:
@@ -302,7 +329,7 @@ def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_p
         (b"", ["valid JSON"]),
         (b"\xff\xfe\x00\x80", ["valid JSON"]),
         (b'{"format": "ibforecast.model"}', ["must say format 'ibforecast.explanation'"]),
-        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 3 (got 99)"]),
+        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 4 (got 99)"]),
     ],
     ids=["empty", "not text", "something else", "newer"],
 )
@@ -462,3 +489,34 @@ def test_being_stopped_by_hand_is_no_traceback(desk: Any, call: Call, monkeypatc
     monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", stop)
     outcome = call("predict", desk.model, desk.table)
     assert (outcome.code, outcome.out, outcome.err.strip()) == (1, "", "error: stopped")
+
+
+def test_a_fit_that_is_stopped_by_hand_says_how_to_go_on(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def stopping() -> Iterator[Callable[..., None]]:
+        def stop(*told: Any) -> None:
+            raise KeyboardInterrupt
+
+        yield stop
+
+    words = ("fit", desk.table, *desk.settings, "--out", tmp_path / "model")
+    with monkeypatch.context() as patched:
+        patched.setattr("ibforecast.cli.fit.epochs_bar", stopping)
+        assert refused(call(*words), 1, "stopped", "give the same command again")
+    assert names_in(tmp_path) == [".model.checkpoint"]
+    assert call(*words).code == 0
+    assert names_in(tmp_path) == ["model"]
+
+
+@pytest.mark.filterwarnings("default:a number must be a value")
+def test_a_warning_is_one_line_and_the_work_goes_on(desk: Any, call: Call, tmp_path: Path) -> None:
+    table = pd.read_csv(desk.table)
+    table.loc[3, "load"] = -9999.0
+    table.to_csv(tmp_path / "marked.csv", index=False)
+    outcome = call("predict", desk.model, tmp_path / "marked.csv")
+    assert outcome.code == 0
+    assert outcome.err.startswith("warning: a number must be a value, not a mark")
+    assert "-9999 in 'load'" in outcome.err
+    assert outcome.err.count("\n") == 1

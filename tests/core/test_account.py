@@ -104,7 +104,7 @@ def test_the_json_gives_back_every_field_bit_for_bit(
 def test_the_json_is_strict_versioned_and_the_same_every_time() -> None:
     told = account(SOME, history=np.where(np.eye(16, 3, dtype=bool), np.nan, 1.0))
     document = json.loads(told.to_json(), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-    assert (document["format"], document["format_version"]) == ("ibforecast.explanation", 2)
+    assert (document["format"], document["format_version"]) == ("ibforecast.explanation", 4)
     assert document["model"]["weights_sha256"] == told.weights_sha256
     assert document["window"]["history"][0] == [None, 1.0, 1.0]
     assert Account.from_json(told.to_json()).to_json() == told.to_json()
@@ -201,24 +201,44 @@ def test_without_a_prior_there_are_no_bits() -> None:
     assert "bits" not in told.in_words()
 
 
-def older(told: Account) -> str:
-    """The document of an account as it was written before the prior was disclosed."""
-    document = json.loads(told.to_json())
-    for name in ("prior", "rate_bits", "sha256"):
-        del document[name]
-    words = document["in_words"].splitlines()
-    words[1] = words[1].split(";")[0] + "."
-    document |= {"format_version": 1, "in_words": "\n".join(words)}
-    return to_json(document | {"sha256": sha256(to_json(document))}).decode()
+def older(told: Account, version: int = 1) -> dict[str, Any]:
+    """The document of an account as an earlier version wrote it, without its fingerprint."""
+    document = json.loads(replace(told, prior=None if version == 1 else told.prior).to_json())
+    gone = {"sha256", "prior", "rate_bits"} if version == 1 else {"sha256"}
+    if version < 3:
+        del document["window"]["past"], document["context"]["cycles"], document["context"]["known"]
+    words = document["in_words"].replace(
+        "Nothing was read beyond the disclosed context of:",
+        "Taken to follow their pattern at the window's level and scale:",
+    )
+    document |= {"format_version": version, "in_words": words}
+    return {name: value for name, value in document.items() if name not in gone}
 
 
-def test_a_document_from_before_the_prior_was_disclosed_is_read_as_it_was_and_written_as_it_was() -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_document_of_an_earlier_version_is_read_in_its_own_words_and_written_in_those_of_today(version: int) -> None:
     told = account(SOME)
-    again = Account.from_json(older(told))
+    document = older(told, version)
+    again = Account.from_json(sealed(document))
     assert again.intact
-    assert_same_bits(again, replace(told, prior=None))
-    assert again.to_json() == older(told)
-    assert not Account.from_json(older(told).replace("2020-01-01 15:00", "2020-01-01 14:59")).intact
+    assert_same_bits(again, replace(told, prior=None) if version == 1 else told)
+    written = json.loads(again.to_json())
+    assert (written["format_version"], written["in_words"]) == (4, again.in_words(full=True))
+    assert_same_bits(Account.from_json(again.to_json()), again)
+    for words in (again.in_words(full=True), "It read nothing at all."):
+        with pytest.raises(DataError, match=r"must say what its gates say \(got in_words"):
+            Account.from_json(sealed(document | {"in_words": words}))
+
+
+def test_a_document_of_an_earlier_version_that_was_changed_is_not_intact() -> None:
+    text = sealed(older(account(SOME)))
+    assert not Account.from_json(text.replace("2020-01-01 15:00", "2020-01-01 14:59")).intact
+
+
+def test_a_document_cannot_count_bits_without_a_prior() -> None:
+    document = json.loads(account(SOME, prior=None).to_json())
+    with pytest.raises(DataError, match=r"must say what its gates say \(got rate_bits"):
+        Account.from_json(sealed(document | {"rate_bits": 0.0}))
 
 
 def test_a_new_document_cannot_pass_for_an_old_one() -> None:
@@ -259,11 +279,11 @@ def test_nothing_open_is_said_so() -> None:
         "Forecast of 2020-01-01 16:00 to 2020-01-01 18:00, made at 2020-01-01 15:00.",
         "It read 0 of 12 tokens: 0 % of the window, where the budget allows 50 %.",
         "Read: nothing.",
-        "Taken to follow their pattern at the window's level and scale: alpha, beta, gamma.",
+        "Nothing was read beyond the disclosed context of: alpha, beta, gamma.",
     ]
 
 
-def test_everything_open_is_one_span_per_channel_and_nothing_follows_a_pattern() -> None:
+def test_everything_open_is_one_span_per_channel_and_of_nothing_nothing_was_read() -> None:
     span = "2020-01-01 00:00 to 2020-01-01 15:00"
     assert account(np.ones((4, 3)), budget=1.0, prior=None).in_words().splitlines()[1:] == [
         "It read 12 of 12 tokens: 100 % of the window, where the budget allows 100 %.",
@@ -277,7 +297,7 @@ def test_neighbours_are_one_span_and_others_are_not() -> None:
         "It read 4 of 12 tokens: 33.3 % of the window, where the budget allows 50 %.",
         "Read: alpha (2020-01-01 12:00 to 2020-01-01 15:00); "
         "beta (2020-01-01 00:00 to 2020-01-01 07:00, 2020-01-01 12:00 to 2020-01-01 15:00).",
-        "Taken to follow their pattern at the window's level and scale: gamma.",
+        "Nothing was read beyond the disclosed context of: gamma.",
         "Not readable because of missing values: gamma (2 of 4 patches).",
     ]
 
@@ -288,7 +308,7 @@ def test_the_words_name_exactly_the_open_tokens(mask: np.ndarray) -> None:
     told = account(mask)
     lines = told.in_words(full=True).splitlines()
     (read,) = (line for line in lines if line.startswith("Read: "))
-    quiet = " ".join(line for line in lines if line.startswith("Taken to follow"))
+    quiet = " ".join(line for line in lines if line.startswith("Nothing was read"))
     found = np.zeros_like(mask)
     for name, spans in re.findall(r"(\w+) \(([^)]*)\)", read):
         for span in spans.split(", "):
@@ -346,14 +366,14 @@ def test_but_for_the_bits_the_words_come_from_the_mask_and_not_from_the_numbers(
         ("[1, 2]", r"must say format 'ibforecast.explanation' \(got 'list'\)"),
         ("{}", r"must say format 'ibforecast.explanation' \(got None\)"),
         ('{"format": "ibforecast.model", "format_version": 1}', r"must say format .+ \(got 'ibforecast.model'\)"),
-        ('{"format": "ibforecast.explanation"}', r"format version 3 \(got None\)"),
+        ('{"format": "ibforecast.explanation"}', r"format version 4 \(got None\)"),
         ('{"format": "ibforecast.explanation", "format_version": 1}', r"complete and of one shape \(got KeyError"),
         ('{"format": "ibforecast.explanation", "format_version": 2}', r"complete and of one shape \(got KeyError"),
-        ('{"format": "ibforecast.explanation", "format_version": "2"}', r"format version 3 \(got '2'\)"),
-        ('{"format": "ibforecast.explanation", "format_version": [1]}', r"format version 3 \(got \[1\]\)"),
+        ('{"format": "ibforecast.explanation", "format_version": "2"}', r"format version 4 \(got '2'\)"),
+        ('{"format": "ibforecast.explanation", "format_version": [1]}', r"format version 4 \(got \[1\]\)"),
         (
-            '{"format": "ibforecast.explanation", "format_version": 4}',
-            r"reads explanations up to format version 3 \(got 4\); use a matching version of ibforecast",
+            '{"format": "ibforecast.explanation", "format_version": 5}',
+            r"reads explanations up to format version 4 \(got 5\); use a matching version of ibforecast",
         ),
     ],
 )

@@ -96,22 +96,20 @@ def test_the_json_gives_back_cycles_past_and_what_is_known_bit_for_bit(
     assert again.to_json() == told.to_json()
 
 
-def test_what_is_there_alone_is_enough_for_the_new_format_and_nothing_is_too_little() -> None:
-    plain = {"cycles": (), "past": (), "known": None, "forecast": np.ones((HORIZON, 3))}
-    documents = {name: account(**plain | {name: getattr(account(), name)}) for name in ("cycles", "known")}
-    documents["past"] = account(**plain | {"past": PAST, "forecast": account().forecast})
-    documents["nothing"] = account(**plain)
-    versions = {name: json.loads(told.to_json())["format_version"] for name, told in documents.items()}
-    assert versions == {"cycles": 3, "known": 3, "past": 3, "nothing": 2}
+def test_a_document_says_so_where_there_are_no_covariates_and_one_cycle() -> None:
+    told = account(cycles=(), past=(), known=None, forecast=np.ones((HORIZON, 3)))
+    document = json.loads(told.to_json())
+    assert document["window"]["past"] == document["context"]["known"] == []
+    assert document["context"]["cycles"] == [len(told.profile)]
 
 
-def test_the_words_say_what_is_read_alone_and_what_is_known_ahead() -> None:
+def test_the_words_say_what_is_not_forecast_and_what_is_known_ahead() -> None:
     assert account().in_words().splitlines()[-2:] == [
-        "Read alone, and not forecast: gamma.",
+        "Not forecast: gamma.",
         "Known ahead, up to 2020-01-01 10:00, and part of the context: holiday, plan.",
     ]
     plain = account(past=(), known=None, forecast=np.ones((HORIZON, 3))).in_words()
-    assert "alone" not in plain
+    assert "Not forecast" not in plain
     assert "ahead" not in plain
 
 

@@ -7,8 +7,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import csv as arrow_csv
 
 from ibforecast.core.errors import DataError, UsageError
+from ibforecast.data.axis import SENTINELS
 from ibforecast.data.sources import load
 from ibforecast.data.tables import Layout, read
 
@@ -84,6 +86,45 @@ def test_sentinels_are_pointed_out_beside_a_gap() -> None:
         read(table([0, 1, 2, 4], a=[1, -9999, 2, 3]))
 
 
+def test_sentinels_in_a_table_that_can_be_read_are_warned_of_once() -> None:
+    spoilt = table(list(range(6)), a=[1, -9999, 2, 3, -9999, 1], b=[1.0, 2.0, 3.0, 9999.0, None, 1.0])
+    message = (
+        r"not a mark for a missing one \(read as numbers: 2 x -9999 in 'a', 1 x 9999 in 'b'\); if it is one, "
+        r"say missing_values=\(-9999, 9999\) \(fit --missing-value -9999 --missing-value 9999\)$"
+    )
+    with pytest.warns(UserWarning, match=message) as told:
+        values = read(spoilt).series.values
+    assert len(told) == 1
+    assert (values == -9999).sum() == 2
+    with pytest.warns(UserWarning, match=r"1 x 9999 in 'b'\); if it is one, say missing_values=\(9999,\)"):
+        read(spoilt, Layout(missing_values=(-9999.0,)))
+
+
+def test_named_sentinels_and_those_of_other_channels_are_not_warned_of() -> None:
+    spoilt = table(list(range(4)), a=[1, -9999, 2, 3], b=[1, 2, 3, 4])
+    assert np.isnan(read(spoilt, Layout(missing_values=(-9999.0,))).series.values).sum() == 1
+    assert read(spoilt, Layout(channels=("b",))).series.channels == ("b",)
+
+
+@pytest.mark.parametrize("others", [[9998, 9998, 9998], [12000, 12001, 9000], [0, 5000, 8000], [-9990, 100, -50]])
+@pytest.mark.parametrize("mark", SENTINELS)
+def test_a_number_among_its_likes_is_no_sentinel(mark: float, others: list[int]) -> None:
+    scale = abs(mark) / 9999
+    read(table(list(range(4)), a=[mark, *(np.sign(mark) * np.abs(others) * scale)]))
+
+
+@pytest.mark.parametrize(
+    ("mark", "others"), [(-999, [0, 500, 1000]), (-9999, [20000, 35000, 59000]), (9999, [0, 0, 0])]
+)
+def test_a_number_far_from_all_others_is_a_sentinel(mark: int, others: list[int]) -> None:
+    with pytest.warns(UserWarning, match=rf"1 x {mark} in 'a'"):
+        read(table(list(range(4)), a=[mark, *others]))
+
+
+def test_a_channel_of_nothing_but_one_number_is_taken_as_it_is() -> None:
+    read(table([0, 1, 2], a=[-999, -999, -999]))
+
+
 def test_a_time_off_the_grid_cannot_be_filled() -> None:
     odd = np.append(HOURS[:3], HOURS[3] + np.timedelta64(7, "m"))
     with pytest.raises(DataError, match=r"steps of 1h .*\(row 3: 2020-01-01 03:07\)"):
@@ -111,6 +152,25 @@ def test_another_frequency_than_asked_for(irregular: str) -> None:
 def test_text_in_a_channel() -> None:
     with pytest.raises(DataError, match=r"must hold numbers \('a' has row 1: 'broken' at 2020-01-01 01:00\)"):
         read(table([0, 1, 2], a=["1", "broken", "3"]))
+
+
+@pytest.mark.parametrize("cells", [["1,5", "2,25", "3"], ["-1,5", None, "2,5e3"]])
+def test_decimal_commas(cells: list[object]) -> None:
+    with pytest.raises(
+        DataError, match=r"'a' has row 0: '-?1,5' .*\); write decimal marks as points, not commas: 1\.5"
+    ):
+        read(table([0, 1, 2], a=cells))
+
+
+def test_decimal_commas_beside_other_text() -> None:
+    with pytest.raises(DataError, match=r"row 1: 'broken' .*\); mend the cells"):
+        read(table([0, 1, 2], a=["1,5", "broken", "3"]))
+
+
+def test_quoted_decimal_commas_in_a_csv(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('date,a\n2020-01-01,"1,5"\n2020-01-02,"2,5"\n2020-01-03,"3,5"\n')
+    with pytest.raises(DataError, match=r"'a' has row 0: '1,5' .*\); write decimal marks as points"):
+        read(tmp_path / "t.csv")
 
 
 def test_text_among_the_numbers_of_a_pandas_column() -> None:
@@ -259,8 +319,33 @@ def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["date;a\n2020-01-01;1\n", "date;a;b\n2020-01-01;1,5;2,5\n", "date\ta\n2020\t1,5\n"])
 def test_a_csv_with_semicolons_or_tabs(text: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(DataError, match="separated by commas"):
+    message = r"separated by commas \(got '(;|\\t)'\); .*commas between the columns, and points as decimal marks"
+    with pytest.raises(DataError, match=message):
         read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("times", ["2020-01-01", "2020-01-01 00:00Z"])
+def test_a_csv_is_read_from_memory(times: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a Python file a thread reads ahead, which may outlive a refusal and abort the process as it ends."""
+    given, read_csv = [], arrow_csv.read_csv
+    monkeypatch.setattr(arrow_csv, "read_csv", lambda source, **how: given.append(source) or read_csv(source, **how))
+    (tmp_path / "t.csv").write_text(f"date,a\n{times},1\n")
+    load(tmp_path / "t.csv")
+    assert given
+    assert all(isinstance(source, pa.BufferReader) for source in given)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("t.xlsx", "save the spreadsheet as CSV or Parquet"),
+        ("T.ODS", "save the .*"),
+        ("t.json", "convert or rename it"),
+    ],
+)
+def test_a_file_of_another_kind(name: str, remedy: str) -> None:
+    with pytest.raises(UsageError, match=rf"must end in .* \(got '{name}'\); {remedy}$"):
+        read(name)
 
 
 def test_weather_as_a_users_own_table(data_folder: Path) -> None:
@@ -271,7 +356,8 @@ def test_weather_as_a_users_own_table(data_folder: Path) -> None:
         caught.value
     )
     assert "missing_values=(-9999,)" in str(caught.value)
-    assert read(path, Layout(irregular="by_row")).series.rows == 52_696
+    with pytest.warns(UserWarning, match="read as numbers: .*50 x -9999 in 'OT'"):
+        assert read(path, Layout(irregular="by_row")).series.rows == 52_696
     filled = read(path, Layout(irregular="fill", missing_values=(-9999.0,))).series
     assert filled.rows == 366 * 144
     assert not (filled.values == -9999).any()

@@ -131,7 +131,10 @@ def test_the_fractions_of_a_split_cut_it_again(ends: list[int], test_rows: int) 
 def test_a_part_too_short_for_a_window_is_refused_by_name(part: Part) -> None:
     split = Split.by_fractions((0.4, 0.3, 0.3), 100)
     assert len(split.starts(part, 10, 30)) >= 1
-    with pytest.raises(DataError, match=rf"the {part} part must hold .+ = 51 rows \(got \d+ rows\); .+"):
+    with pytest.raises(
+        DataError,
+        match=rf"the {part} part must hold .+ = 51 rows \(got \d+ rows\); .+ 100 rows in all\), .+ look_back .+",
+    ):
         split.starts(part, 10, 41)
 
 

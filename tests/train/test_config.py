@@ -1,12 +1,15 @@
 """How long, how fast, and when to stop."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from ibforecast.core.errors import UsageError
-from ibforecast.train.config import TrainConfig
+from ibforecast.train.config import FEWEST_STEPS, SMALLEST_BATCH, TrainConfig
 
 
 def test_the_learning_rate_is_constant_for_some_epochs_and_then_falls_by_its_factor() -> None:
@@ -45,3 +48,17 @@ def test_progress_runs_from_nothing_to_one_over_the_epochs(epochs: int, expected
 def test_a_pace_that_can_not_be_is_refused_with_rule_value_and_remedy(setting: str, value: Any) -> None:
     with pytest.raises(UsageError, match=rf"^{setting} must .+ \(got {re.escape(str(value))}\); .+"):
         TrainConfig(**{setting: value})
+
+
+@given(some.integers(1, 512), some.integers(1, 20_000))
+def test_batches_are_smaller_where_windows_are_few_and_never_larger(batch: int, windows: int) -> None:
+    config = TrainConfig(batch=batch, epochs=3)
+    fitted = config.for_windows(windows)
+    assert min(batch, SMALLEST_BATCH) <= fitted.batch <= batch
+    assert fitted.batch in (batch, SMALLEST_BATCH) or windows // fitted.batch >= FEWEST_STEPS
+    assert replace(fitted, batch=batch) == config
+
+
+def test_a_table_of_many_windows_keeps_the_batches_of_its_recipe() -> None:
+    assert TrainConfig(batch=256).for_windows(8_000).batch == 256
+    assert TrainConfig(batch=128).for_windows(211).batch == 26

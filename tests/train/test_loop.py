@@ -309,3 +309,22 @@ def test_the_profile_that_is_left_out_stays_at_zero() -> None:
     forecaster = IBForecast(config)
     train(forecaster, TRAINING, VALIDATION, PACE, 0)
     assert not forecaster.decompose.profile.any()
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_threads_add_up_in_one_order_while_training_and_as_before_afterwards(before: bool) -> None:
+    during: list[bool] = []
+    torch.use_deterministic_algorithms(before)
+    try:
+        train(
+            Scripted([1.0, 0.5, 0.2]),
+            TRAINING,
+            VALIDATION,
+            PACE,
+            seed=0,
+            on_epoch=lambda *_: during.append(torch.are_deterministic_algorithms_enabled()),
+        )
+        assert during == [True, True, True]
+        assert torch.are_deterministic_algorithms_enabled() == before
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -1,11 +1,14 @@
 """ibforecast evaluate: how far off, and how much was read."""
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from ibforecast.cli.shared import budget_option, deliver, device_option, json_option
+
+if TYPE_CHECKING:
+    from ibforecast.forecaster import Evaluation
 
 
 @click.command("evaluate")
@@ -23,7 +26,7 @@ def command(
     device: str,
     as_json: bool,
 ) -> None:
-    """Measure MODEL on a part of the TABLE it was fitted on, or on all of another.
+    """Measure MODEL on a part of the TABLE it was fitted on, or on all of another, beside repeating the last cycle.
 
     \b
     ibforecast evaluate model load.csv
@@ -36,4 +39,13 @@ def command(
         f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
         f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"
     )
-    deliver(result, text, as_json)
+    deliver(result, f"{text}\n{_beside_naive(result)}", as_json)
+
+
+def _beside_naive(result: "Evaluation") -> str:
+    """The errors of repeating the last cycle, and whether the model's are larger."""
+    what = "value" if result.naive_cycle == 1 else f"{result.naive_cycle} steps"
+    text = f"repeating the last {what}: MSE {result.naive_mse:.4f}, MAE {result.naive_mae:.4f}"
+    larger = {"MSE": result.mse > result.naive_mse, "MAE": result.mae > result.naive_mae}
+    worse = [name for name, is_larger in larger.items() if is_larger]
+    return f"{text}; the model is worse in {' and '.join(worse)}" if worse else text

@@ -8,7 +8,7 @@ import click
 
 from ibforecast.cli.settings import forecaster_of, settings_options
 from ibforecast.cli.shared import announce, check_place, deliver, epochs_bar, json_option
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import IBForecastError, UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.zoo.recipes import usual_patch_len
 from ibforecast.zoo.saved import DOCUMENT
@@ -37,8 +37,13 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
     check_folder(out, overwrite)
     model = forecaster_of(settings)
     checkpoint = out.parent / f".{out.name}.checkpoint"
-    with epochs_bar() as advance:
-        model.fit(table, checkpoint=checkpoint, on_epoch=advance)
+    try:
+        with epochs_bar() as advance:
+            model.fit(table, checkpoint=checkpoint, on_epoch=advance)
+    except KeyboardInterrupt as stop:
+        if not checkpoint.exists():
+            raise
+        raise IBForecastError("stopped; give the same command again to go on where it was") from stop
     model.save(out, overwrite)
     checkpoint.unlink(missing_ok=True)
     _announce_fit(model, table)

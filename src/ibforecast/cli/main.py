@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ VERBS = (
     "tune",
     "serve",
     "report",
+    "recipe",
     "datasets",
     "reproduce",
     "show",
@@ -82,7 +84,10 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command; every error becomes one readable message and an exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    sys.exit(_guarded(lambda: main(words, standalone_mode=False), "--json" in words))
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: announce(f"warning: {message}")
+        code = _guarded(lambda: main(words, standalone_mode=False), "--json" in words)
+    sys.exit(code)
 
 
 def _guarded(work: Callable[[], Any], as_json: bool) -> int:

@@ -34,6 +34,7 @@ def command(
     fixed_mask unseen
     cost gate_map gate_frequency                           (figures too)
     tradeoff ablations sensitivity                         (figures too)
+    factors
 
     Nothing is run; a cell without a record says "not run".
 

@@ -18,12 +18,20 @@ from ibforecast.core.information import token_bits
 
 PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 FORMAT = "ibforecast.explanation"
-FORMAT_VERSION = 3
-"""Every version is read, and an account writes the oldest that holds what it has to say.
+FORMAT_VERSION = 4
+"""Every version is read, and the newest is written.
 
-Version 2 has one cycle and no covariates; version 1 is the same without `prior` and `rate_bits`. The sentences belong
-to the version, because reading compares them: other words in a document need another version.
+Version 3 has other sentences, and says nothing of covariates and cycles where there are none; version 2 has one cycle
+and no covariates; version 1 is the same without `prior` and `rate_bits`. The sentences belong to the version, because
+reading compares them: other words in a document need another version.
 """
+
+QUIET, UNSAID = "Nothing was read beyond the disclosed context of", "Not forecast"
+EARLIER_WORDS = {
+    QUIET: "Taken to follow their pattern at the window's level and scale",
+    UNSAID: "Read alone, and not forecast",
+}
+"""How sentences began up to version 3; yet a readout may add a season of its own to μ + σQ where nothing is read."""
 
 FEW_PLACES = 3
 """Places of a channel that are named one by one where many would be counted."""
@@ -213,7 +221,7 @@ class Account:
                     yield KnownStep(time, covariate, value, self.channels[column], effect)
 
     def in_words(self, *, full: bool = False) -> str:
-        """Say which channels were read where and which followed their pattern; all but the bits is in the mask.
+        """Say which channels were read where, and of which nothing was read; all but the bits is in the mask.
 
         Channels read alike are told together, and many places by their number; `full` names every place of every
         channel, as a document does.
@@ -235,11 +243,11 @@ class Account:
         ]
         lines.append(f"Read: {'; '.join(read)}." if read else "Read: nothing.")
         if quiet:
-            lines.append(f"Taken to follow their pattern at the window's level and scale: {', '.join(quiet)}.")
+            lines.append(f"{QUIET}: {', '.join(quiet)}.")
         if gaps:
             lines.append(f"Not readable because of missing values: {'; '.join(gaps)}.")
         if self.past:
-            lines.append(f"Read alone, and not forecast: {', '.join(self.past)}.")
+            lines.append(f"{UNSAID}: {', '.join(self.past)}.")
         if self.known is not None:
             lines.append(f"Known ahead, up to {last}, and part of the context: {', '.join(self.known.names)}.")
         return "\n".join(lines)
@@ -291,16 +299,15 @@ class Account:
             }
             for patch, column in np.argwhere(self.mask)
         ]
-        counted = {} if self.prior is None else {"prior": self.prior, "rate_bits": self.rate_bits}
-        window, context = self._beyond_version_2()
         document = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION if context else 2 if counted else 1,
+            "format_version": FORMAT_VERSION,
             "model": {"weights_sha256": self.weights_sha256, "computed_with": dict(self.computed_with)},
             "budget": self.budget,
             "open_count": self.open_count,
             "open_rate": self.open_rate,
-            **counted,
+            "prior": self.prior,
+            "rate_bits": self.rate_bits,
             "in_words": self.in_words(full=True),
             "window": {
                 "patch_len": self.patch_len,
@@ -308,7 +315,7 @@ class Account:
                 "channels": list(self.channels),
                 "times": list(self.times),
                 "history": _nullable(self.history),
-                **window,
+                "past": list(self.past),
             },
             "context": {
                 "level": self.level.tolist(),
@@ -316,7 +323,8 @@ class Account:
                 "phase": self.phase.tolist(),
                 "profile": self.profile.tolist(),
                 "standardisation": {"mean": self.mean.tolist(), "std": self.std.tolist()},
-                **context,
+                "cycles": list(self.cycles),
+                "known": [] if self.known is None else _covariates(self.known),
             },
             "explanation": {
                 "mask": self.mask.astype(int).tolist(),
@@ -330,15 +338,6 @@ class Account:
         written = _rendered(document, numbers)
         fingerprint = sha256(f"{written}\n".encode())
         return f'{written[:-2]},\n "sha256": "{fingerprint}"\n}}\n'  # as to_json would, rendered once
-
-    def _beyond_version_2(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a document says more of window and context where there are covariates or several cycles."""
-        if len(self.cycles) == 1 and not self.past and self.known is None:
-            return {}, {}
-        known = (
-            [] if self.known is None else [_covariate(self.known, number) for number in range(len(self.known.names))]
-        )
-        return {"past": list(self.past)}, {"cycles": list(self.cycles), "known": known}
 
     @classmethod
     def from_json(cls, text: str) -> "Account":
@@ -365,6 +364,8 @@ class Account:
                 f"{name} {document[name]!r}" for name in names if not _agree(document[name], getattr(account, name))
             ]
             words = account.in_words(full=True)
+            if version in (1, 2, 3):
+                words = _in_earlier_words(words)
             if (said := document.get("in_words", words)) != words:
                 lies.append(f"in_words {_first_other(said, words)!r}")
         except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as error:
@@ -387,9 +388,16 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:.3g} %"
 
 
-def _agree(said: Any, found: float | int) -> bool:
-    """Whether two numbers are one; the last bits of a logarithm are the processor's."""
-    return isclose(said, found, rel_tol=1e-9, abs_tol=1e-9)
+def _agree(said: Any, found: float | int | None) -> bool:
+    """Whether two numbers are one, or both none; the last bits of a logarithm are the processor's."""
+    return said is None if found is None else isclose(said, found, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _in_earlier_words(words: str) -> str:
+    """The sentences of an account as documents up to version 3 have them."""
+    for now, then in EARLIER_WORDS.items():
+        words = words.replace(f"\n{now}: ", f"\n{then}: ")
+    return words
 
 
 def _first_other(said: Any, words: str) -> Any:
@@ -444,18 +452,21 @@ def _fields_of(document: dict[str, Any]) -> dict[str, Any]:
     return account
 
 
-def _covariate(known: Known, number: int) -> dict[str, Any]:
-    return {
-        "covariate": known.names[number],
-        "usual": float(known.usual[number]),
-        "std": float(known.std[number]),
-        "values": known.values[:, number].tolist(),
-        "response": known.response[:, number].tolist(),
-    }
+def _covariates(known: Known) -> list[dict[str, Any]]:
+    return [
+        {
+            "covariate": name,
+            "usual": float(known.usual[number]),
+            "std": float(known.std[number]),
+            "values": known.values[:, number].tolist(),
+            "response": known.response[:, number].tolist(),
+        }
+        for number, name in enumerate(known.names)
+    ]
 
 
 def _known(covariates: list[dict[str, Any]]) -> Known:
-    """Put together what `_covariate` took apart."""
+    """Put together what `_covariates` took apart."""
     return Known(
         names=tuple(told["covariate"] for told in covariates),
         values=np.stack([_floats(told["values"]) for told in covariates], axis=1),

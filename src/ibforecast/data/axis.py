@@ -1,5 +1,6 @@
 """From the times of a table to its time axis: sorted, evenly spaced, or read as the user asks."""
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -19,6 +20,7 @@ GRID_AT_MOST, FILLED_AT_MOST = 100_000, 100
 """A grid of more rows than the first must hold a value in one row of the second."""
 
 SENTINELS = (-9999.0, -99999.0, -999.0, 9999.0, 99999.0)
+"""Numbers that are known to stand for 'missing'."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Axis:
         if irregular == "fill":
             return self._filled(even, frequency, values, channels)
         if irregular == "error" and len(rows := np.flatnonzero(uneven(even, frequency))):
-            raise DataError(self._complaint(rows, frequency) + _sentinels(values, channels))
+            raise DataError(self._complaint(rows, frequency) + _beside(values, channels))
         return Series(values, channels, Clock(self.moments, frequency, self.zone, by_row=irregular == "by_row"))
 
     def _frequency(self, asked: str | None, irregular: Irregular) -> Frequency:
@@ -159,12 +161,44 @@ def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.nd
     return np.asarray(off | (np.diff(position, prepend=-1) != 1))
 
 
-def _sentinels(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> str:
-    for mark in SENTINELS:
-        if (holds := (values == mark).any(axis=0)).any():
-            names = ", ".join(repr(name) for name, held in zip(channels, holds, strict=True) if held)
-            return (
-                f", and {mark:g} in {names} looks like a mark for missing values: say missing_values=({mark:g},) "
-                f"(fit --missing-value {mark:g})"
-            )
-    return ""
+def warn_of_marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> None:
+    """Say of a table that was read which of its numbers look like marks for missing values."""
+    if found := _marks(values, channels):
+        rule = "a number must be a value, not a mark for a missing one"
+        warnings.warn(f"{rule} (read as numbers: {_counted(found)}); if it is one, {_declare(found)}", stacklevel=3)
+
+
+def _beside(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> str:
+    """The same beside another complaint; nothing where no number looks so."""
+    found = _marks(values, channels)
+    return f", and {_counted(found)} looks like a mark for missing values: {_declare(found)}" if found else ""
+
+
+def _marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> list[tuple[float, str, int]]:
+    """The sentinels that lie far from all other values of their channel, each with the channel and its count.
+
+    Far is more than half of the range of these others and zero.
+    """
+    is_mark = np.isin(values, SENTINELS)
+    found = []
+    for column in np.flatnonzero(is_mark.any(axis=0)):
+        others = values[~is_mark[:, column] & ~np.isnan(values[:, column]), column]
+        if not len(others):
+            continue
+        low, high = others.min(), others.max()
+        for mark in SENTINELS:
+            count = int((values[:, column] == mark).sum())
+            if count and max(low - mark, mark - high) > (max(high, 0.0) - min(low, 0.0)) / 2:
+                found.append((mark, channels[column], count))
+    return found
+
+
+def _counted(found: list[tuple[float, str, int]]) -> str:
+    named = ", ".join(f"{count} x {mark:g} in {name!r}" for mark, name, count in found[:NAMED_AT_MOST])
+    return named if len(found) <= NAMED_AT_MOST else f"{named} and {len(found) - NAMED_AT_MOST} more"
+
+
+def _declare(found: list[tuple[float, str, int]]) -> str:
+    marks = [f"{mark:g}" for mark in SENTINELS if mark in {mark for mark, _, _ in found}]
+    listed = f"{marks[0]}," if len(marks) == 1 else ", ".join(marks)
+    return f"say missing_values=({listed}) (fit {' '.join(f'--missing-value {mark}' for mark in marks)})"

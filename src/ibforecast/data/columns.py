@@ -97,10 +97,10 @@ def as_numbers(
         rows = np.array([row for row, cell in enumerate(cells) if not _is_number(cell)], dtype=np.int64)
         if len(rows):
             says = [f"{cells[row]!r} at {text}" for row, text in _dated(rows, moments, zone)]
-            raise DataError(
-                f"a channel must hold numbers ({name!r} has {at_fault(rows, says)}); "
-                "mend the cells, or leave the channel out by naming the others (fit --channels)"
-            )
+            remedy = "mend the cells, or leave the channel out by naming the others (fit --channels)"
+            if all(_is_number(str(cells[row]).replace(",", ".")) for row in rows):
+                remedy = "write decimal marks as points, not commas: 1.5"
+            raise DataError(f"a channel must hold numbers ({name!r} has {at_fault(rows, says)}); {remedy}")
         values = np.array([np.nan if cell is None else float(cell) for cell in cells])
     if len(rows := np.flatnonzero(np.isinf(values))):
         says = [f"{values[row]} at {text}" for row, text in _dated(rows, moments, zone)]

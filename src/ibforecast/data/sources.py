@@ -24,6 +24,7 @@ from ibforecast.data.zones import to_wall
 
 Kind = Literal["pandas", "polars", "pyarrow"]
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 OFFSETS = b"offsets"
 """Where a column of a CSV file keeps the offsets its times were written with: arrow makes UTC of them all."""
 
@@ -68,7 +69,9 @@ def check_suffix(path: Path) -> str:
     for suffix in SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
-    raise UsageError(f"a table's file must end in {', '.join(SUFFIXES)} (got {path.name!r}); convert or rename it")
+    is_sheet = path.suffix.lower() in SPREADSHEETS
+    remedy = "save the spreadsheet as CSV or Parquet" if is_sheet else "convert or rename it"
+    raise UsageError(f"a table's file must end in {', '.join(SUFFIXES)} (got {path.name!r}); {remedy}")
 
 
 def files_become() -> Kind:
@@ -97,11 +100,12 @@ def _read_csv(content: bytes) -> pa.Table:
         encoding = "utf8"
     except UnicodeDecodeError:
         encoding = "latin-1"
+    # From memory: the thread that reads a Python file ahead may outlive a refusal and abort the process as it ends.
     # One block, so that types are inferred from every row and not from the first megabyte.
     whole = arrow_csv.ReadOptions(encoding=encoding, block_size=min(2 * len(content) + 1, 2**31 - 1))
     nulls = arrow_csv.ConvertOptions(strings_can_be_null=True)
     try:
-        table = arrow_csv.read_csv(io.BytesIO(content), read_options=whole, convert_options=nulls)
+        table = arrow_csv.read_csv(pa.BufferReader(content), read_options=whole, convert_options=nulls)
     except pa.ArrowInvalid:
         _check_commas(content.partition(b"\n")[0].decode(encoding))
         raise
@@ -113,7 +117,7 @@ def _read_csv(content: bytes) -> pa.Table:
     as_text = arrow_csv.ConvertOptions(
         strings_can_be_null=True, include_columns=zoned, column_types=dict.fromkeys(zoned, pa.string())
     )
-    texts = arrow_csv.read_csv(io.BytesIO(content), read_options=whole, convert_options=as_text)
+    texts = arrow_csv.read_csv(pa.BufferReader(content), read_options=whole, convert_options=as_text)
     written = {name: {OFFSETS: " ".join(offsets_in(texts.column(at)))} for at, name in enumerate(texts.column_names)}
     columns = [_in_microseconds(column) for column in table.columns]
     fields = [
@@ -125,7 +129,10 @@ def _read_csv(content: bytes) -> pa.Table:
 
 def _check_commas(header: str) -> None:
     if found := next((mark for mark in ";\t" if header.count(mark) > header.count(",")), None):
-        raise DataError(f"a .csv file must be separated by commas (got {found!r}); export it again")
+        raise DataError(
+            f"a .csv file must be separated by commas (got {found!r}); export it again with commas between the "
+            "columns, and points as decimal marks"
+        )
 
 
 def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -64,6 +64,7 @@ class Split:
         if not starts:
             raise DataError(
                 f"the {part} part must hold at least one window of look_back + horizon = {look_back + horizon} rows "
-                f"(got {len(rows)} rows); give a longer table, a shorter horizon or another split"
+                f"(got {len(rows)} rows); give a longer table (its parts have {self.test_end} rows in all), a shorter "
+                "look_back (fit --look-back) or horizon, or another split"
             )
         return starts

@@ -9,7 +9,7 @@ import pyarrow as pa
 from jaxtyping import Float64
 
 from ibforecast.core.errors import DataError, UsageError, hint, require_choice
-from ibforecast.data.axis import Axis, Irregular
+from ibforecast.data.axis import Axis, Irregular, warn_of_marks
 from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
 from ibforecast.data.roles import by_role, with_ahead
 from ibforecast.data.series import Series
@@ -116,7 +116,10 @@ class Table:
 
 
 def read(source: Any, layout: Layout | None = None) -> Table:
-    """Read a path or a table; whatever cannot be read as asked is refused with the rows at fault."""
+    """Read a path or a table; whatever cannot be read as asked is refused with the rows at fault.
+
+    A number that looks like a mark for a missing value, and is not named as one, is warned of.
+    """
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
         raise DataError(f"a table must have rows and columns (got {arrow.num_rows} x {arrow.num_columns}); fill it")
@@ -128,6 +131,7 @@ def read(source: Any, layout: Layout | None = None) -> Table:
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
+    warn_of_marks(values, columns)
     found = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)

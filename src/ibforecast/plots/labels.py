@@ -19,7 +19,7 @@ PURPLE = "#CC79A7"
 ORANGE = "#E69F00"
 SKY = "#56B4E9"
 
-LOOK_BACK, TRUTH, FORECAST, EXPECTED = "look-back", "truth", "forecast", "disclosed baseline μ + σQ"
+LOOK_BACK, TRUTH, FORECAST, EXPECTED = "look-back", "truth", "forecast", "profile at this level and scale"
 OPEN, MISSING, MADE, KNOWN = "open (read)", "missing", "forecast made", "known ahead"
 
 MANY = 12
@@ -190,7 +190,7 @@ def profile_marks(account: Account) -> list[float]:
 
 def line_name(account: Account, name: str) -> str:
     """What the legend calls a line: the baseline holds the effects of what is known ahead where anything is."""
-    return f"{name} + effects" if name == EXPECTED and account.known is not None else name
+    return "profile at this level + effects" if name == EXPECTED and account.known is not None else name
 
 
 def cycles_line(account: Account) -> str:

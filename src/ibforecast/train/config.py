@@ -1,9 +1,12 @@
 """How long, how fast, and when to stop."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from ibforecast.core.errors import UsageError
+
+FEWEST_STEPS, SMALLEST_BATCH = 8, 16
+"""What batches are made smaller for, where windows are few, and how far."""
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,7 @@ class TrainConfig:
     def progress_at(self, epoch: int) -> float:
         """How far along an epoch is, from 0 for the first to 1 for the last."""
         return epoch / max(1, self.epochs - 1)
+
+    def for_windows(self, windows: int) -> "TrainConfig":
+        """The same with batches small enough for an epoch of some steps: few windows are to be learnt as well."""
+        return replace(self, batch=min(self.batch, max(SMALLEST_BATCH, windows // FEWEST_STEPS)))

@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def train(
         raise DataError("training and validation need at least one window each (got none); give a longer table")
     history: tuple[Epoch, ...] = ()
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
+    with torch.random.fork_rng(devices), _in_order(device):
         forecaster.to(device).train()
         generator = torch.Generator(device)
         step = Step(forecaster, training, batch, generator)
@@ -94,6 +95,18 @@ def train(
     forecaster.load_state_dict(best_weights)
     forecaster.eval()
     return Training(history)
+
+
+@contextmanager
+def _in_order(device: torch.device) -> Iterator[None]:
+    """On a processor, add up in one order what several threads would add up in any; on a GPU it is so anyway."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(before or device.type == "cpu", warn_only=warn_only)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
 def best_of(history: tuple[Epoch, ...]) -> int:

@@ -137,7 +137,8 @@ def _settings(name: str, sizes: Sizes, data: str | None) -> dict[str, Any]:
     return settings
 
 
-def _read(name: str) -> dict[str, Any]:
+def text_of(name: str) -> str:
+    """What a recipe says, by its name or path."""
     path = Path(name)
     if name in names():
         content = resources.files("ibforecast.recipes").joinpath(f"{name}.toml").read_bytes()
@@ -148,8 +149,15 @@ def _read(name: str) -> dict[str, Any]:
             f"recipe must be one that ships or a path to a .toml file (got {name!r}); {hint(name, names())}"
         )
     try:
-        return tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"recipe must be valid TOML (got {error} in {name}); correct the file") from error
+
+
+def _read(name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text_of(name))
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"recipe must be valid TOML (got {error} in {name}); correct the file") from error
 
 

@@ -162,7 +162,7 @@ function gate(account, changed, channel, patch, top, tall, across) {
 function legend(account, changed) {
   const names = {
     history: "look-back",
-    baseline: "disclosed baseline μ + σQ",
+    baseline: "baseline: profile at this level and scale",
     ...(account.truth && { truth: "truth" }),
     forecast: "forecast",
     ...(changed && { whatif: "what-if" }),

@@ -1,0 +1,25 @@
+"""ibforecast recipe: what a recipe says, to copy and change."""
+
+import tomllib
+
+import click
+
+from ibforecast.cli.shared import deliver, json_option
+from ibforecast.zoo.recipes import names, text_of
+
+
+@click.command("recipe")
+@click.argument("name", required=False)
+@json_option
+def command(name: str | None, as_json: bool) -> None:
+    """Print the recipe NAME; without one, the names there are.
+
+    \b
+    ibforecast recipe quick > mine.toml
+    ibforecast fit load.csv --horizon 24 --recipe mine.toml --out model
+    """
+    if name is None:
+        deliver(names(), "\n".join(names()), as_json)
+    else:
+        text = text_of(name)
+        deliver(tomllib.loads(text), text.rstrip(), as_json)

@@ -1,0 +1,43 @@
+"""The yardstick: how far off one is who repeats the last cycle of the look-back."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ibforecast.core.window import Window
+from ibforecast.data.windows import Windows
+from ibforecast.evaluate.accuracy import absolute_error, squared_error
+
+
+def repeatable(cycles: Sequence[int], look_back: int) -> int:
+    """The longest of the cycles that fits into the look-back; 1, which is the last value, where none does."""
+    return max((cycle for cycle in cycles if cycle <= look_back), default=1)
+
+
+def repeated(window: Window, cycle: int, horizon: int) -> Float[Tensor, "batch horizon channel"]:
+    """Forecast by repeating the last `cycle` steps of each window.
+
+    Where one of them is missing, the last value observed a whole number of cycles before takes its place; where there
+    is none, the last value observed in the channel, of which there must be one, as in windows that are `usable`.
+    """
+    look_back, device = window.values.shape[1], window.values.device
+    steps = torch.arange(look_back, dtype=torch.int32, device=device)[:, None]
+    seen = torch.where(window.observed, steps, -1)
+    filled = torch.nn.functional.pad(seen, (0, 0, -look_back % cycle, 0), value=-1)
+    latest = filled.reshape(len(filled), -1, cycle, filled.shape[2]).amax(dim=1)
+    latest = torch.where(latest < 0, seen.amax(dim=1, keepdim=True), latest)
+    return window.values.gather(1, latest.long())[:, torch.arange(horizon, device=device) % cycle]
+
+
+def naive_errors(
+    windows: Windows, cycle: int, batch: int = 1024
+) -> tuple[Float[Tensor, " window"], Float[Tensor, " window"]]:
+    """Squared and absolute error of `repeated` on every window, over the very targets `accuracy` measures."""
+    squared, absolute = [], []
+    for window, target in windows.batches(batch):
+        forecast = repeated(window, cycle, windows.horizon)
+        squared.append(squared_error(forecast, target))
+        absolute.append(absolute_error(forecast, target))
+    return torch.cat(squared).cpu(), torch.cat(absolute).cpu()

@@ -1,0 +1,31 @@
+"""The verb that prints recipes: what it prints can be copied, changed and fitted with."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ibforecast.core.sizes import Sizes
+from ibforecast.zoo.recipes import names, resolve
+
+Call = Callable[..., Any]
+
+
+def test_without_a_name_every_recipe_is_named(call: Call) -> None:
+    assert call("recipe").out.split() == names()
+    assert json.loads(call("recipe", "--json").out) == names()
+
+
+def test_what_is_printed_is_the_recipe(call: Call, tmp_path: Path) -> None:
+    copy = tmp_path / "mine.toml"
+    copy.write_text(call("recipe", "quick").out, "utf8")
+    sizes = Sizes(96, 24, 3, 24)
+    mine, shipped = resolve(str(copy), sizes), resolve("quick", sizes)
+    assert (mine.config, mine.train) == (shipped.config, shipped.train)
+    assert json.loads(call("recipe", "quick", "--json").out)["train"]["batch"] == shipped.train.batch
+
+
+def test_a_slip_is_told_the_nearest_name(call: Call) -> None:
+    outcome = call("recipe", "quik")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "did you mean 'quick'" in outcome.err

@@ -1,0 +1,91 @@
+"""Repeating the last cycle, against loops by hand; a series that does nothing else is forecast without error."""
+
+import numpy as np
+import pytest
+import torch
+
+from ibforecast.core.window import Window
+from ibforecast.data.windows import Windows
+from ibforecast.evaluate.naive import naive_errors, repeatable, repeated
+
+LOOK_BACK, HORIZON, CHANNELS, ROWS = 12, 7, 3, 80
+CYCLES = [1, 4, 5, 12]
+
+
+def windows(values: torch.Tensor, missing: float = 0.0, past: int = 0) -> Windows:
+    observed = torch.rand(values.shape, generator=torch.Generator().manual_seed(2)) >= missing
+    starts = torch.arange(len(values) - LOOK_BACK - HORIZON + 1)
+    phase = torch.zeros(len(values) + HORIZON, dtype=torch.int64)
+    held = values.where(observed, torch.tensor(1e6))
+    return Windows(held, observed, phase, starts, LOOK_BACK, HORIZON, past=past).usable()
+
+
+def noise() -> torch.Tensor:
+    return torch.randn(ROWS, CHANNELS, generator=torch.Generator().manual_seed(1))
+
+
+def reference(values: np.ndarray, observed: np.ndarray, start: int, row: int, channel: int, cycle: int) -> float:
+    """One cycle back after the other from a row of the target; failing that, one step back after the other."""
+    now = start + LOOK_BACK
+    whole = [back for back in range(row - cycle, start - 1, -cycle) if back < now]
+    for back in (*whole, *range(now - 1, start - 1, -1)):
+        if observed[back, channel]:
+            return float(values[back, channel])
+    raise AssertionError("a usable window has a value in every channel")
+
+
+def by_hand(given: Windows, cycle: int) -> tuple[list[float], list[float]]:
+    values, observed = given.values.double().numpy(), given.observed.numpy()
+    squared, absolute = [], []
+    for start in given.starts.tolist():
+        now = start + LOOK_BACK
+        errors = [
+            values[row, channel] - reference(values, observed, start, row, channel, cycle)
+            for row in range(now, now + HORIZON)
+            for channel in range(CHANNELS - given.past)
+            if observed[row, channel]
+        ]
+        squared.append(float(np.mean(np.square(errors))))
+        absolute.append(float(np.mean(np.abs(errors))))
+    return squared, absolute
+
+
+@pytest.mark.parametrize("past", [0, 1])
+@pytest.mark.parametrize("missing", [0.0, 0.2, 0.6])
+@pytest.mark.parametrize("cycle", CYCLES)
+def test_errors_are_those_computed_by_hand(cycle: int, missing: float, past: int) -> None:
+    given = windows(noise(), missing, past)
+    squared, absolute = by_hand(given, cycle)
+    found = naive_errors(given, cycle, batch=11)
+    assert len(squared) == len(given) > 10
+    np.testing.assert_allclose(found[0].numpy(), squared, rtol=1e-5)
+    np.testing.assert_allclose(found[1].numpy(), absolute, rtol=1e-5)
+
+
+@pytest.mark.parametrize("cycle", CYCLES)
+def test_a_perfectly_periodic_series_is_repeated_without_error(cycle: int) -> None:
+    squared, absolute = naive_errors(windows(noise()[torch.arange(ROWS) % cycle]), cycle)
+    assert len(squared) == ROWS - LOOK_BACK - HORIZON + 1
+    assert not squared.any()
+    assert not absolute.any()
+
+
+def test_a_value_missing_from_the_last_cycle_of_a_periodic_series_costs_nothing() -> None:
+    given = windows(noise()[torch.arange(ROWS) % 4])
+    window, target = given.take(given.starts[:1])
+    observed = window.observed.clone()
+    observed[:, -4:] = False
+    gap = Window(window.values.where(observed, torch.tensor(1e6)), observed, window.phase)
+    assert torch.equal(repeated(gap, 4, HORIZON), target.values)
+
+
+@pytest.mark.parametrize("cycle", CYCLES)
+def test_nothing_in_a_gap_of_the_look_back_is_ever_repeated(cycle: int) -> None:
+    for window, _ in windows(noise(), 0.5).batches(1024):
+        assert repeated(window, cycle, HORIZON).abs().max() < 1e3
+
+
+def test_the_longest_cycle_that_fits_is_repeated_or_else_the_last_value() -> None:
+    assert repeatable((24,), 96) == repeatable((24, 168), 96) == repeatable((24,), 24) == 24
+    assert repeatable((24, 168), 168) == repeatable((168, 24), 336) == 168
+    assert repeatable((24, 168), 12) == 1
