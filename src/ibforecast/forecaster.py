@@ -1,7 +1,6 @@
 """IBForecaster: what a user holds."""
 
 import time as clock_time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -660,18 +659,17 @@ def opened(table: Any, layout: Layout, fitted: bool = False) -> tuple[Table, cat
         return tables.read(table, layout), None
     series = catalogue.load(facts.name)
     columns = {CATALOGUE_TIME: series.clock.stamps} | dict(zip(series.channels, series.values.T, strict=True))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the protocol reads the marks of a benchmark as numbers
-        source = tables.read(
-            pa.table(columns),
-            replace(
-                layout,
-                time=CATALOGUE_TIME if fitted else layout.time or CATALOGUE_TIME,
-                shape="wide",
-                frequency=layout.frequency or facts.frequency,
-                irregular=layout.irregular if fitted or layout.irregular != "error" else "by_row",
-            ),
-        )
+    source = tables.read(
+        pa.table(columns),
+        replace(
+            layout,
+            time=CATALOGUE_TIME if fitted else layout.time or CATALOGUE_TIME,
+            shape="wide",
+            frequency=layout.frequency or facts.frequency,
+            irregular=layout.irregular if fitted or layout.irregular != "error" else "by_row",
+        ),
+        warn=False,  # the protocol reads the marks of a benchmark as numbers
+    )
     return replace(source, kind=files_become()), facts
 
 

@@ -115,10 +115,10 @@ class Table:
         return pa.array(to_wall(column, zone)).cast(kind)
 
 
-def read(source: Any, layout: Layout | None = None) -> Table:
+def read(source: Any, layout: Layout | None = None, warn: bool = True) -> Table:
     """Read a path or a table; whatever cannot be read as asked is refused with the rows at fault.
 
-    A number that looks like a mark for a missing value, and is not named as one, is warned of.
+    Unless `warn` is off, a number that looks like a mark for a missing value and is not named as one is warned of.
     """
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
@@ -131,7 +131,8 @@ def read(source: Any, layout: Layout | None = None) -> Table:
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
-    warn_of_marks(values, columns)
+    if warn:
+        warn_of_marks(values, columns)
     found = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)
