@@ -1,6 +1,8 @@
 """What the factors are worth: measured on a network whose factors are known, and told in a table."""
 
+from dataclasses import replace
 from math import isclose
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ import torch
 from ibforecast.core.errors import UsageError
 from ibforecast.data import drivers
 from ibforecast.evaluate.accuracy import accuracy
-from ibforecast.experiments.ledger import Cell, Record, Scores
+from ibforecast.experiments.ledger import Cell, Ledger, Record
 from ibforecast.experiments.parts import DRIVERS, Parts, fingerprint_of, parts_of
 from ibforecast.experiments.plans import PLANS
 from ibforecast.experiments.run import recipe_of
@@ -17,6 +19,7 @@ from ibforecast.experiments.tables import TABLES
 from ibforecast.model.factors import FactorForecast
 
 CELL = Cell(DRIVERS, 24, "factors", 2024, study="factors")
+LEDGER = Ledger(Path(__file__).parents[2] / "results" / "ledger")
 
 
 @pytest.fixture(scope="module")
@@ -37,29 +40,10 @@ def measured(seed: int, auroc: tuple[float, ...] = (), cell: Cell = CELL) -> Rec
         {"measure": "worth", "mse_zeroed": 1.0, "base_size": 0.5, "factor_sizes": [0.1, 0.2, 0.3]},
         *({"measure": "driver", "driver": n, "auroc": value, **found} for n, value in enumerate(auroc, 1)),
     ]
-    scores = Scores(windows=1, mse=0.2 + seed / 100, mae=0.1, open_rate=0.2, largest_open_rate=0.2)
-    return Record(
-        Cell(cell.data, cell.horizon, cell.recipe, seed, study="factors"),
-        forecaster="ibforecast-factors",
-        validation=scores,
-        test=scores,
-        verified_windows=1,
-        broken_windows=0,
-        parameters=1,
-        epochs=1,
-        best_epoch=1,
-        seconds=1.0,
-        windows_per_second=1.0,
-        recipe={"config": {"budget": 0.2}, "train": {}},
-        recipe_sha256="",
-        data_sha256="",
-        results_version=1,
-        commit="",
-        device="CPU",
-        versions={},
-        finished="",
-        measurements=rows,
-    )
+    run = Cell(cell.data, cell.horizon, cell.recipe, seed, study="factors")
+    blank = LEDGER.read(CELL)
+    assert blank is not None
+    return replace(blank, cell=run, test=replace(blank.test, mse=0.2 + seed / 100), measurements=rows)
 
 
 def test_the_drivers_are_a_data_set_with_its_planted_steps(parts: Parts) -> None:
