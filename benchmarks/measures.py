@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.sizes import Sizes
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.windows import Windows

@@ -16,8 +16,8 @@ import pytest
 
 import ibforecast
 from ibforecast import DataError, IBForecaster, IBForecastError, UsageError
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.data import catalogue
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.tables import Layout, write
 from ibforecast.zoo import recipes

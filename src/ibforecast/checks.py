@@ -14,12 +14,12 @@ from torch import Tensor
 
 from ibforecast.core import verification
 from ibforecast.core.account import Account, Known
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.context import Context
 from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.verification import ModelFacts, Verification
 from ibforecast.core.window import Window
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.evaluate.verification import scrambled
 from ibforecast.zoo.saved import FittedModel

@@ -21,6 +21,7 @@ from ibforecast._version import __version__
 from ibforecast.audit import Audit, audit_windows
 from ibforecast.backtest import Fold, cutoffs, tidy
 from ibforecast.core.account import Account
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explanation import Forecast
@@ -28,7 +29,6 @@ from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.data import catalogue, tables
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import files_become

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.contracts import Forecaster, Loss, SelfExplaining
 from ibforecast.core.errors import UsageError
 from ibforecast.core.window import Target, Window
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.windows import Windows

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ibforecast.core.calendar import Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError
 from ibforecast.data import catalogue
-from ibforecast.data.calendar import Frequency
 from ibforecast.data.catalogue import CATALOGUE, DataSet
 
 TEXT = "date,x,y\n" + "".join(f"2020-01-01 {hour:02}:00:00,{hour},{hour / 10}\n" for hour in range(5))

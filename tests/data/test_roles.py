@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import DataError
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.roles import by_role, known_in
 from ibforecast.data.series import Series
 from ibforecast.data.tables import Layout, read

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 
 CLOCK = Clock(np.arange("2020-01-01", "2020-01-05", dtype="datetime64[D]").astype("datetime64[us]"), Frequency(86400))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import DataError
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.windows import Windows

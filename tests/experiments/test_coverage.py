@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import UsageError
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.standardiser import Standardiser

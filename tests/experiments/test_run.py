@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from ibforecast.core import engines
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.data import catalogue
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.catalogue import DataSet
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split

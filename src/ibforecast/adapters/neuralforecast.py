@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Float, Int, Int64, Shaped
 from torch import Tensor
 
+from ibforecast.core.calendar import MONDAY, SECOND, Frequency
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError, require
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Target, Window
 from ibforecast.data import tables
-from ibforecast.data.calendar import MONDAY, SECOND, Frequency
 from ibforecast.data.splits import Split
 from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout, Table

@@ -21,11 +21,11 @@ from jaxtyping import Bool, Float32, Float64, Int64, Shaped
 from ibforecast.adapters.onnx_file import CARD, Card, read
 from ibforecast.core import verification
 from ibforecast.core.account import Account
+from ibforecast.core.calendar import Clock, Frequency, month_day
 from ibforecast.core.errors import DataError, MissingExtraError, ModelFileError, UsageError, require
 from ibforecast.core.verification import ModelFacts, Verification
-from ibforecast.data.calendar import Clock, Frequency, month_day
+from ibforecast.core.zones import to_utc, to_wall, uncertain
 from ibforecast.data.standardiser import Standardiser
-from ibforecast.data.zones import to_utc, to_wall, uncertain
 from ibforecast.model.config import allowance
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Int64
 
+from ibforecast.core.calendar import MONDAY, Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, require
-from ibforecast.data.calendar import MONDAY, Frequency
 from ibforecast.explained import ExplainedForecast
 from ibforecast.forecaster import IBForecaster
 from ibforecast.model.config import ModelConfig

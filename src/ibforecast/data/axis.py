@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, Shaped
 
+from ibforecast.core.calendar import Clock, Frequency, month_day
 from ibforecast.core.errors import DataError
-from ibforecast.data.calendar import Clock, Frequency, month_day
+from ibforecast.core.zones import to_utc, to_wall
 from ibforecast.data.columns import NAMED_AT_MOST, at_fault, text_of
 from ibforecast.data.series import Series
-from ibforecast.data.zones import to_utc, to_wall
 
 Irregular = Literal["error", "by_row", "fill"]
 HOUR = np.timedelta64(1, "h")

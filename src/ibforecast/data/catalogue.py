@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, hint
-from ibforecast.data.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Rule
 

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float64, Shaped
 
 from ibforecast.core.errors import DataError
+from ibforecast.core.zones import to_utc, to_wall, uncertain
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
-from ibforecast.data.zones import to_utc, to_wall, uncertain
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
 NAMED_AT_MOST = 3

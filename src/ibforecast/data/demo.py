@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
-from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.data.series import Series
 
 HOURS = 365 * 24

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError
+from ibforecast.core.zones import to_wall
 from ibforecast.data.columns import NAMED_AT_MOST, at_fault, text_of
 from ibforecast.data.series import Series
-from ibforecast.data.zones import to_wall
 
 
 def by_role(series: Series, past: tuple[str, ...], future: tuple[str, ...]) -> Series:

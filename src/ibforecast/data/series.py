@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float64
 
+from ibforecast.core.calendar import Clock
 from ibforecast.core.files import sha256, to_json
-from ibforecast.data.calendar import Clock
 
 
 @dataclass(frozen=True)

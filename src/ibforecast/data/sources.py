@@ -17,10 +17,10 @@ from jaxtyping import Shaped
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
+from ibforecast.core.calendar import iso_texts
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.files import write_atomically
-from ibforecast.data.calendar import iso_texts
-from ibforecast.data.zones import to_wall
+from ibforecast.core.zones import to_wall
 
 Kind = Literal["pandas", "polars", "pyarrow"]
 SUFFIXES = (".csv", ".csv.gz", ".parquet")

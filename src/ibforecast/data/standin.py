@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ibforecast.data.calendar import Clock, Frequency
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.data.catalogue import CATALOGUE, DataSet
 from ibforecast.data.series import Series
 

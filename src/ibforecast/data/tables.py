@@ -9,12 +9,12 @@ import pyarrow as pa
 from jaxtyping import Float64
 
 from ibforecast.core.errors import DataError, UsageError, hint, require_choice
+from ibforecast.core.zones import to_wall
 from ibforecast.data.axis import Axis, Irregular, warn_of_marks
 from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
 from ibforecast.data.roles import by_role, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
-from ibforecast.data.zones import to_wall
 
 __all__ = ["Layout", "Table", "read", "write"]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import DataError, UsageError
-from ibforecast.data.calendar import Clock, Frequency
-from ibforecast.data.zones import to_utc
+from ibforecast.core.zones import to_utc
 
 HOUR = Frequency(3600)
 BERLIN = "Europe/Berlin"

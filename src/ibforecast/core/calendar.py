@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError
-from ibforecast.data.zones import to_utc, to_wall
+from ibforecast.core.zones import to_utc, to_wall
 
 DAY = 86_400
 SECOND = np.timedelta64(1_000_000, "us")
