@@ -14,7 +14,7 @@ from ibforecast.adapters.onnx_export import export
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.recipes import resolve

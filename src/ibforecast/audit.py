@@ -4,7 +4,6 @@
 and why is in docs/measures.md, how to use it as a gate in docs/audit.md.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -18,9 +17,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ibforecast._version import __version__
+from ibforecast.core import document
+from ibforecast.core.budget import allowance
 from ibforecast.core.contracts import Explainer, Predictor
 from ibforecast.core.errors import ModelFileError, UsageError, require
-from ibforecast.core.files import sha256, to_json, write_atomically
+from ibforecast.core.files import write_atomically
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
@@ -39,12 +40,10 @@ from ibforecast.evaluate.sensitivity import certificate, end_to_end
 from ibforecast.explain.chance import Chance
 from ibforecast.explain.guest import GivenMap, Guest
 from ibforecast.explain.subject import at_rest
-from ibforecast.model.config import allowance
 from ibforecast.zoo.configs import build
 from ibforecast.zoo.saved import DOCUMENT, FittedModel
 
-FORMAT = "ibforecast.audit"
-FORMAT_VERSION = 1
+FORMAT, VERSION = "ibforecast.audit", 1
 FILE = "audit.json"
 MIN_FIDELITY = 0.9
 BATCH = 256
@@ -117,8 +116,6 @@ class FidelityAudit:
         """Everything as plain data, null where undefined, with the verdict at this bar."""
         shortfalls = self.shortfalls(min_fidelity)
         found = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
             "score": self.score,
             "min_fidelity": min_fidelity,
             "passed": not shortfalls,
@@ -221,9 +218,8 @@ class Audit(FidelityAudit):
             raise UsageError(
                 f"an audit is kept in a model's folder (got {folder}, which is none); save the model first"
             )
-        document = self.document(min_fidelity)
         path = Path(folder) / FILE
-        write_atomically(path, to_json(document | {"sha256": sha256(to_json(document))}))
+        write_atomically(path, document.write(FORMAT, VERSION, self.document(min_fidelity)).encode())
         return path
 
     def _rows(self) -> dict[str, Fidelity]:
@@ -369,12 +365,9 @@ def saved_audit(folder: str | Path, weights_sha256: str) -> Audit | None:
     if not path.is_file():
         return None
     try:
-        document = json.loads(path.read_bytes())
-        told, version = document.pop("sha256"), document["format_version"]
-        if document["format"] != FORMAT or version != FORMAT_VERSION or told != sha256(to_json(document)):
-            raise ValueError("another format, or changed after it was written")
-        audit = build(Audit, _changed(document["audit"], lambda value: nan if value is None else value), FILE)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        content = document.read(path.read_bytes(), FORMAT, VERSION, ModelFileError)
+        audit = build(Audit, _changed(content["audit"], lambda value: nan if value is None else value), FILE)
+    except (ModelFileError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFileError(f"{FILE} must be as it was written (got {error} in {folder}); audit again") from error
     return audit if audit.weights_sha256 == weights_sha256 else None
 

@@ -33,7 +33,7 @@ from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import files_become
 from ibforecast.data.splits import Part, Split
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy

@@ -17,7 +17,7 @@ from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.data.sources import load
 from ibforecast.forecaster import IBForecaster, catalogued, opened
-from ibforecast.model.config import allowance
+from ibforecast.core.budget import allowance
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import Recipe

@@ -25,7 +25,7 @@ from ibforecast.core.account import Account
 from ibforecast.core.verification import Verification
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast

@@ -17,7 +17,7 @@ from ibforecast.core.contracts import Forecaster, Loss, SelfExplaining
 from ibforecast.core.errors import UsageError
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.windows import Windows
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.loop import train

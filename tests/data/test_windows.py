@@ -9,7 +9,7 @@ import torch
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import DataError
 from ibforecast.data.series import Series
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.windows import Windows
 
 ROWS, LOOK_BACK, HORIZON = 60, 12, 5

@@ -17,7 +17,7 @@ from ibforecast.data import catalogue
 from ibforecast.data.catalogue import DataSet
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.windows import Windows
 from ibforecast.experiments import local, parts
 from ibforecast.experiments import run as runs

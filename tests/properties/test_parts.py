@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ibforecast.core.context import Context
 from ibforecast.core.tokens import closed_to_zero, from_tokens, spread, to_tokens
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.model import objective
 from ibforecast.model.config import GateConfig, allowance
 from ibforecast.model.network import GATES

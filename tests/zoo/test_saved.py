@@ -17,7 +17,7 @@ from ibforecast.core.errors import ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast

@@ -12,8 +12,8 @@ from torch import Tensor
 from ibforecast import checks
 from ibforecast.core.account import Account
 from ibforecast.core.errors import MissingExtraError, UsageError, require
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.tokens import closed_to_zero
-from ibforecast.data.standardiser import Standardiser
 from ibforecast.forecaster import IBForecaster
 
 

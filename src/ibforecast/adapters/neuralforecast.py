@@ -16,10 +16,10 @@ from ibforecast.core.calendar import MONDAY, SECOND, Frequency
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError, require
 from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data import tables
 from ibforecast.data.splits import Split
-from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout, Table
 from ibforecast.explained import ExplainedForecast
 from ibforecast.forecaster import IBForecaster

@@ -5,25 +5,25 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from ibforecast._version import __version__
-from ibforecast.adapters.onnx import OUTPUTS
+from ibforecast.adapters.onnx import FORECAST, computed, held
 from ibforecast.adapters.onnx_file import CARD, SEAL, UNSEALED, Card, sealed
-from ibforecast.checks import facts_of
-from ibforecast.core.context import Context
 from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.core.explanation import Explanation
+from ibforecast.core.facts import ModelFacts
 from ibforecast.core.files import write_atomically
 from ibforecast.core.tokens import closed_to_zero
 from ibforecast.core.window import Window
-from ibforecast.model.config import ModelConfig
+from ibforecast.engine import facts_of
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.saved import FittedModel
 
@@ -31,107 +31,94 @@ OPSET = 18
 
 
 class Graph(nn.Module):
-    """The network's forward pass with a place to hold each part of the explanation; the arguments are the inputs."""
+    """The network's forward pass with a place to hold each part of the explanation."""
 
-    def __init__(self, network: IBForecast) -> None:
+    def __init__(self, network: IBForecast, facts: ModelFacts) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.outputs, self.context = network, computed(facts), held_context(facts)
 
     def forward(
         self,
-        values: Float[Tensor, "batch look_back channel"],
-        observed: Bool[Tensor, "batch look_back channel"],
-        phase: Int[Tensor, "batch steps"],
+        window: dict[str, Tensor],
+        held: dict[str, Tensor],
         hold: Bool[Tensor, ""],
-        held_level: Float[Tensor, "#batch #channel"],
-        held_scale: Float[Tensor, "#batch #channel"],
-        held_profile: Float[Tensor, "#cycle #channel"],
-        held_mask: Bool[Tensor, "#batch #patch #channel"],
         replay: Bool[Tensor, ""],
-        held_evidence: Float[Tensor, "#batch #look_back #channel"],
         allowance: Int[Tensor, ""],
     ) -> tuple[Tensor, ...]:
-        """Return what `Outputs` names, in its order: the steps of `IBForecast.forward`."""
-        network, window = self.network, Window(values, observed, phase)
-        own = network.context(window)
-        context = Context(
-            level=torch.where(hold, held_level, own.level),
-            scale=torch.where(hold, held_scale, own.scale),
-            phase=phase,
-            profile=torch.where(hold, held_profile, own.profile),
+        """Return the forecast and the arrays of the field table: the steps of `IBForecast.forward`."""
+        network, given = self.network, Window(**window)
+        own = network.context(given)
+        chosen = {name: torch.where(hold, held[f"held_{name}"], getattr(own, name)) for name in self.context}
+        context = replace(own, **chosen)
+        _, deviation = network.decompose(given, context)
+        missing = network.missing(given)
+        gates, probability = functional_call(
+            network.gate, {"allowance": allowance}, (network.score(deviation), missing)
         )
-        _, deviation = network.decompose(window, context)
-        missing = network._missing(window)
-        logits = network.score(deviation)
-        chosen, probability = functional_call(network.gate, {"allowance": allowance}, (logits, missing))
-        mask = (hold & held_mask) | (~hold & chosen)
-        evidence = torch.where(replay, held_evidence, closed_to_zero(mask, deviation))
-        forecast = network.replay(Explanation(mask, evidence, probability, missing, context))
-        return forecast, mask, probability, missing, evidence, context.level, context.scale, context.profile
+        mask = (hold & held["held_mask"]) | (~hold & gates)
+        evidence = torch.where(replay, held["held_evidence"], closed_to_zero(mask, deviation))
+        explanation = Explanation(mask, evidence, probability, missing, context)
+        return network.replay(explanation), *(row.of(explanation) for row in self.outputs)
+
+
+def held_context(facts: ModelFacts) -> list[str]:
+    """Return the names of the parts of the context that can be held."""
+    return [row.name for row in held(facts) if row.part == "context"]
 
 
 def export(fitted: FittedModel, path: Path, overwrite: bool = False) -> None:
     """Write the file whole; the model stays as it is."""
     if path.exists() and not overwrite:
-        raise UsageError(f"a model must not replace what is there (got {path}); choose another path or overwrite")
+        raise UsageError("a model must not replace what is there", path, "choose another path or overwrite")
     try:
         import onnx
         import onnxscript  # noqa: F401  (what PyTorch's exporter stands on)
     except ImportError as error:
         raise MissingExtraError("onnx and onnxscript", "onnx") from error
-    fitted.require_plain("an ONNX file")
-    config, layout, model = fitted.config, fitted.layout, _traced(fitted.network)
+    facts = facts_of(fitted)
+    model = _traced(fitted.network, facts)
     for message in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer, model.graph):
         message.ClearField("metadata_props")  # where in whose files it came from
         message.ClearField("doc_string")
     model.graph.ClearField("value_info")
-    defaults = {name: onnx.numpy_helper.from_array(value.numpy(), name) for name, value in _defaults(config).items()}
-    _make_optional(model.graph, defaults, config.gate.any_budget)
-    card = Card(
-        facts=facts_of(fitted),
-        frequency=str(layout.frequency),
-        zone=layout.zone,
-        by_row=layout.irregular == "by_row",
-        origin=fitted.origin,
-        missing_values=layout.missing_values,
-        exported_with={"ibforecast": __version__, "torch": torch.__version__, "onnx": onnx.__version__},
-    )
+    defaults = {name: onnx.numpy_helper.from_array(value.numpy(), name) for name, value in _defaults(facts).items()}
+    _make_optional(model.graph, defaults, facts.any_budget)
+    card = Card(facts, {"ibforecast": __version__, "torch": torch.__version__, "onnx": onnx.__version__})
     onnx.helper.set_model_props(model, {CARD: card.to_json(), SEAL: UNSEALED})
     write_atomically(path, sealed(model.SerializeToString(deterministic=True)))
 
 
-def _defaults(config: ModelConfig) -> dict[str, Tensor]:
-    """The inputs that may be left out: of what can be held one zero, broadcast, and the budget's number of tokens."""
-    return {
-        "hold": torch.tensor(False),
-        "held_level": torch.zeros(1, 1),
-        "held_scale": torch.zeros(1, 1),
-        "held_profile": torch.zeros(1, 1),
-        "held_mask": torch.zeros(1, 1, 1, dtype=torch.bool),
-        "replay": torch.tensor(False),
-        "held_evidence": torch.zeros(1, 1, 1),
-        "allowance": torch.tensor(config.allowance),
-    }
+def _defaults(facts: ModelFacts) -> dict[str, Tensor]:
+    """Return the inputs that may be left out: a single zero for what can be held, and the budget's tokens."""
+    kinds = {"bool": torch.bool, "float32": torch.float32, "int64": torch.int64}
+    zeros = {f"held_{row.name}": torch.zeros([1] * len(row.axes), dtype=kinds[row.kind]) for row in held(facts)}
+    switches = {"hold": torch.tensor(False), "replay": torch.tensor(False)}
+    return zeros | switches | {"allowance": torch.tensor(facts.allowance)}
 
 
-def _traced(network: IBForecast) -> Any:
-    """The graph as PyTorch's exporter has it."""
-    config, given, batch = network.config, _defaults(network.config), torch.export.Dim("batch")
+def _traced(network: IBForecast, facts: ModelFacts) -> Any:
+    """Return the graph as PyTorch's exporter has it."""
+    config, defaults, batch = network.config, _defaults(facts), torch.export.Dim("batch")
     window = (2, config.look_back, config.channels)  # two, because a batch of one would be taken for a constant
+    steps = config.look_back + config.horizon
     shown = {
         "values": torch.zeros(window),
         "observed": torch.ones(window, dtype=torch.bool),
-        "phase": torch.zeros(2, config.look_back + config.horizon, dtype=torch.int64),
+        "phase": torch.zeros(2, steps, dtype=torch.int64),
     }
+    if facts.covariates:
+        shown["known"] = torch.zeros(2, steps, len(facts.covariates))
+    zeros = {name: value for name, value in defaults.items() if name.startswith("held_")}
+    rest = {name: value for name, value in defaults.items() if name not in zeros}
     with _quietly():
         programme = torch.onnx.export(
-            Graph(deepcopy(network)).eval().requires_grad_(False),
-            (*shown.values(), *given.values()),
+            Graph(deepcopy(network), facts).eval().requires_grad_(False),
+            (shown, zeros, *rest.values()),
             dynamo=True,
             opset_version=OPSET,
-            input_names=[*shown, *given],
-            output_names=OUTPUTS,
-            dynamic_shapes=({0: batch},) * len(shown) + (None,) * len(given),
+            input_names=[*shown, *zeros, *rest],
+            output_names=[FORECAST, *(row.name for row in computed(facts))],
+            dynamic_shapes=({name: {0: batch} for name in shown}, dict.fromkeys(zeros), *[None] * len(rest)),
             custom_translation_table={torch.ops.aten.sort.stable: _stable_sort},
             verbose=False,
         )

@@ -1,24 +1,17 @@
 """The file a model is exported to: its card, which says everything beside the graph, and its seal."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from ibforecast.core import document
 from ibforecast.core.errors import ModelFileError
-from ibforecast.core.files import sha256, to_json
-from ibforecast.core.verification import ModelFacts
+from ibforecast.core.facts import ModelFacts
+from ibforecast.core.files import sha256
 
-FORMAT = "ibforecast.onnx"
-FORMAT_VERSION = 1
+FORMAT, VERSION = "ibforecast.onnx", 1
 CARD, SEAL = "ibforecast", "ibforecast.sha256"
 """The two entries of the file's metadata: everything beside the graph, and the fingerprint of the whole file."""
-
-NOT_EXPORTED = ("further_cycles", "past", "covariates", "known_usual", "known_std")
-"""Facts of models with covariates or several cycles, which are not exported."""
 
 UNSEALED = "0" * 64
 _SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then "a text of 64 characters", as protobuf writes it
@@ -26,36 +19,21 @@ _SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then "a text of 64 characte
 
 @dataclass(frozen=True)
 class Card:
-    """Everything beside the graph: what the model says of itself, how its table was read, what wrote the file."""
+    """Everything beside the graph: what the model says of itself, and what wrote the file."""
 
     facts: ModelFacts
-    frequency: str
-    zone: str | None
-    by_row: bool
-    origin: str
-    missing_values: tuple[float, ...]
     exported_with: Mapping[str, str]
 
     def to_json(self) -> str:
         """Render for the file's metadata."""
-        facts = asdict(self.facts) | {"mean": self.facts.mean.tolist(), "std": self.facts.std.tolist()}
-        facts = {name: fact for name, fact in facts.items() if name not in NOT_EXPORTED}
-        document = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self) | {"facts": facts}
-        return to_json(document).decode()
+        content = {"facts": self.facts.document(), "exported_with": dict(self.exported_with)}
+        return document.write(FORMAT, VERSION, content)
 
     @classmethod
     def from_json(cls, text: str) -> "Card":
         """Read what `to_json` wrote; a newer version is refused."""
-        document: dict[str, Any] = json.loads(text)
-        form, version = document.pop("format", None), document.pop("format_version", None)
-        if form != FORMAT or not isinstance(version, int) or version > FORMAT_VERSION:
-            raise ModelFileError(
-                f"this ibforecast reads {FORMAT} up to format version {FORMAT_VERSION} (got {form!r}, version "
-                f"{version!r}); upgrade ibforecast"
-            )
-        facts = document.pop("facts")
-        facts |= {"channels": tuple(facts["channels"]), "mean": np.array(facts["mean"]), "std": np.array(facts["std"])}
-        return cls(facts=ModelFacts(**facts), **document | {"missing_values": tuple(document["missing_values"])})
+        content = document.read(text, FORMAT, VERSION, ModelFileError)
+        return cls(ModelFacts.of(content["facts"]), content["exported_with"])
 
 
 def sealed(content: bytes) -> bytes:
@@ -67,16 +45,17 @@ def sealed(content: bytes) -> bytes:
 def read(path: Path) -> bytes:
     """Read a file that `to_onnx` wrote, as it was written; any other is refused before anything looks inside."""
     if not path.is_file():
-        raise ModelFileError(f"a model must be a file (got {path}, where there is none); check the path")
+        raise ModelFileError("a model must be a file", f"{path}, where there is none", "check the path")
     content = path.read_bytes()
     found = content.rfind(_SEAL_MARK)
     if found < 0:
         raise ModelFileError(
-            f"an ONNX file must be ibforecast's and whole (got {path}, which has no fingerprint of ours); "
-            "write it with IBForecaster.to_onnx"
+            "an ONNX file must be ibforecast's and whole",
+            f"{path}, which has no fingerprint of ours",
+            "write it with IBForecaster.to_onnx",
         )
     place = found + len(_SEAL_MARK)
-    told, blank = content[place : place + len(UNSEALED)], UNSEALED.encode()
-    if sha256([content[:place], blank, content[place + len(blank) :]]).encode() != told:
-        raise ModelFileError(f"an ONNX file must match its own fingerprint (it was changed, {path}); export it again")
+    named, blank = content[place : place + len(UNSEALED)], UNSEALED.encode()
+    if sha256([content[:place], blank, content[place + len(blank) :]]).encode() != named:
+        raise ModelFileError("an ONNX file must match its fingerprint", f"{path}, which was changed", "export it again")
     return content

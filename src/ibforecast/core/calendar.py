@@ -1,6 +1,7 @@
 """Time axes: how long a step is, which moment a row stands for, and where in the cycle that moment lies."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,6 +15,9 @@ from ibforecast.core.zones import to_utc, to_wall
 DAY = 86_400
 SECOND = np.timedelta64(1_000_000, "us")
 MONDAY = np.datetime64("1970-01-05", "us")
+NUMBERED = "1 step"
+"""The frequency of rows that have numbers instead of dates."""
+
 NOT_SET = np.datetime64("NaT", "us")
 IN_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
 IN_MONTHS = {"mo": 1, "q": 3, "y": 12}
@@ -128,6 +132,12 @@ class Clock:
     zone: str | None = None
     by_row: bool = False
     origin: np.datetime64 = NOT_SET
+    numbered: bool = False
+    """Whether rows are labelled by number: whole seconds since a Monday at midnight."""
+    even: bool = True
+    """Whether the rows from the origin on followed each other in even steps, so that times tell a row's number."""
+    row: int | None = None
+    """The number of the first row, counted from the origin, where it is known already."""
 
     def __post_init__(self) -> None:
         if np.isnat(self.origin) and len(self.stamps):
@@ -145,8 +155,12 @@ class Clock:
     @cached_property
     def offset(self) -> int:
         """Number of rows from the origin to the first row; where times do not tell it, an error."""
+        if self.row is not None:
+            return self.row
         if (same := self.stamps == self.origin).any():
             return -int(same.argmax())
+        if not self.even:
+            raise self.unplaced("and those of training did not")
         zone = self.zone if self.frequency.by_date else None
         origin, even = to_wall(np.array([self.origin]), zone)[0], to_wall(self.stamps, zone)
         steps = self.frequency.count(origin, even + self.frequency.seconds * SECOND // 2)
@@ -175,6 +189,11 @@ class Clock:
         beyond = self.frequency.after(self.wall[-1], ahead, month_day(self.wall))
         return np.concatenate([inside, to_utc(beyond, self.zone)])
 
+    def window(self, first: int, count: int) -> "Clock":
+        """Return the axis of `count` rows from `first` on alone, which knows the number of its first row."""
+        row = self.offset + first if self.by_row else None
+        return replace(self, stamps=self.times(first, count), row=row)
+
     def phase(self, first: int, count: int, cycle: int) -> Int64[np.ndarray, " count"]:
         """Where in the cycle these rows lie: by wall clock since a Monday at midnight, or by row number.
 
@@ -183,6 +202,11 @@ class Clock:
         if not self.by_row:
             return self.frequency.count(MONDAY, to_wall(self.times(first, count), self.zone)) % cycle
         return (self.offset + first + np.arange(count)) % cycle
+
+    @property
+    def step(self) -> str:
+        """The frequency as documents name it: the inverse of what `of_labels` takes."""
+        return NUMBERED if self.numbered else str(self.frequency)
 
     def calendar(self, first: int, count: int) -> Float64[np.ndarray, "count 4"]:
         """Hour, weekday, day of month and day of year of these rows by wall clock, each scaled to [−½, ½]."""
@@ -196,6 +220,46 @@ class Clock:
     def labels(self, first: int, count: int) -> tuple[str, ...]:
         """The same moments for people: ISO, local, without what is zero everywhere."""
         return self._texts(self.times(first, count))
+
+    @classmethod
+    def of_labels(cls, labels: Sequence[str], frequency: str, zone: str | None, row: int | None = None) -> "Clock":
+        """Read a time axis back from its labels, the inverse of `labels`; refuse any other spelling.
+
+        Labels of the frequency "1 step" are whole numbers, counted in seconds from a Monday at midnight. With a `row`,
+        phases are counted by row number, and this is the number of the first one.
+        """
+        numbered = frequency == NUMBERED
+        step = Frequency(1) if numbered else Frequency.parse(frequency)
+        if not numbered and frequency != str(step):
+            raise DataError(
+                "a frequency must be written as this library writes it", repr(frequency), f"try {str(step)!r}"
+            )
+        read = _number if numbered else _moment
+        moments = np.array([read(label, zone) for label in labels], dtype="datetime64[us]")
+        clock = cls(moments, step, zone, by_row=row is not None, numbered=numbered, row=row)
+        for label, again in zip(labels, clock.labels(0, len(labels)), strict=True):
+            if label != again:
+                raise DataError(
+                    "times must be written as this library writes them, with the offset of their zone",
+                    f"{label!r} in the zone {zone}",
+                    f"try {again!r}",
+                )
+        clock.check_steps()
+        return clock
+
+    def check_steps(self) -> None:
+        """Refuse times that run backwards or, unless rows are counted, do not follow each other in even steps."""
+        if len(back := np.flatnonzero(np.diff(self.stamps) < np.timedelta64(0))):
+            raise DataError("times must increase", f"a step back in row {int(back[0]) + 1}", "sort the rows")
+        even = self.wall if self.frequency.by_date else self.stamps
+        expected = self.frequency.after(even[0], np.arange(len(even)), month_day(even))
+        if not self.by_row and len(off := np.flatnonzero(expected != even)):
+            row = int(off[0])
+            raise DataError(
+                f"times must follow each other in even steps, here of {self.frequency}",
+                f"{even[row]} in row {row} where {expected[row]} belongs",
+                "give a missing moment a row of NaN",
+            )
 
     def row_of(self, moment: str | datetime | np.datetime64) -> int:
         """Find the row of a moment; without an offset it is read as local time."""
@@ -211,6 +275,8 @@ class Clock:
         )
 
     def _texts(self, moments: Shaped[np.ndarray, " row"]) -> tuple[str, ...]:
+        if self.numbered:
+            return tuple(map(str, ((moments - MONDAY) // SECOND).tolist()))
         return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)
 
     def _utc(self, moment: str | datetime | np.datetime64) -> np.datetime64:
@@ -251,6 +317,24 @@ def iso_texts(
         return tuple(texts)
     minutes = ((wall - moments) // np.timedelta64(1, "m")).astype(np.int64).tolist()
     return tuple(f"{text}{_signed(offset)}" for text, offset in zip(texts, minutes, strict=True))
+
+
+def _number(label: str, zone: str | None) -> np.datetime64:
+    if zone is not None or not re.fullmatch(r"-?\d{1,15}", label):
+        raise DataError("times must be whole numbers without a zone", f"{label!r:.80}, zone {zone}", "number the steps")
+    return np.datetime64(MONDAY + int(label) * SECOND)
+
+
+def _moment(label: str, zone: str | None) -> np.datetime64:
+    try:
+        moment = datetime.fromisoformat(label)
+    except ValueError as error:
+        raise DataError("times must be ISO times", f"{label!r:.80}", "try '2024-01-31 18:00'") from error
+    if moment.tzinfo is None:
+        return np.datetime64(to_utc(np.array([moment], dtype="datetime64[us]"), zone)[0])
+    if zone is None:
+        raise DataError("times without a zone must have no offset", f"{label!r:.80}", "leave out the offset")
+    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None), "us")
 
 
 def _signed(minutes: int) -> str:

@@ -4,76 +4,87 @@ Beyond the paper, Q may be the sum of several profiles, and covariates that are 
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic
 
 from jaxtyping import Float, Int
-from torch import Tensor
+from typing_extensions import TypeVar
 
 from ibforecast.core.cycles import tiled
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Array = TypeVar("Array", bound=Any, default="Tensor")
+"""A tensor while the network runs, a numpy array in what the user holds; the arithmetic is the same for both."""
+
 
 def effect(
-    known: Float[Tensor, "batch some covariate"],
-    response: Float[Tensor, "cycle covariate channel"],
-    phase: Int[Tensor, "batch some"],
-) -> Float[Tensor, "batch some channel"]:
-    """By how much covariates move every channel: each times the channel's response to it at that phase, added up."""
-    return (known[..., None] * response[phase % len(response)]).sum(dim=2)
+    known: Float[Array, "*batch some covariate"],
+    response: Float[Array, "first_cycle covariate channel"],
+    phase: Int[Array, "*batch some"],
+) -> Float[Array, "*batch some covariate channel"]:
+    """By how much each covariate moves each channel: its value times the channel's response at that phase."""
+    moved: Array = known[..., None] * response[phase % len(response)]
+    return moved
 
 
 @dataclass(frozen=True)
-class Context:
-    """Phase, frame (level μ, scale σ) and seasonal profile Q of a batch of windows. Paper: Algorithm 1, C.
+class Context(Generic[Array]):
+    """Phase, frame (level μ, scale σ) and seasonal profile Q of one window or a batch. Paper: Algorithm 1, C.
 
-    The profiles of several `cycles` lie end to end in `profile` (by default it is that of one), and phases count modulo
+    The profiles of several `cycles` lie end to end in `profile` (by default there is one), and phases count modulo
     the period they share. `known` holds the covariates known ahead, over look-back and horizon, and `response` by how
     much a unit of each moves each channel, at the phases of the first cycle.
     """
 
-    level: Float[Tensor, "batch channel"]
-    scale: Float[Tensor, "batch channel"]
-    phase: Int[Tensor, "batch steps"]
-    profile: Float[Tensor, "cycle channel"]
+    level: Float[Array, "*batch channel"]
+    scale: Float[Array, "*batch channel"]
+    phase: Int[Array, "*batch steps"]
+    profile: Float[Array, "cycle channel"]
     cycles: tuple[int, ...] = ()
-    known: Float[Tensor, "batch steps covariate"] | None = None
-    response: Float[Tensor, "first_cycle covariate channel"] | None = None
+    known: Float[Array, "*batch steps covariate"] | None = None
+    response: Float[Array, "first_cycle covariate channel"] | None = None
 
     def __post_init__(self) -> None:
         if not self.cycles:
             object.__setattr__(self, "cycles", (len(self.profile),))
 
-    def expected(self, phase: Int[Tensor, "batch some"]) -> Float[Tensor, "batch some channel"]:
+    def expected(self, phase: Int[Array, "*batch some"]) -> Float[Array, "*batch some channel"]:
         """Read the profile at these phases, tiled periodically. Paper: Eq. 2, Q^per."""
-        seasonal: Tensor = tiled(self.profile, phase, self.cycles)
-        return seasonal
+        return tiled(self.profile, phase, self.cycles)
 
-    def remove(self, values: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch look_back channel"]:
+    def remove(self, values: Float[Array, "*batch look_back channel"]) -> Float[Array, "*batch look_back channel"]:
         """Take level, scale and profile out of a look-back window. Paper: Eq. 2, D."""
-        past = slice(values.shape[1])
-        framed = (self._without_known(values, past) - self.level[:, None]) / self.scale[:, None]
-        return framed - self.expected(self.phase[:, past])
+        past = slice(values.shape[-2])
+        if self.known is not None:
+            values = values - self._effect(past)
+        framed = (values - self.level[..., None, :]) / self.scale[..., None, :]
+        deviation: Array = framed - self.expected(self.phase[..., past])
+        return deviation
 
-    def restore(self, deviation: Float[Tensor, "batch horizon channel"]) -> Float[Tensor, "batch horizon channel"]:
+    def restore(self, deviation: Float[Array, "*batch horizon channel"]) -> Float[Array, "*batch horizon channel"]:
         """Give profile, scale and level back to future deviations. Paper: Eq. 8, Ŷ."""
-        future = slice(self.phase.shape[1] - deviation.shape[1], None)
-        expected = self.expected(self.phase[:, future])
-        return self._with_known(self.scale[:, None] * (deviation + expected) + self.level[:, None], future)
+        future = slice(self.phase.shape[-1] - deviation.shape[-2], None)
+        return self._with_known(self._framed(deviation + self.expected(self.phase[..., future])), future)
 
-    def reference(self, look_back: int) -> Float[Tensor, "batch look_back channel"]:
-        """What stands in for an absent token: the seasonal pattern at the window's level, μ + σQ."""
-        past = slice(look_back)
-        return self._with_known(self.scale[:, None] * self.expected(self.phase[:, past]) + self.level[:, None], past)
+    def reference(self, steps: int) -> Float[Array, "*batch steps channel"]:
+        """What stands in for an absent token in the first `steps`: the seasonal pattern at this level, μ + σQ."""
+        past = slice(steps)
+        return self._with_known(self._framed(self.expected(self.phase[..., past])), past)
 
-    def _without_known(
-        self, values: Float[Tensor, "batch some channel"], steps: slice
-    ) -> Float[Tensor, "batch some channel"]:
-        return values if self.known is None else values - self._effect(steps)
+    def _framed(self, values: Float[Array, "*batch some channel"]) -> Float[Array, "*batch some channel"]:
+        framed: Array = self.scale[..., None, :] * values + self.level[..., None, :]
+        return framed
 
     def _with_known(
-        self, values: Float[Tensor, "batch some channel"], steps: slice
-    ) -> Float[Tensor, "batch some channel"]:
+        self, values: Float[Array, "*batch some channel"], steps: slice
+    ) -> Float[Array, "*batch some channel"]:
         return values if self.known is None else values + self._effect(steps)
 
-    def _effect(self, steps: slice) -> Float[Tensor, "batch some channel"]:
+    def _effect(self, steps: slice) -> Float[Array, "*batch some channel"]:
+        """Add up what all covariates do at these steps."""
         assert self.known is not None
         assert self.response is not None
-        return effect(self.known[:, steps], self.response, self.phase[:, steps])
+        moved = effect(self.known[..., steps, :], self.response, self.phase[..., steps])
+        total: Array = moved.sum(-2)
+        return total

@@ -1,185 +1,339 @@
-"""Is an explanation the truth about its forecast? The checks it goes through, whatever runs the model."""
+"""Is an explanation true? The checks it goes through, whatever runs the model; the only home of verification.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+Nothing a document says about how it was computed is trusted. Phases follow from its times and the model's clock. The
+checks demand equal bits first; where another machine, runtime or version computed the explanation, the last digits
+may differ by what rounding does to this window on the verifier's own machine, and the verdict names that tolerance.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
-from ibforecast.core.account import Account, Known
+from ibforecast.core.calendar import Clock
+from ibforecast.core.errors import DataError, IBForecastError, UsageError, VerificationError
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explanation import FIELDS, Explanation
+from ibforecast.core.facts import ModelFacts
+from ibforecast.core.signatures import is_signed_by
+from ibforecast.core.verdict import Check, Verification
 
-ELSEWHERE_TOLERANCE = 1e-4
-"""By how many scales a forecast may differ that was computed on another machine or version."""
+LAST_DIGIT = 2.0**-23
+"""The spacing of single-precision numbers, relative to their size."""
 
-COMPARED = ("phase", "mask", "missing", "probability", "level", "scale", "profile", "evidence", "forecast")
-"""What a rerun on the same history must give again."""
+DRAWS, ROUNDINGS = 4, 16
+"""How often the history's last digits are changed to see what rounding does, and how many times that is tolerated."""
 
+NOT_COMPARED = (
+    "table: history, times, truth and what was known ahead were not compared with a table, so an explanation of a "
+    "made-up table would pass; give the table to compare them"
+)
+NOT_CHECKED = "signature: it is signed, but no public key was given to check who signed it"
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked, and what came out."""
-
-    name: str
-    passed: bool
-    detail: str
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The checks an explanation went through; true only if every one of them passed."""
-
-    checks: tuple[Check, ...]
-
-    def __bool__(self) -> bool:
-        return all(check.passed for check in self.checks)
-
-    def __str__(self) -> str:
-        return "\n".join(
-            f"{'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}" for check in self.checks
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class ModelFacts:
-    """What a model says of itself; an explanation that names the model must agree."""
-
-    weights_sha256: str
-    channels: tuple[str, ...]
-    look_back: int
-    horizon: int
-    patch_len: int
-    cycle: int
-    budget: float
-    allowance: int
-    any_budget: bool
-    prior: float
-    mean: Float64[np.ndarray, " channel"]
-    std: Float64[np.ndarray, " channel"]
-    further_cycles: tuple[int, ...] = ()
-    past: tuple[str, ...] = ()
-    covariates: tuple[str, ...] = ()
-    known_usual: Float64[np.ndarray, " covariate"] | None = None
-    known_std: Float64[np.ndarray, " covariate"] | None = None
+Values = Float64[np.ndarray, "look_back channel"]
+Future = Float64[np.ndarray, "horizon channel"]
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Whatever can run a model: PyTorch, or a runtime that has never heard of it."""
+    """Whatever can run a model on one window: PyTorch, or a runtime that does not know it."""
 
     @property
     def facts(self) -> ModelFacts:
         """What the model says of itself."""
 
-    def environment(self) -> Mapping[str, str]:
-        """What the last bits of a forecast depend on besides weights and window."""
+    def at_budget(self, budget: float) -> "Engine":
+        """Return the same model under another budget."""
 
-    def replay(self, account: Account) -> Float64[np.ndarray, "horizon channel"]:
-        """Compute the forecast from the explanation and its context alone."""
+    def variants(self) -> Sequence["Engine"]:
+        """Return the same model in every way this machine may compute it, such as with other numbers of threads."""
 
-    def replay_scrambled(self, account: Account) -> Float64[np.ndarray, "horizon channel"]:
-        """Compute it with noise in every closed token, context and mask held."""
+    def run(
+        self, history: Values, phase: Int64[np.ndarray, " steps"], known: Float64[np.ndarray, "steps covariate"] | None
+    ) -> tuple[Explanation[np.ndarray], Future]:
+        """Run the whole model on values in the table's units; return its explanation and forecast."""
 
-    def rerun(self, account: Account) -> Account:
-        """Run the model on the same history again and say what it says now, with the phase its calendar gives."""
+    def replay(self, explanation: Explanation[np.ndarray]) -> Future:
+        """Compute the forecast from an explanation alone."""
+
+    def hold(self, history: Values, explanation: Explanation[np.ndarray]) -> Future:
+        """Compute the forecast from these values, with the context and the mask of an explanation."""
 
 
-def verify(engine: Engine, account: Account) -> Verification:
-    """Go through the checks; what needs a matching model is left out where the model does not match."""
+@dataclass(frozen=True, eq=False)
+class Original:
+    """The rows of the table an explanation claims to be about."""
+
+    clock: Clock
+    history: Values
+    truth: Future | None
+    known: Float64[np.ndarray, "steps covariate"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """What an engine makes of an explanation's window: by how much each number differs, in scales."""
+
+    replayed: Future
+    unmoved: Future
+    again: Explanation[np.ndarray]
+    forecast: Future
+
+
+def verify(
+    engine: Engine,
+    explained: ExplainedForecast,
+    original: Original | None = None,
+    *,
+    exact: bool = False,
+    key: bytes | None = None,
+) -> Verification:
+    """Go through the checks; those that need a matching model are left out where the model does not match.
+
+    `original` holds the table's own rows, `exact` forbids any tolerance, `key` is the public key of who must have
+    signed it.
+    """
+    engine = _at_budget_of(engine, explained)
     facts = engine.facts
-    before = [_document(account), _weights(facts, account), _names(facts, account)]
-    if not all(check.passed for check in before[1:]):
-        return Verification(tuple(before))
-    elsewhere = dict(account.computed_with) != dict(engine.environment())
-    engine.rerun(_noise(account))  # so that a model that remembers the last window it saw is found out
-    replayed, unmoved = engine.replay(account), engine.replay_scrambled(account)
-    return Verification(
-        (
-            *before,
-            _budget(facts, account),
-            _forecast("replay", "the explanation and context alone", replayed, account, elsewhere),
-            _forecast("scramble", "every closed token scrambled, mask held,", unmoved, account, elsewhere),
-            _rerun(engine.rerun(account), account, elsewhere),
+    checks = [
+        Check("document", True, f"complete, consistent, content {explained.sha256[:12]}"),
+        _weights(facts, explained),
+        _names(facts, explained),
+        _times(facts, explained, original),
+    ]
+    if original is not None:
+        checks.append(_table(original, explained))
+    if key is not None:
+        checks.append(_signature(explained, key))
+    notes = [*([NOT_COMPARED] if original is None else [])]
+    if key is None and explained.signature is not None:
+        notes.append(NOT_CHECKED)
+    if checks[1].passed and checks[2].passed:
+        checks += [_budget(facts, explained), *_recomputed(engine, explained, exact)]
+    return Verification(tuple(checks), tuple(notes))
+
+
+def refuted(error: IBForecastError) -> Verification:
+    """Return the verdict on a document that contradicts itself."""
+    return Verification((Check("document", False, str(error)),))
+
+
+def read(text: str | bytes) -> ExplainedForecast | Verification:
+    """Read a document to be verified: the explanation, or the verdict where its content was changed."""
+    try:
+        return ExplainedForecast.from_json(text)
+    except VerificationError as error:
+        return refuted(error)
+
+
+def _at_budget_of(engine: Engine, explained: ExplainedForecast) -> Engine:
+    """Return the model under the explanation's budget, if it can keep it; otherwise as it is: the names will differ."""
+    try:
+        return engine.at_budget(explained.budget)
+    except UsageError:
+        return engine
+
+
+def _weights(facts: ModelFacts, explained: ExplainedForecast) -> Check:
+    named, own = explained.weights_sha256, facts.weights_sha256
+    detail = f"{own[:12]} gave it" if named == own else f"it names {named[:12]}, this model has {own[:12]}"
+    return Check("weights", named == own, detail)
+
+
+def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
+    """Compare everything the model says of itself with what the explanation says."""
+    numbered = explained.clock.numbered and facts.frequency == "1s"
+    said: dict[str, Any] = {
+        "channels": explained.channels,
+        "past": explained.past,
+        "covariates": explained.covariates,
+        "look_back": explained.look_back,
+        "horizon": explained.horizon,
+        "patch_len": explained.explanation.patch_len,
+        "cycles": explained.explanation.context.cycles,
+        "frequency": facts.frequency if numbered else explained.frequency,
+        "zone": explained.clock.zone,
+        "by_row": explained.clock.by_row,
+        "budget": explained.budget,
+        "prior": explained.prior,
+    }
+    apart = [name for name, value in said.items() if value != getattr(facts, name)]
+    for name in ("units", "known_units"):
+        ours, theirs = getattr(facts, name), getattr(explained, name)
+        same = ours is theirs or (ours is not None and theirs is not None and ours.same_as(theirs))
+        apart += [] if same else [name]
+    same = "channels, lengths, calendar, units, budget and prior are the model's"
+    return Check("names", not apart, f"not the model's: {', '.join(apart)}" if apart else same)
+
+
+def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original | None) -> Check:
+    """Check that the phases follow from the times; where rows are counted, that the number of the first one does."""
+    row, counted = explained.clock.row, "the number of the first row, which sets the phases,"
+    if row is None:
+        return Check("times", not facts.by_row, "every phase follows from its time and the model's clock")
+    if original is not None:
+        own = original.clock.row
+        return Check("times", own == row, f"{counted} is {row}" + ("" if own == row else f", in the table {own}"))
+    try:
+        own = facts.clock(explained.clock.stamps).offset
+    except DataError:
+        return Check("times", False, f"{counted} does not follow from the times here; give the table")
+    detail = "follows from the times" if own == row else f"is {row}, by the times {own}; give the table if it has gaps"
+    return Check("times", own == row, f"{counted} {detail}")
+
+
+def _table(original: Original, explained: ExplainedForecast) -> Check:
+    apart = [] if np.array_equal(original.clock.stamps, explained.clock.stamps) else ["times"]
+    for name in ("history", "known"):
+        ours, theirs = getattr(original, name), getattr(explained, name)
+        if not _same(ours, theirs):
+            apart.append(name)
+    if not _is_part_of(explained.truth, original.truth):
+        apart.append("truth")
+    same = "history, times, truth and what was known ahead are the table's own"
+    return Check("table", not apart, f"not the table's: {', '.join(apart)}" if apart else same)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one, other, equal_nan=True))
+
+
+def _is_part_of(truth: Future | None, now: Future | None) -> bool:
+    """Whether a truth is what the table held up to some step: it may have grown since, but says the same."""
+    if truth is None:
+        return True
+    steps = int(np.flatnonzero(~np.isnan(truth).all(axis=1)).max(initial=-1)) + 1
+    return now is not None and _same(truth[:steps], now[:steps])
+
+
+def _signature(explained: ExplainedForecast, key: bytes) -> Check:
+    if explained.signature is None:
+        return Check("signature", False, "it is not signed")
+    signed = is_signed_by(explained.sha256, explained.signature, key)
+    return Check("signature", signed, "signed by the key given" if signed else "not signed by the key given")
+
+
+def _budget(facts: ModelFacts, explained: ExplainedForecast) -> Check:
+    detail = f"{explained.open_count} tokens open, {facts.allowance} allowed, none of them missing"
+    return Check("budget", explained.open_count <= facts.allowance, detail)
+
+
+def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> list[Check]:
+    """Compute the forecast again: from the explanation, with closed tokens scrambled, and from the history."""
+    first = None
+    for variant in engine.variants():
+        outcome = _outcome(variant, explained)
+        first = first or outcome
+        if not any(_differences(explained, outcome).values()):
+            return _checks(explained, outcome, 0.0)
+    assert first is not None
+    return _checks(explained, first, 0.0 if exact else ROUNDINGS * _rounding(engine, explained))
+
+
+def _outcome(engine: Engine, explained: ExplainedForecast) -> _Outcome:
+    explanation, history = explained.explanation, explained.history
+    random = np.random.default_rng(0)
+    noise = (
+        random.standard_normal(history.shape) * 10 * (np.nanmax(np.abs(engine.facts.units.standardise(history))) + 1)
+    )
+    noise = engine.facts.units.to_units(noise)
+    # A model that remembered the last window it saw would repeat it, so it is shown noise first.
+    engine.run(noise, explanation.context.phase, explained.known)
+    replayed = engine.replay(explanation)
+    read = explanation.mask.repeat(explanation.patch_len, axis=0)
+    unmoved = engine.hold(np.where(read, history, noise), explanation)
+    return _Outcome(replayed, unmoved, *engine.run(history, explanation.context.phase, explained.known))
+
+
+def _rounding(engine: Engine, explained: ExplainedForecast) -> float:
+    """Return how far the last digits of the history alone move the results on this machine, in scales."""
+    random, largest = np.random.default_rng(1), LAST_DIGIT
+    for _ in range(DRAWS):
+        signs = random.choice([-LAST_DIGIT, LAST_DIGIT], explained.history.shape)
+        again, forecast = engine.run(
+            explained.history * (1 + signs), explained.explanation.context.phase, explained.known
         )
-    )
+        apart = _apart(explained, again) | {"forecast": _shift(explained, forecast)}
+        largest = max(largest, *(size for size in apart.values() if np.isfinite(size)))
+    return largest
 
 
-def _noise(account: Account) -> Account:
-    """The account with noise for its history, also where values are missing."""
-    noise = np.random.default_rng(0).standard_normal(account.history.shape)
-    return replace(account, history=account.mean + account.std * noise)
+def _differences(explained: ExplainedForecast, outcome: _Outcome) -> dict[str, float]:
+    """By how much everything that is computed again differs from what the explanation says, in scales."""
+    return {
+        "replay": _shift(explained, outcome.replayed),
+        "scramble": _shift(explained, outcome.unmoved),
+        **_apart(explained, outcome.again),
+        "forecast": _shift(explained, outcome.forecast),
+    }
 
 
-def _document(account: Account) -> Check:
-    detail = "matches its fingerprint" if account.intact else "was changed after it was written"
-    return Check("document", account.intact, f"names, times and everything else in it: it {detail}")
+def _shift(explained: ExplainedForecast, forecast: Future) -> float:
+    """Return the largest shift of a forecast in scales; infinite where one has a number and the other has none."""
+    if not (np.isnan(forecast) == np.isnan(explained.forecast)).all():
+        return np.inf
+    scales = explained.units.std * explained.explanation.context.scale
+    return _largest((forecast - explained.forecast) / scales)
 
 
-def _weights(facts: ModelFacts, account: Account) -> Check:
-    told, held = account.weights_sha256, facts.weights_sha256
-    detail = f"{held[:12]} gave it" if told == held else f"it names {told[:12]}, this model is {held[:12]}"
-    return Check("weights", told == held, detail)
+def _apart(explained: ExplainedForecast, again: Explanation[np.ndarray]) -> dict[str, float]:
+    """By how much each array of an explanation differs; infinite for those that rounding cannot change.
+
+    Levels and scales are compared in scales, deviations and probabilities as they are.
+    """
+    own, apart = explained.explanation, {}
+    for field in FIELDS:
+        ours, theirs = field.of(own), field.of(again)
+        if ours is None or theirs is None:
+            apart[field.name] = 0.0 if ours is theirs else np.inf
+        elif ours.shape != theirs.shape:
+            apart[field.name] = np.inf
+        elif field.kind == "float32" and field.batched and field.name != "known":
+            divisor = own.context.scale if field.name in ("level", "scale") else 1.0
+            apart[field.name] = _largest((theirs.astype(np.float64) - ours) / divisor)
+        else:
+            apart[field.name] = 0.0 if (ours == theirs).all() else np.inf
+    return apart
 
 
-def _names(facts: ModelFacts, account: Account) -> Check:
-    told = (account.channels, account.past, account.look_back, account.horizon, account.patch_len, account.cycles)
-    cycles = (facts.cycle, *facts.further_cycles)
-    held = (facts.channels, facts.past, facts.look_back, facts.horizon, facts.patch_len, cycles)
-    same = (
-        told == held
-        and len(account.profile) == sum(cycles)
-        and _same_covariates(facts, account.known)
-        and np.array_equal(account.mean, facts.mean)
-        and np.array_equal(account.std, facts.std)
-        and account.budget == facts.budget
-        and account.prior in (facts.prior, None)  # None: from before it was disclosed
-    )
-    these = (
-        "channels, lengths, units and budget" if account.prior is None else "channels, lengths, units, budget, prior"
-    )
-    return Check("names", same, f"{these} are the model's" if same else "they differ")
+def _largest(differences: np.ndarray) -> float:
+    seen = np.abs(differences[~np.isnan(differences)])
+    return float(seen.max(initial=0.0))
 
 
-def _same_covariates(facts: ModelFacts, known: Known | None) -> bool:
-    if known is None or facts.known_usual is None or facts.known_std is None:
-        return known is None and not facts.covariates
-    return (
-        known.names == facts.covariates
-        and np.array_equal(known.usual, facts.known_usual)
-        and np.array_equal(known.std, facts.known_std)
-    )
+def _checks(explained: ExplainedForecast, outcome: _Outcome, tolerance: float) -> list[Check]:
+    apart = _differences(explained, outcome)
+    rerun = {name: size for name, size in apart.items() if name not in ("replay", "scramble")}
+    values = f"({int(explained.is_forecast.sum()) * explained.horizon} values)"
+    return [
+        _check(
+            "replay", f"the explanation and its context alone give the forecast {values}", apart["replay"], tolerance
+        ),
+        _check(
+            "scramble",
+            f"every closed token scrambled, context and mask held, the forecast stays {values}",
+            apart["scramble"],
+            tolerance,
+        ),
+        _check(
+            "rerun",
+            "the whole model, run on this history, gives this context, mask, evidence and forecast",
+            max(rerun.values()),
+            tolerance,
+            [name for name, size in rerun.items() if size > tolerance],
+        ),
+    ]
 
 
-def _budget(facts: ModelFacts, account: Account) -> Check:
-    unreadable = int((account.mask & account.missing).sum())
-    detail = f"{account.open_count} tokens open, {facts.allowance} allowed, {unreadable or 'none'} of them missing"
-    return Check("budget", account.open_count <= facts.allowance and not unreadable, detail)
-
-
-def _forecast(
-    name: str, given: str, forecast: Float64[np.ndarray, "horizon channel"], account: Account, elsewhere: bool
-) -> Check:
-    differ = int((forecast.view(np.int64) != account.forecast.view(np.int64)).sum())
-    if not differ:
-        return Check(name, True, f"{given} give the forecast, bit for bit ({forecast.size} values)")
-    said = [channel not in account.past for channel in account.channels]
-    apart = np.abs(forecast - account.forecast) / np.maximum(account.std * account.scale, 1e-30)
-    off = float(apart[:, said].max())
-    note = "; it was computed on another machine or version" if elsewhere else ""
-    detail = f"{given} differ in {differ} values, at most {off:.1e} scales{note}"
-    return Check(name, elsewhere and off < ELSEWHERE_TOLERANCE, detail)
-
-
-def _rerun(again: Account, account: Account, elsewhere: bool) -> Check:
-    tolerance = ELSEWHERE_TOLERANCE if elsewhere else 0.0
-    one, other = _compared(again), _compared(account)
-    apart = [name for name in one if not np.allclose(one[name], other[name], tolerance, tolerance)]
-    detail = f"differs in {', '.join(apart)}" if apart else "gives the same context, mask, evidence and forecast"
-    return Check("rerun", not apart, f"the model, run on this history again, {detail}")
-
-
-def _compared(account: Account) -> dict[str, Any]:
-    """What is compared, by name; of the forecast the channels that have one."""
-    said = [channel not in account.past for channel in account.channels]
-    found = {name: getattr(account, name) for name in COMPARED} | {"forecast": account.forecast[:, said]}
-    return found if account.known is None else found | {"response": account.known.response}
+def _check(name: str, claim: str, apart: float, tolerance: float, at_fault: Sequence[str] = ()) -> Check:
+    if apart == 0:
+        return Check(name, True, f"{claim}, bit for bit")
+    passed = apart <= tolerance
+    fault = f" in {', '.join(at_fault)}" if at_fault else ""
+    size = f"differs by up to {apart:.1e} scales{fault}" if np.isfinite(apart) else f"differs{fault}"
+    limit = f"rounding on this machine explains {tolerance:.1e}" if tolerance else "no difference is allowed"
+    return Check(name, passed, f"{claim}: {size}; {limit}")

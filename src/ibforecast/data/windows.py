@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
-from ibforecast.data.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Literal, get_args
 
+from ibforecast.core.budget import allowance
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import require, require_choice
 from ibforecast.core.sizes import Sizes
@@ -12,11 +13,6 @@ FrameKind = Literal["mean", "weighted", "none"]
 GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
 GateAttention = Literal["auto", "joint", "within", "none"]
 ReadoutKind = Literal["linear", "mlp", "phase"]
-
-
-def allowance(budget: float, tokens: int) -> int:
-    """Number of tokens a budget allows, ⌊ρ·P·C⌋, forgiving the last bits of a decimal fraction."""
-    return int(budget * tokens + 1e-9)
 
 
 @dataclass(frozen=True)

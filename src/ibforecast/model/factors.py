@@ -217,7 +217,7 @@ class FactorForecast(IBForecast):
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
         """Forecast with gates and maps as wide open as they are probable, so that gradients pass them."""
         context, deviation = self.decompose(window, held)
-        _, probability = self.gate(self.score.relaxed(deviation), self._missing(window))
+        _, probability = self.gate(self.score.relaxed(deviation), self.missing(window))
         evidence = spread(probability, self.config.patch_len) * deviation
         forecast: Tensor = context.restore(self.readout.relaxed(evidence, probability, context))
         return forecast
@@ -231,7 +231,7 @@ class FactorForecast(IBForecast):
         if knobs.rate_weight:
             terms["map_rate"] = knobs.rate_weight * objective.rate(logits.flatten(0, 1), knobs.prior)
         if self.config.diversity_weight:
-            readable = torch.sigmoid(logits) * ~self._missing(window)[:, None]
+            readable = torch.sigmoid(logits) * ~self.missing(window)[:, None]
             terms["diversity"] = self.config.diversity_weight * diversity(readable)
         return Loss(terms, base.open_rate)
 

@@ -72,7 +72,7 @@ class IBForecast(Accountable, SelfExplaining):
         # 2. One logit per token: (batch, patch, channel).
         logits = self.score(deviation)
         # 3. The gates, within the budget; a token with a missing step stays closed.
-        missing = self._missing(window)
+        missing = self.missing(window)
         mask, probability = self.gate(logits, missing)
         # 4. and 5. The forecast, from the explanation alone.
         explanation = Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
@@ -92,7 +92,7 @@ class IBForecast(Accountable, SelfExplaining):
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
         """Forecast with gates as wide open as they are probable, so that gradients pass them."""
         context, deviation = self.decompose(window, held)
-        _, probability = self.gate(self.score(deviation), self._missing(window))
+        _, probability = self.gate(self.score(deviation), self.missing(window))
         evidence = spread(probability, self.config.patch_len) * deviation
         forecast: Tensor = context.restore(self.readout(evidence, probability, context))
         return forecast
@@ -107,7 +107,7 @@ class IBForecast(Accountable, SelfExplaining):
         knobs, patch_len = self.config.objective, self.config.patch_len
         context, deviation = self.decompose(window)
         logits = self.score(deviation)
-        missing = self._missing(window)
+        missing = self.missing(window)
         count = self.gate.drawn_count(progress, generator)
         mask = self.gate.sample(logits, missing, progress, generator, count)
         evidence = spread(mask, patch_len) * deviation
@@ -154,7 +154,8 @@ class IBForecast(Accountable, SelfExplaining):
             ParameterGroup([p for p in learned if id(p) not in readout], self.config.context_rate),
         ]
 
-    def _missing(self, window: Window) -> Bool[Tensor, "batch patch channel"]:
+    def missing(self, window: Window) -> Bool[Tensor, "batch patch channel"]:
+        """Mark the tokens with a missing step, which stay closed."""
         return ~to_tokens(window.observed, self.config.patch_len).all(dim=-1)
 
 

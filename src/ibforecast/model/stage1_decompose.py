@@ -124,6 +124,6 @@ class Decompose(nn.Module):
         )
         assert window.known is not None
         look_back, response = values.shape[1], pad(self.response, (0, self.past))
-        moved = effect(window.known[:, :look_back], response, window.phase[:, :look_back])
+        moved = effect(window.known[:, :look_back], response, window.phase[:, :look_back]).sum(-2)
         level, scale = self.frame(values - moved, window.observed)
         return Context(level, scale, window.phase, profile, self.cycles, window.known, response)

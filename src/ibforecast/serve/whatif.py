@@ -11,8 +11,8 @@ from ibforecast import checks
 from ibforecast.core.account import Account
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.tokens import closed_to_zero, spread
-from ibforecast.data.standardiser import Standardiser
-from ibforecast.model.config import allowance
+from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.budget import allowance
 from ibforecast.serve import wire
 from ibforecast.serve.refusals import reading
 from ibforecast.zoo.saved import FittedModel

@@ -1,6 +1,5 @@
 """A fitted model as a folder: weights as safetensors, everything else as JSON; loading never runs code."""
 
-import json
 import platform
 import shutil
 import tempfile
@@ -16,10 +15,11 @@ from safetensors.torch import load as tensors_from
 from safetensors.torch import save as tensors_to
 
 from ibforecast._version import __version__
-from ibforecast.core.errors import ModelFileError, UsageError, require
-from ibforecast.core.files import sha256, to_json, write_atomically
+from ibforecast.core import document
+from ibforecast.core.errors import ModelFileError, UsageError
+from ibforecast.core.files import sha256, write_atomically
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.splits import Split
-from ibforecast.data.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.evaluate.conformal import LEVELS, Calibration
 from ibforecast.model.config import ModelConfig
@@ -27,10 +27,7 @@ from ibforecast.model.network import IBForecast
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
 
-FORMAT = "ibforecast.model"
-FORMAT_VERSION = 3
-"""Version 1 knew one cycle and no covariates, version 2 did not tell its schedule; they are read as ever."""
-
+FORMAT, VERSION = "ibforecast.model", 1
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
 
 
@@ -68,6 +65,9 @@ class FittedModel:
     known: Standardiser | None = None
     """Units of the covariates known ahead, where there are any, counted from what is usual."""
 
+    even: bool = True
+    """Whether the rows of training followed each other in even steps, so that times tell the number of a row."""
+
     calibration: Calibration | None = None
     """What its intervals are made of; a model saved before there were intervals has none."""
 
@@ -96,16 +96,6 @@ class FittedModel:
         """The same weights under another budget, where they were trained for any; None leaves it as it is."""
         return self if budget is None else replace(self, network=self.network.with_budget(budget))
 
-    def require_plain(self, who: str) -> None:
-        """Refuse a model with covariates or several cycles, for those who can not handle them yet."""
-        cycles, past, future = self.config.cycles, self.layout.past, self.layout.future
-        require(
-            len(cycles) == 1 and not past and not future,
-            f"{who} takes models with one cycle and without covariates",
-            f"cycle={cycles}, past={past}, future={future}",
-            "use IBForecaster or the command line",
-        )
-
     def save(self, folder: Path, overwrite: bool = False) -> None:
         """Write the folder whole: it appears under its name only when everything in it is on disk."""
         if folder.exists() and not overwrite:
@@ -118,19 +108,18 @@ class FittedModel:
             write_atomically(temporary / WEIGHTS, self.weights)
             if self.calibration is not None:
                 write_atomically(temporary / INTERVALS, _quantiles(self.calibration))
-            write_atomically(temporary / DOCUMENT, to_json(self._document()))
+            write_atomically(temporary / DOCUMENT, document.write(FORMAT, VERSION, self._content()).encode())
             temporary.chmod(0o755)
             put_in_place(temporary, folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
-    def _document(self) -> dict[str, Any]:
-        document: dict[str, Any] = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+    def _content(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
             "config": asdict(self.config),
             "layout": asdict(self.layout),
             "origin": self.origin,
+            "even": self.even,
             "split": asdict(self.split),
             "standardisation": _units(self.standardiser),
             "known": None if self.known is None else _units(self.known),
@@ -138,32 +127,33 @@ class FittedModel:
             "weights": _facts(WEIGHTS, self.weights),
         }
         if self.calibration is not None:
-            document["intervals"] = {
+            content["intervals"] = {
                 "levels": LEVELS,
                 "windows": self.calibration.windows,
                 "since": self.calibration.since,
                 **_facts(INTERVALS, _quantiles(self.calibration)),
             }
-        return document | {"sha256": sha256(to_json(document))}
+        return content
 
 
 def load(folder: Path) -> FittedModel:
     """Read a saved model; one that is tampered with, truncated, newer or no model is refused with the reason."""
-    document = _read_document(folder)
+    content = _read_content(folder)
     try:
-        weights = _read_file(folder, document["weights"])
+        weights = _read_file(folder, content["weights"])
         with torch.random.fork_rng([]):
-            network = IBForecast(build(ModelConfig, document["config"], "config"))
+            network = IBForecast(build(ModelConfig, content["config"], "config"))
         network.load_state_dict(tensors_from(weights))
         return FittedModel(
             network=network.eval(),
-            standardiser=_standardiser(document["standardisation"]),
-            layout=build(Layout, document["layout"], "layout"),
-            origin=document["origin"],
-            split=Split(**document["split"]),
-            summary=build(TrainingSummary, document["training"], "training"),
-            known=None if document.get("known") is None else _standardiser(document["known"]),
-            calibration=_read_calibration(folder, document["intervals"]) if "intervals" in document else None,
+            standardiser=_standardiser(content["standardisation"]),
+            layout=build(Layout, content["layout"], "layout"),
+            origin=content["origin"],
+            even=content["even"],
+            split=Split(**content["split"]),
+            summary=build(TrainingSummary, content["training"], "training"),
+            known=None if content["known"] is None else _standardiser(content["known"]),
+            calibration=_read_calibration(folder, content["intervals"]) if "intervals" in content else None,
         )
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError(f"a saved model must be complete (got {error} in {folder}); save it again") from error
@@ -201,25 +191,14 @@ def put_in_place(temporary: Path, folder: Path) -> None:
     shutil.rmtree(aside)
 
 
-def _read_document(folder: Path) -> dict[str, Any]:
+def _read_content(folder: Path) -> dict[str, Any]:
     path = folder / DOCUMENT
     if not path.is_file():
-        raise ModelFileError(f"a saved model is a folder with {DOCUMENT} (got {folder}); name the folder of a model")
+        raise ModelFileError(f"a saved model is a folder with {DOCUMENT}", folder, "name the folder of a model")
     try:
-        document = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ModelFileError(f"{DOCUMENT} must be whole (got {error} in {folder}); save the model again") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f"{DOCUMENT} must say format {FORMAT!r} (got something else in {folder}); name a model")
-    version = document.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise ModelFileError(
-            f"this ibforecast reads models up to format version {FORMAT_VERSION} (got {version!r}); upgrade ibforecast"
-        )
-    told = document.pop("sha256", None)
-    if told is None or told != _fingerprint(document):
-        raise ModelFileError(f"{DOCUMENT} must match its own fingerprint (it was changed, in {folder}); save it again")
-    return document
+        return document.read(path.read_bytes(), FORMAT, VERSION, ModelFileError)
+    except ModelFileError as error:
+        raise ModelFileError(error.rule, f"{error.got} in {path}", "save the model again") from error
 
 
 def _read_calibration(folder: Path, facts: dict[str, Any]) -> Calibration | None:
@@ -242,10 +221,3 @@ def _read_file(folder: Path, facts: dict[str, Any]) -> bytes:
     if sha256(content) != facts["sha256"]:
         raise ModelFileError(f"{name} must match its fingerprint (it was changed, in {folder}); save it again")
     return content
-
-
-def _fingerprint(document: dict[str, Any]) -> str | None:
-    try:
-        return sha256(to_json(document))
-    except ValueError:  # a number that is none
-        return None

@@ -39,3 +39,7 @@ class Standardiser:
     def to_units(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
         """From standardised units back to the table's."""
         return np.asarray(values * self.std + self.mean)
+
+    def same_as(self, other: "Standardiser") -> bool:
+        """Whether two have the same numbers."""
+        return np.array_equal(self.mean, other.mean) and np.array_equal(self.std, other.std)

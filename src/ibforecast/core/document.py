@@ -1,0 +1,150 @@
+"""Documents: one way to write, fingerprint and read back everything this library keeps as JSON.
+
+A document is a JSON object with a `format`, a `version`, its content, and `sha256`, the fingerprint of the content.
+The fingerprint depends on what a document says and not on how it is written: the order of keys, spaces, and the
+spelling of a number (1, 1.0, 1e0) may change, so that any client may write it again. Nothing else may: unknown or
+repeated keys, another value, and numbers that are not finite are refused.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ibforecast.core.errors import DataError, IBForecastError
+
+FINGERPRINT = "sha256"
+WHOLE = 2**53
+"""Whole numbers up to here are the same as a double; a client that knows only doubles may write either."""
+
+DEEPEST = 32
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def fingerprint(content: Any) -> str:
+    """Return the SHA-256 of content: of nested mappings and sequences of texts, numbers, booleans, None and arrays."""
+    digest = hashlib.sha256()
+    for part in _canonical(content):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _canonical(value: Any) -> Iterator[bytes]:
+    """Yield bytes that are the same for the same content, and different for any other.
+
+    Every value begins with a letter for its kind and, where its length may vary, with its length.
+    """
+    if isinstance(value, Mapping):
+        yield struct.pack("<cq", b"m", len(value))
+        for name in sorted(value):
+            yield from _canonical(name)
+            yield from _canonical(value[name])
+    elif isinstance(value, str):
+        text = value.encode("utf-8", "surrogatepass")
+        yield struct.pack("<cq", b"t", len(text)) + text
+    elif isinstance(value, np.ndarray):
+        kind = value.dtype.newbyteorder("<").str.encode()
+        yield struct.pack("<cqq", b"a", len(kind), value.ndim) + kind + struct.pack(f"<{value.ndim}q", *value.shape)
+        # Adding zero turns -0.0 into 0.0: JavaScript writes both as 0.
+        plain = value + 0.0 if value.dtype.kind == "f" else value
+        yield np.ascontiguousarray(plain, dtype=value.dtype.newbyteorder("<")).tobytes()
+    elif isinstance(value, Sequence):
+        yield struct.pack("<cq", b"l", len(value))
+        for one in value:
+            yield from _canonical(one)
+    elif value is None or isinstance(value, bool):
+        yield {None: b"n", True: b"y", False: b"f"}[value]
+    elif isinstance(value, int) and abs(value) > WHOLE:
+        yield from _canonical(f"{value}:int")
+    elif isinstance(value, int | float):
+        yield struct.pack("<cd", b"d", value + 0.0)
+    else:
+        raise TypeError(f"a document must hold texts, numbers, booleans and arrays (got {type(value).__name__})")
+
+
+def write(form: str, version: int, content: Mapping[str, Any], sha256: str | None = None) -> str:
+    """Return a document as JSON text, one member to a line.
+
+    `sha256` is the fingerprint where it is not that of the content as it stands here.
+    """
+    members = {"format": form, "version": version, **content}
+    members[FINGERPRINT] = fingerprint(members) if sha256 is None else sha256
+    lines = (f"{_ENCODER.encode(name)}: {_ENCODER.encode(value)}" for name, value in members.items())
+    return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+def read(text: str | bytes, form: str, version: int, error: type[IBForecastError] = DataError) -> dict[str, Any]:
+    """Return the content of a document, without its head and fingerprint; refuse any that was changed."""
+    content, sha256 = opened(text, form, version, error)
+    if fingerprint({"format": form, "version": version, **content}) != sha256:
+        raise error(f"{form} must match its fingerprint", "content changed after it was written", "write it again")
+    return content
+
+
+def opened(
+    text: str | bytes, form: str, version: int, error: type[IBForecastError] = DataError
+) -> tuple[dict[str, Any], str]:
+    """Return the content of a document and the fingerprint it names, which is for the caller to compare."""
+    document = parse(text, error)
+    if not isinstance(document, dict) or document.get("format") != form:
+        got = document.get("format") if isinstance(document, dict) else type(document).__name__
+        raise error(f"a document must have the format {form!r}", repr(got)[:80], "give one that this library wrote")
+    newest = document.pop("version", None)
+    if type(newest) is not int or newest > version:
+        raise error(
+            f"this version of ibforecast reads {form} up to version {version}",
+            f"version {newest!r}"[:80],
+            "upgrade ibforecast",
+        )
+    if newest != version:
+        raise error(f"{form} must have version {version}", f"version {newest}", "write it again")
+    del document["format"]
+    sha256 = document.pop(FINGERPRINT, None)
+    if not isinstance(sha256, str):
+        raise error(f"{form} must name its fingerprint", f"{FINGERPRINT}={sha256!r}"[:80], "write it again")
+    return document, sha256
+
+
+def parse(text: str | bytes, error: type[IBForecastError] = DataError) -> Any:
+    """Return the value of JSON text; a key that stands twice in an object and NaN are refused, as is deep nesting."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [name for name, _ in pairs]
+            repeated = next(name for name in names if names.count(name) > 1)
+            raise error("a key must stand once in an object", f"{repeated!r} twice"[:80], "remove one of them")
+        return members
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if not isfinite(number):  # 1e999 would be read as infinity
+            raise error("a number must be finite", digits[:80], "write null where a value is missing")
+        return number
+
+    try:
+        value = json.loads(text, object_pairs_hook=once, parse_constant=finite, parse_float=finite)
+    except (ValueError, RecursionError) as problem:
+        raise error("a document must be valid JSON", str(problem)[:200], "write it again") from problem
+    _check_depth(value, error)
+    return value
+
+
+def _check_depth(value: Any, error: type[IBForecastError]) -> None:
+    """Refuse nesting that would exhaust the stack of a later reader."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise error("a document must not be nested deeply", f"more than {DEEPEST} levels", "write it again")

@@ -1,0 +1,399 @@
+"""What the user holds: one window's forecast with its explanation, in the table's names, times and units.
+
+An `ExplainedForecast` is valid once built: its arrays fit each other, its phases follow from its times, and what it
+says of open, closed and missing tokens agrees with its history. As a document it is complete in itself, and its
+fingerprint is that of its content.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from ibforecast.core import document, reading, validity, words
+from ibforecast.core.calendar import Clock
+from ibforecast.core.context import effect
+from ibforecast.core.errors import UsageError, VerificationError
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.information import token_bits
+from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.verdict import Verification
+
+if TYPE_CHECKING:
+    from ibforecast.core.facts import ModelFacts
+
+FORMAT, VERSION = "ibforecast.explanation", 1
+DIGITS = 6
+"""Decimals of the bits in a document: the last ones of a logarithm depend on the processor."""
+
+
+class Host(Protocol):
+    """The model that gave an explanation, as far as an explanation needs one."""
+
+    def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
+        """Check it."""
+
+    def draw(self, explained: "ExplainedForecast", path: Path) -> None:
+        """Draw it into a file."""
+
+    def tabulate(self, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
+        """Return rows as a table of the user's kind."""
+
+    def html(self, explained: "ExplainedForecast") -> str:
+        """Show it in a notebook."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A patch of a channel: whether it was read, how many bits its gate carries, and its deviation."""
+
+    channel: str
+    start: str
+    end: str
+    open: bool
+    probability: float
+    bits: float
+    missing: bool
+    mean_deviation: float
+    largest_deviation: float
+    values: list[float | None]
+
+
+@dataclass(frozen=True)
+class KnownStep:
+    """A covariate that is known ahead: its value at a step, and by how much it moves a channel there."""
+
+    time: str
+    covariate: str
+    value: float
+    channel: str
+    effect: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExplainedForecast:
+    """One window's forecast, the explanation it was computed from, and the names, times and units to read them by.
+
+    `history`, `forecast`, `truth` and `known` are in the table's units, NaN where missing; channels in `past` are
+    read and have no forecast. The arrays of `explanation` are the numbers the readout saw, in the units that `units`
+    and `known_units` lead to; they can be read off directly, such as `explained.mask` or `explained.level`. `clock` is
+    the time axis of look-back and horizon, from which times and phases follow.
+    """
+
+    explanation: Explanation[np.ndarray]
+    forecast: Float64[np.ndarray, "horizon channel"]
+    history: Float64[np.ndarray, "look_back channel"]
+    truth: Float64[np.ndarray, "horizon channel"] | None
+    channels: tuple[str, ...]
+    clock: Clock
+    units: Standardiser
+    budget: float
+    prior: float
+    weights_sha256: str
+    past: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    known: Float64[np.ndarray, "steps covariate"] | None = None
+    known_units: Standardiser | None = None
+    signature: str | None = None
+    host: Host | None = None
+
+    @classmethod
+    def of(
+        cls,
+        facts: "ModelFacts",
+        explanation: Explanation[np.ndarray],
+        forecast: Float64[np.ndarray, "horizon channel"],
+        history: Float64[np.ndarray, "look_back channel"],
+        clock: Clock,
+        truth: Float64[np.ndarray, "horizon channel"] | None = None,
+        known: Float64[np.ndarray, "steps covariate"] | None = None,
+        host: Host | None = None,
+    ) -> "ExplainedForecast":
+        """Put together what a model gave for one window, and what the model says of itself."""
+        return cls(
+            explanation=explanation,
+            forecast=forecast,
+            history=history,
+            truth=truth,
+            channels=facts.channels,
+            clock=clock,
+            units=facts.units,
+            budget=facts.budget,
+            prior=facts.prior,
+            weights_sha256=facts.weights_sha256,
+            past=facts.past,
+            covariates=facts.covariates,
+            known=known,
+            known_units=facts.known_units,
+            host=host,
+        )
+
+    def __post_init__(self) -> None:
+        for name in ("forecast", "history", "truth", "known"):
+            values = getattr(self, name)
+            if values is not None:  # a zero has no sign in a document
+                object.__setattr__(self, name, values + 0.0)
+        validity.check(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """Read the arrays of the explanation and its context: `explained.mask`, `explained.level`."""
+        if name.startswith("_") or "explanation" not in self.__dict__:
+            raise AttributeError(name)
+        explanation = self.explanation
+        if hasattr(explanation, name):
+            return getattr(explanation, name)
+        if hasattr(explanation.context, name):
+            return getattr(explanation.context, name)
+        raise AttributeError(f"an ExplainedForecast has no attribute {name!r}")
+
+    @property
+    def look_back(self) -> int:
+        """Number of steps of the window."""
+        return len(self.history)
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps of the forecast."""
+        return len(self.forecast)
+
+    @cached_property
+    def times(self) -> tuple[str, ...]:
+        """The moment of every step of look-back and horizon, as text."""
+        return self.clock.labels(0, self.look_back + self.horizon)
+
+    @property
+    def frequency(self) -> str:
+        """The length of a step, such as "1h"."""
+        return self.clock.step
+
+    @property
+    def at(self) -> str:
+        """The moment the forecast was made: the last step of the look-back."""
+        return self.times[self.look_back - 1]
+
+    @property
+    def open_count(self) -> int:
+        """Number of open tokens."""
+        return int(self.explanation.open_count)
+
+    @property
+    def open_rate(self) -> float:
+        """Realised fraction of the window that was read."""
+        return float(self.explanation.open_rate)
+
+    @property
+    def is_forecast(self) -> Bool[np.ndarray, " channel"]:
+        """Mark the channels that have a forecast."""
+        return np.array([name not in self.past for name in self.channels])
+
+    @property
+    def bits(self) -> Float64[np.ndarray, "patch channel"]:
+        """Bits of each gate beyond the prior, KL(Bern(p) ‖ Bern(π)); 0 where a missing step left no choice."""
+        return np.where(self.explanation.missing, 0.0, token_bits(self.explanation.probability, self.prior))
+
+    @property
+    def rate_bits(self) -> float:
+        """Bits of all gates of the window together."""
+        return round(float(self.bits.sum()), DIGITS)
+
+    @cached_property
+    def expected(self) -> Float64[np.ndarray, "steps channel"]:
+        """The disclosed baseline over look-back and horizon, in the table's units: μ + σQ and what is known ahead."""
+        context = self.explanation.map(lambda row, array: array.astype(np.float64) if row.kind == "float32" else array)
+        return self.units.to_units(context.context.reference(self.look_back + self.horizon))
+
+    @property
+    def deviation(self) -> Float64[np.ndarray, "look_back channel"]:
+        """What is left of the history without the context, in units of the scale; NaN where missing."""
+        scale = self.units.std * self.explanation.context.scale
+        return np.asarray((self.history - self.expected[: self.look_back]) / scale)
+
+    @property
+    def effects(self) -> Float64[np.ndarray, "steps covariate channel"] | None:
+        """By how much each covariate known ahead moves each channel, in the table's units; None without covariates."""
+        context = self.explanation.context
+        if context.known is None or context.response is None:
+            return None
+        moved = effect(context.known.astype(np.float64), context.response.astype(np.float64), context.phase)
+        return np.asarray(self.units.std * moved)
+
+    def tokens(self) -> Iterator[Token]:
+        """One row per token, channel by channel, oldest patch first."""
+        explanation, deviation, bits, times = self.explanation, self.deviation, self.bits, self.times
+        for column, channel in enumerate(self.channels):
+            for patch in range(len(explanation.mask)):
+                steps = self.steps(patch)
+                seen = deviation[steps, column]
+                seen = seen[~np.isnan(seen)]
+                yield Token(
+                    channel=channel,
+                    start=times[steps.start],
+                    end=times[steps.stop - 1],
+                    open=bool(explanation.mask[patch, column]),
+                    probability=float(explanation.probability[patch, column]),
+                    bits=float(bits[patch, column]),
+                    missing=bool(explanation.missing[patch, column]),
+                    mean_deviation=float(seen.mean()) if len(seen) else float("nan"),
+                    largest_deviation=float(seen[np.abs(seen).argmax()]) if len(seen) else float("nan"),
+                    values=nullable(self.history[steps, column]),
+                )
+
+    def known_steps(self) -> Iterator[KnownStep]:
+        """One row per step, covariate and channel that is forecast: what is known ahead, and what it moves."""
+        effects = self.effects
+        if self.known is None or effects is None:
+            return
+        for step, time in enumerate(self.times):
+            for number, covariate in enumerate(self.covariates):
+                for column in np.flatnonzero(self.is_forecast):
+                    moved = float(effects[step, number, column]) + 0.0  # no minus sign before a zero
+                    yield KnownStep(time, covariate, float(self.known[step, number]), self.channels[column], moved)
+
+    def steps(self, patch: int) -> slice:
+        """The look-back steps of a patch."""
+        length = self.explanation.patch_len
+        return slice(patch * length, (patch + 1) * length)
+
+    def in_words(self, *, full: bool = False) -> str:
+        """Say which channels were read where; `full` names every place of every channel, as a document does."""
+        return words.in_words(self, full)
+
+    def verify(self, table: Any = None, *, exact: bool = False) -> Verification:
+        """Check this explanation with the model that gave it: `IBForecaster.verify`.
+
+        Raises VerificationError unless every check passes.
+        """
+        verification = self._host("verifying", "use model.verify(explanation)").verify(self, table, exact=exact)
+        if not verification:
+            raise VerificationError(f"an explanation must be true:\n{verification}")
+        return verification
+
+    def to_table(self) -> Any:
+        """Return one row per token: where it lies, whether it was read, and by how much it deviated."""
+        host = self._host("making a table", "use tokens()")
+        return host.tabulate([vars(token) for token in self.tokens()], list(Token.__dataclass_fields__))
+
+    def known_to_table(self) -> Any:
+        """Return one row per step, covariate known ahead and channel: its value, and by how much it moves it."""
+        host = self._host("making a table", "use known_steps()")
+        return host.tabulate([vars(step) for step in self.known_steps()], list(KnownStep.__dataclass_fields__))
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the explanation as .png or .svg, or write it as a page, .html."""
+        self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)").draw(self, Path(path))
+        return Path(path)
+
+    def _host(self, what: str, otherwise: str) -> Host:
+        if self.host is None:
+            raise UsageError(f"{what} needs the model that gave the explanation", "one without its model", otherwise)
+        return self.host
+
+    def _repr_html_(self) -> str | None:
+        """Show it in a notebook."""
+        return None if self.host is None else self.host.html(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"ExplainedForecast(at={self.at!r}, horizon={self.horizon}, channels={len(self.channels)}; "
+            f"{words.rate_line(self)})"
+        )
+
+    # --- as a document ---
+
+    @cached_property
+    def sha256(self) -> str:
+        """The fingerprint of the content: it names this explanation, however it is written."""
+        return document.fingerprint({"format": FORMAT, "version": VERSION, **self._content()})
+
+    def to_json(self) -> str:
+        """Return one self-contained document; `from_json` gives back the same content to the last bit."""
+        content, explanation = self._content(), self.explanation
+        content["explanation"]["evidence"] = [
+            {"patch": int(patch), "channel": self.channels[column], "deviation": deviation.tolist()}
+            for patch, column in np.argwhere(explanation.mask)
+            for deviation in [explanation.evidence[self.steps(patch), column]]
+        ]
+        signature = {} if self.signature is None else {"signature": self.signature}
+        return document.write(FORMAT, VERSION, {**self._statements(), **_plain(content), **signature}, self.sha256)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "ExplainedForecast":
+        """Read what `to_json` wrote, also where another client wrote it again; refuse anything else.
+
+        Raises DataError for a document that cannot be read as one, with the field at fault, and VerificationError
+        for one whose content was changed.
+        """
+        content, sha256 = document.opened(text, FORMAT, VERSION)
+        statements = {name: content.pop(name, None) for name in STATEMENTS}
+        explained = cls(**reading.explanation(content))
+        for name, own in explained._statements().items():
+            if statements[name] != own or isinstance(statements[name], bool):
+                got = words.first_difference(statements[name], own)
+                raise VerificationError(f"{name} must follow from the rest of an explanation", got, "write it again")
+        if explained.sha256 != sha256:
+            raise VerificationError(
+                "an explanation must match its fingerprint", "content changed after it was written", "write it again"
+            )
+        return explained
+
+    def _statements(self) -> dict[str, Any]:
+        """What a document says for people that follows from the rest of it."""
+        values = (self.open_count, self.open_rate, self.rate_bits, self.in_words(full=True))
+        return dict(zip(STATEMENTS, values, strict=True))
+
+    def _content(self) -> dict[str, Any]:
+        """Everything an explanation states, in the sections of a document."""
+        parts: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
+        for row, array in self.explanation.arrays():
+            if row.name != "known":  # it follows from the window's own
+                parts[row.part][row.name] = array
+        parts["context"]["cycles"] = list(self.explanation.context.cycles)
+        parts["context"].setdefault("response", None)
+        return {
+            "weights_sha256": self.weights_sha256,
+            "budget": self.budget,
+            "prior": self.prior,
+            "window": {
+                "channels": list(self.channels),
+                "past": list(self.past),
+                "covariates": list(self.covariates),
+                "frequency": self.frequency,
+                "zone": self.clock.zone,
+                "row": self.clock.row,
+                "times": list(self.times),
+                "history": self.history,
+                "known": self.known,
+            },
+            "units": _units(self.units),
+            "known_units": None if self.known_units is None else _units(self.known_units),
+            **parts,
+            "forecast": self.forecast,
+            "truth": self.truth,
+        }
+
+
+STATEMENTS = ("open_count", "open_rate", "rate_bits", "in_words")
+
+
+def nullable(values: Float64[np.ndarray, "..."]) -> Any:
+    """Return nested lists with None for NaN, which JSON does not have."""
+    if not np.isnan(values).any():
+        return values.tolist()
+    return np.where(np.isnan(values), None, values.astype(object)).tolist()  # type: ignore[call-overload]
+
+
+def _units(units: Standardiser) -> dict[str, Any]:
+    return {"mean": units.mean, "std": units.std}
+
+
+def _plain(value: Any) -> Any:
+    """Return content as JSON has it: arrays as lists, None for NaN."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray):
+        return nullable(value) if value.dtype == np.float64 else value.tolist()
+    return value

@@ -1,0 +1,108 @@
+"""What a model says of itself: everything an explanation must agree with, whatever runs the model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from ibforecast.core.budget import allowance, settled
+from ibforecast.core.calendar import Clock, Frequency
+from ibforecast.core.cycles import period
+from ibforecast.core.errors import UsageError, require
+from ibforecast.core.standardiser import Standardiser
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFacts:
+    """Names, lengths, calendar, budget and units of a model.
+
+    Where rows are counted (`by_row`), `origin` is the moment of the first one of training, and `even` says whether the
+    rows of training followed each other in even steps: only then do times tell the number of a row.
+    """
+
+    weights_sha256: str
+    channels: tuple[str, ...]
+    past: tuple[str, ...]
+    covariates: tuple[str, ...]
+    look_back: int
+    horizon: int
+    patch_len: int
+    cycles: tuple[int, ...]
+    frequency: str
+    zone: str | None
+    by_row: bool
+    even: bool
+    origin: str
+    missing_values: tuple[float, ...]
+    budget: float
+    any_budget: bool
+    prior: float
+    units: Standardiser
+    known_units: Standardiser | None
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of a window."""
+        return self.look_back // self.patch_len * len(self.channels)
+
+    @property
+    def allowance(self) -> int:
+        """Largest number of tokens a window may open."""
+        return allowance(self.budget, self.tokens)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of look-back and horizon."""
+        return self.look_back + self.horizon
+
+    @property
+    def period(self) -> int:
+        """Number of steps after which all cycles begin again together."""
+        return period(self.cycles)
+
+    def at_budget(self, budget: float | None) -> "ModelFacts":
+        """Return the facts of the same model under another budget, if it was trained for any; None changes nothing."""
+        if budget is None or budget == self.budget:
+            return self
+        require(
+            self.any_budget,
+            "a budget can be changed only in a model trained for any",
+            f"budget={budget}, trained for {self.budget}",
+            'fit with gate.any_budget = true, such as recipe "any-budget"',
+        )
+        require(0 < budget <= 1, "budget must lie in (0, 1]", f"budget={budget}", "try 0.2 for a fifth")
+        kept = replace(self, budget=budget).settled()
+        require(kept.budget > 0, "budget must allow at least one token", f"{budget} of {self.tokens} tokens", "try 0.2")
+        return kept
+
+    def settled(self) -> "ModelFacts":
+        """State a budget that was chosen freely by the tokens it allows, so that two budgets never mean the same."""
+        return replace(self, budget=settled(self.budget, self.tokens)) if self.any_budget else self
+
+    def clock(self, stamps: np.ndarray) -> Clock:
+        """Return the time axis of these moments as this model reads it."""
+        origin = np.datetime64(self.origin)
+        return Clock(stamps, Frequency.parse(self.frequency), self.zone, self.by_row, origin, even=self.even)
+
+    def document(self) -> dict[str, Any]:
+        """Return the facts as plain data: the inverse of `of`."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain | {name: _plain(plain[name]) for name in ("units", "known_units")}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "ModelFacts":
+        """Read what `document` gave; unknown or missing facts are refused."""
+        names = {field.name for field in fields(cls)}
+        if names != set(plain):
+            raise UsageError("the facts of a model must be complete", sorted(names ^ set(plain)), "export it again")
+        lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
+        return cls(**{**plain, **lists, **{name: _units(plain[name]) for name in ("units", "known_units")}})
+
+
+def _plain(units: Standardiser | None) -> dict[str, list[float]] | None:
+    return None if units is None else {"mean": units.mean.tolist(), "std": units.std.tolist()}
+
+
+def _units(plain: Mapping[str, Any] | None) -> Standardiser | None:
+    return None if plain is None else Standardiser(np.array(plain["mean"], float), np.array(plain["std"], float))

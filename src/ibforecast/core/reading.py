@@ -1,0 +1,227 @@
+"""Reading an explanation from a document, strictly: unknown, missing or ill-typed fields are refused by name."""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from math import isfinite
+from typing import Any, TypeVar
+
+import numpy as np
+from jaxtyping import Float32, Float64
+
+from ibforecast.core.calendar import Clock
+from ibforecast.core.context import Context
+from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.core.explanation import FIELDS, Explanation, Field
+from ibforecast.core.standardiser import Standardiser
+
+T = TypeVar("T")
+REMEDY = "give the document as it was written"
+
+WHOLE = (
+    "weights_sha256",
+    "budget",
+    "prior",
+    "window",
+    "units",
+    "known_units",
+    "explanation",
+    "context",
+    "forecast",
+    "truth",
+)
+WINDOW = ("channels", "past", "covariates", "frequency", "zone", "row", "times", "history", "known")
+DERIVED = "known"
+"""The array of the field table that is not in a document, because it follows from the window and the units."""
+
+
+def explanation(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an `ExplainedForecast` from the sections of its document."""
+    whole = members(content, WHOLE, "an explanation", optional=("signature",))
+    window = members(whole["window"], WINDOW, "window")
+    channels = texts(window["channels"], "window.channels")
+    times, frequency = texts(window["times"], "window.times"), text(window["frequency"], "window.frequency")
+    row, zone = maybe(whole_number, window["row"], "window.row"), maybe(text, window["zone"], "window.zone")
+    known = maybe(matrix, window["known"], "window.known")
+    known_units = maybe(units, whole["known_units"], "known_units")
+    history = matrix(window["history"], "window.history", nulls=True)
+    ahead = None if known is None or known_units is None else known_units.standardise(known).astype(np.float32)
+    return {
+        "explanation": _arrays(whole["explanation"], whole["context"], channels, history, ahead),
+        "forecast": matrix(whole["forecast"], "forecast", nulls=True),
+        "history": history,
+        "truth": None if whole["truth"] is None else matrix(whole["truth"], "truth", nulls=True),
+        "channels": channels,
+        "clock": _named("window.times", lambda: Clock.of_labels(times, frequency, zone, row)),
+        "units": units(whole["units"], "units"),
+        "budget": number(whole["budget"], "budget"),
+        "prior": number(whole["prior"], "prior"),
+        "weights_sha256": text(whole["weights_sha256"], "weights_sha256"),
+        "past": texts(window["past"], "window.past"),
+        "covariates": texts(window["covariates"], "window.covariates"),
+        "known": known,
+        "known_units": known_units,
+        "signature": maybe(text, whole.get("signature"), "signature"),
+    }
+
+
+def _arrays(
+    gates: Any,
+    context: Any,
+    channels: tuple[str, ...],
+    history: Float64[np.ndarray, "look_back channel"],
+    known: Float32[np.ndarray, "steps covariate"] | None,
+) -> Explanation[np.ndarray]:
+    """Build the explanation proper from its two sections, by the field table."""
+    parts = {"explanation": gates, "context": context}
+    rows = [row for row in FIELDS if row.name != DERIVED]
+    for part, extra in (("explanation", ()), ("context", ("cycles",))):
+        names = tuple(row.name for row in rows if row.part == part)
+        parts[part] = members(parts[part], (*names, *extra), part)
+    found = {
+        row.name: maybe(_of_row(row), parts[row.part][row.name], f"{row.part}.{row.name}", row.optional)
+        for row in rows
+        if row.name != "evidence"
+    }
+    cycles = sequence(parts["context"]["cycles"], "context.cycles")
+    lengths = tuple(whole_number(cycle, "context.cycles") for cycle in cycles)
+    evidence = _evidence(parts["explanation"]["evidence"], found["mask"], channels, history)
+    own = {row.name: found[row.name] for row in rows if row.part == "explanation" and row.name != "evidence"}
+    rest = {row.name: found[row.name] for row in rows if row.part == "context"}
+    return Explanation(evidence=evidence, context=Context(cycles=lengths, known=known, **rest), **own)
+
+
+def _evidence(
+    tokens: Any,
+    mask: np.ndarray,
+    channels: tuple[str, ...],
+    history: Float64[np.ndarray, "look_back channel"],
+) -> Float32[np.ndarray, "look_back channel"]:
+    """Lay the open tokens out over the window: exactly those, each once, in the order of the mask."""
+    where = "explanation.evidence"
+    if len(history) % len(mask) or mask.shape[1] != history.shape[1] or len(channels) != history.shape[1]:
+        raise refused(where, f"a mask of {mask.shape} for a history of {history.shape}")
+    patch_len, evidence = len(history) // len(mask), np.zeros(history.shape, dtype=np.float32)
+    opened = [(int(patch), channels[column], column) for patch, column in np.argwhere(mask)]
+    if len(sequence(tokens, where)) != len(opened):
+        raise refused(where, f"{len(tokens)} tokens where {len(opened)} are open")
+    for token, (patch, channel, column) in zip(tokens, opened, strict=True):
+        given = members(token, ("patch", "channel", "deviation"), where)
+        place = (whole_number(given["patch"], where), text(given["channel"], where))
+        if place != (patch, channel):
+            raise refused(where, f"patch {place[0]} of {place[1]!r:.80} where patch {patch} of {channel!r} is open")
+        deviation = array(given["deviation"], 1, "float32", where)
+        if len(deviation) != patch_len:
+            raise refused(where, f"{len(deviation)} numbers for a patch of {patch_len} steps")
+        evidence[patch * patch_len : (patch + 1) * patch_len, column] = deviation
+    return evidence
+
+
+def _of_row(row: Field) -> Callable[[Any, str], np.ndarray]:
+    return lambda value, where: array(value, len(row.axes) - row.batched, row.kind, where)
+
+
+def _named(where: str, read: Callable[[], T]) -> T:
+    """Read something that has rules of its own, and say in which field they are broken."""
+    try:
+        return read()
+    except IBForecastError as error:
+        raise DataError(f"{where}: {error.rule}", error.got, error.remedy) from error
+    except (ValueError, OverflowError) as error:
+        raise refused(where, str(error)[:80]) from error
+
+
+# --- the parts of a document ---
+
+
+def refused(where: str, got: str) -> DataError:
+    """The error for a field that is not what it must be."""
+    return DataError(f"{where} must be as an explanation has it", got, REMEDY)
+
+
+def members(value: Any, names: Sequence[str], where: str, optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Return an object that has these members and no others."""
+    if not isinstance(value, dict):
+        raise refused(where, f"{value!r:.80}")
+    if unknown := [name for name in value if name not in (*names, *optional)]:
+        raise DataError(f"{where} must have no other members than {', '.join(names)}", repr(unknown[0])[:80], REMEDY)
+    if missing := [name for name in names if name not in value]:
+        raise DataError(f"{where} must have the member {missing[0]}", "none", REMEDY)
+    return value
+
+
+def maybe(read: Callable[..., T], value: Any, where: str, optional: bool = True) -> T | None:
+    """Read a value that may be null."""
+    return None if value is None and optional else read(value, where)
+
+
+def text(value: Any, where: str) -> str:
+    """Return a text that can be written."""
+    if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode():
+        raise refused(where, f"{value!r:.80}")
+    return value
+
+
+def sequence(value: Any, where: str) -> list[Any]:
+    """Return a list."""
+    if not isinstance(value, list):
+        raise refused(where, f"{value!r:.80}")
+    return value
+
+
+def texts(value: Any, where: str) -> tuple[str, ...]:
+    """Return a list of texts."""
+    return tuple(text(one, where) for one in sequence(value, where))
+
+
+def number(value: Any, where: str) -> float:
+    """Return a finite number."""
+    if type(value) not in (int, float) or not isfinite(value):
+        raise refused(where, f"{value!r:.80}")
+    return float(value)
+
+
+def whole_number(value: Any, where: str) -> int:
+    """Return a whole number that fits into 64 bits."""
+    if type(value) is not int or abs(value) >= 2**63:
+        raise refused(where, f"{value!r:.80}")
+    return value
+
+
+def units(value: Any, where: str) -> Standardiser:
+    """Return the mean and the spread of every channel."""
+    given = members(value, ("mean", "std"), where)
+    return Standardiser(*(array(given[name], 1, "float64", f"{where}.{name}") for name in ("mean", "std")))
+
+
+def matrix(value: Any, where: str, nulls: bool = False) -> Float64[np.ndarray, "row column"]:
+    """Return a table of numbers, NaN for null where `nulls` are allowed."""
+    return array(value, 2, "float64", where, nulls)
+
+
+def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> np.ndarray:
+    """Return nested lists of one shape as an array; each number must be one that the type can hold exactly."""
+    flat, shape = sequence(value, where), [len(value)]
+    for _ in range(axes - 1):
+        lengths = {len(sequence(row, where)) for row in flat}
+        if len(lengths) != 1:
+            raise refused(where, f"rows of {sorted(lengths)[:4]} values" if lengths else "no rows")
+        shape.append(lengths.pop())
+        flat = list(chain.from_iterable(flat))
+    allowed = {"bool": {bool}, "int64": {int}}.get(kind, {int, float}) | ({type(None)} if nulls else set())
+    if odd := set(map(type, flat)) - allowed:
+        raise refused(where, repr(next(one for one in flat if type(one) in odd))[:80])
+    try:
+        found = np.array(
+            [np.nan if one is None else one for one in flat] if nulls else flat, dtype=_WIDE.get(kind, kind)
+        )
+    except OverflowError as error:
+        raise refused(where, str(error)) from error
+    exact = found.astype(kind)
+    if kind == "float32" and not (exact == found).all():
+        raise refused(where, f"{found[exact != found][0]}, which single precision cannot hold")
+    if kind.startswith("float") and not np.isfinite(exact[~np.isnan(exact)] if nulls else exact).all():
+        raise refused(where, "a number that is not finite")
+    return np.asarray(exact).reshape(shape)
+
+
+_WIDE = {"float32": "float64"}

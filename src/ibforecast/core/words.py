@@ -1,0 +1,106 @@
+"""An explanation in words: which channels were read where, and which were not."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby, pairwise, zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ibforecast.core.explained import ExplainedForecast
+
+FEW_PLACES = 3
+"""A channel that was read in more places than this has them counted instead of named."""
+
+
+def in_words(explained: "ExplainedForecast", full: bool) -> str:
+    """Return one sentence a line; `full` names every place of every channel."""
+    times, mask = explained.times, explained.explanation.mask
+    read = _read_in_full(explained) if full else _read_in_brief(explained)
+    unread = [channel for channel, opened in zip(explained.channels, mask.T, strict=True) if not opened.any()]
+    gaps = [
+        f"{channel} ({count} of {len(mask)} patches)"
+        for channel, count in zip(explained.channels, explained.explanation.missing.sum(axis=0), strict=True)
+        if count
+    ]
+    lines = [
+        f"Forecast of {times[explained.look_back]} to {times[-1]}, made at {explained.at}.",
+        f"It read {explained.open_count} of {mask.size} tokens: {percent(explained.open_rate)} of the window, "
+        f"where the budget allows {percent(explained.budget)}; its gates carry {explained.rate_bits:.1f} bits beyond "
+        "their prior.",
+        f"Read: {'; '.join(read)}." if read else "Read: nothing.",
+    ]
+    if unread:
+        lines.append(f"Nothing was read beyond the disclosed context of: {', '.join(unread)}.")
+    if gaps:
+        lines.append(f"Not readable because of missing values: {'; '.join(gaps)}.")
+    if explained.past:
+        lines.append(f"Not forecast: {', '.join(explained.past)}.")
+    if explained.covariates:
+        lines.append(f"Known ahead, up to {times[-1]}, and part of the context: {', '.join(explained.covariates)}.")
+    return "\n".join(lines)
+
+
+def rate_line(explained: "ExplainedForecast") -> str:
+    """Say how much of the window was read, and how much the budget allows."""
+    return (
+        f"read {explained.open_count} of {explained.explanation.mask.size} tokens: {percent(explained.open_rate)} of "
+        f"the window (budget {percent(explained.budget)})"
+    )
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction as a percentage with three digits."""
+    return f"{100 * fraction:.3g} %"
+
+
+def first_difference(given: Any, own: Any) -> str:
+    """Return the first line of a text that differs from its own, or any other value as it is."""
+    if isinstance(given, str) and isinstance(own, str):
+        lines = zip_longest(given.split("\n"), own.split("\n"))
+        given = next((one for one, other in lines if one != other), given)
+    return f"{given!r:.200}"
+
+
+def _read_in_full(explained: "ExplainedForecast") -> list[str]:
+    return [
+        f"{channel} ({', '.join(_spans(explained, np.flatnonzero(opened).tolist()))})"
+        for channel, opened in zip(explained.channels, explained.explanation.mask.T, strict=True)
+        if opened.any()
+    ]
+
+
+def _read_in_brief(explained: "ExplainedForecast") -> list[str]:
+    """Name the channels that were read in the same places together."""
+    mask, alike = explained.explanation.mask, defaultdict[bytes, list[int]](list)
+    for column in np.flatnonzero(mask.any(axis=0)).tolist():
+        alike[mask[:, column].tobytes()].append(column)
+    return [
+        f"{', '.join(explained.channels[column] for column in columns)} ({_places(explained, columns[0])})"
+        for columns in alike.values()
+    ]
+
+
+def _places(explained: "ExplainedForecast", column: int) -> str:
+    """Say where a channel was read: each span or, if there are many, their number and regular distance."""
+    mask = explained.explanation.mask
+    patches: list[int] = np.flatnonzero(mask[:, column]).tolist()
+    spans = list(_spans(explained, patches))
+    if len(spans) <= FEW_PLACES:
+        return ", ".join(spans)
+    steps = {later - patch for patch, later in pairwise(patches)}
+    evenly = f", one in {steps.pop()}" if len(steps) == 1 else ""
+    return f"{len(patches)} of {len(mask)} patches{evenly}, {_span(explained, patches[0], patches[-1])}"
+
+
+def _spans(explained: "ExplainedForecast", patches: list[int]) -> Iterator[str]:
+    """Join patches that follow each other."""
+    for _, run in groupby(enumerate(patches), key=lambda pair: pair[1] - pair[0]):
+        members = [patch for _, patch in run]
+        yield _span(explained, members[0], members[-1])
+
+
+def _span(explained: "ExplainedForecast", first: int, last: int) -> str:
+    times = explained.times
+    return f"{times[explained.steps(first).start]} to {times[explained.steps(last).stop - 1]}"

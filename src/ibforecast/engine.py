@@ -1,0 +1,147 @@
+"""A fitted model as PyTorch runs it on one window: what `core.verification` needs of an engine."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor
+
+from ibforecast.core.explanation import Explanation, Forecast
+from ibforecast.core.facts import ModelFacts
+from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.tokens import closed_to_zero
+from ibforecast.core.window import Window
+from ibforecast.zoo.saved import FittedModel
+
+
+@dataclass(frozen=True)
+class TorchEngine:
+    """A fitted model that computes with a number of threads, or with as many as PyTorch is set to."""
+
+    fitted: FittedModel
+    threads: int | None = None
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What the model says of itself."""
+        return facts_of(self.fitted)
+
+    def at_budget(self, budget: float | None) -> "TorchEngine":
+        """Return the same model under another budget, if it was trained for any."""
+        return replace(self, fitted=self.fitted.at_budget(budget))
+
+    def variants(self) -> list["TorchEngine"]:
+        """Return the model with every number of threads this machine may use: the last bits depend on it."""
+        counts = dict.fromkeys([torch.get_num_threads(), 1, *(2**power for power in range(1, 9))])
+        return [replace(self, threads=count) for count in counts if count <= (os.cpu_count() or 1)]
+
+    def run(
+        self,
+        history: Float64[np.ndarray, "look_back channel"],
+        phase: Int64[np.ndarray, " steps"],
+        known: Float64[np.ndarray, "steps covariate"] | None,
+    ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+        """Run the whole model on values in the table's units; return its explanation and forecast."""
+        with self._computing():
+            forecast: Forecast = self.fitted.network(self.window(history, phase, known))
+            assert forecast.explanation is not None
+            return forecast.explanation.numpy().window(0), self._in_units(forecast.values)
+
+    def replay(self, explanation: Explanation[np.ndarray]) -> Float64[np.ndarray, "horizon channel"]:
+        """Compute the forecast from an explanation alone."""
+        with self._computing():
+            return self._in_units(self.fitted.network.replay(tensors(explanation)))
+
+    def hold(
+        self, history: Float64[np.ndarray, "look_back channel"], explanation: Explanation[np.ndarray]
+    ) -> Float64[np.ndarray, "horizon channel"]:
+        """Compute the forecast from these values, with the context and the mask of an explanation."""
+        held = tensors(explanation)
+        with self._computing():
+            deviation = self.deviation(history, explanation)
+            return self._in_units(
+                self.fitted.network.replay(replace(held, evidence=closed_to_zero(held.mask, deviation)))
+            )
+
+    def deviation(
+        self, history: Float64[np.ndarray, "look_back channel"], explanation: Explanation[np.ndarray]
+    ) -> Float[Tensor, "1 look_back channel"]:
+        """What is left of a history without the context of an explanation; zero where a value is missing."""
+        window = self.window(history, explanation.context.phase, None)
+        with torch.no_grad():
+            _, deviation = self.fitted.network.decompose(window, tensors(explanation).context)
+        left: Tensor = deviation
+        return left
+
+    def window(
+        self,
+        history: Float64[np.ndarray, "look_back channel"],
+        phase: Int64[np.ndarray, " steps"],
+        known: Float64[np.ndarray, "steps covariate"] | None,
+    ) -> Window:
+        """Return a batch of one window from values, and from what is known ahead, in the table's units."""
+        fitted = self.fitted
+        values = torch.from_numpy(fitted.standardiser.standardise(history)).float()
+        ahead = None
+        if known is not None and fitted.known is not None:
+            ahead = torch.from_numpy(fitted.known.standardise(known)).float()[None]
+        return Window(values.nan_to_num(0.0)[None], ~values.isnan()[None], torch.from_numpy(phase)[None], known=ahead)
+
+    def _in_units(self, values: Float[Tensor, "1 horizon channel"]) -> Float64[np.ndarray, "horizon channel"]:
+        return in_units(values, self.fitted.standardiser, self.fitted.config.past)
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Compute without gradients, and with this engine's number of threads."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads or before)
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def tensors(explanation: Explanation[np.ndarray]) -> Explanation[Tensor]:
+    """Return a batch of one window as the readout takes it."""
+    return explanation.map(lambda _, array: torch.from_numpy(np.array(array))).batch()
+
+
+def facts_of(fitted: FittedModel) -> ModelFacts:
+    """Return what explanations of a model must agree with."""
+    config, layout = fitted.config, fitted.layout
+    facts = ModelFacts(
+        weights_sha256=fitted.weights_sha256,
+        channels=fitted.channels,
+        past=layout.past,
+        covariates=layout.future,
+        look_back=config.look_back,
+        horizon=config.horizon,
+        patch_len=config.patch_len,
+        cycles=config.cycles,
+        frequency=str(layout.frequency),
+        zone=layout.zone,
+        by_row=layout.irregular == "by_row",
+        even=fitted.even,
+        origin=fitted.origin,
+        missing_values=layout.missing_values,
+        budget=config.budget,
+        any_budget=config.gate.any_budget,
+        prior=config.objective.prior,
+        units=fitted.standardiser,
+        known_units=fitted.known,
+    )
+    return facts.settled()
+
+
+def in_units(
+    values: Float[Tensor, "1 horizon channel"], units: Standardiser, past: int = 0
+) -> Float64[np.ndarray, "horizon channel"]:
+    """Return the one forecast of a batch in the table's units; the last `past` channels have none."""
+    forecast = units.to_units(values[0].double().numpy())
+    forecast[:, forecast.shape[1] - past :] = np.nan
+    return forecast + 0.0  # a zero has no sign in a document
