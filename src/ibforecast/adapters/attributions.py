@@ -9,11 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from ibforecast import checks
-from ibforecast.core.account import Account
 from ibforecast.core.errors import MissingExtraError, UsageError, require
-from ibforecast.core.standardiser import Standardiser
-from ibforecast.core.tokens import closed_to_zero
 from ibforecast.forecaster import IBForecaster
 
 
@@ -27,7 +23,7 @@ class Contributions:
     others.
     """
 
-    account: Account
+    explained: ExplainedForecast
     base: Float64[np.ndarray, "horizon channel"]
     places: Int64[np.ndarray, "open 2"]
     values: Float64[np.ndarray, "open horizon channel"]
@@ -38,12 +34,12 @@ class Contributions:
         `step` counts from 0. A token's value is shared evenly by its steps, so that all of them add up to the forecast
         value less its `base`.
         """
-        account = self.account
-        require(0 <= step < account.horizon, f"step must lie below {account.horizon}", str(step), "count from 0")
-        shared = np.zeros(account.history.shape)
+        explained = self.explained
+        require(0 <= step < explained.horizon, f"step must lie below {explained.horizon}", str(step), "count from 0")
+        shared = np.zeros(explained.history.shape)
         for (patch, column), value in zip(self.places, self.values[:, step, self._column(channel)], strict=True):
-            first = patch * account.patch_len
-            shared[first : first + account.patch_len, column] = value / account.patch_len
+            first = patch * explained.explanation.patch_len
+            shared[first : first + explained.explanation.patch_len, column] = value / explained.explanation.patch_len
         return torch.from_numpy(shared)[None]
 
     def to_shap(self, channels: Sequence[str] | None = None) -> Any:
@@ -56,59 +52,58 @@ class Contributions:
             from shap import Explanation
         except ModuleNotFoundError as error:
             raise MissingExtraError("shap", "shap") from error
-        account, tokens = self.account, list(self.account.tokens())
-        names = account.channels if channels is None else tuple(channels)
+        explained, tokens = self.explained, list(self.explained.tokens())
+        names = explained.channels if channels is None else tuple(channels)
         columns = [self._column(name) for name in names]
-        values = np.zeros((account.horizon, len(tokens), len(columns)))
+        values = np.zeros((explained.horizon, len(tokens), len(columns)))
         for (patch, column), value in zip(self.places, self.values, strict=True):
-            values[:, column * len(account.mask) + patch] = value[:, columns]
-        told = [[value for value in token.values if value is not None] for token in tokens]
-        means = np.array([np.mean(some) if some else np.nan for some in told])
+            values[:, column * len(explained.explanation.mask) + patch] = value[:, columns]
+        values_of = [[value for value in token.values if value is not None] for token in tokens]
+        means = np.array([np.mean(some) if some else np.nan for some in values_of])
         return Explanation(
             values,
             base_values=self.base[:, columns],
-            data=np.tile(means, (account.horizon, 1)),
+            data=np.tile(means, (explained.horizon, 1)),
             feature_names=[f"{token.channel} {token.start} to {token.end}" for token in tokens],
             output_names=list(names),
         )
 
     def _column(self, channel: str) -> int:
-        channels = self.account.channels
+        channels = self.explained.channels
         require(channel in channels, "channel must be one of the forecast's", repr(channel), f"try {channels[0]!r}")
         return channels.index(channel)
 
 
 @torch.no_grad()
-def contributions(model: IBForecaster, account: Account, orders: int = 8, seed: int = 0) -> Contributions:
+def contributions(model: IBForecaster, explained: ExplainedForecast, orders: int = 8, seed: int = 0) -> Contributions:
     """Find out what each open token adds to a forecast, by opening the gates of its explanation one after the other.
 
     So many `orders` are drawn, and each is taken forwards and backwards. Where the readout is linear every order gives
     the same; otherwise more orders bring the values closer to the mean over all. They add up whatever their number.
     """
     require(orders >= 1, "orders must be at least 1", str(orders), "try 8")
-    if account.weights_sha256 != model.fitted.weights_sha256:
+    if explained.weights_sha256 != model.fitted.weights_sha256:
         raise UsageError(
             "an explanation must come from the model at hand",
-            f"weights {account.weights_sha256[:12]}, where this model has {model.fitted.weights_sha256[:12]}",
+            f"weights {explained.weights_sha256[:12]}, where this model has {model.fitted.weights_sha256[:12]}",
             "give the model that made it",
         )
-    held, units = checks.explanation_of(account), Standardiser(account.mean, account.std)
+    engine, own = TorchEngine(model.fitted), explained.explanation
 
     def forecast(mask: Bool[np.ndarray, "patch channel"]) -> Float64[np.ndarray, "horizon channel"]:
-        opened = torch.from_numpy(mask)[None]
-        chosen = replace(held, mask=opened, evidence=closed_to_zero(opened, held.evidence))
-        return checks.in_units(model.fitted.network.replay(chosen), units)
+        evidence = np.where(mask.repeat(own.patch_len, axis=0), own.evidence, np.float32(0))
+        return engine.replay(replace(own, mask=mask, evidence=evidence))
 
-    places = np.argwhere(account.mask)
-    base = forecast(np.zeros_like(account.mask))
+    places = np.argwhere(explained.explanation.mask)
+    base = forecast(np.zeros_like(explained.explanation.mask))
     values = np.zeros((len(places), *base.shape))
     random = np.random.default_rng(seed)
     for drawn in [random.permutation(len(places)) for _ in range(orders)]:
         for order in (drawn, drawn[::-1]):
-            mask, before = np.zeros_like(account.mask), base
+            mask, before = np.zeros_like(explained.explanation.mask), base
             for number in order:
                 mask[tuple(places[number])] = True
                 after = forecast(mask)
                 values[number] += after - before
                 before = after
-    return Contributions(account, base, places, values / (2 * orders))
+    return Contributions(explained, base, places, values / (2 * orders))

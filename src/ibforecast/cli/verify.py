@@ -1,4 +1,4 @@
-"""ibforecast verify: is this explanation the truth?"""
+"""ibforecast verify: is this explanation true?"""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,32 +6,62 @@ from pathlib import Path
 import click
 
 from ibforecast.cli.main import EXIT_CODES
-from ibforecast.cli.shared import deliver, json_option
+from ibforecast.cli.shared import deliver, future_option, json_option
 from ibforecast.core.errors import DataError, VerificationError
 
 
 @click.command("verify")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("explanation", type=click.Path(path_type=Path))
+@click.option("--table", help="Compare history, times and truth with the rows of this table too.")
+@future_option
+@click.option("--exact", is_flag=True, help="Allow no difference at all, not even in the last digits.")
+@click.option("--key", type=click.Path(path_type=Path), help="Public key (PEM) of who must have signed it.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, model: Path, explanation: Path, as_json: bool) -> None:
-    """Check EXPLANATION (a .json file that `explain` wrote) against MODEL; exit code 4 if it is not the truth.
+def command(
+    ctx: click.Context,
+    model: Path,
+    explanation: Path,
+    table: str | None,
+    future: str | None,
+    exact: bool,
+    key: Path | None,
+    as_json: bool,
+) -> None:
+    """Check EXPLANATION (a .json file that `explain` wrote) with MODEL; exit code 4 if it is not true.
 
     The forecast is computed again from the explanation and its context alone, then once more with every closed
-    token scrambled and the mask held: not a bit may differ. Last, the model is run again on the same history.
+    token scrambled and the mask held: not a bit may differ. Last, the model is run again on the same history. Without
+    --table an explanation of a made-up table would pass as well.
 
     \b
     ibforecast verify model why.json
+    ibforecast verify model why.json --table load.csv --exact
+    ibforecast verify model why.json --key issuer.pub.pem
     """
-    from ibforecast.core.account import Account
     from ibforecast.forecaster import IBForecaster
 
-    if not explanation.is_file():
-        raise DataError("an explanation must be a file", explanation, "write one with `ibforecast explain --out`")
-    verification = IBForecaster.load(model).verify(Account.from_json(explanation.read_text("utf8", "replace")))
-    document = {"verified": bool(verification), "checks": [asdict(check) for check in verification.checks]}
+    verification = IBForecaster.load(model).verify(
+        read_file(explanation, "an explanation"),
+        table,
+        future=future,
+        exact=exact,
+        key=None if key is None else read_file(key, "a key"),
+    )
+    document = {
+        "verified": bool(verification),
+        "checks": [asdict(check) for check in verification.checks],
+        "notes": list(verification.notes),
+    }
     verdict = "verified" if verification else "NOT verified"
     deliver(document, f"{verification}\n{verdict}: {explanation}", as_json)
     if not verification:
         ctx.exit(EXIT_CODES[VerificationError])
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """Return the content of a file that must be there."""
+    if not path.is_file():
+        raise DataError(f"{what} must be a file", path, "check the path")
+    return path.read_bytes()
