@@ -246,18 +246,24 @@ def _outcome(engine: Engine, explained: ExplainedForecast) -> _Outcome:
     replayed = engine.replay(explanation)
     read = explanation.mask.repeat(explanation.patch_len, axis=0)
     unmoved = engine.hold(np.where(read, history, noise), explanation)
-    return _Outcome(replayed, unmoved, *engine.run(history, explanation.context.phase, explained.known))
+    return _Outcome(replayed, unmoved, *_rerun(engine, explained))
+
+
+def _rerun(engine: Engine, explained: ExplainedForecast) -> tuple[Explanation[np.ndarray], Future]:
+    """Run the whole model on the window of an explanation."""
+    return engine.run(explained.history, explained.explanation.context.phase, explained.known)
 
 
 def _rounding(engine: Engine, explained: ExplainedForecast) -> float:
     """Return how far the last digits of the history alone move the results on this machine, in scales."""
-    random, largest = np.random.default_rng(1), LAST_DIGIT
+    units, random, largest = engine.facts.units, np.random.default_rng(1), LAST_DIGIT
+    phase, known = explained.explanation.context.phase, explained.known
+    own, values = _rerun(engine, explained)
     for _ in range(DRAWS):
         signs = random.choice([-LAST_DIGIT, LAST_DIGIT], explained.history.shape)
-        again, forecast = engine.run(
-            explained.history * (1 + signs), explained.explanation.context.phase, explained.known
-        )
-        apart = _apart(explained, again) | {"forecast": _shift(explained, forecast)}
+        history = units.to_units(units.standardise(explained.history) * (1 + signs))
+        again, forecast = engine.run(history, phase, known)
+        apart = _apart(own, again) | {"forecast": _shift(explained, forecast, values)}
         largest = max(largest, *(size for size in apart.values() if np.isfinite(size)))
     return largest
 
@@ -267,25 +273,28 @@ def _differences(explained: ExplainedForecast, outcome: _Outcome) -> dict[str, f
     return {
         "replay": _shift(explained, outcome.replayed),
         "scramble": _shift(explained, outcome.unmoved),
-        **_apart(explained, outcome.again),
+        **_apart(explained.explanation, outcome.again),
         "forecast": _shift(explained, outcome.forecast),
     }
 
 
-def _shift(explained: ExplainedForecast, forecast: Future) -> float:
-    """Return the largest shift of a forecast in scales; infinite where one has a number and the other has none."""
-    if not (np.isnan(forecast) == np.isnan(explained.forecast)).all():
+def _shift(explained: ExplainedForecast, forecast: Future, own: Future | None = None) -> float:
+    """Return the largest shift of a forecast from the explanation's or from its `own`, in scales.
+
+    It is infinite where one has a number and the other has none.
+    """
+    own = explained.forecast if own is None else own
+    if not (np.isnan(forecast) == np.isnan(own)).all():
         return np.inf
-    scales = explained.units.std * explained.explanation.context.scale
-    return _largest((forecast - explained.forecast) / scales)
+    return _largest((forecast - own) / (explained.units.std * explained.explanation.context.scale))
 
 
-def _apart(explained: ExplainedForecast, again: Explanation[np.ndarray]) -> dict[str, float]:
+def _apart(own: Explanation[np.ndarray], again: Explanation[np.ndarray]) -> dict[str, float]:
     """By how much each array of an explanation differs; infinite for those that rounding cannot change.
 
     Levels and scales are compared in scales, deviations and probabilities as they are.
     """
-    own, apart = explained.explanation, {}
+    apart = {}
     for field in FIELDS:
         ours, theirs = field.of(own), field.of(again)
         if ours is None or theirs is None:
