@@ -1,0 +1,692 @@
+"""Ways to forge an explanation. Each takes a true document and the rows and model behind it, and returns a false one.
+
+The forger knows the format: `sealed` makes every statement that follows from the rest agree with the lie, and computes
+the fingerprint of the lie, wherever the document can still be read.
+"""
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ibforecast.core import document as documents
+from ibforecast.core import reading
+from ibforecast.core.errors import IBForecastError
+from ibforecast.core.explained import FORMAT, STATEMENTS, VERSION, ExplainedForecast
+from ibforecast.engine import TorchEngine
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A true explanation, its document, and the model that gave it."""
+
+    explained: ExplainedForecast
+    engine: TorchEngine
+    other_weights: str
+
+    @property
+    def document(self) -> Document:
+        """A fresh copy of the true document."""
+        content: Document = json.loads(self.explained.to_json())
+        return content
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """A kind of lie: `make` returns the text of a false document, None where the kind does not apply to the model.
+
+    `needs_table` marks lies about the table itself, which a verifier can notice only with the table at hand.
+    """
+
+    name: str
+    make: Callable[[Scene], str | None]
+    needs_table: bool = False
+
+
+FORGERIES: list[Forgery] = []
+
+
+def forgery(needs_table: bool = False) -> Callable[[Callable[[Scene], Any]], Callable[[Scene], Any]]:
+    """Register a kind of forgery; what it returns is sealed unless it is text already."""
+
+    def register(make: Callable[[Scene], Any]) -> Callable[[Scene], Any]:
+        def text(scene: Scene) -> str | None:
+            lie = make(scene)
+            if lie is None or isinstance(lie, str):
+                return lie
+            return lie.to_json() if isinstance(lie, ExplainedForecast) else sealed(lie)
+
+        FORGERIES.append(Forgery(make.__name__, text, needs_table))
+        return make
+
+    return register
+
+
+def sealed(lie: Document) -> str:
+    """Write a false document with statements and fingerprint that fit the lie, as far as it can be read."""
+    content = {name: value for name, value in lie.items() if name not in ("format", "version", "sha256", *STATEMENTS)}
+    try:
+        explained = ExplainedForecast(**reading.explanation(copy.deepcopy(content)))
+    except (IBForecastError, TypeError, ValueError, KeyError):
+        return json.dumps(lie | {"sha256": documents.fingerprint(content)})
+    again = json.loads(explained.to_json())
+    return json.dumps(lie | {name: again[name] for name in ("sha256", *STATEMENTS)})
+
+
+def rerun(scene: Scene, **changes: Any) -> ExplainedForecast:
+    """What the model itself says once something about the window is changed: a consistent lie."""
+    changed = replace(scene.explained, **changes)
+    phase = changed.explanation.context.phase
+    explanation, forecast = scene.engine.run(changed.history, phase, changed.known)
+    return replace(changed, explanation=explanation, forecast=forecast)
+
+
+# --- the forecast ---
+
+
+@forgery()
+def a_forecast_moved_by_a_whole_scale(scene: Scene) -> Any:
+    explained = scene.explained
+    return replace(explained, forecast=explained.forecast + explained.units.std * explained.scale)
+
+
+@forgery()
+def a_forecast_moved_by_one_value(scene: Scene) -> Any:
+    forecast = scene.explained.forecast.copy()
+    forecast[3, 0] *= 1.001
+    return replace(scene.explained, forecast=forecast)
+
+
+@forgery()
+def a_forecast_one_step_late(scene: Scene) -> Any:
+    return replace(scene.explained, forecast=np.roll(scene.explained.forecast, 1, axis=0))
+
+
+@forgery()
+def a_forecast_shortened_to_half_its_steps(scene: Scene) -> Any:
+    lie = scene.document
+    lie["forecast"] = lie["forecast"][: len(lie["forecast"]) // 2]
+    return lie
+
+
+@forgery()
+def a_forecast_and_its_times_shortened_together(scene: Scene) -> Any:
+    lie, half = scene.document, scene.explained.horizon // 2
+    lie["forecast"] = lie["forecast"][:-half]
+    lie["truth"] = lie["truth"] and lie["truth"][:-half]
+    lie["window"]["times"] = lie["window"]["times"][:-half]
+    lie["window"]["known"] = lie["window"]["known"] and lie["window"]["known"][:-half]
+    lie["context"]["phase"] = lie["context"]["phase"][:-half]
+    return lie
+
+
+@forgery()
+def a_forecast_without_one_of_its_numbers(scene: Scene) -> Any:
+    lie = scene.document
+    lie["forecast"][0][0] = None
+    return lie
+
+
+@forgery()
+def a_forecast_that_is_infinite(scene: Scene) -> Any:
+    return scene.explained.to_json().replace('"forecast": [[', '"forecast": [[1e999,', 1)
+
+
+@forgery()
+def a_forecast_written_as_text(scene: Scene) -> Any:
+    lie = scene.document
+    lie["forecast"][0][0] = str(lie["forecast"][0][0])
+    return lie
+
+
+@forgery()
+def a_forecast_for_a_channel_that_is_only_read(scene: Scene) -> Any:
+    if not scene.explained.past:
+        return None
+    lie = scene.document
+    for row in lie["forecast"]:
+        row[-1] = 1.0
+    return lie
+
+
+# --- times and phases ---
+
+
+@forgery()
+def phases_twelve_hours_off_and_times_in_another_spelling(scene: Scene) -> Any:
+    lie = _with_false_phase(scene, 12)
+    lie["window"]["times"] = [time.replace("-", "/", 2) for time in lie["window"]["times"]]
+    return lie
+
+
+@forgery()
+def phases_twelve_hours_off_and_true_times(scene: Scene) -> Any:
+    return _with_false_phase(scene, 12)
+
+
+@forgery()
+def phases_off_by_one_step(scene: Scene) -> Any:
+    return _with_false_phase(scene, 1)
+
+
+def _with_false_phase(scene: Scene, by: int) -> Document:
+    """The document of what the model says at another phase of its cycles, with the times as they were."""
+    explained, context = scene.explained, scene.explained.explanation.context
+    phase = (context.phase + by) % scene.engine.facts.period
+    explanation, forecast = scene.engine.run(explained.history, phase, explained.known)
+    lie = scene.document
+    for field, array in explanation.arrays():
+        if field.name not in ("evidence", "known"):
+            lie[field.part][field.name] = array.tolist()
+    lie["explanation"]["evidence"] = [
+        {
+            "patch": int(patch),
+            "channel": explained.channels[column],
+            "deviation": explanation.evidence[explained.steps(patch), column].tolist(),
+        }
+        for patch, column in np.argwhere(explanation.mask)
+    ]
+    lie["forecast"] = [[None if np.isnan(value) else value for value in row] for row in forecast.tolist()]
+    return lie
+
+
+@forgery()
+def an_impossible_date(scene: Scene) -> Any:
+    lie = scene.document
+    lie["window"]["times"][0] = "2023-02-30" + lie["window"]["times"][0][10:]
+    return lie
+
+
+@forgery()
+def a_time_that_stands_twice(scene: Scene) -> Any:
+    lie = scene.document
+    lie["window"]["times"][5] = lie["window"]["times"][4]
+    return lie if scene.explained.clock.row is None else None
+
+
+@forgery()
+def times_that_run_backwards(scene: Scene) -> Any:
+    lie = scene.document
+    lie["window"]["times"] = lie["window"]["times"][::-1]
+    return lie
+
+
+@forgery()
+def times_moved_by_five_hours_with_phases_as_they_were(scene: Scene) -> Any:
+    lie = scene.document
+    moved = replace(scene.explained.clock, stamps=scene.explained.clock.stamps + np.timedelta64(5, "h"))
+    lie["window"]["times"] = list(moved.labels(0, len(moved.stamps)))
+    return lie
+
+
+@forgery()
+def times_moved_by_five_hours_with_phases_to_match(scene: Scene) -> Any:
+    clock = scene.explained.clock
+    moved = replace(clock, stamps=clock.stamps + np.timedelta64(5, "h"), row=None if clock.row is None else clock.row + 5)
+    lie = json.loads(scene.explained.to_json())
+    lie["window"]["times"] = list(moved.labels(0, len(moved.stamps)))
+    lie["window"]["row"] = moved.row
+    lie["context"]["phase"] = moved.phase(0, len(moved.stamps), scene.engine.facts.period).tolist()
+    return lie
+
+
+@forgery(needs_table=True)
+def times_moved_by_a_whole_period(scene: Scene) -> Any:
+    clock, steps = scene.explained.clock, scene.engine.facts.period
+    by = clock.frequency.seconds * steps * np.timedelta64(1, "s")
+    moved = replace(clock, stamps=clock.stamps - by, row=None if clock.row is None else clock.row - steps)
+    lie = scene.document
+    lie["window"]["times"], lie["window"]["row"] = list(moved.labels(0, len(moved.stamps))), moved.row
+    return lie
+
+
+@forgery()
+def an_offset_that_the_zone_does_not_have(scene: Scene) -> Any:
+    lie = scene.document
+    lie["window"]["times"] = [f"{time[:16]}-11:00" for time in lie["window"]["times"]]
+    return lie
+
+
+@forgery()
+def another_zone_with_offsets_to_match(scene: Scene) -> Any:
+    if scene.explained.clock.zone is None:
+        return None
+    lie = scene.document
+    moved = replace(scene.explained.clock, zone="Asia/Tokyo")
+    lie["window"]["zone"] = "Asia/Tokyo"
+    lie["window"]["times"] = list(moved.labels(0, len(moved.stamps)))
+    lie["context"]["phase"] = moved.phase(0, len(moved.stamps), scene.engine.facts.period).tolist()
+    return lie
+
+
+@forgery()
+def another_frequency(scene: Scene) -> Any:
+    lie = scene.document
+    lie["window"]["frequency"] = "2h"
+    return lie
+
+
+@forgery()
+def a_number_of_the_first_row_that_is_false(scene: Scene) -> Any:
+    lie, clock = scene.document, scene.explained.clock
+    lie["window"]["row"] = 7 if clock.row is None else clock.row + 1
+    row, steps = lie["window"]["row"], len(clock.stamps)
+    lie["context"]["phase"] = [(row + step) % scene.engine.facts.period for step in range(steps)]
+    return lie
+
+
+@forgery()
+def a_number_of_the_first_row_that_is_false_with_everything_to_match(scene: Scene) -> Any:
+    clock = scene.explained.clock
+    if clock.row is None:
+        return None
+    moved = replace(clock, row=clock.row + 3)
+    phase = moved.phase(0, len(moved.stamps), scene.engine.facts.period)
+    explanation, forecast = scene.engine.run(scene.explained.history, phase, scene.explained.known)
+    return replace(scene.explained, clock=moved, explanation=explanation, forecast=forecast)
+
+
+# --- mask, evidence, context ---
+
+
+@forgery()
+def a_closed_token_opened_with_what_the_history_holds(scene: Scene) -> Any:
+    explanation = scene.explained.explanation
+    closed = np.argwhere(~explanation.mask & ~explanation.missing)
+    if not len(closed):
+        return None
+    patch, column = closed[0]
+    deviation = scene.engine.deviation(scene.explained.history, explanation)[0].numpy()
+    mask, evidence = explanation.mask.copy(), explanation.evidence.copy()
+    mask[patch, column] = True
+    steps = scene.explained.steps(patch)
+    evidence[steps, column] = deviation[steps, column]
+    return replace(scene.explained, explanation=replace(explanation, mask=mask, evidence=evidence))
+
+
+@forgery()
+def an_open_token_closed(scene: Scene) -> Any:
+    explanation = scene.explained.explanation
+    patch, column = np.argwhere(explanation.mask)[0]
+    mask, evidence = explanation.mask.copy(), explanation.evidence.copy()
+    mask[patch, column] = False
+    evidence[scene.explained.steps(patch), column] = 0
+    return replace(scene.explained, explanation=replace(explanation, mask=mask, evidence=evidence))
+
+
+@forgery()
+def an_open_token_closed_with_a_forecast_to_match(scene: Scene) -> Any:
+    explanation = scene.explained.explanation
+    mask = np.zeros_like(explanation.mask)
+    nothing = replace(explanation, mask=mask, evidence=np.zeros_like(explanation.evidence))
+    return replace(scene.explained, explanation=nothing, forecast=scene.engine.replay(nothing))
+
+
+@forgery()
+def another_token_read_with_a_forecast_to_match(scene: Scene) -> Any:
+    explanation = scene.explained.explanation
+    closed = np.argwhere(~explanation.mask & ~explanation.missing)
+    if not len(closed):
+        return None
+    (away, from_column), (patch, column) = np.argwhere(explanation.mask)[-1], closed[-1]
+    deviation = scene.engine.deviation(scene.explained.history, explanation)[0].numpy()
+    mask, evidence = explanation.mask.copy(), explanation.evidence.copy()
+    mask[away, from_column], mask[patch, column] = False, True
+    evidence[scene.explained.steps(away), from_column] = 0
+    evidence[scene.explained.steps(patch), column] = deviation[scene.explained.steps(patch), column]
+    moved = replace(explanation, mask=mask, evidence=evidence)
+    return replace(scene.explained, explanation=moved, forecast=scene.engine.replay(moved))
+
+
+@forgery()
+def evidence_of_other_values_with_a_forecast_to_match(scene: Scene) -> Any:
+    explanation = scene.explained.explanation
+    other = replace(explanation, evidence=(explanation.evidence * np.float32(1.5)).astype(np.float32))
+    return replace(scene.explained, explanation=other, forecast=scene.engine.replay(other))
+
+
+@forgery()
+def false_evidence_before_the_true_one(scene: Scene) -> Any:
+    lie = scene.document
+    tokens = lie["explanation"]["evidence"]
+    tokens.insert(0, tokens[0] | {"deviation": [9.0] * len(tokens[0]["deviation"])})
+    return lie
+
+
+@forgery()
+def a_token_of_evidence_that_stands_twice(scene: Scene) -> Any:
+    lie = scene.document
+    lie["explanation"]["evidence"].append(lie["explanation"]["evidence"][-1])
+    return lie
+
+
+@forgery()
+def evidence_for_a_closed_token(scene: Scene) -> Any:
+    lie, mask = scene.document, scene.explained.explanation.mask
+    closed = np.argwhere(~mask)
+    if not len(closed):
+        return None
+    token = copy.deepcopy(lie["explanation"]["evidence"][0])
+    token |= {"patch": int(closed[0][0]), "channel": scene.explained.channels[closed[0][1]]}
+    lie["explanation"]["evidence"].append(token)
+    return lie
+
+
+@forgery()
+def evidence_for_a_patch_that_does_not_exist(scene: Scene) -> Any:
+    lie = scene.document
+    lie["explanation"]["evidence"][0]["patch"] = 4000
+    return lie
+
+
+@forgery()
+def evidence_for_a_negative_patch(scene: Scene) -> Any:
+    lie = scene.document
+    lie["explanation"]["evidence"][0]["patch"] -= scene.explained.explanation.mask.shape[0]
+    return lie
+
+
+@forgery()
+def evidence_in_more_digits_than_single_precision_has(scene: Scene) -> Any:
+    lie = scene.document
+    lie["explanation"]["evidence"][0]["deviation"][0] += 1e-12
+    return lie
+
+
+@forgery()
+def a_mask_of_numbers(scene: Scene) -> Any:
+    lie = scene.document
+    lie["explanation"]["mask"] = [[0.001 if gate else 0 for gate in row] for row in lie["explanation"]["mask"]]
+    return lie
+
+
+@forgery()
+def a_mask_of_ones_and_zeros(scene: Scene) -> Any:
+    lie = scene.document
+    lie["explanation"]["mask"] = [[int(gate) for gate in row] for row in lie["explanation"]["mask"]]
+    return lie
+
+
+@forgery()
+def missing_values_that_are_not_missing(scene: Scene) -> Any:
+    lie, mask = scene.document, scene.explained.explanation.mask
+    closed = np.argwhere(~mask)
+    if not len(closed):
+        return None
+    patch, column = closed[-1]
+    lie["explanation"]["missing"][patch][column] = True
+    return lie
+
+
+@forgery()
+def probabilities_that_grade_the_tokens_the_other_way(scene: Scene) -> Any:
+    explanation = scene.explained.explanation
+    graded = (1 - explanation.probability).astype(np.float32)
+    return replace(scene.explained, explanation=replace(explanation, probability=graded))
+
+
+def _with_context(scene: Scene, **changes: Any) -> ExplainedForecast:
+    """A false context with the forecast the readout gives to it."""
+    explanation = scene.explained.explanation
+    other = replace(explanation, context=replace(explanation.context, **changes))
+    return replace(scene.explained, explanation=other, forecast=scene.engine.replay(other))
+
+
+@forgery()
+def a_level_moved_by_a_tenth_of_a_scale_with_a_forecast_to_match(scene: Scene) -> Any:
+    context = scene.explained.explanation.context
+    return _with_context(scene, level=(context.level + np.float32(0.1) * context.scale).astype(np.float32))
+
+
+@forgery()
+def a_scale_doubled_with_a_forecast_to_match(scene: Scene) -> Any:
+    return _with_context(scene, scale=(scene.explained.explanation.context.scale * 2).astype(np.float32))
+
+
+@forgery()
+def a_profile_made_flat_with_a_forecast_to_match(scene: Scene) -> Any:
+    return _with_context(scene, profile=np.zeros_like(scene.explained.explanation.context.profile))
+
+
+@forgery()
+def a_response_to_covariates_that_is_false_with_a_forecast_to_match(scene: Scene) -> Any:
+    response = scene.explained.explanation.context.response
+    return None if response is None else _with_context(scene, response=(response + 1).astype(np.float32))
+
+
+@forgery()
+def cycles_in_another_order(scene: Scene) -> Any:
+    lie = scene.document
+    cycles = lie["context"]["cycles"]
+    lie["context"]["cycles"] = cycles[::-1] if len(cycles) > 1 else [cycles[0] // 2, cycles[0] - cycles[0] // 2]
+    return lie
+
+
+# --- the window ---
+
+
+@forgery()
+def an_open_token_of_the_history_changed(scene: Scene) -> Any:
+    explained = scene.explained
+    patch, column = np.argwhere(explained.explanation.mask)[0]
+    history = explained.history.copy()
+    history[explained.steps(patch), column] += explained.units.std[column]
+    return replace(explained, history=history)
+
+
+@forgery()
+def the_whole_history_changed(scene: Scene) -> Any:
+    return replace(scene.explained, history=scene.explained.history + scene.explained.units.std)
+
+
+@forgery(needs_table=True)
+def another_history_with_everything_to_match(scene: Scene) -> Any:
+    return rerun(scene, history=scene.explained.history + scene.explained.units.std)
+
+
+@forgery(needs_table=True)
+def closed_history_replaced_by_walks_of_the_same_mean_and_spread(scene: Scene) -> Any:
+    explained, random = scene.explained, np.random.default_rng(3)
+    closed = ~explained.explanation.mask.repeat(explained.explanation.patch_len, axis=0) & ~np.isnan(explained.history)
+    history = explained.history.copy()
+    for column, steps in enumerate(closed.T):
+        if steps.sum() > 2:
+            own, walk = history[steps, column], random.normal(size=int(steps.sum())).cumsum()
+            history[steps, column] = (walk - walk.mean()) / walk.std() * own.std() + own.mean()
+    return rerun(scene, history=history)
+
+
+@forgery(needs_table=True)
+def a_truth_that_is_the_forecast(scene: Scene) -> Any:
+    return replace(scene.explained, truth=scene.explained.forecast.copy())
+
+
+@forgery(needs_table=True)
+def a_truth_with_a_value_removed(scene: Scene) -> Any:
+    truth = scene.explained.truth
+    if truth is None:
+        return None
+    truth = truth.copy()
+    truth[2, 0] = np.nan
+    return replace(scene.explained, truth=truth)
+
+
+@forgery()
+def what_was_known_ahead_changed(scene: Scene) -> Any:
+    known = scene.explained.known
+    if known is None:
+        return None
+    lie = scene.document
+    lie["window"]["known"][-1][0] += 1
+    return lie
+
+
+@forgery(needs_table=True)
+def what_was_known_ahead_changed_with_everything_to_match(scene: Scene) -> Any:
+    known = scene.explained.known
+    if known is None:
+        return None
+    other = scene.document
+    other["window"]["known"] = (known + 1).tolist()
+    explanation, forecast = scene.engine.run(
+        scene.explained.history, scene.explained.explanation.context.phase, known + 1
+    )
+    return replace(scene.explained, known=known + 1, explanation=explanation, forecast=forecast)
+
+
+# --- names, units, budget ---
+
+
+@forgery()
+def a_channel_of_another_name(scene: Scene) -> Any:
+    text = scene.explained.channels[0]
+    return sealed(json.loads(scene.explained.to_json().replace(f'"{text}"', '"price"')))
+
+
+@forgery()
+def channels_in_another_order(scene: Scene) -> Any:
+    lie = scene.document
+    first, second, *rest = lie["window"]["channels"]
+    lie["window"]["channels"] = [second, first, *rest]
+    for token in lie["explanation"]["evidence"]:
+        token["channel"] = {first: second, second: first}.get(token["channel"], token["channel"])
+    return lie
+
+
+@forgery()
+def units_ten_times_as_large(scene: Scene) -> Any:
+    lie = scene.document
+    lie["units"]["std"] = [10 * spread for spread in lie["units"]["std"]]
+    return lie
+
+
+@forgery()
+def units_history_and_forecast_ten_times_as_large(scene: Scene) -> Any:
+    explained, units = scene.explained, scene.explained.units
+    tens = {"mean": units.mean * 10, "std": units.std * 10}
+    return replace(
+        explained, units=replace(units, **tens), history=explained.history * 10, forecast=explained.forecast * 10
+    )
+
+
+@forgery()
+def a_larger_budget(scene: Scene) -> Any:
+    return replace(scene.explained, budget=min(1.0, 2 * scene.explained.budget))
+
+
+@forgery()
+def a_slightly_larger_budget_that_allows_the_same_tokens(scene: Scene) -> Any:
+    return replace(scene.explained, budget=scene.explained.budget * (1 + 1e-6))
+
+
+@forgery()
+def another_prior(scene: Scene) -> Any:
+    return replace(scene.explained, prior=scene.explained.prior * 0.9)
+
+
+@forgery()
+def the_weights_of_another_model(scene: Scene) -> Any:
+    return replace(scene.explained, weights_sha256=scene.other_weights)
+
+
+@forgery()
+def weights_that_are_no_fingerprint(scene: Scene) -> Any:
+    lie = scene.document
+    lie["weights_sha256"] = "verified"
+    return lie
+
+
+# --- statements and form ---
+
+
+def _stated(scene: Scene, name: str, value: Any) -> str:
+    return json.dumps(scene.document | {name: value})
+
+
+@forgery()
+def a_false_number_of_open_tokens(scene: Scene) -> Any:
+    return _stated(scene, "open_count", scene.explained.open_count - 1)
+
+
+@forgery()
+def a_false_share_of_the_window(scene: Scene) -> Any:
+    return _stated(scene, "open_rate", scene.explained.open_rate / 2)
+
+
+@forgery()
+def a_false_number_of_bits(scene: Scene) -> Any:
+    return _stated(scene, "rate_bits", scene.explained.rate_bits + 1e-6)
+
+
+@forgery()
+def a_word_changed(scene: Scene) -> Any:
+    return _stated(scene, "in_words", scene.document["in_words"].replace("Forecast of", "Certain forecast of"))
+
+
+@forgery()
+def a_sentence_added(scene: Scene) -> Any:
+    return _stated(scene, "in_words", scene.document["in_words"] + "\nApproved.")
+
+
+@forgery()
+def a_fingerprint_of_something_else(scene: Scene) -> Any:
+    return _stated(scene, "sha256", scene.other_weights)
+
+
+@forgery()
+def no_fingerprint(scene: Scene) -> Any:
+    return json.dumps({name: value for name, value in scene.document.items() if name != "sha256"})
+
+
+@forgery()
+def a_member_that_stands_twice_with_a_false_forecast_first(scene: Scene) -> Any:
+    return scene.explained.to_json().replace('"forecast": ', '"forecast": [[0.0]], "forecast": ', 1)
+
+
+@forgery()
+def a_member_that_stands_twice_with_false_words_first(scene: Scene) -> Any:
+    return scene.explained.to_json().replace('"in_words": ', '"in_words": "All is well.", "in_words": ', 1)
+
+
+@forgery()
+def a_member_that_stands_twice_with_a_false_budget_last(scene: Scene) -> Any:
+    return scene.explained.to_json().replace('"prior": ', '"budget": 0.01, "prior": ', 1)
+
+
+@forgery()
+def an_unknown_member(scene: Scene) -> Any:
+    return scene.document | {"approved_by": "the regulator"}
+
+
+@forgery()
+def an_unknown_member_inside(scene: Scene) -> Any:
+    lie = scene.document
+    lie["context"]["note"] = "nothing else was read"
+    return lie
+
+
+@forgery()
+def a_member_left_out(scene: Scene) -> Any:
+    lie = scene.document
+    del lie["context"]["scale"]
+    return lie
+
+
+@forgery()
+def a_newer_version(scene: Scene) -> Any:
+    return _stated(scene, "version", VERSION + 1)
+
+
+@forgery()
+def another_format(scene: Scene) -> Any:
+    return _stated(scene, "format", f"{FORMAT}.draft")
+
+
+@forgery()
+def a_document_cut_off(scene: Scene) -> Any:
+    return scene.explained.to_json()[:-40]
