@@ -12,7 +12,7 @@ from ibforecast.core.explanation import Forecast
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.model.network import IBForecast
-from ibforecast.serve.together import SIZES, TRIALS, Asked, Together, _apart, _joined, _same_bits
+from ibforecast.serve.together import SIZES, TRIALS, Task, Together, _apart, _joined, _same_bits
 from ibforecast.zoo.recipes import resolve
 
 
@@ -123,20 +123,20 @@ def test_what_is_wrong_with_one_window_is_its_own_matter(desk: Any) -> None:
     model: IBForecaster = desk.model()
     source = model.open(desk.table)
     moments = ["2023-01-10 05:00", "2023-01-01 05:00", "2023-01-11 05:00"]
-    asked = [Asked(model, source, at, None, lambda explained: explained.to_json()) for at in moments]
-    Together(model.fitted.network).prepare(asked)
-    assert [one.forecast is None for one in asked] == [False, True, False]
+    tasks = [Task(model, source, at, None, lambda explained: explained.to_json()) for at in moments]
+    Together(model.fitted.network).prepare(tasks)
+    assert [one.forecast is None for one in tasks] == [False, True, False]
     for number in (0, 2):
-        assert asked[number]() == model.explain(source, moments[number]).to_json()
+        assert tasks[number]() == model.explain(source, moments[number]).to_json()
     with pytest.raises(DataError, match="look_back = 48 rows before it"):
-        asked[1]()
+        tasks[1]()
 
 
 def test_a_window_of_its_own_or_under_another_budget_is_left_alone(desk: Any) -> None:
     model = IBForecaster.load(desk.dial, device="cpu")
     source = model.open(desk.table)
     together = Together(model.fitted.network)
-    asked = [Asked(model, source, None, budget, lambda explained: explained) for budget in (0.1, None)]
-    together.prepare([*asked, lambda: None])
-    assert [one.forecast for one in asked] == [None, None]
-    assert [one().budget for one in asked] == [0.1, 0.25]
+    tasks = [Task(model, source, None, budget, lambda explained: explained) for budget in (0.1, None)]
+    together.prepare([*tasks, lambda: None])
+    assert [one.forecast for one in tasks] == [None, None]
+    assert [one().budget for one in tasks] == [0.1, 0.25]

@@ -1,8 +1,9 @@
-"""Windows that arrive together, in one pass of the network wherever that leaves each bit as it is alone.
+"""Windows that arrive together, in one pass of the network where that changes no bit.
 
 The last bits of a matrix product may depend on how many rows it has. Whether they do, on this machine and for this
-model, is found out on the job: the first batches of every size are computed both ways, answered as computed alone, and
-compared. Where one bit differs that size is never used again.
+model, is tested while serving: the first batches of every size are computed both as a batch and window by window, and
+the results are compared. The answers are those computed window by window. If one bit differs, that size is never used
+again.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,40 +28,40 @@ from ibforecast.model.network import IBForecast
 SIZES = (32, 16, 8, 4, 2)
 TRIALS = 4
 MOST_NUMBERS = 2**16
-"""Numbers in the windows of one batch; beyond, a batch is no quicker than its windows one by one."""
+"""Largest number of values in one batch; a larger batch is no faster than its windows one by one."""
 
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
-class Asked(Generic[T]):
-    """A window that is asked for; a call explains it, and says what is `told` of its explanation.
+class Task(Generic[T]):
+    """A window to explain; calling the task returns what `render` makes of the explanation.
 
-    `window` and `forecast` are there once they were computed, together with others.
+    `start` and `forecast` are set if the window was computed in a batch.
     """
 
     forecaster: IBForecaster
     source: Table
     at: str | None
     budget: float | None
-    told: Callable[[ExplainedForecast], T]
+    render: Callable[[ExplainedForecast], T]
     start: int = 0
     forecast: Forecast | None = None
 
-    def look(self) -> Window:
-        """Find the window in its table."""
+    def window(self) -> Window:
+        """Find the window in its table, and remember where it starts."""
         self.start = self.forecaster._start(self.source.series, self.at)
         return self.forecaster._window(self.source.series, self.start)
 
     def __call__(self) -> T:
-        """Explain the window, alone unless its forecast is there."""
+        """Explain the window; compute its forecast unless it is set."""
         if self.forecast is None:
-            return self.told(self.forecaster.explain(self.source, self.at, budget=self.budget))
-        return self.told(self.forecaster._account(self.source, self.start, self.forecast))
+            return self.render(self.forecaster.explain(self.source, self.at, budget=self.budget))
+        return self.render(self.forecaster._account(self.source, self.start, self.forecast))
 
 
 class Together:
-    """Forecasts windows that arrive together, each to the bit as the network forecasts it alone."""
+    """Forecasts windows in batches, each bit for bit as the network forecasts it by itself."""
 
     def __init__(self, network: IBForecast) -> None:
         self._network, self._joint = network, _each_gated_alone(network)
@@ -69,24 +70,24 @@ class Together:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of batches that have never differed in a bit, the largest first."""
+        """Sizes of batches that have never differed in a bit, largest first."""
         return tuple(self._agreed)
 
     def prepare(self, works: Sequence[Callable[[], Any]]) -> None:
-        """Give the windows among these their forecasts, where there are several; what is wrong with one it will say."""
-        asked = [work for work in works if isinstance(work, Asked) and work.budget is None]
-        if len(asked) < 2 or not self._agreed:
+        """Set the forecasts of the tasks among these if there are several; an invalid one raises when it is called."""
+        tasks = [work for work in works if isinstance(work, Task) and work.budget is None]
+        if len(tasks) < 2 or not self._agreed:
             return
-        found = []
-        for work in asked:
+        windows = {}
+        for task in tasks:
             with suppress(IBForecastError):
-                found.append((work, work.look()))
-        for (work, _), forecast in zip(found, self.forecast([window for _, window in found]), strict=True):
-            work.forecast = forecast
+                windows[task] = task.window()
+        for task, forecast in zip(windows, self.forecast(list(windows.values())), strict=True):
+            task.forecast = forecast
 
     @torch.inference_mode()
     def forecast(self, windows: Sequence[Window]) -> list[Forecast]:
-        """Forecast each window as if it were alone."""
+        """Forecast each window as if it were the only one."""
         forecasts: list[Forecast] = []
         while left := windows[len(forecasts) :]:
             size = next((size for size in self._agreed if size <= len(left)), 1)
@@ -106,7 +107,7 @@ class Together:
 
 
 class _EachAlone(nn.Module):
-    """A gate that decides for each window of a batch alone: at the end of an array, a sigmoid has other last bits."""
+    """A gate that takes one window at a time: the last bits of a sigmoid depend on the position in the array."""
 
     def __init__(self, gate: nn.Module) -> None:
         super().__init__()
@@ -122,7 +123,7 @@ class _EachAlone(nn.Module):
 
 
 def _each_gated_alone(network: IBForecast) -> IBForecast:
-    """The same network, sharing its weights, with gates that decide one by one."""
+    """The same network with the same weights, whose gate takes one window at a time."""
     other = copy(network)
     other._modules = network._modules | {"gate": _EachAlone(network.gate)}
     return other
@@ -133,7 +134,9 @@ def _batched(kind: type[Any]) -> frozenset[str]:
     """Names of the fields whose shape begins with the batch."""
     shapes = {field.name: get_args(field.type) or (field.type,) for field in fields(kind)}
     return frozenset(
-        name for name, told in shapes.items() if any(getattr(each, "dim_str", "").startswith("batch ") for each in told)
+        name
+        for name, kinds in shapes.items()
+        if any(getattr(each, "dim_str", "").startswith("batch ") for each in kinds)
     )
 
 
@@ -144,7 +147,7 @@ def _joined(windows: Sequence[Window]) -> Window:
 
 
 def _apart(batch: T, size: int) -> list[T]:
-    """The parts of a batch, each a batch of one: the inverse of `_joined`, for whatever has a batch axis."""
+    """Split a batch into batches of one: the inverse of `_joined`, for anything with a batch axis."""
     whole: Any = batch
     kind: Any = type(batch)
     parts: dict[str, Sequence[Any]] = {}
@@ -158,7 +161,7 @@ def _apart(batch: T, size: int) -> list[T]:
 
 
 def _same_bits(one: Any, other: Any) -> bool:
-    """Whether two results are one in all they hold."""
+    """Whether two results are equal in every bit."""
     if is_dataclass(one):
         return all(_same_bits(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
     if isinstance(one, Tensor):
