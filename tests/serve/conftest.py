@@ -175,10 +175,15 @@ def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
 
 def slowed(service: Service, seconds: float) -> None:
     for model in service.models:
-        account = model.forecaster._account
+        task_of = model.task
 
-        def slowly(*arguments: Any, account: Any = account) -> Any:
-            time.sleep(seconds)
-            return account(*arguments)
+        def slowly(*arguments: Any, task_of: Any = task_of) -> Callable[[], Any]:
+            task = task_of(*arguments)
 
-        object.__setattr__(model.forecaster, "_account", slowly)
+            def compute() -> Any:
+                time.sleep(seconds)
+                return task()
+
+            return compute
+
+        object.__setattr__(model, "task", slowly)

@@ -103,27 +103,6 @@ def test_a_window_that_fails_ends_its_own_request_alone(worker: Worker) -> None:
     assert "after" not in journal
 
 
-def test_windows_of_a_turn_are_prepared_together_and_computed_even_where_that_fails() -> None:
-    journal: list[Any] = []
-
-    def prepare(windows: Any) -> None:
-        journal.append(len(windows))
-        raise ValueError("no")
-
-    worker = Worker("prepared", 1, lambda windows: None, prepare)
-
-    async def ask() -> list[Any]:
-        first = asyncio.ensure_future(worker.compute([noting(journal, "first", 0.05)]))
-        await until(lambda: journal)
-        return [await first, await asyncio.gather(*(worker.compute([noting(journal, "next")]) for _ in range(3)))]
-
-    assert asyncio.run(ask()) == [["first"], [["next"]] * 3]
-    worker.close()
-    worker.join()
-    assert journal[:2] == [1, "first"]
-    assert sum(entry for entry in journal if isinstance(entry, int)) == 4
-
-
 def test_work_nobody_waits_for_is_left_undone(worker: Worker) -> None:
     journal: list[int] = []
 

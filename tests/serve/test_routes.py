@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
 from ibforecast import IBForecaster, __version__
 from ibforecast.core.account import PLAIN
@@ -190,15 +191,27 @@ def test_the_counters_count(make: Any, over: Any, desk: Any) -> None:
     client.get("/nowhere")
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
-    lines = answer.text.splitlines()
-    assert 'ibforecast_requests_total{route="/explain",status="200"} 1' in lines
-    assert 'ibforecast_requests_total{route="/explain",status="422"} 1' in lines
-    assert 'ibforecast_requests_total{route="other",status="404"} 1' in lines
-    assert 'ibforecast_windows_total{model="town"} 3' in lines
-    assert "ibforecast_batch_windows_count 3" in lines
-    assert 'ibforecast_request_seconds_count{route="/explain"} 2' in lines
-    assert 'ibforecast_request_seconds_bucket{route="/explain",le="+Inf"} 2' in lines
-    assert "ibforecast_requests_in_flight 1" in lines
+    samples = {
+        (sample.name.removeprefix("ibforecast_"), *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+    assert samples["requests_total", "/explain", "200"] == 1
+    assert samples["requests_total", "/explain", "422"] == 1
+    assert samples["requests_total", "other", "404"] == 1
+    assert samples["windows_total", "town"] == 3
+    assert samples["batch_windows_count",] == 3
+    assert samples["batch_windows_bucket", "1.0"] == 3
+    assert samples["request_seconds_count", "/explain"] == 2
+    assert samples["request_seconds_bucket", "+Inf", "/explain"] == 2
+    assert samples["requests_in_flight",] == 1
+
+
+def test_two_services_in_one_process_count_apart(make: Any, over: Any, desk: Any) -> None:
+    first, second = over(make()), over(make())
+    first.post("/explain", {"table": desk.columns(), "at": MOMENT})
+    assert 'windows_total{model="town"}' in first.get("/metrics").text
+    assert 'windows_total{model="town"}' not in second.get("/metrics").text
 
 
 def test_the_page_that_describes_the_service_needs_no_other_site(client: Any) -> None:

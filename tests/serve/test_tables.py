@@ -17,7 +17,6 @@ from pyarrow import parquet
 from ibforecast import demo_table
 from ibforecast.data.catalogue import CATALOGUE
 from ibforecast.serve.history import history
-from ibforecast.serve.tables import is_small
 
 
 def as_parquet(frame: pd.DataFrame) -> bytes:
@@ -40,23 +39,19 @@ def test_an_upload_may_be_csv_gzipped_or_parquet(client: Any, desk: Any) -> None
         assert explained["forecast"] == desk.model().explain(desk.table).forecast.tolist()
 
 
-def test_a_table_is_read_alike_whether_it_is_small_or_not(client: Any, desk: Any) -> None:
+def test_a_table_sent_as_columns_or_as_rows_is_read_as_the_library_reads_it(client: Any, desk: Any) -> None:
     hours = pd.date_range("2023-01-01", periods=1100, freq="h").strftime("%Y-%m-%d %H:%M").tolist()
     large = {name: (cells * 3)[:1100] for name, cells in desk.columns().items()} | {"when": hours}
     small = {name: cells[:60] for name, cells in large.items()}
-    for columns, is_so in ((small, True), (large, False)):
+    for columns in (small, large):
         expected = json.loads(desk.model().explain(pd.DataFrame(columns)).to_json())
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         for table in (columns, rows):
-            assert is_small(table) is is_so
             assert client.post("/explain", {"table": table}).json()["explanations"] == [expected]
 
 
-def test_rows_with_few_names_in_common_are_not_small_and_are_refused_before_they_are_a_table(client: Any) -> None:
+def test_rows_with_few_names_in_common_are_refused_before_they_become_a_table(client: Any) -> None:
     rows = [{f"k{number}": 1} for number in range(4000)]
-    assert not is_small(rows)
-    assert is_small(rows[:64])
-    assert not is_small(rows[:65])
     answer = client.post("/explain", {"table": rows})
     assert (answer.status_code, answer.json()["field"]) == (413, "table")
     assert "must be at most 8388608 (got 4000 rows of 4000 names)" in answer.json()["error"]

@@ -1,29 +1,30 @@
-"""The routes, and how errors travel on them."""
+"""The routes of the service, and the answers to errors."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
-from pydantic import BaseModel, ValidationError
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from ibforecast._version import __version__
 from ibforecast.serve import wire
-from ibforecast.serve.guard import App, Guard
+from ibforecast.serve.guard import FAILURE, Guard, response_to
 from ibforecast.serve.refusals import Refused, shortened
 from ibforecast.serve.service import Service
 
 EXPLORER = Path(__file__).parent / "explorer"
 WITHOUT_TOKEN = ("/health", "/openapi.json")
-TOLD = {
-    400: "Not a whole HTTP request.",
+DESCRIPTIONS = {
+    400: "Not a complete HTTP request.",
     401: "The token is missing or wrong.",
-    403: "The page that asks is not the service's own.",
+    403: "The page that asks does not belong to the service.",
     408: "The body did not arrive in time.",
     413: "Larger than the service allows.",
     422: "Something in the request breaks a rule.",
@@ -31,7 +32,7 @@ TOLD = {
     500: "Something went wrong in the service.",
 }
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": wire.Refusal, "description": told} for status, told in TOLD.items()
+    status: {"model": wire.Refusal, "description": description} for status, description in DESCRIPTIONS.items()
 }
 ABSENT: dict[int | str, dict[str, Any]] = {404: {"model": wire.Refusal, "description": "No such table."}}
 NO_MODEL: dict[int | str, dict[str, Any]] = {409: {"model": wire.Refusal, "description": "A model cannot be read."}}
@@ -52,9 +53,9 @@ RULES = {
     "explanation": "the document of /explain or its text",
     "version": f"{wire.VERSION}",
 }
-"""What a field may be that may be several things."""
+"""The rules of fields that may be of several types, for error messages."""
 
-ModelName = Annotated[str | None, Query(description="Name of a loaded model; may be left out where there is one.")]
+ModelName = Annotated[str | None, Query(description="Name of a loaded model; may be left out if there is only one.")]
 FileName = Annotated[str, Query(description="What to call the table.", max_length=200)]
 Listed = Annotated[bool, Query(alias="list", description="Whether to list the moments one by one.")]
 Windows = Annotated[int, Query(ge=1, description="How many windows to look at, evenly spaced.")]
@@ -64,42 +65,23 @@ Form = Annotated[
 ]
 
 
-class StraightRoute(APIRoute):
-    """A route whose question is read in one step, from bytes to fields; what is not plain goes the usual way."""
+def create_app(service: Service) -> ASGIApp:
+    """Return the ASGI application of a service: its routes, behind the guard."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap the usual handler."""
-        usual, parameters = super().get_route_handler(), self.dependant.body_params
-        asked = parameters[0] if len(parameters) == 1 else None
-        kind = None if asked is None else asked.field_info.annotation
-        if asked is None or not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-            return usual
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
 
-        async def handle(request: Request) -> Response:
-            if request.scope["query_string"] or request.headers.get("content-type") != "application/json":
-                return await usual(request)
-            try:
-                question = kind.model_validate_json(await request.body())
-            except ValidationError:
-                return await usual(request)
-            answer: Response = await self.endpoint(**{asked.name: question})
-            return answer
-
-        return handle
-
-
-def create_app(service: Service) -> App:
-    """Put the routes over a service, and a guard before the routes."""
     app = FastAPI(
         title="ibforecast",
         version=__version__,
         description="Forecasts that carry their proof.",
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan(service),
+        lifespan=lifespan,
         responses=REFUSALS,
     )
-    app.router.route_class = StraightRoute
     _add_handlers(app)
     _add_models(app, service)
     _add_windows(app, service)
@@ -122,30 +104,30 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
     @app.get("/models", response_model=wire.Models)
     async def models() -> Response:
-        """What each model reads, promises, and how it came about."""
+        """What each model reads and promises, and how it was trained."""
         return _answer(service.cards())
 
     @app.post("/models/reload", response_model=wire.Reloaded, responses=NO_MODEL)
-    async def reload(asked: wire.Reload | None = None) -> Response:
-        """Read models anew from where they lie; requests under way keep the model they began with."""
-        return _answer(await service.reload(asked or wire.Reload()))
+    async def reload(question: wire.Reload | None = None) -> Response:
+        """Read models again from their folders; requests under way keep the model they began with."""
+        return _answer(await service.reload(question or wire.Reload()))
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:
         """Counters for Prometheus."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def _add_windows(app: FastAPI, service: Service) -> None:
     @app.post("/forecast", response_model=wire.Forecasts)
-    async def forecast(asked: wire.AboutTable) -> Response:
-        """Forecast what follows a table, or moments in it."""
-        return _answer(await service.forecast(asked))
+    async def forecast(question: wire.AboutTable) -> Response:
+        """Forecast what follows a table, or what follows moments in it."""
+        return _answer(await service.forecast(question))
 
     @app.post("/explain", response_model=wire.Explanations | dict[str, Any])
-    async def explain(asked: wire.AboutTable, form: Form = "answer") -> Response:
+    async def explain(question: wire.AboutTable, form: Form = "answer") -> Response:
         """Forecast, and say what was read: the document of `explanation.to_json()` for every moment."""
-        name, documents = await service.explain(asked)
+        name, documents = await service.explain(question)
         if form == "answer":
             head = wire.Explanations(model=name, explanations=[]).model_dump_json().encode().removesuffix(b"]}")
             return _json(b"".join((head, b",".join(documents), b"]}")))
@@ -154,14 +136,14 @@ def _add_windows(app: FastAPI, service: Service) -> None:
         return _json(documents[0])
 
     @app.post("/verify", response_model=wire.Verdict)
-    async def verify(asked: wire.AboutExplanation) -> Response:
+    async def verify(question: wire.AboutExplanation) -> Response:
         """Check that an explanation is the truth about its forecast."""
-        return _answer(await service.verify(asked))
+        return _answer(await service.verify(question))
 
     @app.post("/replay", response_model=wire.Replayed)
-    async def replay(asked: wire.WhatIf) -> Response:
-        """The forecast the readout gives to another mask or other evidence, the context held: an exact what-if."""
-        return _answer(await service.replay(asked))
+    async def replay(question: wire.WhatIf) -> Response:
+        """Forecast from another mask or other evidence in the same context: an exact what-if."""
+        return _answer(await service.replay(question))
 
 
 def _add_tables(app: FastAPI, service: Service) -> None:
@@ -172,7 +154,7 @@ def _add_tables(app: FastAPI, service: Service) -> None:
 
     @app.get("/tables", response_model=wire.Tables)
     async def tables() -> Response:
-        """The tables at hand: uploads, data sets of the catalogue that are found here, and the embedded demo."""
+        """The available tables: uploads, data sets of the catalogue that are on this machine, and the embedded demo."""
         return _answer(service.tables())
 
     @app.get("/tables/{id}/moments", response_model=wire.MomentsOf, responses=ABSENT)
@@ -189,37 +171,37 @@ def _add_tables(app: FastAPI, service: Service) -> None:
 def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
-        return _refusal(error)
+        return response_to(error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return _refusal(_of_validation(error))
+        return response_to(_of_validation(error))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         status = 422 if error.status_code == 400 else error.status_code
-        told = f"{request.method} {request.url.path}: {error.detail}"
-        return _refusal(Refused(status, told, "see /openapi.json", headers=dict(error.headers or {})))
+        message = f"{request.method} {request.url.path}: {error.detail}"
+        return response_to(Refused(status, message, "see /openapi.json", headers=error.headers))
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
-        return _refusal(Refused(500, "something went wrong in the service", "its log says more"))
+        return response_to(FAILURE)
 
 
 def _of_validation(error: RequestValidationError) -> Refused:
-    """The first thing that is wrong with a body or a parameter, by the name of its field."""
+    """Refuse a request by the name of the first field that is wrong."""
     first = error.errors()[0]
     names = []
     for part in first["loc"][1:]:
-        if isinstance(part, str) and ("[" in part or part in ("str", "int")):  # one of several types, not a name
+        if isinstance(part, str) and ("[" in part or part in ("str", "int")):  # the name of a type, not of a field
             break
         names.append(str(part))
     field = ".".join(names) or "body"
     if first["type"] == "missing":
         return Refused(422, f"{field} must be sent (got none)", "see /openapi.json", field)
     rule = RULES.get(field, first["msg"])
-    told = f"{field} must be as the wire format says, {rule[:1].lower()}{rule[1:]}"
-    return Refused(422, f"{told} (got {shortened(first.get('input'))})", "see /openapi.json", field)
+    rule = f"{field} must be as the wire format says, {rule[:1].lower()}{rule[1:]}"
+    return Refused(422, f"{rule} (got {shortened(first.get('input'))})", "see /openapi.json", field)
 
 
 def _answer(document: BaseModel, status: int = 200) -> Response:
@@ -230,25 +212,12 @@ def _json(body: bytes, status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-def _refusal(refused: Refused) -> Response:
-    return Response(refused.body(), refused.status, refused.headers, "application/json")
-
-
 def _is_page(path: str) -> bool:
-    """Whether a path is a file of the explorer, which holds no data."""
+    """Whether a path is a file of the explorer, which contains no data."""
     if path == "/":
         return True
     try:
         file = (EXPLORER / path.lstrip("/")).resolve()
         return file.is_relative_to(EXPLORER.resolve()) and file.is_file()
-    except (OSError, ValueError):  # no name of a file at all
+    except (OSError, ValueError):  # not a valid file name
         return False
-
-
-def _lifespan(service: Service) -> Callable[[FastAPI], Any]:
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
-        service.close()
-
-    return lifespan

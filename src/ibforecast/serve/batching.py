@@ -1,13 +1,11 @@
-"""One thread per model that computes windows, taking turns between the requests that wait.
+"""One thread per model that computes windows, one of each waiting request in every turn.
 
-Windows that arrive together are taken together. Nobody waits for a batch to fill; it fills by itself while the thread
-is busy.
+No request waits for a batch to fill: a turn takes the requests that arrived while the thread was busy.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Any, TypeVar
@@ -22,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Request:
-    """The windows of a request that are still to be computed, and where the results go."""
+    """The windows of a request that are not yet computed, and where the results go."""
 
     windows: deque[Callable[[], Any]]
     results: list[Any]
@@ -31,26 +29,21 @@ class _Request:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to compute, or nobody is waiting any more."""
+        """Whether no window is left, or nobody waits for the results."""
         return not self.windows or self.done.cancelled()
 
-    @property
-    def next(self) -> Callable[[], Any]:
-        """The window whose turn it is."""
-        return self.windows[0]
-
     def compute_next(self) -> None:
-        """Compute one window; after the last, or the first that fails, tell whoever waits."""
+        """Compute one window; deliver the results after the last one, or the error of the first that fails."""
         try:
             self.results.append(self.windows.popleft()())
         except Exception as error:
             self.windows.clear()
-            self._tell(self.done.set_exception, error)
+            self._settle(self.done.set_exception, error)
         else:
             if not self.windows:
-                self._tell(self.done.set_result, self.results)
+                self._settle(self.done.set_result, self.results)
 
-    def _tell(self, settle: Callable[[Any], None], outcome: Any) -> None:
+    def _settle(self, settle: Callable[[Any], None], outcome: Any) -> None:
         def deliver() -> None:
             if not self.done.done():
                 settle(outcome)
@@ -58,31 +51,24 @@ class _Request:
         try:
             self.loop.call_soon_threadsafe(deliver)
         except RuntimeError:
-            return  # the loop is closed: nobody waits
+            return  # the loop is closed, so nobody waits
 
 
 class Worker:
-    """Computes windows in a thread of its own: one of every waiting request, then the next of each, and so on.
+    """Computes windows in its own thread: one of every waiting request, then the next of each, and so on.
 
-    `prepare` sees the windows of a turn before they are computed. The thread is started when there is something to do;
-    once the worker is closed it ends when nothing is left.
+    The thread starts with the first window; once the worker is closed, it ends when no window is left.
     """
 
-    def __init__(
-        self,
-        name: str,
-        threads: int,
-        on_turn: Callable[[int], None],
-        prepare: Callable[[Sequence[Callable[[], Any]]], None] = lambda windows: None,
-    ) -> None:
-        self._name, self._threads, self._on_turn, self._prepare = name, threads, on_turn, prepare
+    def __init__(self, name: str, threads: int, on_turn: Callable[[int], None]) -> None:
+        self._name, self._threads, self._on_turn = name, threads, on_turn
         self._waiting: deque[_Request] = deque()
         self._changed = Condition()
         self._thread: Thread | None = None
         self._closing = False
 
     async def compute(self, windows: Sequence[Callable[[], T]]) -> list[T]:
-        """Compute these windows and return their results in order; cancelled, the rest of them is left undone."""
+        """Compute windows and return their results in order; if cancelled, skip the remaining ones."""
         if not windows:
             return []
         loop = asyncio.get_running_loop()
@@ -96,30 +82,27 @@ class Worker:
         return await request.done
 
     def close(self) -> None:
-        """Let the thread end once everything accepted is computed; what comes later is computed all the same."""
+        """End the thread once all accepted windows are computed; later windows are still computed."""
         with self._changed:
             self._closing = True
             self._changed.notify()
 
     def join(self) -> None:
         """Wait for the thread to end."""
-        thread = self._thread
-        if thread is not None:
+        if (thread := self._thread) is not None:
             thread.join()
 
     def _work(self) -> None:
         torch.set_num_threads(self._threads)
-        with np.errstate(all="ignore"):  # numbers of any size may be sent; what becomes of them is looked at
+        with np.errstate(all="ignore"):  # clients may send numbers of any size; results are checked later
             while turn := self._next_turn():
                 self._on_turn(len(turn))
-                with suppress(Exception):  # whatever is wrong shows again when a window is computed
-                    self._prepare([request.next for request in turn if not request.is_over])
                 for request in turn:
                     if not request.is_over:
                         request.compute_next()
 
     def _next_turn(self) -> list[_Request]:
-        """Wait for requests and let each have one turn; none when there is nothing to wait for."""
+        """Wait for requests and return those of the next turn; none if the worker is closed and no request waits."""
         with self._changed:
             while True:
                 self._waiting = deque(request for request in self._waiting if not request.is_over)

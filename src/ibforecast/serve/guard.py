@@ -1,24 +1,20 @@
-"""What stands before every route: who may ask, how much, and what becomes of whatever goes wrong."""
+"""Checks before every route: who may ask and how much; and what happens when something fails."""
 
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import urlsplit
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused, log
 from ibforecast.serve.settings import Settings
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 GONE = 499
-"""The status under which a request is counted whose client went away."""
+"""The status under which a request is counted if its client disconnected before the answer was complete."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
@@ -32,13 +28,16 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 
+FAILURE = Refused(500, "something went wrong in the service", "its log says more")
+"""The answer to a request that met a mistake in the service; the details are only in the log."""
+
 
 class Gone(Exception):  # noqa: N818
-    """The client went away before its request was whole."""
+    """The client disconnected before its request was complete."""
 
 
 class _Answer:
-    """The way back to the client: remembers how far the answer got, and adds what every answer carries."""
+    """Sends an answer, remembers how far it got, and adds the headers that every answer carries."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -52,24 +51,14 @@ class _Answer:
             self.complete = True
         await self._send(message)
 
-    async def refuse(self, refused: Refused) -> None:
-        """Answer with an error, unless an answer has begun."""
-        if self.begun:
-            return
-        body = refused.body()
-        headers = {"content-type": "application/json", "content-length": str(len(body))} | refused.headers
-        told = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await self({"type": "http.response.start", "status": refused.status, "headers": told})
-        await self({"type": "http.response.body", "body": body})
-
 
 class Guard:
-    """Lets in what may come in, whole and within the limits; frees the work of clients that went away.
+    """Passes on requests that are allowed and within the limits; cancels the work of clients that disconnected.
 
-    `is_open` tells of a path whether it may be asked for without the token.
+    `is_open` says whether a path needs no token.
     """
 
-    def __init__(self, app: App, settings: Settings, metrics: Metrics, is_open: Callable[[str], bool]) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, is_open: Callable[[str], bool]) -> None:
         self._app, self._settings, self._metrics, self._is_open = app, settings, metrics, is_open
         self._at_work = 0
 
@@ -79,20 +68,19 @@ class Guard:
             await self._app(scope, receive, send)
             return
         begun, answer = time.perf_counter(), _Answer(send)
-        self._metrics.in_flight += 1
-        try:
-            await self._serve(scope, receive, answer)
-        except Refused as refused:
-            await answer.refuse(refused)
-        except Gone:
-            pass
-        except Exception as error:
-            log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
-            await answer.refuse(Refused(500, "something went wrong in the service", "its log says more"))
-        finally:
-            self._metrics.in_flight -= 1
-            route = getattr(scope.get("route"), "path", "other")
-            self._metrics.finished(route, answer.status, time.perf_counter() - begun)
+        with self._metrics.in_flight.track_inprogress():
+            try:
+                await self._serve(scope, receive, answer)
+            except Gone:
+                pass
+            except Refused as refused:
+                await _refuse(refused, scope, receive, answer)
+            except Exception as error:
+                log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
+                await _refuse(FAILURE, scope, receive, answer)
+            finally:
+                route = getattr(scope.get("route"), "path", "other")
+                self._metrics.finished(route, answer.status, time.perf_counter() - begun)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
@@ -115,7 +103,7 @@ class Guard:
             self._at_work -= 1
 
     def _check_addressee(self, headers: dict[bytes, str]) -> None:
-        """Refuse pages of other sites, also those that give their own name this machine's address."""
+        """Refuse pages of other sites, also if they point their own host name at this machine."""
         host = headers.get(b"host", "")
         known = self._settings.hosts
         if known is not None and _hostname(f"//{host}") not in known:
@@ -130,8 +118,8 @@ class Guard:
         token = self._settings.token
         if token is None or self._is_open(path):
             return
-        kind, _, told = headers.get(b"authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(told.strip().encode("latin-1"), token.encode()):
+        kind, _, token_sent = headers.get(b"authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(token_sent.strip().encode("latin-1"), token.encode()):
             raise Refused(
                 401,
                 "a request must carry the service's token (got none, or another)",
@@ -140,7 +128,7 @@ class Guard:
             )
 
     async def _body(self, headers: dict[bytes, str], receive: Receive) -> bytes:
-        """The whole body; one that is too large is refused as soon as that is known."""
+        """Return the whole body; refuse one that is too large as soon as its size is known."""
         length = headers.get(b"content-length", "")
         self._check_length(int(length) if length.isdecimal() else 0)
         parts, size, more = [], 0, True
@@ -174,11 +162,11 @@ class Guard:
             )
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, answer: _Answer) -> None:
-        """Answer, unless the client goes away first: then its work is cancelled."""
+        """Answer the request; cancel the work if the client disconnects first."""
         left = asyncio.ensure_future(_departure(receive))
         sent = False
 
-        async def again() -> Message:
+        async def receive_again() -> Message:
             nonlocal sent
             if not sent:
                 sent = True
@@ -186,7 +174,7 @@ class Guard:
             await asyncio.wait({left})
             return {"type": "http.disconnect"}
 
-        work = asyncio.ensure_future(self._app(scope, again, answer))
+        work = asyncio.ensure_future(self._app(scope, receive_again, answer))
         try:
             await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done() and not answer.complete:
@@ -200,8 +188,19 @@ class Guard:
             work.cancel()
 
 
+def response_to(refused: Refused) -> Response:
+    """The HTTP response to a refused request."""
+    return Response(refused.body(), refused.status, refused.headers, "application/json")
+
+
+async def _refuse(refused: Refused, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    """Answer with an error, unless an answer has begun."""
+    if not answer.begun:
+        await response_to(refused)(scope, receive, answer)
+
+
 async def _departure(receive: Receive) -> None:
-    """Wait until the client goes away."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

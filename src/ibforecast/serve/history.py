@@ -1,4 +1,4 @@
-"""How a model's gates and errors run over a whole table, on evenly spaced windows."""
+"""Gates and errors of a model over a whole table, on evenly spaced windows."""
 
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -13,20 +13,20 @@ from ibforecast.evaluate.accuracy import absolute_error, squared_error
 from ibforecast.evaluate.chosen import evenly_spaced
 from ibforecast.serve import wire
 from ibforecast.serve.models import LoadedModel
-from ibforecast.serve.tables import explainable
+from ibforecast.serve.tables import starts as starts_of
 
 BATCH = 32
 
 
 @torch.no_grad()
 def history(model: LoadedModel, table: str, source: Table, count: int, stopped: Event) -> wire.History:
-    """Run the model on `count` windows, oldest first; `stopped` ends it early, where nobody waits any more.
+    """Run the model on `count` windows, oldest first; stop early once `stopped` is set.
 
-    Nothing here is verified bit for bit, so windows are run in batches.
+    The windows run in batches, because none of these numbers is verified bit for bit.
     """
     series, config = source.series, model.fitted.config
     look_back, horizon = config.look_back, config.horizon
-    available = np.flatnonzero(explainable(series, look_back))
+    available = starts_of(series, look_back)
     starts = available[evenly_spaced(count, len(available)).numpy()]
     unknown = np.full((horizon, len(series.channels)), np.nan)
     padded = replace(series, values=np.concatenate([series.values, unknown]))

@@ -1,4 +1,4 @@
-"""Models that stand ready: loaded once, each with its worker, and swapped without dropping a request."""
+"""Loaded models, each with its worker; a model is replaced without dropping a request."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,6 @@ from ibforecast.serve import wire
 from ibforecast.serve.batching import Worker
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused
-from ibforecast.serve.together import Asked, Together
 from ibforecast.zoo.saved import FittedModel
 
 T = TypeVar("T")
@@ -46,7 +45,7 @@ class LoadedModel:
         return (config.look_back + 2 * config.horizon + config.cycle) * config.channels
 
     def card(self) -> wire.Model:
-        """What there is to know about the model."""
+        """Describe the model."""
         config, layout, summary = self.fitted.config, self.fitted.layout, self.fitted.summary
         return wire.Model(
             name=self.name,
@@ -74,11 +73,11 @@ class LoadedModel:
         """Read a table as the training table was read."""
         return self.forecaster.open(table)
 
-    def ask(
-        self, source: Table, at: str | None, budget: float | None, told: Callable[[ExplainedForecast], T]
-    ) -> Asked[T]:
-        """A window for the worker to explain, and what is to be told of it."""
-        return Asked(self.forecaster, source, at, budget, lambda explanation: told(_finite(explanation)))
+    def task(
+        self, source: Table, at: str | None, budget: float | None, render: Callable[[ExplainedForecast], T]
+    ) -> Callable[[], T]:
+        """Return a window for the worker to explain and render."""
+        return lambda: render(_finite(self.forecaster.explain(source, at, budget=budget)))
 
 
 class Models:
@@ -97,7 +96,7 @@ class Models:
         return list(self._loaded)
 
     def get(self, name: str | None) -> LoadedModel:
-        """Find a model; the name may be left out where there is one alone."""
+        """Find a model; the name may be left out if there is only one."""
         if name is None and len(self._loaded) == 1:
             return next(iter(self._loaded.values()))
         if name is None or name not in self._loaded:
@@ -110,7 +109,7 @@ class Models:
         return self._loaded[name]
 
     def that_gave(self, weights_sha256: str, name: str | None) -> LoadedModel:
-        """The model named, or else the one with these weights, or else the only one."""
+        """The model with this name, or else the one with these weights, or else the only one."""
         if name is None:
             for model in self._loaded.values():
                 if model.fitted.weights_sha256 == weights_sha256:
@@ -125,9 +124,9 @@ class Models:
         return self.get(name)
 
     def reload(self, names: Iterable[str]) -> list[str]:
-        """Read models anew, all of them or none; returns those whose weights changed.
+        """Read models again, all of them or none; return the names of those whose weights changed.
 
-        Requests under way keep the model they began with, whose worker ends when they are done.
+        Requests under way keep the model they began with; its worker ends when they are done.
         """
         before = {name: self.get(name) for name in names}
         after = {name: self._load(name, model.path) for name, model in before.items()}
@@ -139,7 +138,7 @@ class Models:
         ]
 
     def close(self) -> None:
-        """End the workers once everything accepted is computed."""
+        """End the workers once all accepted windows are computed."""
         for model in self._loaded.values():
             model.worker.close()
         for model in self._loaded.values():
@@ -148,8 +147,7 @@ class Models:
     def _load(self, name: str, path: Path) -> LoadedModel:
         forecaster = IBForecaster.load(path, device="cpu")
         forecaster.fitted.require_plain("the service")
-        together = Together(forecaster.fitted.network)
-        worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows), together.prepare)
+        worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows))
         return LoadedModel(name, path, forecaster, _audit_of(path, forecaster.fitted.weights_sha256), worker)
 
 
@@ -165,7 +163,7 @@ def _finite(explanation: ExplainedForecast) -> ExplainedForecast:
 
 
 def _audit_of(path: Path, weights_sha256: str) -> dict[str, Any] | None:
-    """The audit kept with a model, as it was written; None where there is none that is whole and of these weights."""
+    """The audit saved with a model, unchanged; None if there is no complete one of these weights."""
     try:
         if saved_audit(path, weights_sha256) is None:
             return None

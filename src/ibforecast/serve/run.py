@@ -1,4 +1,4 @@
-"""A service on a port, until it is told to stop."""
+"""Run a service on a port until it is stopped."""
 
 import signal
 import socket
@@ -10,7 +10,7 @@ from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.serve.settings import Settings
 
 GRACE = 30
-"""Seconds that requests under way have to finish once the service is told to stop."""
+"""Seconds that requests under way have to finish once the service is asked to stop."""
 
 
 def serve(
@@ -19,14 +19,17 @@ def serve(
     """Load models and answer requests until SIGINT or SIGTERM; requests accepted by then are finished."""
     try:
         import uvicorn
+        from prometheus_client import disable_created_metrics
 
         from ibforecast.serve.app import create_app
         from ibforecast.serve.service import Service
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        if library not in ("fastapi", "pydantic", "starlette", "uvicorn"):
+        if library not in ("fastapi", "prometheus_client", "pydantic", "starlette", "uvicorn"):
             raise
         raise MissingExtraError(library, "serve") from error
+    # Without this, every counter has a second series with the time of its creation. The switch is one per process.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     with _listening(host, port) as listener:
         app = create_app(Service(paths, settings))
         config = uvicorn.Config(
@@ -40,7 +43,7 @@ def serve(
         on_ready(f"http://{name}:{listener.getsockname()[1]}")
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: None)  # uvicorn stops by them, then raises them again
+                signal.signal(number, lambda *_: None)  # uvicorn handles them first, then raises them again
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -1,4 +1,4 @@
-"""What a service is told: its models by name, whom it answers, and how much it takes on."""
+"""Settings of a service: its models by name, who may use it, and its limits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SHORTEST_TOKEN = 8
 class Settings:
     """The limits of a service.
 
-    `token` is asked of everyone where there is one. `hosts` are the names the service answers to, None for any.
+    `token`, if set, must be sent with requests for data. `hosts` are the names the service answers to, None for any.
     `max_body` is in bytes; `max_windows` is per request; `max_concurrent` is the number of requests at work at one
     time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it.
     `max_tables` uploads are kept, `max_unpacked` bytes each; `max_numbers` bounds an answer, `max_history` the windows
@@ -55,7 +55,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_reach(host: str, token: str | None, allow_public: bool) -> None:
-    """Refuse to listen to other machines without a token, unless told to."""
+    """Refuse to listen to other machines without a token, unless `allow_public`."""
     if not (is_loopback(host) or token or allow_public):
         raise UsageError(
             "a service that others can reach must have a token",
@@ -65,18 +65,18 @@ def check_reach(host: str, token: str | None, allow_public: bool) -> None:
 
 
 def hosts_of(host: str, token: str | None) -> frozenset[str] | None:
-    """Names a service answers to; a page elsewhere that points its own name at this machine is not among them."""
+    """Names that a service answers to, None for any; this keeps out pages that point their own name at this machine."""
     return LOOPBACK | {host.lower()} if is_loopback(host) and token is None else None
 
 
 def named(words: Iterable[str]) -> dict[str, Path]:
     """Paths by name from words such as "models/town" (called town) or "mine=models/town"."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for word in words:
         given, is_named, place = word.partition("=")
         path = Path(place if is_named and not Path(word).exists() else word)
         name = given if path != Path(word) else path.resolve().name
-        if not name or name in found:
+        if not name or name in paths:
             raise UsageError("models must have different names", f"{name!r} for {word!r}", "say NAME=PATH")
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths

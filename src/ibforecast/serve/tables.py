@@ -1,19 +1,19 @@
-"""Tables as they arrive, and the shelf of those that are kept."""
+"""Tables as requests send them, and the shelf of tables that the service keeps."""
 
 import io
 import zlib
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool
+from jaxtyping import Int64
 from pyarrow import parquet
 
 from ibforecast.core.errors import DataError
@@ -28,14 +28,15 @@ from ibforecast.serve.refusals import Refused
 
 DEMO = "demo"
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
-FEW_CELLS = 4096
-"""Cells of a table that is read sooner than it is handed to another thread."""
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> pa.Table:
-    """Columns as lists, or rows as objects, as arrow; a cell that does not fit its column is left to the reader.
+    """Convert columns as lists, or rows as objects, to arrow; a column of mixed types becomes text.
 
-    Rows that have few names in common would become far more cells than were sent: at most `most` are made of them.
+    Rows with few names in common would become far more cells than were sent: refuse more than `most`.
     """
     columns: Mapping[str, list[Any]]
     if isinstance(table, list):
@@ -52,21 +53,13 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
         columns = table
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{length} in {name!r}" for name, length in list(lengths.items())[:4])
-        raise DataError("columns must be of one length", told, "fill up with null")
+        listed = ", ".join(f"{length} in {name!r}" for name, length in list(lengths.items())[:4])
+        raise DataError("columns must be of one length", listed, "fill up with null")
     return pa.table({name: _column(cells) for name, cells in columns.items()})
 
 
-def is_small(sent: Any) -> bool:
-    """Whether a table that was sent as columns or rows is read in less than a millisecond or so."""
-    parts = sent.values() if isinstance(sent, dict) else sent if isinstance(sent, list) else None
-    if parts is None or len(sent) > FEW_CELLS or sum(map(len, parts)) > FEW_CELLS:
-        return False
-    return isinstance(sent, dict) or len(_names(sent)) * len(sent) <= FEW_CELLS
-
-
 def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
-    """A file's content as arrow: Parquet, CSV or gzipped CSV, found out from its first bytes."""
+    """Read a file's content: Parquet, CSV or gzipped CSV, recognised by its first bytes."""
     if content.startswith(PARQUET):
         _check_unpacked(content, most)
         suffix = ".parquet"
@@ -82,35 +75,41 @@ def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
 
 @dataclass
 class Kept:
-    """A table on the shelf, and how models have read it so far, by their weights."""
+    """A table on the shelf, and how models read it, by their weights."""
 
     facts: wire.Table
     source: pa.Table | str
     read: dict[str, Table] = field(default_factory=dict)
 
 
+def keep(store: dict[K, V], key: K, value: V, most: int) -> None:
+    """Put an entry at the end of a store, and drop the first ones if there are more than `most`."""
+    store.pop(key, None)
+    store[key] = value
+    while len(store) > most:
+        del store[next(iter(store))]
+
+
 class Shelf:
-    """The tables at hand: uploads (the one unused longest makes room), the catalogue, the demo."""
+    """The available tables: uploads (the least recently used one is dropped first), the catalogue, the demo."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._uploads: OrderedDict[str, Kept] = OrderedDict()
+        self._uploads: dict[str, Kept] = {}
         self._standing: dict[str, Kept] = {}
 
     def add(self, content: bytes, name: str, source: pa.Table, series: Series) -> Kept:
         """Keep an upload under the fingerprint of its content."""
         id = sha256(content)[:16]
-        kept = self._uploads.setdefault(id, Kept(facts_of(id, name, "upload", series), source))
+        kept = self._uploads.get(id) or Kept(facts_of(id, name, "upload", series), source)
         kept.facts = kept.facts.model_copy(update={"name": name})
-        self._uploads.move_to_end(id)
-        while len(self._uploads) > self._most:
-            self._uploads.popitem(last=False)
+        keep(self._uploads, id, kept, self._most)
         return kept
 
     def get(self, id: str, absent: int = 404) -> Kept:
-        """Find a table by its id; `absent` is the status that tells there is none."""
+        """Find a table by its id; `absent` is the status of the answer if there is none."""
         if id in self._uploads:
-            self._uploads.move_to_end(id)
+            keep(self._uploads, id, self._uploads[id], self._most)
             return self._uploads[id]
         if id not in self._standing:
             standing = self._stand(id)
@@ -126,11 +125,10 @@ class Shelf:
         return self._standing[id]
 
     def list(self) -> list[wire.Table]:
-        """Facts of every table at hand."""
-        found = [name for name in catalogue.CATALOGUE if catalogue.find(name)]
+        """Facts of every available table."""
         return [
             *(kept.facts for kept in self._uploads.values()),
-            *(_of_catalogue(name) for name in found),
+            *(_of_catalogue(name) for name in catalogue.CATALOGUE if catalogue.find(name)),
             self.get(DEMO).facts,
         ]
 
@@ -144,7 +142,7 @@ class Shelf:
 
 
 def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series) -> wire.Table:
-    """What there is to say of a table that was read."""
+    """Facts of a table that was read."""
     return wire.Table(
         id=id,
         name=name,
@@ -157,11 +155,20 @@ def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series
     )
 
 
-def explainable(series: Series, look_back: int) -> Bool[np.ndarray, " start"]:
-    """Tell of every first row of a window whether each channel is observed in it at least once."""
+def starts(series: Series, look_back: int) -> Int64[np.ndarray, " window"]:
+    """First rows of the windows in which every channel is observed at least once; refuse a table without any."""
     seen = np.cumsum(~np.isnan(series.values), axis=0)
     before = np.concatenate([np.zeros((1, seen.shape[1]), dtype=seen.dtype), seen[:-look_back]])
-    return np.asarray((seen[look_back - 1 :] > before).all(axis=1))
+    rows = np.flatnonzero((seen[look_back - 1 :] > before).all(axis=1))
+    if not len(rows):
+        raise Refused(
+            422,
+            f"a table must have look_back = {look_back} rows in which every channel is observed at least once "
+            f"(got none among {series.rows} rows)",
+            "give a longer table, or one with fewer gaps",
+            "table",
+        )
+    return rows
 
 
 def _of_catalogue(name: str) -> wire.Table:
@@ -179,7 +186,7 @@ def _of_catalogue(name: str) -> wire.Table:
 
 
 def _names(rows: list[dict[str, Any]]) -> dict[str, None]:
-    """Every name in any of the rows, in the order they come."""
+    """Every name in any of the rows, in order of appearance."""
     return dict.fromkeys(name for row in rows for name in row)
 
 
@@ -191,7 +198,7 @@ def _column(cells: list[Any]) -> pa.Array:
 
 
 def _stem(name: str) -> str:
-    """A file name for messages alone: the last part of what was told, without its ending."""
+    """A file name for messages: the last part of the given name, without its suffix."""
     kept = "".join(letter for letter in Path(name).name.partition(".")[0] if letter.isalnum() or letter in " -_")
     return kept[:60] or "table"
 
@@ -209,7 +216,7 @@ def _unzipped(content: bytes, most: int) -> bytes:
 
 
 def _check_unpacked(content: bytes, most: int) -> None:
-    """Refuse a Parquet file that would take too much, without unpacking it: repeated text is stored only once."""
+    """Refuse a Parquet file that would unpack to too much, without unpacking: it stores repeated text only once."""
     try:
         facts = parquet.read_metadata(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
@@ -235,7 +242,7 @@ def _check_unpacked(content: bytes, most: int) -> None:
 
 
 def _check_flat(columns: list[parquet.ColumnSchema]) -> None:
-    """Refuse lists, whose size nothing bounds, structs, and names that stand for several columns."""
+    """Refuse lists, whose size is unbounded, structs, and repeated names."""
     for column in columns:
         if column.path != column.name or column.max_repetition_level:
             raise _no_column("lists or structs", column.path)
@@ -248,7 +255,7 @@ def _no_column(kind: str, name: str) -> DataError:
 
 
 def _text_size(column: pa.ChunkedArray) -> int:
-    """Bytes of a column's text, written out, that was read as a dictionary."""
+    """Unpacked size in bytes of a text column that was read as a dictionary."""
     lengths = (pc.take(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in column.chunks)
     return sum(pc.sum(each).as_py() or 0 for each in lengths)
 
