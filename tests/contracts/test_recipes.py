@@ -109,7 +109,7 @@ def test_an_unknown_key_is_refused_by_name(tmp_path: Path, text: str, culprit: s
         ("[model]\nprofile = 1", "1"),
         ('[model]\nframe = "median"', "'median'"),
         ('[model.gate]\nkind = "soft"', "'soft'"),
-        ("[model.gate]\ntemperature = 0.5", "0.5"),
+        ("[model]\nfurther_cycles = 168", "168"),
         ("[model]\ngate = 3", "3"),
         ("[train]\nepochs = 3.5", "3.5"),
         ('[train]\nlearning_rate = "1e-3"', "'1e-3'"),

@@ -35,7 +35,7 @@ def fitted(seed: int = 0, **settings: Any) -> FittedModel:
         cycle=7,
         patch_len=3,
         budget=0.3,
-        gate=GateConfig(width=4, heads=2, temperature=(0.7, 0.2)),
+        gate=GateConfig(width=4, heads=2),
         readout=ReadoutConfig(width=6),
         objective=ObjectiveConfig(prior=0.2),
     )

@@ -31,6 +31,9 @@ FORMAT = "ibforecast.model"
 FORMAT_VERSION = 3
 """Version 1 knew one cycle and no covariates, version 2 did not tell its schedule; they are read as ever."""
 
+RETIRED = {"gate": ("temperature",), "objective": ("steer",)}
+"""Settings that older models list and that are gone; they mattered in training only, so any value of them is read."""
+
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
 
 
@@ -153,7 +156,7 @@ def load(folder: Path) -> FittedModel:
     try:
         weights = _read_file(folder, document["weights"])
         with torch.random.fork_rng([]):
-            network = IBForecast(build(ModelConfig, document["config"], "config"))
+            network = IBForecast(build(ModelConfig, _without_retired(document["config"]), "config"))
         network.load_state_dict(tensors_from(weights))
         return FittedModel(
             network=network.eval(),
@@ -165,8 +168,14 @@ def load(folder: Path) -> FittedModel:
             known=None if document.get("known") is None else _standardiser(document["known"]),
             calibration=_read_calibration(folder, document["intervals"]) if "intervals" in document else None,
         )
-    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError(f"a saved model must be complete (got {error} in {folder}); save it again") from error
+
+
+def _without_retired(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a saved model without the settings that are gone."""
+    kept = {part: {k: v for k, v in config[part].items() if k not in names} for part, names in RETIRED.items()}
+    return config | kept
 
 
 def _quantiles(calibration: Calibration) -> bytes:
