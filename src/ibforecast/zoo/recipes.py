@@ -45,9 +45,10 @@ class Recipe:
 
     @property
     def sha256(self) -> str:
-        """Fingerprint of everything in it that is not a default, so that a new setting leaves old recipes as they are.
+        """Fingerprint of everything that is not a default, so that a new setting leaves old recipes as they are.
 
-        A default that changes its meaning or its value is a change of the code, which raises RESULTS_VERSION.
+        A new value of a default changes the fingerprints of recipes that stay the same: rewrite those in the ledger. A
+        default with a new meaning changes results: raise RESULTS_VERSION.
         """
         return sha256(to_json([self.forecaster, chosen(self.config), chosen(self.train)]))
 
