@@ -16,19 +16,19 @@ def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
     known = sorted(field.name for field in fields(kind))  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
-            raise UsageError(f"{where} must use known settings (got {name!r}); known are {', '.join(known)}")
+            raise UsageError(f"{where} must use known settings", repr(name), f"known are {', '.join(known)}")
     return kind(**{name: _convert(hints[name], value, f"{where}.{name}") for name, value in settings.items()})
 
 
 def chosen(config: Any) -> dict[str, Any]:
-    """The settings that differ from their defaults, or have none, as plain data: what `build` would need to be told."""
-    found = {}
+    """Return the settings that differ from their defaults or have none, as plain data that `build` reads."""
+    settings: dict[str, Any] = {}
     for field in fields(config):
         value = getattr(config, field.name)
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if value != default:
-            found[field.name] = chosen(value) if is_dataclass(value) else value
-    return found
+            settings[field.name] = chosen(value) if is_dataclass(value) else value
+    return settings
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:
@@ -49,5 +49,5 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     else:
         fits, wanted = isinstance(value, kind), getattr(kind, "__name__", str(kind))
     if not fits:
-        raise UsageError(f"{where} must be {wanted} (got {value!r}); correct the setting")
+        raise UsageError(f"{where} must be {wanted}", repr(value), "correct the setting")
     return value
