@@ -82,14 +82,15 @@ def ours(settings: Mapping[str, Any], **promises: Any) -> Case:
 
 
 EVERY_TERM = {"rate_weight": 0.1, "prior": 0.2, "budget_weight": 1.0, "contiguity_weight": 0.1}
+NO_TERM = {"rate_weight": 0.0, "consistency_weight": 0.0, "departure_weight": 0.0}
 CASES = [
     ours({}),
     ours({"gate": {"kind": "threshold", "recent": 0}}),
-    ours({"gate": {"kind": "threshold"}, "objective": EVERY_TERM | {"steer": True}}),
+    ours({"gate": {"kind": "threshold"}, "objective": EVERY_TERM}),
     ours({"objective": EVERY_TERM}),
-    ours({"gate": {"kind": "open"}, "budget": 1.0}, without_gradient="score."),
+    ours({"gate": {"kind": "open"}, "budget": 1.0, "objective": NO_TERM}, without_gradient="score."),
     ours({"gate": {"kind": "capped"}}),
-    ours({"gate": {"kind": "newest"}, "budget": 0.5}, without_gradient="score."),
+    ours({"gate": {"kind": "newest"}, "budget": 0.5, "objective": NO_TERM}, without_gradient="score."),
     ours({"gate": {"attention": "none"}}),
     ours({"gate": {"attention": "within"}}),
     ours({"readout": {"kind": "linear"}}),
@@ -97,7 +98,7 @@ CASES = [
     ours({"readout": {"cross_channel": True}}),
     ours({"readout": {"by_channel": True}}),
     ours({"gate": {"any_budget": True}}),
-    ours({"frame": "weighted"}),
+    ours({"frame": "mean"}),
     ours({"frame": "none"}, equivariant=False),
     ours({"profile": False}),
     ours({"profile": False, "readout": {"kind": "linear"}}, reads_phase=False),

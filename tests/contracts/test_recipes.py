@@ -1,13 +1,19 @@
-"""Every recipe that ships is whole, and one that is not is refused with the reason."""
+"""Every recipe that ships is whole and repeats no default; a broken one is refused with the reason."""
 
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.data.catalogue import CATALOGUE
-from ibforecast.zoo.recipes import DEFAULT, names, resolve
+from ibforecast.model.config import ModelConfig
+from ibforecast.train.config import TrainConfig
+from ibforecast.zoo.recipes import DEFAULT, OURS, names, resolve, text_of
 from ibforecast.zoo.registry import FORECASTERS
 
 HORIZONS = (96, 192, 336, 720)
@@ -48,6 +54,75 @@ def test_a_recipe_resolves_for_a_table_of_ones_own(name: str) -> None:
 def test_every_forecaster_has_a_recipe_and_the_default_is_one_of_them() -> None:
     assert {resolve(name, SIZES).forecaster for name in names()} == set(FORECASTERS)
     assert DEFAULT in names()
+
+
+def test_the_default_recipe_is_the_defaults_for_a_usual_table() -> None:
+    recipe = resolve(DEFAULT, SIZES)
+    assert recipe.config == ModelConfig(**vars(SIZES))
+    assert recipe.train == TrainConfig()
+
+
+def flat(settings: Mapping[str, Any], *place: str) -> dict[tuple[str, ...], Any]:
+    """Every single setting, by the keys that lead to it."""
+    nested = [
+        flat(value, *place, key) if isinstance(value, Mapping) else {(*place, key): value}
+        for key, value in settings.items()
+    ]
+    return {key: value for part in nested for key, value in part.items()}
+
+
+def repeated(document: dict[str, Any]) -> set[tuple[str, ...]]:
+    """The settings that could be left out, because what lies under them has the same value."""
+    kinds, data = document.pop("kind", {}), document.pop("data", {})
+    config = FORECASTERS[document.get("forecaster", OURS)].config
+    defaults = flat({"forecaster": OURS, "model": asdict(config(**vars(SIZES))), "train": asdict(TrainConfig())})
+    common = defaults | flat(document)
+    by_kind = [common, *(common | flat(settings) for settings in kinds.values())]
+    pairs = [((), document, [defaults])]
+    pairs += [(("kind", kind), settings, [common]) for kind, settings in kinds.items()]
+    for name, settings in data.items():
+        horizons = settings.pop("horizon", {})
+        by_data = [under | flat(settings) for under in by_kind]
+        pairs += [(("data", name), settings, by_kind)]
+        pairs += [(("data", name, "horizon", horizon), over, by_data) for horizon, over in horizons.items()]
+    return {
+        (*place, *key)
+        for place, over, unders in pairs
+        for key, value in flat(over).items()
+        if all(under[key] == value for under in unders)
+    }
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_recipe_repeats_a_default_or_what_a_setting_under_it_says(name: str) -> None:
+    assert not repeated(tomllib.loads(text_of(name)))
+
+
+def test_settings_that_repeat_what_is_under_them_are_noticed() -> None:
+    document = """
+        forecaster = "ibforecast"
+        [model]
+        budget = 0.2
+        patch_len = 6
+        [train]
+        batch = 64
+        [kind.many.train]
+        batch = 32
+        [kind.wide.model]
+        patch_len = 6
+        [data.Solar.train]
+        batch = 64
+        epochs = 36
+        [data.Solar.horizon.96.model]
+        patch_len = 6
+        """
+    assert repeated(tomllib.loads(document)) == {
+        ("forecaster",),
+        ("model", "budget"),
+        ("kind", "wide", "model", "patch_len"),
+        ("data", "Solar", "train", "epochs"),
+        ("data", "Solar", "horizon", "96", "model", "patch_len"),
+    }
 
 
 def test_what_a_data_set_and_a_horizon_want_is_laid_over_the_rest(tmp_path: Path) -> None:
@@ -109,7 +184,7 @@ def test_an_unknown_key_is_refused_by_name(tmp_path: Path, text: str, culprit: s
         ("[model]\nprofile = 1", "1"),
         ('[model]\nframe = "median"', "'median'"),
         ('[model.gate]\nkind = "soft"', "'soft'"),
-        ("[model.gate]\ntemperature = 0.5", "0.5"),
+        ("[model]\nfurther_cycles = 168", "168"),
         ("[model]\ngate = 3", "3"),
         ("[train]\nepochs = 3.5", "3.5"),
         ('[train]\nlearning_rate = "1e-3"', "'1e-3'"),

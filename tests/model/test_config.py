@@ -31,8 +31,6 @@ def refused(kind: type[Any], /, **given: Any) -> re.Match[str]:
         (GateConfig, "recent", -1),
         (GateConfig, "dropout", 1.0),
         (GateConfig, "dropout", -0.1),
-        (GateConfig, "temperature", (0.5, 0.0)),
-        (GateConfig, "temperature", (-0.5, 0.1)),
         (GateConfig, "noise", -0.3),
         (GateConfig, "noise_until", 0.0),
         (GateConfig, "noise_until", 1.1),

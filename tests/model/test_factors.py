@@ -41,7 +41,6 @@ CONFIG = FactorConfig(
     gate=GateConfig(width=8, heads=2, recent=0),
     readout=ReadoutConfig(kind="linear"),
     factors=FACTORS,
-    factor_width=4,
 )
 RULE_VALUE_REMEDY = r"^.+ must .+ \(got .+\); .+"
 
@@ -240,7 +239,7 @@ def test_without_maps_that_want_anything_and_loadings_it_is_the_base_network() -
 
 
 def test_maps_are_drawn_with_noise_from_the_generator_handed_in_while_a_loss_is_scored_and_never_in_use() -> None:
-    made = network(replace(CONFIG, gate=replace(CONFIG.gate, noise=0.0), factor_noise=2.0))
+    made = network(replace(CONFIG, gate=replace(CONFIG.gate, noise=0.0)))
     before = torch.get_rng_state()
     first, again, other = (loss_of(made, seed).terms["fit"] for seed in (3, 3, 4))
     assert torch.equal(torch.get_rng_state(), before)
@@ -248,8 +247,6 @@ def test_maps_are_drawn_with_noise_from_the_generator_handed_in_while_a_loss_is_
     assert not torch.equal(first, other)
     given = window()
     assert torch.equal(explained(made, given)[0], explained(made, given)[0])
-    quiet = network(replace(CONFIG, gate=replace(CONFIG.gate, noise=0.0), factor_noise=0.0))
-    assert torch.equal(loss_of(quiet, 3).terms["fit"], loss_of(quiet, 4).terms["fit"])
 
 
 def test_noise_ends_even_when_scoring_fails() -> None:
@@ -318,11 +315,11 @@ def test_the_loss_reaches_every_parameter_with_a_finite_gradient() -> None:
 
 
 def test_every_parameter_is_in_one_group_and_the_factors_in_their_own() -> None:
-    made = network(replace(CONFIG, gate=replace(CONFIG.gate, recent=1), factor_rate=7.0, context_rate=2.0))
+    made = network(replace(CONFIG, gate=replace(CONFIG.gate, recent=1), context_rate=2.0))
     groups = {group.rate: {id(p) for p in group.parameters} for group in made.parameter_groups()}
     base = {id(p) for p in made.readout.readout.parameters()}
     factors = {id(p) for p in made.readout.parameters()} - base
-    assert groups == {1.0: base, 7.0: factors, 2.0: {id(p) for p in made.parameters()} - base - factors}
+    assert groups == {1.0: base, 10.0: factors, 2.0: {id(p) for p in made.parameters()} - base - factors}
 
 
 def test_weights_are_listed_once_and_load_into_another_network() -> None:
@@ -338,9 +335,6 @@ def test_weights_are_listed_once_and_load_into_another_network() -> None:
     "wrong",
     [
         {"factors": 0},
-        {"factor_width": 0},
-        {"factor_noise": -1.0},
-        {"factor_rate": 0.0},
         {"diversity_weight": float("nan")},
     ],
 )

@@ -35,7 +35,7 @@ def fitted(seed: int = 0, **settings: Any) -> FittedModel:
         cycle=7,
         patch_len=3,
         budget=0.3,
-        gate=GateConfig(width=4, heads=2, temperature=(0.7, 0.2)),
+        gate=GateConfig(width=4, heads=2),
         readout=ReadoutConfig(width=6),
         objective=ObjectiveConfig(prior=0.2),
     )
@@ -238,6 +238,8 @@ def test_a_number_that_is_none_does_not_make_up_for_a_fingerprint_taken_away(fol
         lambda document: document["config"].update(horizon=6),
         lambda document: document["config"].update(look_back="12"),
         lambda document: document["config"]["gate"].update(kind="soft"),
+        lambda document: document["config"].update(gate=3),
+        lambda document: document.update(config=[]),
         lambda document: document.pop("config"),
         lambda document: document.pop("standardisation"),
         lambda document: document.pop("training"),
@@ -253,6 +255,15 @@ def test_a_document_that_is_sealed_and_yet_no_model_is_refused(
 ) -> None:
     edited(folder, edit, sealed=True)
     assert "complete" in refused(folder)
+
+
+def test_settings_that_are_gone_are_left_out_of_a_model_that_lists_them(folder: Path) -> None:
+    def listed(document: dict[str, Any]) -> None:
+        document["config"]["gate"]["temperature"] = [0.7, 0.2]
+        document["config"]["objective"]["steer"] = True
+
+    edited(folder, listed, sealed=True)
+    assert load(folder).config == fitted().config
 
 
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 99, "1", None])

@@ -1,4 +1,4 @@
-"""ibforecast recipe: what a recipe says, to copy and change."""
+"""ibforecast recipe: print a recipe, to copy and change."""
 
 import tomllib
 
@@ -12,7 +12,7 @@ from ibforecast.zoo.recipes import names, text_of
 @click.argument("name", required=False)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """Print the recipe NAME; without one, the names there are.
+    """Print the recipe NAME: what differs from the defaults. Without a NAME, list all names.
 
     \b
     ibforecast recipe quick > mine.toml

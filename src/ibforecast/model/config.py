@@ -1,4 +1,4 @@
-"""The configuration of IB-Forecast: frozen, and valid once built."""
+"""The configuration of IB-Forecast: frozen, and valid once built; its defaults are those of the default recipe."""
 
 from dataclasses import dataclass, field
 from math import ceil, inf
@@ -38,8 +38,7 @@ class GateConfig:
     recent: int = 2
     every: int = 0
     first_logit: float = 0.0
-    temperature: tuple[float, float] = (0.5, 0.1)
-    noise: float = 0.3
+    noise: float = 1.0
     noise_until: float = 0.6
     narrow_until: float = 0.0
     any_budget: bool = False
@@ -64,17 +63,10 @@ class GateConfig:
         require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to favour none")
         require(self.every >= 0, "every must not be negative", str(self.every), "use 0 to favour none")
         require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")
-        require(len(self.temperature) == 2, "temperature must be two numbers", str(self.temperature), "try (0.5, 0.1)")
         require(self.width % self.heads == 0, "heads must divide width", f"{self.heads}, {self.width}", "try 4 and 64")
         require(self.layers > 0, "layers must be positive", str(self.layers), "try 1")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.1")
-        require(
-            all(0 < t < inf for t in self.temperature),
-            "temperature must be positive",
-            str(self.temperature),
-            "try (0.5, 0.1)",
-        )
-        require(0 <= self.noise < inf, "noise must be finite and not negative", str(self.noise), "try 0.3")
+        require(0 <= self.noise < inf, "noise must be finite and not negative", str(self.noise), "try 1")
         require(-inf < self.first_logit < inf, "first_logit must be finite", str(self.first_logit), "try 0")
         require(0 < self.noise_until <= 1, "noise_until must lie in (0, 1]", str(self.noise_until), "try 0.6")
 
@@ -111,17 +103,16 @@ class ObjectiveConfig:
     Shown the evidence alone, the gate network must return the same mask (`consistency_weight`); shown the window
     without its evidence, it must not open anything else instead (`absence_weight`); and it pays for every departure
     from its bias, the mask it would use for all windows (`departure_weight`; without a bias it pays for being far from
-    even odds). `steer` puts the budget term on the realised open rate instead of the mean probability.
+    even odds).
     """
 
-    rate_weight: float = 0.0
-    prior: float = 0.5
+    rate_weight: float = 0.02
+    prior: float = 0.2
     budget_weight: float = 0.0
     contiguity_weight: float = 0.0
     consistency_weight: float = 0.05
     absence_weight: float = 0.0
-    departure_weight: float = 0.0
-    steer: bool = False
+    departure_weight: float = 0.1
 
     def __post_init__(self) -> None:
         require(0 < self.prior < 1, "prior must lie in (0, 1)", str(self.prior), "try 0.2")
@@ -151,7 +142,7 @@ class ModelConfig(Sizes):
 
     patch_len: int = 12
     budget: float = 0.2
-    frame: FrameKind = "mean"
+    frame: FrameKind = "weighted"
     profile: bool = True
     context_rate: float = 3.0
     gate: GateConfig = field(default_factory=GateConfig)

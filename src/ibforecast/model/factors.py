@@ -43,29 +43,30 @@ from ibforecast.model.stage4_readout import Evidence, Future, Mask, Readout
 Maps = Float[Tensor, "batch map patch channel"]
 State = Float[Tensor, "batch map"]
 
+WIDTH, NOISE, RATE = 16, 0.5, 10.0
+"""Width of the network that scores the maps, logistic noise on the maps in training, learning rate of the factors."""
+
 
 @dataclass(frozen=True)
 class FactorConfig(ModelConfig):
-    """IB-Forecast with K further maps, `factors`, scored by a network of `factor_width`.
+    """IB-Forecast with K further maps, `factors`.
 
-    `factor_noise` is the size of the logistic noise on the maps in training; the factors learn faster than the base
-    readout by `factor_rate`. `diversity_weight` keeps the maps apart; zero leaves the term out. The maps are held to
-    the prior of the gates with the same `rate_weight`.
+    `diversity_weight` keeps the maps apart; zero leaves the term out. The maps have the prior and the `rate_weight` of
+    the gates.
     """
 
     factors: int = 3
-    factor_width: int = 16
-    factor_noise: float = 0.5
-    factor_rate: float = 10.0
     diversity_weight: float = 0.01
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("factors", "factor_width")
-        require(0 < self.factor_rate < inf, "factor_rate must be positive", str(self.factor_rate), "try 10")
-        for name in ("factor_noise", "diversity_weight"):
-            value = getattr(self, name)
-            require(0 <= value < inf, f"{name} must be finite and not negative", str(value), "use 0 to leave it out")
+        self.require_positive("factors")
+        require(
+            0 <= self.diversity_weight < inf,
+            "diversity_weight must be finite and not negative",
+            str(self.diversity_weight),
+            "use 0 to leave the term out",
+        )
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ class FactorMaps(nn.Module):
     def __init__(self, config: FactorConfig) -> None:
         super().__init__()
         self.patch_len = config.patch_len
-        self.enter = nn.Linear(config.patch_len, config.factor_width)
-        self.leave = nn.Linear(config.factor_width, config.factors)
+        self.enter = nn.Linear(config.patch_len, WIDTH)
+        self.leave = nn.Linear(WIDTH, config.factors)
         self.patch = nn.Parameter(torch.zeros(config.factors, config.patches, 1))
         self.channel = nn.Parameter(torch.zeros(config.factors, 1, config.channels))
 
@@ -137,7 +138,7 @@ class FactorReadout(Readout):
 
     def __init__(self, readout: Readout, config: FactorConfig) -> None:
         super().__init__()
-        self.readout, self.maps, self.noise = readout, FactorMaps(config), config.factor_noise
+        self.readout, self.maps = readout, FactorMaps(config)
         self.weight = nn.Parameter(config.patch_len**-0.5 * torch.randn(config.factors, config.patch_len))
         self.loading = nn.Parameter(torch.zeros(config.horizon, config.factors, config.channels))
         self._generator: torch.Generator | None = None
@@ -147,7 +148,7 @@ class FactorReadout(Readout):
         logits = self.maps(evidence)
         rows = logits.flatten(0, 1)
         if self._generator is not None:
-            rows = rows + self.noise * logistic_noise(rows, self._generator)
+            rows = rows + NOISE * logistic_noise(rows, self._generator)
         maps = straight_through(rows > 0, torch.sigmoid(rows)).view_as(logits)
         return self._sum(self.readout(evidence, mask, context), maps, evidence)
 
@@ -236,11 +237,11 @@ class FactorForecast(IBForecast):
         return Loss(terms, base.open_rate)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Context and gates learn faster than the base readout by `context_rate`, factors by `factor_rate`."""
+        """Context and gates learn faster than the base readout by `context_rate`, factors by `RATE`."""
         readout, context_and_gates = super().parameter_groups()
         base = {id(parameter) for parameter in self.readout.readout.parameters()}
         return [
             ParameterGroup([parameter for parameter in readout.parameters if id(parameter) in base], readout.rate),
-            ParameterGroup([p for p in readout.parameters if id(p) not in base], self.config.factor_rate),
+            ParameterGroup([p for p in readout.parameters if id(p) not in base], RATE),
             context_and_gates,
         ]

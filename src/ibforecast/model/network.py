@@ -23,7 +23,6 @@ from ibforecast.model.stage3_gate import (
     NewestGate,
     OpenGate,
     ThresholdGate,
-    straight_through,
 )
 from ibforecast.model.stage4_readout import (
     CrossChannel,
@@ -115,9 +114,7 @@ class IBForecast(Accountable, SelfExplaining):
         if knobs.rate_weight:
             terms["rate"] = knobs.rate_weight * objective.rate(logits, knobs.prior)
         if knobs.budget_weight:
-            hard, margin = self.gate.margin(logits, missing, self.gate.allowance)
-            opened = straight_through(hard, torch.sigmoid(margin)) if knobs.steer else torch.sigmoid(logits)
-            terms["budget"] = knobs.budget_weight * objective.budget(opened, self.config.budget)
+            terms["budget"] = knobs.budget_weight * objective.budget(torch.sigmoid(logits), self.config.budget)
         if knobs.contiguity_weight:
             terms["contiguity"] = knobs.contiguity_weight * objective.contiguity(mask)
         if knobs.consistency_weight:

@@ -15,6 +15,9 @@ Count = Int[Tensor, ""]
 SMALLEST_BUDGET = 0.05
 """The smallest share of a window that a model for any budget is trained on."""
 
+TEMPERATURE = (0.5, 0.1)
+"""Temperature of the smooth gate in the first and in the last epoch. It shapes the gradient only."""
+
 LOWEST = -1e30
 """Stands for the logit of a token that must stay closed: finite, so that midpoints are."""
 
@@ -74,7 +77,7 @@ class Gate(nn.Module, ABC):
         count: Count | None = None,
     ) -> PerToken:
         """Draw a mask for training, of `count` gates or as scheduled; hard forward, smooth back. Paper: Eq. 6, m."""
-        first, last = self.config.temperature
+        first, last = TEMPERATURE
         temperature = first * (last / first) ** progress
         noise = self.noise_at(progress) * logistic_noise(logits, generator)
         hard, margin = self.margin(logits + noise, missing, self.count_at(progress) if count is None else count)

@@ -1,1 +1,1 @@
-"""One TOML per data set: the paper's configuration table as data, and our own recipes beside it."""
+"""Recipes as TOML: the paper's settings, ours and the rivals'. Each holds what differs from the defaults."""

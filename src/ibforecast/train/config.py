@@ -21,7 +21,7 @@ class TrainConfig:
     learning_rate: float = 1e-3
     constant_epochs: int = 10
     decay: float = 0.85
-    patience: int = 36
+    patience: int = 14
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "constant_epochs", "patience"):

@@ -21,14 +21,14 @@ def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
 
 
 def chosen(config: Any) -> dict[str, Any]:
-    """The settings that differ from their defaults, or have none, as plain data: what `build` would need to be told."""
-    found = {}
+    """Return the settings that differ from their defaults or have none, as plain data that `build` reads."""
+    settings: dict[str, Any] = {}
     for field in fields(config):
         value = getattr(config, field.name)
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if value != default:
-            found[field.name] = chosen(value) if is_dataclass(value) else value
-    return found
+            settings[field.name] = chosen(value) if is_dataclass(value) else value
+    return settings
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:

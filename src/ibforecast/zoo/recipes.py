@@ -1,4 +1,4 @@
-"""Recipes by name: a TOML file, with what a kind of table, a data set or a horizon wants otherwise laid over it."""
+"""Recipes by name: TOML files with what differs from the defaults, for all tables, a kind of table or a data set."""
 
 import tomllib
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ MANY, WIDE = 64, 12
 
 
 def kind_of(sizes: Sizes) -> Kind:
-    """The kind of table: many channels or a good number of them, or else windows that do not outlast the cycle."""
+    """Return the kind of a table: by its number of channels, or else by whether windows are longer than the cycle."""
     if sizes.channels > MANY:
         return "many"
     if sizes.channels >= WIDE:
@@ -45,9 +45,10 @@ class Recipe:
 
     @property
     def sha256(self) -> str:
-        """Fingerprint of everything in it that is not a default, so that a new setting leaves old recipes as they are.
+        """Fingerprint of everything that is not a default, so that a new setting leaves old recipes as they are.
 
-        A default that changes its meaning or its value is a change of the code, which raises RESULTS_VERSION.
+        A new value of a default changes the fingerprints of recipes that stay the same: rewrite those in the ledger. A
+        default with a new meaning changes results: raise RESULTS_VERSION.
         """
         return sha256(to_json([self.forecaster, chosen(self.config), chosen(self.train)]))
 
@@ -65,25 +66,25 @@ def names() -> list[str]:
 
 
 def forecaster_of(name: str) -> str:
-    """The name of the forecaster a recipe is for; nothing else in it is looked at."""
+    """Return the name of the forecaster a recipe is for, without reading anything else in it."""
     return str(_read(name).get("forecaster", OURS))
 
 
 def require_ours(name: str) -> None:
-    """Refuse a rival's recipe."""
+    """Refuse the recipe of a rival."""
     if forecaster_of(name) != OURS:
-        raise UsageError(f"recipe must be one of ibforecast's own (got {name!r}, a rival's); try {DEFAULT!r}")
+        raise UsageError("recipe must be one of ibforecast's own", f"{name!r}, a rival's", f"try {DEFAULT!r}")
 
 
 def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
-    """Read a recipe by name or path, as the kind of table, the data set and the horizon want it.
+    """Read a recipe by name or path, with its differences for the kind of table, the data set and the horizon.
 
-    The `overrides` go into the model part.
+    The `overrides` replace settings of the model part, unless they are None.
     """
     settings, where = _settings(name, sizes, data), f"recipe {name}"
     forecaster = settings.get("forecaster", OURS)
     if not isinstance(forecaster, str):
-        raise UsageError(f'{where}: forecaster must be a name (got {forecaster!r}); write it as "{OURS}"')
+        raise UsageError(f"{where}: forecaster must be a name", repr(forecaster), f'write it as "{OURS}"')
     model = {**vars(sizes), **_table(settings, where, "model")}
     model = _laid_over(model, {key: value for key, value in overrides.items() if value is not None})
     return Recipe(
@@ -95,7 +96,7 @@ def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) 
 
 
 def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
-    """As `resolve`, for ibforecast alone; the patch length, unless one is given, is fitted to the look-back."""
+    """Like `resolve`, for ibforecast only; the patch length, unless one is given, is fitted to the look-back."""
     require_ours(name)
     if overrides.get("patch_len") is None:
         own = usual_patch_len(name, sizes, data)
@@ -104,24 +105,24 @@ def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: 
 
 
 def usual_patch_len(name: str, sizes: Sizes, data: str | None = None) -> int:
-    """The patch length a recipe of ours asks for, whether or not it divides the look-back."""
+    """Return the patch length of one of our recipes, whether or not it divides the look-back."""
     model = _table(_settings(name, sizes, data), f"recipe {name}", "model")
     return model.get("patch_len", ModelConfig.patch_len)  # type: ignore[no-any-return]
 
 
 def _nearest_divisor(number: int, wanted: int) -> int:
-    """The divisor nearest to the one wanted, which stands where there is none."""
+    """Return the divisor nearest to the one wanted, or the one wanted if there is none."""
     return min((n for n in range(1, number + 1) if number % n == 0), key=lambda n: abs(n - wanted), default=wanted)
 
 
 def _settings(name: str, sizes: Sizes, data: str | None) -> dict[str, Any]:
-    """What a recipe says, with what the kind of table, the data set and the horizon want laid over it."""
+    """Return the settings of a recipe, with its differences for kind of table, data set and horizon merged in."""
     document, where = _read(name), f"recipe {name}"
     for_kind = _table(document, where, "kind", kind_of(sizes))
     unknown = sorted(set(_table(document, where, "kind")) - set(get_args(Kind)))
     if unknown:
         raise UsageError(
-            f"{where}: a kind must be one of {', '.join(get_args(Kind))} (got {unknown[0]!r}); rename or remove it"
+            f"{where}: a kind must be one of {', '.join(get_args(Kind))}", repr(unknown[0]), "rename or remove it"
         )
     for_data = _table(document, where, "data", data) if data else {}
     for_horizon = _table(document, where, "data", data, "horizon", str(sizes.horizon)) if data else {}
@@ -133,43 +134,41 @@ def _settings(name: str, sizes: Sizes, data: str | None) -> dict[str, Any]:
         settings = _laid_over(settings, over)
     unknown = sorted(set(settings) - {"forecaster", "model", "train"})
     if unknown:
-        raise UsageError(f"{where} must hold forecaster, model and train (got {unknown[0]!r}); correct it")
+        raise UsageError(f"{where} must hold forecaster, model and train", repr(unknown[0]), "correct it")
     return settings
 
 
 def text_of(name: str) -> str:
-    """What a recipe says, by its name or path."""
+    """Return the text of a recipe, by its name or path."""
     path = Path(name)
     if name in names():
         content = resources.files("ibforecast.recipes").joinpath(f"{name}.toml").read_bytes()
     elif path.suffix == ".toml" and path.is_file():
         content = path.read_bytes()
     else:
-        raise UsageError(
-            f"recipe must be one that ships or a path to a .toml file (got {name!r}); {hint(name, names())}"
-        )
+        raise UsageError("recipe must be one that ships or a path to a .toml file", repr(name), hint(name, names()))
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"recipe must be valid TOML (got {error} in {name}); correct the file") from error
+        raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
 
 
 def _read(name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text_of(name))
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"recipe must be valid TOML (got {error} in {name}); correct the file") from error
+        raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
 
 
 def _table(document: Mapping[str, Any], where: str, *path: str) -> dict[str, Any]:
-    """The table at the end of a path of keys, empty where there is none."""
-    found: Any = document
+    """Return the table at the end of a path of keys, an empty one if there is none."""
+    table: Any = document
     for depth, key in enumerate(path, start=1):
-        found = found.get(key, {})
-        if not isinstance(found, Mapping):
+        table = table.get(key, {})
+        if not isinstance(table, Mapping):
             place = ".".join(path[:depth])
-            raise UsageError(f"{where}: {place} must be a table (got {found!r}); head it with [{place}]")
-    return dict(found)
+            raise UsageError(f"{where}: {place} must be a table", repr(table), f"head it with [{place}]")
+    return dict(table)
 
 
 def _laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

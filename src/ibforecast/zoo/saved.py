@@ -155,7 +155,7 @@ def load(folder: Path) -> FittedModel:
             known=None if content["known"] is None else _standardiser(content["known"]),
             calibration=_read_calibration(folder, content["intervals"]) if "intervals" in content else None,
         )
-    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError("a saved model must be complete", f"{error} in {folder}", "save it again") from error
 
 
