@@ -154,7 +154,7 @@ def value_ranges(account: Account) -> Float64[np.ndarray, "channel 2"]:
         shown.append(account.truth)
     values = np.concatenate(shown)
     values = np.where(np.isfinite(values), values, np.nan)
-    return _with_air(np.nanmin(values, axis=0), np.nanmax(values, axis=0))
+    return with_air(np.nanmin(values, axis=0), np.nanmax(values, axis=0))
 
 
 def profile_range(account: Account) -> tuple[float, float]:
@@ -203,7 +203,7 @@ def known_ranges(account: Account) -> Float64[np.ndarray, "covariate 2"]:
     """Lowest and highest value the row of each covariate known ahead must show; none where there is none."""
     if account.known is None:
         return np.empty((0, 2))
-    return _with_air(account.known.values.min(axis=0), account.known.values.max(axis=0))
+    return with_air(account.known.values.min(axis=0), account.known.values.max(axis=0))
 
 
 def response_range(account: Account, number: int) -> tuple[float, float]:
@@ -228,11 +228,12 @@ def covariates(account: Account) -> tuple[str, ...]:
 
 def _around_zero(values: Float32[np.ndarray, "phase channel"]) -> tuple[float, float]:
     lowest, highest = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    ((low, high),) = _with_air(np.array([lowest]), np.array([highest])).tolist()
+    ((low, high),) = with_air(np.array([lowest]), np.array([highest])).tolist()
     return low, high
 
 
-def _with_air(low: Float64[np.ndarray, " row"], high: Float64[np.ndarray, " row"]) -> Float64[np.ndarray, "row 2"]:
+def with_air(low: Float64[np.ndarray, " row"], high: Float64[np.ndarray, " row"]) -> Float64[np.ndarray, "row 2"]:
+    """Return ranges a little wider than from `low` to `high`, and never empty."""
     span = high - low
     level = np.maximum(np.abs(low), np.abs(high))
     flat = span <= 1e-9 * level
