@@ -1,16 +1,14 @@
 """What `explain` gives back: an account that can check, draw and tabulate itself."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import pyarrow as pa
-
-from ibforecast.core.account import Account, KnownStep
+from ibforecast.core.account import Account, KnownStep, Token
 from ibforecast.core.errors import UsageError, VerificationError
 from ibforecast.core.verification import Check as Check
 from ibforecast.core.verification import Verification as Verification
-from ibforecast.data.sources import Kind, to_native
+from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.plots.explanation import draw
 from ibforecast.plots.labels import rate_line
 from ibforecast.plots.notebook import explanation_html
@@ -45,14 +43,11 @@ class ExplainedForecast(Account):
 
     def to_table(self) -> Any:
         """One row per token: where it lies, whether it was read, and by how much it deviated."""
-        rows = [vars(token) for token in self.tokens()]
-        return to_native(pa.table({name: pa.array([row[name] for row in rows]) for name in rows[0]}), self.kind)
+        return to_native(from_rows(Token, self.tokens()), self.kind)
 
     def known_to_table(self) -> Any:
         """One row per step, covariate known ahead and channel: its value, and by how much it moves the channel."""
-        rows = [vars(row) for row in self.known_steps()]
-        names = [field.name for field in fields(KnownStep)]
-        return to_native(pa.table({name: pa.array([row[name] for row in rows]) for name in names}), self.kind)
+        return to_native(from_rows(KnownStep, self.known_steps()), self.kind)
 
     def plot(self, path: str | Path) -> Path:
         """Draw the case-study figure as .png, .svg or interactive .html."""

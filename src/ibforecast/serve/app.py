@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
@@ -13,12 +12,12 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from ibforecast._version import __version__
+from ibforecast.plots.page import EXPLORER
 from ibforecast.serve import wire
 from ibforecast.serve.guard import App, Guard
 from ibforecast.serve.refusals import Refused, shortened
 from ibforecast.serve.service import Service
 
-EXPLORER = Path(__file__).parent / "explorer"
 WITHOUT_TOKEN = ("/health", "/openapi.json")
 TOLD = {
     400: "Not a whole HTTP request.",
@@ -59,9 +58,15 @@ FileName = Annotated[str, Query(description="What to call the table.", max_lengt
 Listed = Annotated[bool, Query(alias="list", description="Whether to list the moments one by one.")]
 Windows = Annotated[int, Query(ge=1, description="How many windows to look at, evenly spaced.")]
 Form = Annotated[
-    Literal["answer", "document"],
-    Query(description="`document` answers with the explanation itself, byte for byte as the library writes it."),
+    Literal["answer", "document", "page", "svg", "csv"],
+    Query(
+        description="`document` answers with the explanation itself, byte for byte as the library writes it; `page` with "
+        "its text and its picture as data, `svg` with the picture, `csv` with one row per token."
+    ),
 ]
+KINDS = {"svg": "image/svg+xml", "csv": "text/csv"}
+"""Media types of the forms that are not JSON."""
+PICTURES: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in KINDS.values()}}}
 
 
 class StraightRoute(APIRoute):
@@ -142,16 +147,16 @@ def _add_windows(app: FastAPI, service: Service) -> None:
         """Forecast what follows a table, or moments in it."""
         return _answer(await service.forecast(asked))
 
-    @app.post("/explain", response_model=wire.Explanations | dict[str, Any])
+    @app.post("/explain", response_model=wire.Explanations | dict[str, Any], responses=PICTURES)
     async def explain(asked: wire.AboutTable, form: Form = "answer") -> Response:
         """Forecast, and say what was read: the document of `explanation.to_json()` for every moment."""
-        name, documents = await service.explain(asked)
+        if form != "answer" and isinstance(asked.at, list) and len(asked.at) > 1:
+            raise Refused(422, f"a {form} holds one moment (got {len(asked.at)})", "ask for form=answer", "form")
+        name, answers = await service.explain(asked, form)
         if form == "answer":
             head = wire.Explanations(model=name, explanations=[]).model_dump_json().encode().removesuffix(b"]}")
-            return _json(b"".join((head, b",".join(documents), b"]}")))
-        if len(documents) > 1:
-            raise Refused(422, f"a document holds one moment (got {len(documents)})", "ask for form=answer", "form")
-        return _json(documents[0])
+            return _json(b"".join((head, b",".join(answers), b"]}")))
+        return Response(answers[0], media_type=KINDS.get(form, "application/json"))
 
     @app.post("/verify", response_model=wire.Verdict)
     async def verify(asked: wire.AboutExplanation) -> Response:

@@ -20,8 +20,11 @@ from ibforecast._version import __version__
 from ibforecast.core.account import PLAIN, Account
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.data import tables
+from ibforecast.data.sources import to_csv
 from ibforecast.data.tables import Table
 from ibforecast.explained import ExplainedForecast
+from ibforecast.plots.scene import scene_of
+from ibforecast.plots.svg import to_svg
 from ibforecast.serve import wire
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
@@ -83,9 +86,9 @@ class Service:
         model, found = await self._explain(asked, _forecast)
         return wire.Forecasts(model=model, forecasts=found)
 
-    async def explain(self, asked: wire.AboutTable) -> tuple[str, list[bytes]]:
-        """Explain every moment asked for; returns the model's name and the documents as they are written."""
-        return await self._explain(asked, _document)
+    async def explain(self, asked: wire.AboutTable, form: str) -> tuple[str, list[bytes]]:
+        """Explain every moment of a request; return the model's name, and every explanation in one of the FORMS."""
+        return await self._explain(asked, FORMS[form])
 
     async def verify(self, asked: wire.AboutExplanation) -> wire.Verdict:
         """Check an explanation against the model named, or the one that gave it."""
@@ -274,6 +277,27 @@ def _forecast(found: ExplainedForecast) -> wire.Forecast:
 
 def _document(found: ExplainedForecast) -> bytes:
     return found.to_json(_digits).encode()
+
+
+def _page(found: ExplainedForecast) -> bytes:
+    return to_json({"document": found.to_json(_digits), "scene": scene_of(found).document()})
+
+
+def _svg(found: ExplainedForecast) -> bytes:
+    return to_svg(scene_of(found)).encode()
+
+
+def _csv(found: ExplainedForecast) -> bytes:
+    return to_csv(found.to_table())
+
+
+FORMS: dict[str, Callable[[ExplainedForecast], bytes]] = {
+    "answer": _document,
+    "document": _document,
+    "page": _page,
+    "svg": _svg,
+    "csv": _csv,
+}
 
 
 def _digits(values: list[Any]) -> str:
