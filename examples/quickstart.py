@@ -30,5 +30,5 @@ with tempfile.TemporaryDirectory() as folder:
     model.save(Path(folder) / "model")
     same = IBForecaster.load(Path(folder) / "model")
     assert same.verify(explanation)  # the model read back gives the same forecast, bit for bit
-    explanation.plot(Path(folder) / "why.html")  # needs the extra: pip install 'ibforecast[plot]'
+    explanation.plot(Path(folder) / "why.html")  # or .svg; .png needs the extra: pip install 'ibforecast[plot]'
     print(sorted(path.name for path in Path(folder).iterdir()))

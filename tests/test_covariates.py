@@ -403,7 +403,7 @@ def test_a_figure_shows_what_was_known_and_every_cycle(model: IBForecaster, tmp_
 
 
 def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster) -> None:
-    from ibforecast.plots.static import figure
+    from ibforecast.plots.explanation import figure
 
     told = model.explain(table())
     main, beside = (figure(told).axes[first : first + 5] for first in (0, 5))
@@ -417,24 +417,21 @@ def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster
         False,
     ]
     assert [len(line.get_xdata()) for line in beside[0].lines if len(line.get_xdata()) > 2] == [24, 168]
-    np.testing.assert_array_equal(main[4].lines[0].get_ydata(), told.known.values[:, 1])
+    np.testing.assert_allclose(main[4].lines[0].get_ydata(), told.known.values[:, 1], rtol=1e-6)
 
 
 def test_the_responses_of_several_channels_are_told_apart_and_named(model: IBForecaster) -> None:
-    from ibforecast.plots import interactive
-    from ibforecast.plots.static import figure
+    from ibforecast.plots.explanation import figure
+    from ibforecast.plots.scene import scene_of
 
     told = model.explain(table())
     drawing = figure(told)
     lines = [line for line in drawing.axes[-1].lines if len(line.get_xdata()) > 2]
     colours = [line.get_color() for line in lines]
     assert len(set(colours)) == len(colours) == 2
-    assert [line.get_color() for line in drawing.artists] == colours
+    assert [line.get_color() for line in drawing.lines][-2:] == colours
     assert [text.get_text() for text in drawing.texts if text.get_text() in told.channels] == ["load", "heat"]
-    traces = {trace.name: trace.line.color for trace in interactive.figure(told).data if trace.type == "scatter"}
-    assert [traces[f"response of {channel}"] for channel in ("load", "heat")] == colours
-    (legend,) = drawing.legends
-    entries = [entry.get_text() for entry in legend.get_texts()]
+    entries = [entry.text for entry in scene_of(told).legend]
     assert [entry for entry in entries if "known ahead" in entry] == ["known ahead"]
     assert "profile at this level + effects" in entries
 

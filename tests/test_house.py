@@ -33,7 +33,7 @@ def test_nothing_public_is_left_out_of_the_list_of_names() -> None:
 
 
 def test_importing_the_library_imports_nothing_optional_and_says_nothing() -> None:
-    optional = {"matplotlib", "plotly", "pandas", "polars", "pooch", "sklearn", "click", "beartype", "captum"}
+    optional = {"matplotlib", "pandas", "polars", "pooch", "sklearn", "click", "beartype", "captum"}
     optional |= {"fastapi", "uvicorn", "pydantic", "sktime", "onnx", "onnxruntime"}
     optional |= {"neuralforecast", "pytorch_lightning", "shap", "optuna", "ray"}
     asked = f"import sys, ibforecast; print(sorted({optional!r} & sys.modules.keys()))"

@@ -10,8 +10,8 @@ from ibforecast.core.verification import Check as Check
 from ibforecast.core.verification import Verification as Verification
 from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.plots.explanation import draw
-from ibforecast.plots.labels import rate_line
 from ibforecast.plots.notebook import explanation_html
+from ibforecast.plots.scene import rate_line
 
 
 @runtime_checkable
@@ -50,8 +50,8 @@ class ExplainedForecast(Account):
         return to_native(from_rows(KnownStep, self.known_steps()), self.kind)
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the case-study figure as .png, .svg or interactive .html."""
-        draw(self, path)
+        """Draw the case-study figure as .png or .svg, or write the report of this explanation as .html."""
+        draw(self, path, None if self.verifier is None else self.verifier.verify)
         return Path(path)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Words, ticks and ranges that still and interactive figures share."""
+"""Names, ticks and ranges that all figures share."""
 
 from datetime import datetime, timedelta
 

@@ -89,7 +89,7 @@ def test_an_explanation_shows_its_words_and_every_gate(explanation: ExplainedFor
 def test_gaps_break_the_line_and_no_number_that_is_none_is_drawn(explanation: ExplainedForecast) -> None:
     html = explanation._repr_html_()
     assert "nan" not in html
-    assert any(path.count("M") == 2 for path in re.findall(r'<path d="([^"]+)"', html))
+    assert any(path.count("M") == 2 for path in re.findall(r'<path class="look-back" d="([^"]+)"', html))
 
 
 def test_of_many_channels_those_most_was_read_of_are_drawn(explanation: ExplainedForecast) -> None:
@@ -104,7 +104,7 @@ def test_of_many_channels_those_most_was_read_of_are_drawn(explanation: Explaine
         **{name: np.tile(getattr(explanation, name), 10) for name in numbers},
     )
     html = explanation_html(many)
-    drawn = re.findall(r"<text[^>]*><title>(channel \d+)</title>", html)
+    drawn = re.findall(r'<g class="channel">\s*<title>(channel \d+)</title>', html)
     assert drawn == [*names[: MANY - 2], *names[-2:]]
     assert f"{20 - MANY} more channels" in html
 

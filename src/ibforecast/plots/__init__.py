@@ -1,1 +1,1 @@
-"""Accounts and records in, figures out; nothing is computed here."""
+"""Accounts and records in, figures out."""

@@ -6,8 +6,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ibforecast.plots import labels
+from ibforecast.plots.labels import FAINT, INK
 from ibforecast.plots.records import SIZE, WIDTH, Form, finish, paper, rendered, write_title
-from ibforecast.plots.static import FAINT, INK
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -6,8 +6,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from ibforecast.plots import labels
+from ibforecast.plots.labels import INK
 from ibforecast.plots.records import SIZE, WIDTH, Form, finish, paper, rendered
-from ibforecast.plots.static import INK
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -1,33 +1,46 @@
 """The figure of one window's forecast and explanation, written to a file. Paper: Figure "case study"."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ibforecast._version import __version__
 from ibforecast.core.account import Account
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
-from ibforecast.plots import interactive, static
-from ibforecast.plots.static import figure
+from ibforecast.core.verification import Verification
+from ibforecast.plots import static
+from ibforecast.plots.scene import Scene, scene_of
+from ibforecast.plots.svg import to_svg
 
-__all__ = ["SUFFIXES", "draw", "figure"]
+if TYPE_CHECKING:
+    import matplotlib.figure
 
-_RENDERERS: dict[str, Callable[[Account], bytes]] = {
+_PICTURES: dict[str, Callable[[Scene], bytes]] = {
     ".png": static.to_png,
-    ".svg": static.to_svg,
-    ".html": interactive.to_html,
+    ".svg": lambda scene: to_svg(scene).encode(),
 }
 
-SUFFIXES = tuple(_RENDERERS)
-"""The endings `draw` knows: two still pictures and a page for the browser."""
+SUFFIXES = (*_PICTURES, ".html")
+"""The endings `draw` knows: two pictures, and the report of this one explanation."""
 
 
-def draw(account: Account, path: Path | str) -> None:
-    """Draw an account into a file, as its suffix asks: .png, .svg, or .html, which works offline.
+def draw(account: Account, path: Path | str, verify: Callable[[Account], Verification] | None = None) -> None:
+    """Draw an account into a file, as its suffix says: .png, .svg, or .html, a page that works offline.
 
-    The same account gives the same bytes, and the file is either whole or not there.
+    The page shows the checks that `verify` makes, or says that nothing was checked. The same account gives the same
+    picture, byte for byte, and the file is either whole or not there.
     """
     path = Path(path)
-    write_atomically(path, _RENDERERS[check_suffix(path)](account))
+    suffix = check_suffix(path)
+    content = _PICTURES[suffix](scene_of(account)) if suffix in _PICTURES else _report(account, verify)
+    write_atomically(path, content)
+
+
+def figure(account: Account) -> "matplotlib.figure.Figure":
+    """Draw an account as a figure of your own, to be restyled or saved."""
+    return static.figure(scene_of(account))
 
 
 def check_suffix(path: Path) -> str:
@@ -39,3 +52,23 @@ def check_suffix(path: Path) -> str:
             f"try {path.stem + '.png'!r}"
         )
     return suffix
+
+
+def _report(account: Account, verify: Callable[[Account], Verification] | None) -> bytes:
+    """Return the report of one explanation; what it says of model and table is in the explanation."""
+    from ibforecast.plots.page import moment, page
+
+    channels = list(account.channels)
+    content = {
+        "made": {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},
+        "model": {
+            "name": f"model {account.weights_sha256[:12]}",
+            "horizon": account.horizon,
+            "channels": channels,
+            "budget": account.budget,
+            "any_budget": False,
+        },
+        "table": {"id": "report", "name": "one explanation", "kind": "report", "channels": channels},
+        "moments": [moment(account, None if verify is None else verify(account).checks)],
+    }
+    return page(content)

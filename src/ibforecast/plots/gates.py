@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ibforecast.plots import labels
+from ibforecast.plots.labels import FAINT, INK
 from ibforecast.plots.records import SIZE, Form, finish, paper, rendered, write_title
-from ibforecast.plots.static import FAINT, INK
 
 if TYPE_CHECKING:
     import matplotlib.axes

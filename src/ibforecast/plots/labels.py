@@ -1,13 +1,11 @@
-"""What still and interactive figures share: colours, words, ticks and the room each channel takes."""
+"""What all figures share: colours, shortened names, round ticks and ranges."""
 
 import re
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
-
-from ibforecast.core.account import Account
+from jaxtyping import Bool, Float64
 
 # Okabe and Ito: colours that stay apart for colour-blind readers.
 GREY = "#7F7F7F"
@@ -19,8 +17,8 @@ PURPLE = "#CC79A7"
 ORANGE = "#E69F00"
 SKY = "#56B4E9"
 
-LOOK_BACK, TRUTH, FORECAST, EXPECTED = "look-back", "truth", "forecast", "profile at this level and scale"
-OPEN, MISSING, MADE, KNOWN = "open (read)", "missing", "forecast made", "known ahead"
+INK, FAINT, GRID = "#333333", "#C8C8C8", "#ECECEC"
+"""Words, axes and the lines behind everything."""
 
 MANY = 12
 """Channels beyond which a figure has fewer numbers per row."""
@@ -28,19 +26,6 @@ MANY = 12
 _MOMENT = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d)(?P<seconds>:\d\d(?:\.\d+)?)?(?P<zone>.*)")
 _GRIDS = (1, 2, 3, 4, 6, 12, 24)
 """Hours between labels that divide a day, so that every midnight has one."""
-
-
-def headline(account: Account) -> str:
-    """Say when the forecast was made."""
-    return f"Forecast made at {account.at}"
-
-
-def rate_line(account: Account) -> str:
-    """Say how much of the window was read, and how much the budget allows."""
-    return (
-        f"read {account.open_count} of {account.mask.size} tokens: {100 * account.open_rate:.3g} % of the window "
-        f"(budget {100 * account.budget:.3g} %)"
-    )
 
 
 def shortened(text: str, width: int) -> str:
@@ -145,91 +130,6 @@ def _plainer(text: str) -> str:
     if float(mantissa) == 0:
         return "0"
     return (f"{mantissa}e{int(exponent)}" if exponent else mantissa).replace("-", "−")
-
-
-def value_ranges(account: Account) -> Float64[np.ndarray, "channel 2"]:
-    """Lowest and highest value each channel's row must show, with some air around them."""
-    shown = [account.history, account.forecast, account.expected]
-    if account.truth is not None:
-        shown.append(account.truth)
-    values = np.concatenate(shown)
-    values = np.where(np.isfinite(values), values, np.nan)
-    return with_air(np.nanmin(values, axis=0), np.nanmax(values, axis=0))
-
-
-def profile_range(account: Account) -> tuple[float, float]:
-    """One range for all profiles, so that a flat one looks flat."""
-    return _around_zero(account.profile)
-
-
-def profile_place(account: Account, number: int, phase: Float64[np.ndarray, " phase"]) -> Float64[np.ndarray, " phase"]:
-    """Where phases of a cycle lie along the panel of profiles: side by side, each cycle as wide as the first."""
-    width = account.cycles[0]
-    return np.asarray(number * width + phase * width / account.cycles[number])
-
-
-def profile_ticks(account: Account) -> tuple[list[float], list[str]]:
-    """Positions and labels of a few phases of every cycle along the panel; of a cycle alone the last one too."""
-    several = len(account.cycles) > 1
-    places, texts = [], []
-    for number, cycle in enumerate(account.cycles):
-        phases = sorted({0, cycle // 2} if several else {0, cycle // 2, cycle - 1})
-        places += profile_place(account, number, np.array(phases, dtype=np.float64)).tolist()
-        texts += [str(phase) for phase in phases]
-    return places, texts
-
-
-def profile_marks(account: Account) -> list[float]:
-    """Where along the panel of profiles the forecast was made, in every cycle."""
-    made = int(account.phase[account.look_back - 1])
-    return [
-        float(profile_place(account, number, np.array([made % cycle + 0.5]))[0])
-        for number, cycle in enumerate(account.cycles)
-    ]
-
-
-def line_name(account: Account, name: str) -> str:
-    """What the legend calls a line: the baseline holds the effects of what is known ahead where anything is."""
-    return "profile at this level + effects" if name == EXPECTED and account.known is not None else name
-
-
-def cycles_line(account: Account) -> str:
-    """Say what the panel of profiles runs over."""
-    lengths = " and ".join(map(str, account.cycles))
-    return f"phase (cycle{'s' if len(account.cycles) > 1 else ''} of {lengths})"
-
-
-def known_ranges(account: Account) -> Float64[np.ndarray, "covariate 2"]:
-    """Lowest and highest value the row of each covariate known ahead must show; none where there is none."""
-    if account.known is None:
-        return np.empty((0, 2))
-    return with_air(account.known.values.min(axis=0), account.known.values.max(axis=0))
-
-
-def response_range(account: Account, number: int) -> tuple[float, float]:
-    """Range of the responses to a covariate, zero included."""
-    assert account.known is not None
-    return _around_zero(account.known.response[:, number])
-
-
-def responses(account: Account) -> list[tuple[int, str, bool]]:
-    """Column, colour and dash of every channel that is forecast, in the panels of responses; too many look alike."""
-    columns = [column for column, channel in enumerate(account.channels) if channel not in account.past]
-    if len(columns) > MANY:
-        return [(column, PURPLE, False) for column in columns]
-    colours = (PURPLE, SKY, ORANGE, GREEN, BLUE, VERMILLION)
-    return [(column, colours[at % len(colours)], at >= len(colours)) for at, column in enumerate(columns)]
-
-
-def covariates(account: Account) -> tuple[str, ...]:
-    """Names of the covariates known ahead."""
-    return () if account.known is None else account.known.names
-
-
-def _around_zero(values: Float32[np.ndarray, "phase channel"]) -> tuple[float, float]:
-    lowest, highest = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    ((low, high),) = with_air(np.array([lowest]), np.array([highest])).tolist()
-    return low, high
 
 
 def with_air(low: Float64[np.ndarray, " row"], high: Float64[np.ndarray, " row"]) -> Float64[np.ndarray, "row 2"]:

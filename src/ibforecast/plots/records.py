@@ -6,7 +6,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ibforecast.plots.extra import needs
-from ibforecast.plots.static import FAINT, INK, house_style
+from ibforecast.plots.labels import FAINT, INK
+from ibforecast.plots.static import house_style
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -218,8 +218,9 @@ def headline(account: Account) -> str:
 
 def rate_line(account: Account) -> str:
     """Say how much of the window was read, and how much the budget allows."""
+    tokens = account.mask.size
     return (
-        f"read {account.open_count} of {account.mask.size} tokens: {100 * account.open_rate:.3g} % of the window "
+        f"read {account.open_count} of {tokens} tokens: {100 * account.open_rate:.3g} % of the window "
         f"(budget {100 * account.budget:.3g} %)"
     )
 
@@ -252,9 +253,9 @@ def _phases(account: Account) -> Phases:
 
 
 def _channel_rows(account: Account) -> Iterator[Row]:
-    mask, missing, level = account.mask, account.missing, account.level
+    mask, missing, level, mean, std = account.mask, account.missing, account.level, account.mean, account.std
     look_back, steps = account.look_back, len(account.times)
-    constant = np.tile(account.mean + account.std * level, (steps, 1))
+    constant = np.tile(mean + std * level, (steps, 1))
     lines: dict[Role, tuple[int, Float64[np.ndarray, "step channel"]]] = {
         "level": (0, constant),
         "baseline": (0, account.expected),
@@ -360,17 +361,20 @@ def _responding(account: Account) -> list[tuple[int, int]]:
 
 
 def _legend(account: Account) -> Iterator[Entry]:
+    missing = account.missing
     yield Entry("look-back", "look-back")
     if account.truth is not None:
         yield Entry("truth", "truth")
     yield Entry("forecast", "forecast")
     yield Entry("level", "level")
     # With covariates, the baseline contains their effects too.
-    yield Entry("baseline", "level + profile" if account.known is None else "level + profile + effects")
+    yield Entry(
+        "baseline", "profile at this level and scale" if account.known is None else "profile at this level + effects"
+    )
     if account.known is not None:
         yield Entry("known", "known ahead")
     yield Entry("open", "open (read)")
-    if account.missing.any():
+    if missing.any():
         yield Entry("missing", "missing")
     yield Entry("made", "forecast made")
 
@@ -404,7 +408,7 @@ def _curve(
     return Curve(name, style, at, _numbers(values, span))
 
 
-def _place(cycles: Sequence[int], number: int, phase: float) -> float:
+def _place(cycles: Sequence[int], number: int, phase: float | int) -> float:
     """Return the position of a phase: cycles lie side by side, each as wide as the first."""
     return round(number * cycles[0] + phase * cycles[0] / cycles[number], 4)
 
@@ -413,8 +417,8 @@ def _value_ticks(low: float, high: float) -> TickSets:
     return tuple(_ticks(*labels.value_ticks(low, high, at_most)) for at_most in _VALUE_LABELS)
 
 
-def _ticks(positions: Sequence[float], texts: Sequence[str]) -> tuple[Tick, ...]:
-    return tuple(Tick(at, tuple(text.split("\n"))) for at, text in zip(positions, texts, strict=True))
+def _ticks(positions: Sequence[float | int], texts: Sequence[str]) -> tuple[Tick, ...]:
+    return tuple(Tick(float(at), tuple(text.split("\n"))) for at, text in zip(positions, texts, strict=True))
 
 
 def _ranges(values: Float64[np.ndarray, "step row"]) -> list[tuple[float, float]]:

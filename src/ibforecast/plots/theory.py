@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ibforecast.plots import labels
+from ibforecast.plots.labels import INK
 from ibforecast.plots.records import SIZE, finish, paper, rendered
-from ibforecast.plots.static import INK
 from ibforecast.theory.error_floor import BudgetCurve, RateCurve
 from ibforecast.theory.rate_saving import RateSaving
 

@@ -1,0 +1,179 @@
+"""Where a drawing of a scene puts everything, and in which colours: the same for every format."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from unicodedata import east_asian_width
+
+import numpy as np
+
+from ibforecast.plots import labels
+from ibforecast.plots.scene import Curve, Entry, Key, Row, Scene, Tick, fitting
+
+TITLE_SIZE, RATE_SIZE, NAME_SIZE, NUMBER_SIZE = 11.0, 9.0, 8.0, 7.0
+"""Sizes of letters, in points."""
+
+SWATCH = 17.0
+"""Width of the sample of a line or band in the legend, in points."""
+
+_WIDTH, _MARGIN, _BETWEEN = 720.0, 18.0, 17.0
+_LEGEND_TOP, _LEGEND_LINE, _KEY_LINE = 54.0, 14.0, 11.5
+_LETTERS = {
+    0.35: " '!,./:;\\fijlIJ|",
+    0.4: "()-[]rt",
+    0.55: '"*?_`csz',
+    0.65: "$0123456789EFLPSTYabdeghknopquvxy{}",
+    0.8: "&ABCDGHKNOQRUVXZ",
+    1.0: "#%+<=>@MW^mw~−—…",
+}
+_WIDTHS = {letter: width for width, letters in _LETTERS.items() for letter in letters}
+"""Widths of letters in DejaVu Sans, rounded up; most sans-serif typefaces are narrower."""
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """Colour, width in points and dashes, in widths, of a line; no dashes make it solid."""
+
+    colour: str
+    width: float
+    dashes: tuple[float, ...] = ()
+
+
+STROKES = {
+    "level": Stroke("#9FBFD3", 0.6),
+    "baseline": Stroke(labels.BLUE, 0.9, (1.0, 1.3)),
+    "look-back": Stroke(labels.GREY, 1.0),
+    "truth": Stroke(labels.BLACK, 1.0),
+    "forecast": Stroke(labels.VERMILLION, 1.3, (3.2, 1.4)),
+    "known": Stroke(labels.PURPLE, 1.2),
+    "made": Stroke(labels.INK, 0.8),
+    "axis": Stroke(labels.FAINT, 0.6),
+    "grid": Stroke(labels.GRID, 0.6),
+    "profile": Stroke(labels.BLUE, 0.9),
+}
+OPEN_FILL, MISSING_FILL, HATCH = "#B2E2D5", "#F2F2F2", Stroke("#A0A0A0", 0.5)
+
+
+def response_stroke(style: int) -> Stroke:
+    """Return the stroke of a response; the second round of colours is dashed."""
+    colours = (labels.PURPLE, labels.SKY, labels.ORANGE, labels.GREEN, labels.BLUE, labels.VERMILLION)
+    return Stroke(colours[style % len(colours)], 0.9, () if style < len(colours) else (3.2, 1.4))
+
+
+def curve_stroke(row: Row, curve: Curve) -> Stroke:
+    """Return the stroke of a line in the side panel of a row."""
+    return STROKES["profile"] if row.kind == "channel" else response_stroke(curve.style)
+
+
+class Box(NamedTuple):
+    """A rectangle, in points from the top left corner of the sheet."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """The right edge."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        """The lower edge."""
+        return self.top + self.height
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The layout of a scene, in points from the top left corner; more rows make the sheet taller."""
+
+    rows: int
+    left: float
+    numbers: float
+    side: float
+    right: float
+    head: float
+    foot: float
+    width: float = _WIDTH
+
+    @property
+    def tall(self) -> bool:
+        """Whether the rows are so many that time is labelled above them too."""
+        return self.rows > labels.MANY
+
+    @property
+    def row(self) -> float:
+        """Height of one row and the gap below it: full for a few rows, slim for many."""
+        return float(np.interp(self.rows, [1, 7, 20, 50, 200], [115, 72, 52, 40, 29]))
+
+    @property
+    def height(self) -> float:
+        """Height of the whole sheet."""
+        return self.head + self.rows * self.row + self.foot
+
+    @property
+    def name_edge(self) -> float:
+        """Where the names of the rows end."""
+        return self.left - self.numbers
+
+    def main_box(self, row: int) -> Box:
+        """Return the rectangle of a row's main panel."""
+        width = self.width - self.left - _BETWEEN - self.side - self.right
+        return Box(self.left, self.head + row * self.row, width, 0.92 * self.row)
+
+    def side_box(self, row: int) -> Box:
+        """Return the rectangle of a row's side panel."""
+        return Box(self.width - self.right - self.side, self.head + row * self.row, self.side, 0.92 * self.row)
+
+    def time_ticks(self, scene: Scene) -> tuple[Tick, ...]:
+        """Return the ticks of the time axis there is space for."""
+        return fitting(scene.time.ticks, 8)
+
+    def value_ticks(self, scene: Scene, row: int) -> tuple[Tick, ...]:
+        """Return the ticks of a row there is space for."""
+        return fitting(scene.rows[row].ticks, 2 if self.tall else 3)
+
+    def legend(self, entries: Iterable[Entry]) -> list[tuple[Entry, float, float]]:
+        """Return each entry of the legend, its left end and its middle height; a full line is continued below."""
+        placed, across, down = [], self.left, _LEGEND_TOP
+        for entry in entries:
+            room = SWATCH + 4 + text_width(entry.text, NAME_SIZE)
+            if across + room > self.width - _MARGIN and across > self.left:
+                across, down = self.left, down + _LEGEND_LINE
+            placed.append((entry, across, down))
+            across += room + 10
+        return placed
+
+    def key(self, key: Iterable[Key]) -> list[tuple[Key, float, float]]:
+        """Return each line of the key below the side panels, its left end and its middle height."""
+        left, top = self.side_box(0).left, self.height - self.foot + 33
+        return [(line, left, top + number * _KEY_LINE) for number, line in enumerate(key)]
+
+
+def sheet_of(scene: Scene) -> Sheet:
+    """Lay a scene out: names and numbers get the space they need, and the main panels the rest."""
+    rows = len(scene.rows)
+    numbers = 12 + _widest((line for row in scene.rows for tick in row.ticks[-1] for line in tick.lines), NUMBER_SIZE)
+    names = 14 + _widest((line for row in scene.rows for line in row.label), NAME_SIZE)
+    beside = 12 + _widest((text for row in scene.rows for tick in row.side.ticks for text in tick.lines), NUMBER_SIZE)
+    sheet = Sheet(
+        rows=rows,
+        left=names + numbers,
+        numbers=numbers,
+        side=83.0 + 50 * len(scene.rows[0].side.borders),
+        right=max(30.0, beside),
+        head=0.0,
+        foot=max(45.0, 33 + _KEY_LINE * len(scene.key)),
+    )
+    *_, (_, _, lowest) = sheet.legend(scene.legend)
+    return replace(sheet, head=lowest + (44 if sheet.tall else 25))
+
+
+def text_width(text: str, size: float) -> float:
+    """Return about how wide a text is, in points; it is rather a little narrower."""
+    return size * sum(_WIDTHS.get(letter, 1.1 if east_asian_width(letter) in "WF" else 0.8) for letter in text)
+
+
+def _widest(texts: Iterable[str], size: float) -> float:
+    return max(text_width(text, size) for text in texts)
