@@ -36,7 +36,7 @@ export function showBadge(state, verdict = null, isWhatIf = false) {
         make(
           "li",
           {},
-          `On ${made.on} with ibforecast ${made.version}. To check again: export the JSON, then ibforecast verify.`,
+          `Made on ${made.on} with ibforecast ${made.version}. To check it yourself, export the JSON and run ibforecast verify.`,
         ),
       ]
     : [];

@@ -11,6 +11,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 from ibforecast.core.verification import Verification
 from ibforecast.plots import static
+from ibforecast.plots.page import moment, page
 from ibforecast.plots.scene import Scene, scene_of
 from ibforecast.plots.svg import to_svg
 
@@ -56,8 +57,6 @@ def check_suffix(path: Path) -> str:
 
 def _report(account: Account, verify: Callable[[Account], Verification] | None) -> bytes:
     """Return the report of one explanation; what it says of model and table is in the explanation."""
-    from ibforecast.plots.page import moment, page
-
     channels = list(account.channels)
     content = {
         "made": {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},

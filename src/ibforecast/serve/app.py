@@ -60,8 +60,8 @@ Windows = Annotated[int, Query(ge=1, description="How many windows to look at, e
 Form = Annotated[
     Literal["answer", "document", "page", "svg", "csv"],
     Query(
-        description="`document` answers with the explanation itself, byte for byte as the library writes it; `page` with "
-        "its text and its picture as data, `svg` with the picture, `csv` with one row per token."
+        description="`document` answers with the explanation itself, byte for byte as the library writes it; `page` "
+        "with its text and its picture as data, `svg` with the picture, `csv` with one row per token."
     ),
 ]
 KINDS = {"svg": "image/svg+xml", "csv": "text/csv"}
@@ -151,7 +151,7 @@ def _add_windows(app: FastAPI, service: Service) -> None:
     async def explain(asked: wire.AboutTable, form: Form = "answer") -> Response:
         """Forecast, and say what was read: the document of `explanation.to_json()` for every moment."""
         if form != "answer" and isinstance(asked.at, list) and len(asked.at) > 1:
-            raise Refused(422, f"a {form} holds one moment (got {len(asked.at)})", "ask for form=answer", "form")
+            raise Refused(422, f"form={form} takes one moment (got {len(asked.at)})", "use form=answer", "form")
         name, answers = await service.explain(asked, form)
         if form == "answer":
             head = wire.Explanations(model=name, explanations=[]).model_dump_json().encode().removesuffix(b"]}")

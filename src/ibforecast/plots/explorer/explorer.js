@@ -4844,7 +4844,7 @@ function showBadge(state2, verdict2 = null, isWhatIf = false) {
     make(
       "li",
       {},
-      `On ${made.on} with ibforecast ${made.version}. To check again: export the JSON, then ibforecast verify.`
+      `Made on ${made.on} with ibforecast ${made.version}. To check it yourself, export the JSON and run ibforecast verify.`
     )
   ] : [];
   byId("checks").replaceChildren(...checks, ...again);
