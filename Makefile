@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check format docs dist bench results clean
+.PHONY: demo test check page format docs dist bench results clean
 
 demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
@@ -12,11 +12,17 @@ demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, i
 test: $(INSTALLED)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2
 
-check: $(INSTALLED)  ## format, lint, types, import directions
+check: $(INSTALLED)  ## format, lint, types, import directions; the page's too where its packages are installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@if [ -d page/node_modules ]; then npm --prefix page run --silent check; \
+	else echo "the explorer's page was not checked: it needs Node and 'npm --prefix page ci'"; fi
+
+page:  ## the explorer's page from page/src, bundled into src/ibforecast/plots/explorer; needs Node and npm
+	[ -d page/node_modules ] || npm --prefix page ci
+	npm --prefix page run --silent build
 
 format: $(INSTALLED)  ## rewrite the files as `check` wants them
 	$(BIN)/ruff format .

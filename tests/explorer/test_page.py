@@ -3,18 +3,21 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import httpx
-import numpy as np
+import pandas as pd
 import pytest
 
 from ibforecast import IBForecaster
 from ibforecast.core.account import Account
+from ibforecast.data.sources import to_csv
+from ibforecast.plots.explanation import draw
+from ibforecast.plots.scene import scene_of
+from ibforecast.plots.svg import to_svg
 
+HORIZON, LOOK_BACK = 12, 48
 MOMENT = "2023-01-15 11:00"
 MINUS = "−"
 WHATIFS = "performance.getEntriesByName('what-if').length"
@@ -51,19 +54,6 @@ def turned(page: Any, act: Callable[[], Any], asking: str = "") -> dict[str, Any
 
 def open_gate(page: Any) -> Any:
     return page.locator("#gates .cell.open").first
-
-
-def test_many_places_are_told_as_the_library_tells_them(view: Any, place: Any) -> None:
-    page, shown = view(place.at()), Account.from_json(document(place))
-    draw = np.random.default_rng(5)
-    for patch_len, share in ((2, 0.1), (2, 0.5), (4, 0.3), (4, 1.0), (12, 0.5)):
-        mask = draw.random((shown.look_back // patch_len, len(shown.channels))) < share
-        mask[:, 1], mask[:, 2] = False, mask[:, 0]
-        mask[::4, 1] = True
-        probability, missing = mask.astype(np.float32), np.zeros_like(mask)
-        told = replace(shown, patch_len=patch_len, mask=mask, probability=probability, missing=missing)
-        briefly = "async text => (await import('./account.js')).readAccount(text).inWords"
-        assert page.evaluate(briefly, told.to_json()) == told.in_words()
 
 
 def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, place: Any) -> None:
@@ -167,7 +157,7 @@ def test_scrambling_closed_tokens_moves_nothing_and_says_so(view: Any, place: An
     answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
     assert answer["same_bits"]
     assert answer["closed_edits"] == 12 - answer["open_count"]
-    assert "not one bit of the forecast moved" in page.locator("#told").inner_text()
+    assert "not one bit of the forecast moved" in page.locator("#outcome").inner_text()
     assert numbers(page, "load", "what-if") == before
     assert page.locator(".row .shift").all_inner_texts() == ["not moved"] * 3
 
@@ -185,7 +175,7 @@ def test_an_edited_value_moves_the_forecast_only_where_its_token_is_open(view: A
         assert answer["same_bits"] is not opened
         assert answer["closed_edits"] == int(not opened)
         if not opened:
-            assert "moves nothing" in page.locator("#told").inner_text()
+            assert "moves nothing" in page.locator("#outcome").inner_text()
         page.click("#reset")
         page.wait_for_selector(".badge.verified")
         page.click("#token summary")
@@ -196,7 +186,7 @@ def test_a_threshold_opens_more_than_the_budget_and_says_so(view: Any, place: An
     answer = turned(page, lambda: page.fill("#threshold", "0"))
     assert answer["open_count"] > answer["allowance"]
     assert "beyond the budget" in page.locator("#rate-budget").inner_text()
-    assert "more than the model may read" in page.locator("#told").inner_text()
+    assert "more than the model may read" in page.locator("#outcome").inner_text()
 
 
 def test_the_budget_dial_is_for_models_fitted_for_any(view: Any, place: Any) -> None:
@@ -249,33 +239,19 @@ def test_exports_are_exact_and_the_json_verifies_from_the_command_line(
     tokens = tmp_path / "tokens.csv"
     model = place.desk.model("town")
     assert cli("explain", model, place.desk.table("town"), "--at", MOMENT, "--tokens", tokens) == 0
-    mine, theirs = (_cells(path.read_text()) for path in (export("csv"), tokens))
-    assert [row[:4] for row in mine] == [row[:4] for row in theirs]
-    assert _floats(mine) == pytest.approx(_floats(theirs), rel=1e-6, abs=1e-9)
-    assert ElementTree.parse(export("svg")).getroot().tag.endswith("svg")
+    assert export("csv").read_text() == tokens.read_text()
+    assert export("svg").read_text() == to_svg(scene_of(Account.from_json(document(place))))
     assert export("png").read_bytes().startswith(b"\x89PNG")
-
-
-def _cells(text: str) -> list[list[str]]:
-    return [line.split(",", 9) for line in text.splitlines()]
-
-
-def _floats(rows: list[list[str]]) -> list[float]:
-    return [
-        float(cell)
-        for row in rows[1:]
-        for cell in (row[4], row[5], row[7], row[8], *re.findall(r"-?\d[\d.e+-]*", row[9]))
-    ]
 
 
 def test_a_link_brings_the_same_view_back(view: Any, place: Any) -> None:
     page = view(place.at())
     turned(page, lambda: open_gate(page).click())
     turned(page, lambda: page.click("#scramble"))
-    told = page.locator("#told").inner_text()
+    outcome = page.locator("#outcome").inner_text()
     again = view(page.url, ready="body.with-whatif")
     assert again.url == page.url
-    assert again.locator("#told").inner_text() == told
+    assert again.locator("#outcome").inner_text() == outcome
     assert again.locator("#gates .cell.shut").count() == 1
 
 
@@ -290,7 +266,7 @@ def test_a_gate_can_be_turned_by_keyboard_alone(view: Any, place: Any) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     label = page.evaluate("() => document.activeElement.getAttribute('aria-label')")
-    assert label.startswith("wind, patch 2 of 4")
+    assert label.startswith("wind, 2023-01-14 00:00 to 2023-01-14 11:00")
     answer = turned(page, lambda: page.keyboard.press("Enter"))
     told = json.loads(document(place))
     assert abs(answer["open_count"] - told["open_count"]) == 1
@@ -384,3 +360,36 @@ def test_a_report_opens_from_a_file_and_asks_for_nothing(view: Any, desk: Any, c
     assert written == explained.to_json()
     assert Account.from_json(written).intact
     assert [url for url in asked if not url.startswith("blob:")] == []
+
+
+def test_a_report_shows_covariates_and_channels_without_a_forecast(view: Any, desk: Any, tmp_path: Path) -> None:
+    out, table = tmp_path / "report.html", desk.table("fifty")
+    past, known = "meter_00", "meter_01"
+    model = IBForecaster(HORIZON, LOOK_BACK, recipe=str(desk.folder / "fifty.toml"), past=[past], future=[known])
+    channels = ["meter_02", past, known]
+    frame = pd.read_csv(table)[["when", *channels]]
+    explanation = model.fit(frame).explain(frame, MOMENT)
+    explanation.plot(out)
+    page = view(out.as_uri())
+    assert page.locator(".row").evaluate_all("rows => rows.map((row) => row.dataset.channel)") == [
+        *explanation.channels,
+        known,
+    ]
+    assert page.locator(f".row[data-channel={known}] .facts").inner_text() == "known ahead"
+    assert "not forecast" in page.locator(f".row[data-channel={past}] .facts").inner_text()
+    assert page.locator("#gates .grid-row").count() == 2
+    expected = explanation.known.values[-HORIZON:, 0]
+    assert numbers(page, "meter_02", known) == pytest.approx(expected.tolist(), rel=1e-3)
+    page.click(".menu summary")
+    for kind, content in (("svg", to_svg(scene_of(explanation))), ("csv", to_csv(explanation.to_table()).decode())):
+        with page.expect_download() as offered:
+            page.evaluate("kind => document.querySelector(`[data-export=${kind}]`).click()", kind)
+        assert Path(offered.value.path()).read_text() == content
+
+
+def test_a_report_of_an_explanation_without_its_model_says_that_nothing_was_checked(
+    view: Any, place: Any, tmp_path: Path
+) -> None:
+    draw(Account.from_json(document(place)), tmp_path / "why.html")
+    page = view((tmp_path / "why.html").as_uri(), ready="body.has-picture .badge.unknown")
+    assert page.locator("#badge-words").inner_text() == "Not checked"

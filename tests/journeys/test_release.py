@@ -60,7 +60,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_there_is_data_that_must_ship() -> None:
-    for wanted in ("ibforecast/py.typed", "ibforecast/recipes/quick.toml", "ibforecast/serve/explorer/index.html"):
+    for wanted in ("ibforecast/py.typed", "ibforecast/recipes/quick.toml", "ibforecast/plots/explorer/index.html"):
         assert wanted in DATA
 
 

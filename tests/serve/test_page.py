@@ -1,10 +1,13 @@
-"""The explorer's folder, where there is one, is served at the root: public, and kept to itself."""
+"""What the explorer needs of the service: its files, served at the root, and the forms of an explanation."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ibforecast.data.tables import write
+from ibforecast.plots.scene import scene_of
+from ibforecast.plots.svg import to_svg
 from ibforecast.serve import app
 
 
@@ -67,3 +70,25 @@ def test_without_the_folder_the_root_says_there_is_nothing(
 ) -> None:
     monkeypatch.setattr(app, "EXPLORER", tmp_path / "none")
     assert over(make()).get("/").status_code == 404
+
+
+def test_the_form_for_the_page_holds_the_document_and_its_scene(client: Any, desk: Any) -> None:
+    answer = client.post("/explain?form=page", {"table": desk.columns()}).json()
+    explanation = desk.model().explain(desk.table)
+    assert answer == {"document": explanation.to_json(), "scene": scene_of(explanation).document()}
+
+
+def test_picture_and_tokens_are_those_of_the_library(client: Any, desk: Any, tmp_path: Path) -> None:
+    explanation = desk.model().explain(desk.table)
+    svg, csv = (client.post(f"/explain?form={form}", {"table": desk.columns()}) for form in ("svg", "csv"))
+    assert (svg.headers["content-type"], svg.text) == ("image/svg+xml", to_svg(scene_of(explanation)))
+    write(explanation.to_table(), tmp_path / "tokens.csv")
+    assert csv.headers["content-type"].startswith("text/csv")
+    assert csv.text == (tmp_path / "tokens.csv").read_text()
+
+
+@pytest.mark.parametrize("form", ["document", "page", "svg", "csv"])
+def test_every_form_but_the_answer_takes_one_moment(client: Any, desk: Any, form: str) -> None:
+    moments = desk.columns()["when"][-2:]
+    refused = client.post(f"/explain?form={form}", {"table": desk.columns(), "at": moments})
+    assert (refused.status_code, refused.json()["field"]) == (422, "form")

@@ -37,9 +37,7 @@ def command(explanation: Path | None, key: Path | None, out: Path | None, new_ke
         deliver({"private": str(private), "public": str(public)}, f"{private}\n{public}", as_json)
         return
     if explanation is None or key is None:
-        raise UsageError(
-            "signing needs an explanation and a private key", "only one of them", "give both"
-        )
+        raise UsageError("signing needs an explanation and a private key", "only one of them", "give both")
     path = out or explanation
     check_file(path)
     explained = ExplainedForecast.from_json(read_file(explanation, "an explanation"))

@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +53,13 @@ def to_native(table: pa.Table, kind: Kind) -> Any:
     return table
 
 
+def from_rows(kind: type[Any], rows: Iterable[Any]) -> pa.Table:
+    """Make a table of instances of a dataclass: one row each, one column per field."""
+    members = list(rows)
+    names = [field.name for field in fields(kind)]
+    return pa.table({name: pa.array([getattr(row, name) for row in members]) for name in names})
+
+
 def write(native: Any, path: Path) -> None:
     """Write a table of any kind as CSV, gzipped CSV or Parquet; the file is whole or not there."""
     table, _ = _from_native(native)
@@ -60,8 +69,18 @@ def write(native: Any, path: Path) -> None:
         parquet.write_table(table, buffer)
         write_atomically(path, buffer.getvalue())
     else:
-        text = _to_csv(table)
+        text = to_csv(table)
         write_atomically(path, gzip.compress(text, mtime=0) if suffix == ".csv.gz" else text)
+
+
+def to_csv(native: Any) -> bytes:
+    """Return a table of any kind as the content of a CSV file."""
+    table, _ = _from_native(native)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
+    return text.getvalue().encode()
 
 
 def check_suffix(path: Path) -> str:
@@ -194,14 +213,6 @@ def _to_arrow(column: nw.Series[Any]) -> pa.Array:
     except pa.ArrowException:  # a pandas column of mixed objects
         absent = column.is_null().to_list()
         return pa.array([None if gone else str(value) for value, gone in zip(column.to_list(), absent, strict=True)])
-
-
-def _to_csv(table: pa.Table) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.column_names)
-    writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
-    return text.getvalue().encode()
 
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:

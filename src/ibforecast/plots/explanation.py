@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ibforecast._version import __version__
-from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.errors import UsageError
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.files import write_atomically
 from ibforecast.core.verdict import Verification
 from ibforecast.plots import static
+from ibforecast.plots.page import moment, page
 from ibforecast.plots.scene import Scene, scene_of
 from ibforecast.plots.svg import to_svg
 
@@ -26,7 +27,9 @@ SUFFIXES = (*_PICTURES, ".html")
 """The endings `draw` knows: two pictures, and the report of this one explanation."""
 
 
-def draw(explained: ExplainedForecast, path: Path | str, verify: Callable[[ExplainedForecast], Verification] | None = None) -> None:
+def draw(
+    explained: ExplainedForecast, path: Path | str, verify: Callable[[ExplainedForecast], Verification] | None = None
+) -> None:
     """Draw an explained into a file, as its suffix says: .png, .svg, or .html, a page that works offline.
 
     The page shows the checks that `verify` makes, or says that nothing was checked. The same explained gives the same
@@ -57,8 +60,6 @@ def check_suffix(path: Path) -> str:
 
 def _report(explained: ExplainedForecast, verify: Callable[[ExplainedForecast], Verification] | None) -> bytes:
     """Return the report of one explanation; what it says of model and table is in the explanation."""
-    from ibforecast.plots.page import moment, page
-
     channels = list(explained.channels)
     content = {
         "made": {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},

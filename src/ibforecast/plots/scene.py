@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core import words
 from ibforecast.core.cycles import parts
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.plots import labels
 
 Role = Literal["level", "baseline", "look-back", "truth", "forecast", "known"]

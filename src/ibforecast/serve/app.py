@@ -2,10 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
@@ -14,12 +13,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from ibforecast._version import __version__
+from ibforecast.core import document
+from ibforecast.plots.page import EXPLORER
 from ibforecast.serve import wire
 from ibforecast.serve.guard import FAILURE, Guard, response_to
-from ibforecast.serve.refusals import Refused, shortened
+from ibforecast.serve.refusals import Refused, reading, shortened
 from ibforecast.serve.service import Service
 
-EXPLORER = Path(__file__).parent / "explorer"
 WITHOUT_TOKEN = ("/health", "/openapi.json")
 DESCRIPTIONS = {
     400: "Not a complete HTTP request.",
@@ -60,9 +60,24 @@ FileName = Annotated[str, Query(description="What to call the table.", max_lengt
 Listed = Annotated[bool, Query(alias="list", description="Whether to list the moments one by one.")]
 Windows = Annotated[int, Query(ge=1, description="How many windows to look at, evenly spaced.")]
 Form = Annotated[
-    Literal["answer", "document"],
-    Query(description="`document` answers with the explanation itself, byte for byte as the library writes it."),
+    Literal["answer", "document", "page", "svg", "csv"],
+    Query(
+        description="`document` answers with the explanation itself, byte for byte as the library writes it; `page` "
+        "with its text and its picture as data, `svg` with the picture, `csv` with one row per token."
+    ),
 ]
+KINDS = {"svg": "image/svg+xml", "csv": "text/csv"}
+"""Media types of the forms that are not JSON."""
+PICTURES: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in KINDS.values()}}}
+
+
+async def _strictly(request: Request) -> None:
+    """Refuse a body in which a key stands twice: a reader and a verifier could take different ones."""
+    with reading("explanation"):
+        document.parse(await request.body())
+
+
+STRICT = [Depends(_strictly)]
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -124,23 +139,23 @@ def _add_windows(app: FastAPI, service: Service) -> None:
         """Forecast what follows a table, or what follows moments in it."""
         return _answer(await service.forecast(question))
 
-    @app.post("/explain", response_model=wire.Explanations | dict[str, Any])
+    @app.post("/explain", response_model=wire.Explanations | dict[str, Any], responses=PICTURES)
     async def explain(question: wire.AboutTable, form: Form = "answer") -> Response:
         """Forecast, and say what was read: the document of `explanation.to_json()` for every moment."""
-        name, documents = await service.explain(question)
+        if form != "answer" and isinstance(question.at, list) and len(question.at) > 1:
+            raise Refused(422, f"form={form} takes one moment (got {len(question.at)})", "use form=answer", "form")
+        name, answers = await service.explain(question, form)
         if form == "answer":
             head = wire.Explanations(model=name, explanations=[]).model_dump_json().encode().removesuffix(b"]}")
-            return _json(b"".join((head, b",".join(documents), b"]}")))
-        if len(documents) > 1:
-            raise Refused(422, f"a document holds one moment (got {len(documents)})", "ask for form=answer", "form")
-        return _json(documents[0])
+            return _json(b"".join((head, b",".join(answers), b"]}")))
+        return Response(answers[0], media_type=KINDS.get(form, "application/json"))
 
-    @app.post("/verify", response_model=wire.Verdict)
-    async def verify(question: wire.AboutExplanation) -> Response:
-        """Check that an explanation is the truth about its forecast."""
+    @app.post("/verify", response_model=wire.Verdict, dependencies=STRICT)
+    async def verify(question: wire.Claim) -> Response:
+        """Check that an explanation is true, and with a table that it is about this table."""
         return _answer(await service.verify(question))
 
-    @app.post("/replay", response_model=wire.Replayed)
+    @app.post("/replay", response_model=wire.Replayed, dependencies=STRICT)
     async def replay(question: wire.WhatIf) -> Response:
         """Forecast from another mask or other evidence in the same context: an exact what-if."""
         return _answer(await service.replay(question))

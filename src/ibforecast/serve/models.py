@@ -6,13 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ibforecast.audit import FILE as AUDIT
 from ibforecast.audit import saved_audit
 from ibforecast.core.errors import ModelFileError
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.data.tables import Table
-from ibforecast.explained import ExplainedForecast
 from ibforecast.forecaster import IBForecaster
 from ibforecast.serve import wire
 from ibforecast.serve.batching import Worker
@@ -42,7 +40,7 @@ class LoadedModel:
     def numbers(self) -> int:
         """About how many numbers one explanation holds."""
         config = self.fitted.config
-        return (config.look_back + 2 * config.horizon + config.cycle) * config.channels
+        return (config.look_back + 2 * config.horizon + sum(config.cycles)) * config.channels
 
     def card(self) -> wire.Model:
         """Describe the model."""
@@ -57,7 +55,9 @@ class LoadedModel:
             frequency=layout.frequency,
             zone=layout.zone,
             time=layout.time,
-            cycle=config.cycle,
+            cycles=list(config.cycles),
+            past=list(layout.past),
+            covariates=list(layout.future),
             budget=config.budget,
             allowance=config.allowance,
             any_budget=config.gate.any_budget,
@@ -69,15 +69,15 @@ class LoadedModel:
             audit=self.audit,
         )
 
-    def open(self, table: Any) -> Table:
-        """Read a table as the training table was read."""
-        return self.forecaster.open(table)
+    def open(self, table: Any, future: Any = None) -> Table:
+        """Read a table as the training table was read; `future` has what is known ahead after its end."""
+        return self.forecaster.open(table, future)
 
     def task(
         self, source: Table, at: str | None, budget: float | None, render: Callable[[ExplainedForecast], T]
     ) -> Callable[[], T]:
         """Return a window for the worker to explain and render."""
-        return lambda: render(_finite(self.forecaster.explain(source, at, budget=budget)))
+        return lambda: render(self.forecaster.explain(source, at, budget=budget))
 
 
 class Models:
@@ -146,20 +146,8 @@ class Models:
 
     def _load(self, name: str, path: Path) -> LoadedModel:
         forecaster = IBForecaster.load(path, device="cpu")
-        forecaster.fitted.require_plain("the service")
         worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows))
         return LoadedModel(name, path, forecaster, _audit_of(path, forecaster.fitted.weights_sha256), worker)
-
-
-def _finite(explanation: ExplainedForecast) -> ExplainedForecast:
-    if not np.isfinite(explanation.forecast).all():
-        raise Refused(
-            422,
-            f"values must be of a size the model can compute with (got no number at {explanation.at})",
-            "give them in the units of training",
-            "table",
-        )
-    return explanation
 
 
 def _audit_of(path: Path, weights_sha256: str) -> dict[str, Any] | None:

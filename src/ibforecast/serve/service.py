@@ -10,17 +10,19 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from pydantic_core import to_json
 
-from ibforecast import checks
 from ibforecast._version import __version__
-from ibforecast.core.account import PLAIN, Account
-from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
+from ibforecast.core import verification
+from ibforecast.core.errors import IBForecastError, ModelFileError, UsageError
+from ibforecast.core.explained import ExplainedForecast, nullable
+from ibforecast.core.verdict import Verification
 from ibforecast.data import tables
+from ibforecast.data.sources import to_csv
 from ibforecast.data.tables import Table
-from ibforecast.explained import ExplainedForecast
+from ibforecast.plots.scene import scene_of
+from ibforecast.plots.svg import to_svg
 from ibforecast.serve import wire
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
@@ -82,27 +84,32 @@ class Service:
         model, forecasts = await self._explain(question, _forecast)
         return wire.Forecasts(model=model, forecasts=forecasts)
 
-    async def explain(self, question: wire.AboutTable) -> tuple[str, list[bytes]]:
-        """Explain every requested moment; return the model's name and the documents as the library writes them."""
-        return await self._explain(question, _document)
+    async def explain(self, question: wire.AboutTable, form: str) -> tuple[str, list[bytes]]:
+        """Explain every requested moment; return the model's name, and every explanation in one of the FORMS."""
+        return await self._explain(question, FORMS[form])
 
-    async def verify(self, question: wire.AboutExplanation) -> wire.Verdict:
-        """Check an explanation against the model named, or the one that gave it."""
-        account = await self._in_reader(_account, question.explanation)
-        model = self.models.that_gave(account.weights_sha256, question.model)
-        (verification,) = await self._compute(model, [partial(checks.verify, model.fitted, account)], "explanation")
-        return wire.Verdict(
-            model=model.name,
-            verified=bool(verification),
-            checks=[wire.Check(**asdict(check)) for check in verification.checks],
-        )
+    async def verify(self, question: wire.Claim) -> wire.Verdict:
+        """Check an explanation with the model named, or with the one that gave it."""
+        read = await self._in_reader(_read_explanation, question.explanation)
+        if isinstance(read, Verification):
+            return _verdict(question.model or "", read)
+        model = self.models.that_gave(read.weights_sha256, question.model)
+        table = None if question.table is None else await self._source(model, question.table, question.future)
+        check = partial(model.forecaster.verify, read, table, exact=question.exact)
+        (verification,) = await self._compute(model, [check], "explanation")
+        return _verdict(model.name, verification)
 
     async def replay(self, question: wire.WhatIf) -> wire.Replayed:
         """Compute the forecast for another mask or other evidence in the same context."""
-        account = await self._in_reader(_account, question.explanation)
-        model = self.models.that_gave(account.weights_sha256, question.model)
-        work = [partial(replay, model.name, model.fitted, account, question)]
-        (replayed,) = await self._compute(model, work, "explanation")
+        read = await self._in_reader(_read_explanation, question.explanation)
+        if isinstance(read, Verification):
+            raise Refused(
+                422, f"an explanation must be true to be changed: {read.checks[0].detail}", field="explanation"
+            )
+        model = self.models.that_gave(read.weights_sha256, question.model)
+        (replayed,) = await self._compute(
+            model, [partial(replay, model.name, model.fitted, read, question)], "explanation"
+        )
         return replayed
 
     async def upload(self, content: bytes, name: str) -> wire.Uploaded:
@@ -168,7 +175,7 @@ class Service:
         model = self.models.get(question.model)
         moments: Sequence[str | None] = question.at if isinstance(question.at, list) else [question.at]
         self._check_moments(moments, model)
-        source = await self._source(model, question.table)
+        source = await self._source(model, question.table, question.future)
 
         def check() -> None:
             with reading("at"):
@@ -189,11 +196,20 @@ class Service:
         if not moments:
             raise Refused(422, "at must name a moment (got none)", "leave it out for the table's end", "at")
 
-    async def _source(self, model: LoadedModel, sent: Any) -> Table:
-        """The table that was sent, or the one on the shelf that was named."""
+    async def _source(self, model: LoadedModel, sent: Any, future: Any = None) -> Table:
+        """The table that was sent, or the one on the shelf that was named; `future` has what is known ahead."""
         if isinstance(sent, str) and "\n" not in sent:
-            return await self._read_kept(model, self.shelf.get(sent, absent=422))
-        return await self._in_reader(self._read_sent, model, sent)
+            source = await self._read_kept(model, self.shelf.get(sent, absent=422))
+        else:
+            source = await self._in_reader(self._read_sent, model, sent, "table")
+        if future is None:
+            return source
+
+        def going_on() -> Table:
+            with reading("future"):
+                return model.open(source, self._arrow(future))
+
+        return await self._in_reader(going_on)
 
     async def _compute(
         self, model: LoadedModel, work: Sequence[Callable[[], T]], field: str, setting: str | None = None
@@ -217,11 +233,15 @@ class Service:
             keep(kept.read, weights, await self._in_reader(read), READINGS_KEPT)
         return kept.read[weights]
 
-    def _read_sent(self, model: LoadedModel, sent: Any) -> Table:
-        with reading("table"):
-            if isinstance(sent, str):
-                return model.open(from_bytes(sent.encode(), "table", self.settings.max_unpacked))
-            return model.open(from_json(sent, self.settings.max_body // 2))  # as many cells as columns could send
+    def _read_sent(self, model: LoadedModel, sent: Any, field: str) -> Table:
+        with reading(field):
+            return model.open(self._arrow(sent))
+
+    def _arrow(self, sent: Any) -> Any:
+        """A table that was sent as text, columns or rows, not yet read by a model."""
+        if isinstance(sent, str):
+            return from_bytes(sent.encode(), "table", self.settings.max_unpacked)
+        return from_json(sent, self.settings.max_body // 2)  # as many cells as columns could send
 
     def _read_upload(self, content: bytes, name: str) -> tuple[Any, Any, dict[str, str | None]]:
         with reading("body"):
@@ -246,24 +266,45 @@ def _forecast(explained: ExplainedForecast) -> wire.Forecast:
         at=explained.at,
         times=list(explained.times[explained.look_back :]),
         channels=list(explained.channels),
-        values=explained.forecast.tolist(),
+        values=nullable(explained.forecast),
     )
 
 
 def _document(explained: ExplainedForecast) -> bytes:
-    return explained.to_json(_digits).encode()
+    return explained.to_json().encode()
 
 
-def _digits(values: list[Any]) -> str:
-    """Lists of numbers as the library writes them, which is quick except for numbers that are large, small or none."""
-    text = to_json(values).decode()
-    return PLAIN.encode(values) if "e" in text or "0.0000" in text or "N" in text or "I" in text else text
+def _page(explained: ExplainedForecast) -> bytes:
+    return to_json({"document": explained.to_json(), "scene": scene_of(explained).document()})
 
 
-def _account(explanation: dict[str, Any] | str) -> Account:
-    with reading("explanation"), np.errstate(all="ignore"):
-        account = Account.from_json(explanation if isinstance(explanation, str) else json.dumps(explanation))
-        if not isinstance(account.weights_sha256, str) or not isinstance(account.budget, int | float):
-            told = (account.weights_sha256, account.budget)
-            raise DataError("an explanation must name its weights and budget", told, "send it as it was written")
-        return account
+def _svg(explained: ExplainedForecast) -> bytes:
+    return to_svg(scene_of(explained)).encode()
+
+
+def _csv(explained: ExplainedForecast) -> bytes:
+    return to_csv(explained.to_table())
+
+
+FORMS: dict[str, Callable[[ExplainedForecast], bytes]] = {
+    "answer": _document,
+    "document": _document,
+    "page": _page,
+    "svg": _svg,
+    "csv": _csv,
+}
+
+
+def _read_explanation(sent: dict[str, Any] | str) -> ExplainedForecast | Verification:
+    """Read a document that was sent as text or as an object; a verdict where its content was changed."""
+    with reading("explanation"):
+        return verification.read(sent if isinstance(sent, str) else json.dumps(sent))
+
+
+def _verdict(model: str, verification: Verification) -> wire.Verdict:
+    return wire.Verdict(
+        model=model,
+        verified=bool(verification),
+        checks=[wire.Check(**asdict(check)) for check in verification.checks],
+        notes=list(verification.notes),
+    )

@@ -1,4 +1,4 @@
-"""The wire format: what may be asked and what is answered. An explanation is the document of `Account.to_json`."""
+"""The wire format: what may be asked and what is answered. An explanation is the document of `explanation.to_json()`."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,6 +26,10 @@ TableData = Annotated[
         examples=[{"time": ["2024-01-01 00:00", "2024-01-01 01:00"], "load": [812.5, 790.0]}],
     ),
 ]
+Future = Annotated[
+    dict[str, list[Any]] | list[dict[str, Any]] | str | None,
+    Field(description="What is known ahead after the table's end, as a table, unless the table itself goes on."),
+]
 Gate = Annotated[int, Field(ge=0, le=1)]
 
 
@@ -42,6 +46,7 @@ class AboutTable(Question):
 
     model: ModelName = None
     table: TableData
+    future: Future = None
     at: Moments = None
     budget: Annotated[
         float | None, Field(gt=0, le=1, description="Another budget, of a model that was fitted for any.")
@@ -49,10 +54,20 @@ class AboutTable(Question):
 
 
 class AboutExplanation(Question):
-    """An explanation to be checked."""
+    """An explanation, and the model it is about."""
 
     model: ModelName = None
     explanation: Explanation
+
+
+class Claim(AboutExplanation):
+    """An explanation to be checked, with the table it is about and without any tolerance where this is asked for."""
+
+    table: Annotated[TableData | None, Field(description="Compare history, times and truth with these rows too.")] = (
+        None
+    )
+    future: Future = None
+    exact: Annotated[bool, Field(description="Allow no difference, not even in the last digits.")] = False
 
 
 class Edit(BaseModel):
@@ -114,7 +129,9 @@ class Model(BaseModel):
     frequency: str | None
     zone: str | None
     time: str | None
-    cycle: int
+    cycles: list[int]
+    past: list[str]
+    covariates: list[str]
     budget: float
     allowance: int
     any_budget: bool
@@ -145,7 +162,7 @@ class Forecast(BaseModel):
     at: str
     times: list[str]
     channels: list[str]
-    values: list[list[float]]
+    values: list[list[float | None]]
 
 
 class Forecasts(Answer):
@@ -171,11 +188,12 @@ class Check(BaseModel):
 
 
 class Verdict(Answer):
-    """Whether an explanation is the truth about its forecast."""
+    """Whether an explanation is true; `notes` say what was not checked."""
 
     model: str
     verified: bool
     checks: list[Check]
+    notes: list[str]
 
 
 class Shift(BaseModel):
@@ -196,7 +214,7 @@ class Replayed(Answer):
     """
 
     model: str
-    forecast: list[list[float]]
+    forecast: list[list[float | None]]
     shift: list[Shift]
     what_if: bool
     note: str

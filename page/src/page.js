@@ -1,11 +1,17 @@
-// Small tools for the page: finding, making and saving things.
+// Small tools: elements, colours, files, theme.
 
-/** The element with an id. */
+/**
+ * The element with an id; any, because its kind is known only to the page.
+ * @returns {any}
+ */
 export function byId(id) {
   return document.getElementById(id);
 }
 
-/** Make an element: attributes by name, `on…` as listeners, children as nodes or text. */
+/**
+ * Make an element: attributes by name, `on…` as listeners, children as nodes or text.
+ * @returns {any}
+ */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -28,7 +34,24 @@ export function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Do something once nothing has asked for it for a moment. */
+/** Draw an SVG text as a PNG at twice its size, or smaller where a canvas cannot be that large. */
+export async function toPng(svg) {
+  const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const scale = Math.min(2, 16_000 / image.height);
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.width * scale, image.height * scale];
+    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((done) => canvas.toBlob(done, "image/png"));
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+/** Return a function that does the work once it has not been called for a while. */
 export function settled(milliseconds, work) {
   let timer = 0;
   return () => {
@@ -37,11 +60,11 @@ export function settled(milliseconds, work) {
   };
 }
 
-/** Light or dark: as the system says, until the button says otherwise; that is kept where the browser allows it. */
+/** Light or dark: as the system, until the button is used; the choice is stored if the browser allows it. */
 export function themeButton(button, onChange) {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const root = document.documentElement;
-  let own = kept();
+  let own = storedTheme();
   const apply = () => {
     root.dataset.theme = own ?? (system.matches ? "dark" : "light");
     const isDark = root.dataset.theme === "dark";
@@ -51,7 +74,7 @@ export function themeButton(button, onChange) {
   };
   button.addEventListener("click", () => {
     own = root.dataset.theme === "dark" ? "light" : "dark";
-    keep(own);
+    storeTheme(own);
     apply();
   });
   system.addEventListener("change", apply);
@@ -60,15 +83,15 @@ export function themeButton(button, onChange) {
 
 const THEME = "ibforecast-theme";
 
-function kept() {
+function storedTheme() {
   try {
     return localStorage.getItem(THEME);
   } catch {
-    return null; // a browser that keeps nothing
+    return null; // a browser that stores nothing
   }
 }
 
-function keep(theme) {
+function storeTheme(theme) {
   try {
     localStorage.setItem(THEME, theme);
   } catch {

@@ -1,8 +1,10 @@
 // The state of the page as the part of its address after the #, so that a link shows the same picture again.
 
-import { asItIs } from "./whatif.js";
+import { unchanged } from "./whatif.js";
 
-/** Write the state: only what differs from the usual. */
+/** @import { Account, Wish } from "./types" */
+
+/** Write the state: only what differs from the default. */
 export function toHash(state) {
   const { wish } = state;
   const words = new URLSearchParams();
@@ -16,18 +18,19 @@ export function toHash(state) {
   return `#${words}`;
 }
 
-/** Read what `toHash` wrote; what makes no sense is passed over. */
+/** Read what `toHash` wrote; ignore what is invalid. */
 export function fromHash(hash) {
   const words = new URLSearchParams(hash.slice(1));
-  const wish = asItIs();
+  const wish = unchanged();
   const finite = (text) => (text !== null && text !== "" && Number.isFinite(Number(text)) ? Number(text) : null);
   wish.threshold = finite(words.get("threshold"));
   wish.scramble = finite(words.get("scramble"));
   for (const name of (words.get("flip") ?? "").split("_")) if (/^\d+\.\d+$/.test(name)) wish.flips.add(name);
   for (const edit of words.getAll("edit")) {
     const [name, values = ""] = edit.split(":");
-    const numbers = values.split("_").map(finite);
-    if (/^\d+\.\d+$/.test(name) && !numbers.includes(null)) wish.edits.set(name, numbers);
+    const numbers = values.split("_").map(finite).filter((value) => value !== null);
+    const isWhole = numbers.length === values.split("_").length;
+    if (/^\d+\.\d+$/.test(name) && isWhole) wish.edits.set(name, numbers);
   }
   return {
     model: words.get("model"),
@@ -39,15 +42,20 @@ export function fromHash(hash) {
   };
 }
 
-/** Leave out of a wish what an explanation has no token for. */
-export function fitting(wish, account) {
-  const known = (name) => {
+/**
+ * Leave out of a wish the tokens that an explanation does not have.
+ * @param {Wish} wish
+ * @param {Account} account
+ * @returns {Wish}
+ */
+export function restrictedTo(wish, account) {
+  const exists = (name) => {
     const [patch, channel] = name.split(".").map(Number);
     return patch < account.patches && channel < account.channels.length;
   };
   return {
     ...wish,
-    flips: new Set([...wish.flips].filter(known)),
-    edits: new Map([...wish.edits].filter(([name, values]) => known(name) && values.length === account.patchLen)),
+    flips: new Set([...wish.flips].filter(exists)),
+    edits: new Map([...wish.edits].filter(([name, values]) => exists(name) && values.length === account.patchLen)),
   };
 }

@@ -1,49 +1,70 @@
 // The explorer: pick a model, a table and a moment; see what was read; change it and see the forecast move.
 
-import { readAccount, tokensAsCsv } from "./account.js";
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { readAccount, stateOf } from "./account.js";
 import { Grid } from "./grid.js";
-import { fitting, fromHash, toHash } from "./link.js";
+import { fromHash, restrictedTo, toHash } from "./link.js";
 import { Overview } from "./overview.js";
-import { byId, make, save, settled, themeButton } from "./page.js";
+import { byId, make, save, settled, themeButton, toPng } from "./page.js";
 import {
+  outcomeOf,
   showBadge,
+  showLegend,
   showNumbers,
   showRate,
   showShifts,
   showToken,
   showWords,
-  tellWhatIf,
   tokenLabel,
 } from "./panels.js";
-import { Rows, stateOf } from "./rows.js";
-import { toPng, toSvg } from "./sheet.js";
-import { findSource } from "./source.js";
-import { asItIs, evidenceOf, historyWith, isAsItIs, maskOf, token } from "./whatif.js";
+import { Rows } from "./rows.js";
+import { Refusal, openSource } from "./source.js";
+import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged } from "./whatif.js";
 import { percent } from "./words.js";
 
+/** @import { Account, Model, Table, Verdict, WhatIf } from "./types" */
+
 const PAUSE = 700;
-const source = findSource();
+/** @type {any} */
+const source = openSource();
 const state = {
+  /** @type {Model[]} */
   models: [],
+  /** @type {Table[]} */
   tables: [],
+  /** @type {string[]} */
   moments: [],
-  model: null,
+  model: "",
+  /** @type {string | null} */
   table: null,
+  /** @type {string | null} */
   at: null,
+  /** @type {number | null} */
   budget: null,
+  /** @type {string | null} */
   tab: null,
-  wish: asItIs(),
+  wish: unchanged(),
 };
+/** @type {Account | null} */
 let account = null;
+/** @type {WhatIf | null} */
 let changed = null;
+/** @type {Verdict | null} */
 let verdict = null;
 let checked = "unknown";
+/** @type {[number, number] | null} */
 let picked = null;
+// Numbers of the latest request of each kind: answers to earlier ones are dropped.
 let choices = 0;
-let asked = 0;
+let looks = 0;
 let replays = 0;
+/** @type {any} */
 let playing = null;
+/** @type {string | null} */
+let overviewOf = null;
 
+const menu = byId("menu");
 const rows = new Rows(byId("rows"), byId("axis"), byId("readout"), (patch, channel) => turn(patch, channel));
 const gates = new Grid(byId("gates"), "All gates: channels by patches, the newest at the right", {
   tallest: 12,
@@ -58,7 +79,7 @@ const overview = new Overview((moment) => {
 // --- choosing -------------------------------------------------------------------------------------------------------
 
 async function begin() {
-  document.body.classList.add(source.canAsk ? "is-live" : "is-report");
+  document.body.classList.add(source.isLive ? "is-live" : "is-report");
   const wished = fromHash(location.hash);
   state.models = await source.models();
   state.tables = await source.tables();
@@ -85,7 +106,7 @@ function listTables() {
   byId("table").value = state.table;
 }
 
-/** A table that has the model's channels, or else as many: of the catalogue only their number is known. */
+/** Return a table with the model's channels, or with as many: of a data set only their number is known. */
 function tableFor(model) {
   return (
     state.tables.find((table) => hasChannels(table, model)) ??
@@ -95,14 +116,17 @@ function tableFor(model) {
 }
 
 function hasChannels(table, model) {
-  return Array.isArray(table.channels) && model.channels.every((name) => table.channels.includes(name));
+  const { channels } = table;
+  return Array.isArray(channels) && model.channels.every((name) => channels.includes(name));
 }
 
+/** @returns {any} */
 function modelNamed(name) {
   return state.models.find((model) => model.name === name);
 }
 
-async function choose(model, table, at = null, wish = asItIs()) {
+/** @param {string | null} at */
+async function choose(model, table, at = null, wish = unchanged()) {
   stop();
   const number = (choices += 1);
   [state.model, state.table] = [model.name, table?.id ?? null];
@@ -121,7 +145,7 @@ async function choose(model, table, at = null, wish = asItIs()) {
     if (number !== choices) return;
     state.moments = moments;
     dressMoments();
-    const withTruth = moments[Math.max(0, moments.length - 1 - (source.canAsk ? model.horizon : 0))];
+    const withTruth = moments[Math.max(0, moments.length - 1 - (source.isLive ? model.horizon : 0))];
     await lookAt(at === null ? withTruth : momentAt(boxed(at)), wish);
     if (state.tab) await showOverview();
   } catch (error) {
@@ -132,7 +156,7 @@ async function choose(model, table, at = null, wish = asItIs()) {
   }
 }
 
-/** No picture, until a table is chosen. */
+/** Show no picture until a table is chosen. */
 function blank() {
   [account, changed, state.at] = [null, null, null];
   document.body.classList.remove("has-picture");
@@ -166,49 +190,48 @@ function dressMoments() {
   [date.min, date.max] = [boxed(state.moments[0]), boxed(state.moments.at(-1))];
 }
 
-/** A moment as a date box holds it: local, without its offset. */
+/** Return a moment as a date box holds it: local, without its offset. */
 function boxed(moment) {
   return moment.replace(" ", "T").replace(/(?:Z|[+-]\d\d:\d\d)$/, "");
 }
 
-/** The moment at or before a date from the box. */
+/** Return the last moment that is not after a date from the box, or the first moment. */
 function momentAt(date) {
-  let found = state.moments[0];
-  for (const moment of state.moments) if (boxed(moment) <= date) found = moment;
-  return found;
+  return state.moments.findLast((moment) => boxed(moment) <= date) ?? state.moments[0];
 }
 
-async function lookAt(moment, wish = asItIs()) {
-  const turnNumber = (asked += 1);
+async function lookAt(moment, wish = unchanged()) {
+  const number = (looks += 1);
   const at = state.moments.indexOf(moment);
   byId("slider").value = Math.max(at, 0);
   byId("slider").setAttribute("aria-valuetext", moment);
   byId("date").value = boxed(moment);
   try {
-    const text = await source.explain(state.model, state.table, moment, state.budget ?? undefined);
-    if (turnNumber !== asked) return;
+    const answer = await source.explain(state.model, state.table, moment, state.budget ?? undefined);
+    if (number !== looks) return;
     calm();
     const isFirst = !account;
-    account = readAccount(text);
+    account = readAccount(answer);
     [state.at, verdict, changed] = [moment, null, null];
-    state.wish = fitting(wish, account);
+    state.wish = restrictedTo(wish, account);
     if (picked && (picked[0] >= account.patches || picked[1] >= account.channels.length)) picked = null;
     checked = "checking";
     render();
     if (isFirst) requestAnimationFrame(() => performance.measure("first picture"));
-    if (!isAsItIs(state.wish)) await replay();
-    await check(text);
+    if (!isUnchanged(state.wish)) await replay();
+    await check(account.text);
   } catch (error) {
-    if (turnNumber === asked) complain(error);
+    if (number === looks) complain(error);
   }
 }
 
-/** Have this very document checked; an answer that comes after another document has taken its place is dropped. */
+/** Have the document checked; drop the answer if another document is shown by then. */
 async function check(text) {
   try {
-    const found = await source.verify(state.model, text);
+    const answer = await source.verify(state.model, text);
     if (account?.text !== text) return;
-    [verdict, checked] = [found, found.verified ? "verified" : "refuted"];
+    const words = { true: "verified", false: "refuted", null: "unknown" };
+    [verdict, checked] = [answer, words[String(answer.verified)]];
     showBadge(checked, verdict, Boolean(changed));
   } catch (error) {
     if (account?.text !== text) return;
@@ -256,7 +279,7 @@ function pick(patch, channel) {
 
 function turn(patch, channel) {
   picked = [patch, channel];
-  if (!source.canAsk || account.missing[patch][channel]) {
+  if (!source.isLive || account?.scene.gates.state[patch][channel] === "missing") {
     renderToken();
     return;
   }
@@ -276,11 +299,12 @@ function wishAgain() {
   replay();
 }
 
-/** Ask for the forecast of what is wished for, and show it beside the model's own. */
+/** Request the forecast of the wish, and show it next to the model's own. */
 async function replay() {
   const number = (replays += 1);
   const [mine, wish] = [account, state.wish];
-  if (isAsItIs(wish)) {
+  if (!mine) return;
+  if (isUnchanged(wish)) {
     changed = null;
     render();
     return;
@@ -289,11 +313,12 @@ async function replay() {
   const mask = maskOf(mine, wish);
   const evidence = evidenceOf(mine, wish, mask);
   const unscrambled = evidenceOf(mine, { ...wish, scramble: null }, mask);
-  const question = (contents) => ({ mask, evidence: contents, beyond_budget: true });
+  const question = (contents) => ({ mask: mask.map((row) => row.map(Number)), evidence: contents, beyond_budget: true });
   try {
-    const answers = [source.replay(state.model, mine.text, question(evidence))];
-    if (wish.scramble !== null) answers.push(source.replay(state.model, mine.text, question(unscrambled)));
-    const [answer, calmly] = await Promise.all(answers);
+    const questions = wish.scramble === null ? [evidence] : [evidence, unscrambled];
+    const [answer, calmly] = await Promise.all(
+      questions.map((contents) => source.replay(state.model, mine.text, question(contents))),
+    );
     if (number !== replays || account !== mine) return;
     changed = {
       mask,
@@ -302,6 +327,7 @@ async function replay() {
       forecast: answer.forecast,
       shift: answer.shift,
       openCount: answer.open_count,
+      openRate: answer.open_rate,
       allowance: answer.allowance,
       withinBudget: answer.within_budget,
       sameBits: answer.same_bits,
@@ -320,48 +346,48 @@ async function replay() {
 // --- drawing --------------------------------------------------------------------------------------------------------
 
 function render() {
-  const model = modelNamed(state.model);
-  const names = account.channels;
+  if (!account) return;
+  const [model, shown] = [modelNamed(state.model), account];
   document.body.classList.add("has-picture");
   document.body.classList.remove("is-empty");
   document.body.classList.toggle("with-whatif", Boolean(changed));
-  document.body.classList.toggle("with-truth", Boolean(account.truth));
   showBadge(checked, verdict, Boolean(changed));
   showRate(account, changed);
   showWords(account, changed);
+  showLegend(account);
   rows.show(account, changed);
-  gates.show(names, account.patches, (patch, channel) => {
-    const found = stateOf(account, changed, patch, channel);
+  gates.show(shown.scene.gates.channels, shown.patches, (patch, channel) => {
+    const gate = stateOf(shown, changed, patch, channel);
     return {
-      value: account.probability[patch][channel],
-      state: found,
-      label: tokenLabel(account, patch, channel, found, source.canAsk),
+      value: shown.scene.gates.probability[patch][channel],
+      state: gate,
+      label: tokenLabel(shown, patch, channel, gate, source.isLive),
     };
   });
   renderToken();
   showShifts(account, changed);
   showNumbers(account, changed);
-  byId("told").textContent = tellWhatIf(account, changed);
-  byId("reset").disabled = isAsItIs(state.wish);
+  byId("outcome").textContent = outcomeOf(account, changed);
+  byId("reset").disabled = isUnchanged(state.wish);
   byId("scramble").setAttribute("aria-pressed", String(state.wish.scramble !== null));
-  byId("dial-row").hidden = !source.canAsk || !model.any_budget;
-  byId("dial").value = account.budget;
-  byId("dial-told").textContent = percent(account.budget);
+  byId("dial-row").hidden = !source.isLive || !model.any_budget;
+  byId("dial").value = account.scene.budget;
+  byId("dial-value").textContent = percent(account.scene.budget);
   const threshold = state.wish.threshold;
-  byId("threshold").value = threshold ?? leastOpen();
-  byId("threshold-told").textContent = threshold === null ? "as it is" : `p ≥ ${threshold.toFixed(3)}`;
-  byId("status").textContent = `Forecast made at ${account.at}. ${changed ? byId("told").textContent : ""}`;
+  byId("threshold").value = threshold ?? leastOpen(account);
+  byId("threshold-value").textContent = threshold === null ? "as it is" : `p ≥ ${threshold.toFixed(3)}`;
+  byId("status").textContent = `Forecast made at ${account.at}. ${changed ? byId("outcome").textContent : ""}`;
   document.title = `${account.at} · ibforecast`;
   history.replaceState(null, "", toHash(state));
 }
 
 function renderToken() {
-  if (!picked) {
+  if (!picked || !account) {
     byId("token").replaceChildren();
     return;
   }
   const [patch, channel] = picked;
-  const onEdit = source.canAsk ? (values) => edit(patch, channel, values) : null;
+  const onEdit = source.isLive ? (values) => edit(patch, channel, values) : null;
   showToken(
     account,
     patch,
@@ -372,15 +398,15 @@ function renderToken() {
   );
 }
 
-/** The lowest probability among the model's own open gates: where a threshold would stand. */
-function leastOpen() {
-  const open = account.mask.flatMap((row, patch) =>
-    row.flatMap((gate, channel) => (gate ? [account.probability[patch][channel]] : [])),
+/** Return the lowest probability among the gates that the model opened; 1 if it opened none. */
+function leastOpen({ scene: { gates: { probability, state: states } } }) {
+  const open = states.flatMap((row, patch) =>
+    row.flatMap((gate, channel) => (gate === "open" ? [probability[patch][channel]] : [])),
   );
-  return open.length ? Math.min(...open) : 1;
+  return Math.min(1, ...open);
 }
 
-/** Say what went wrong, in the words of whoever refused. */
+/** Show what went wrong, in the words of the refusal. */
 function complain(error) {
   const alert = byId("alert");
   const parts = [make("p", {}, make("b", {}, sentence(error.message)), error.hint ? ` ${sentence(error.hint)}` : "")];
@@ -397,8 +423,7 @@ function complain(error) {
   parts.push(make("button", { class: "round", "aria-label": "Dismiss", onclick: calm }, "×"));
   alert.replaceChildren(...parts);
   alert.hidden = false;
-  if (!(error instanceof Error) || error.status !== undefined) return;
-  console.error(error);
+  if (error instanceof Error && !(error instanceof Refusal)) console.error(error);
 }
 
 function sentence(words) {
@@ -410,8 +435,6 @@ function calm() {
 }
 
 // --- second tab -----------------------------------------------------------------------------------------------------
-
-let overviewOf = null;
 
 async function openTab(tab) {
   state.tab = tab;
@@ -434,10 +457,10 @@ async function showOverview() {
   document.body.classList.add("is-busy");
   byId("over").textContent = `Running the model on ${windows} windows…`;
   try {
-    const found = await source.history(state.model, state.table, windows);
+    const answer = await source.history(state.model, state.table, windows);
     if (`${state.model}/${state.table}/${byId("windows").value}` !== wanted) return;
     overviewOf = wanted;
-    overview.show(found, modelNamed(state.model));
+    overview.show(answer, modelNamed(state.model));
   } catch (error) {
     complain(error);
   } finally {
@@ -447,28 +470,29 @@ async function showOverview() {
 
 // --- export ---------------------------------------------------------------------------------------------------------
 
+/** Every file is of the model's own explanation, also while a what-if is shown. */
 const EXPORTS = {
-  png: async (name) => save(`${name}.png`, await toPng(sheet())),
-  svg: (name) => save(`${name}.svg`, sheet(), "image/svg+xml"),
-  json: (name) => save(`${name}.json`, account.text, "application/json"),
-  csv: (name) => save(`${name}.csv`, tokensAsCsv(account), "text/csv"),
+  png: async (name) => save(`${name}.png`, await toPng(await file("svg")), "image/png"),
+  svg: async (name) => save(`${name}.svg`, await file("svg"), "image/svg+xml"),
+  json: (name, { text }) => save(`${name}.json`, text, "application/json"),
+  csv: async (name) => save(`${name}.csv`, await file("csv"), "text/csv"),
   link: async () => {
     await navigator.clipboard?.writeText(location.href);
-    const told = navigator.clipboard ? "The link is copied" : "The address of this page is the link";
-    byId("status").textContent = `${told}.`;
-    byId("link-told").textContent = told;
+    const message = navigator.clipboard ? "The link is copied" : "The address of this page is the link";
+    byId("status").textContent = `${message}.`;
+    byId("copy-link").textContent = message;
   },
 };
 
-function sheet() {
-  return toSvg(account, changed, verdict?.verified ? "The model's own explanation is verified." : "Not verified.");
+async function file(form) {
+  return source.file(form, state.model, state.table, state.at, state.budget ?? undefined);
 }
 
 async function exportAs(kind) {
   if (!account) return;
   try {
-    await EXPORTS[kind](`why-${account.at.replace(/[^\d]+/g, "-").replace(/-$/, "")}`);
-    if (kind !== "link") document.querySelector(".menu").open = false;
+    await EXPORTS[kind](`why-${account.at.replace(/[^\d]+/g, "-").replace(/-$/, "")}`, account);
+    if (kind !== "link") menu.open = false;
   } catch (error) {
     complain(error);
   }
@@ -509,13 +533,13 @@ function wire() {
   on("play", "click", play);
   on("dial", "input", () => {
     state.budget = Number(byId("dial").value);
-    byId("dial-told").textContent = percent(state.budget);
+    byId("dial-value").textContent = percent(state.budget);
     dialled();
   });
   const dialled = settled(60, () => lookAt(state.at));
   on("threshold", "input", () => {
     state.wish.threshold = Number(byId("threshold").value);
-    byId("threshold-told").textContent = `p ≥ ${state.wish.threshold.toFixed(3)}`;
+    byId("threshold-value").textContent = `p ≥ ${state.wish.threshold.toFixed(3)}`;
     thresholded();
   });
   const thresholded = settled(20, wishAgain);
@@ -524,27 +548,26 @@ function wire() {
     wishAgain();
   });
   on("reset", "click", () => {
-    state.wish = asItIs();
+    state.wish = unchanged();
     wishAgain();
   });
   on("numbers", "toggle", () => account && showNumbers(account, changed));
-  on("numbers-channel", "change", () => showNumbers(account, changed));
+  on("numbers-channel", "change", () => account && showNumbers(account, changed));
   on("windows", "change", showOverview);
   on("tab-window", "click", () => openTab(null));
   on("tab-table", "click", () => openTab("table"));
-  document.querySelector("[role=tablist]").addEventListener("keydown", (event) => {
+  byId("tabs").addEventListener("keydown", (event) => {
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
     const other = state.tab ? "tab-window" : "tab-table";
     byId(other).focus();
     byId(other).click();
   });
-  for (const button of document.querySelectorAll("[data-export]"))
-    button.addEventListener("click", () => exportAs(button.dataset.export));
-  document.querySelector(".menu").addEventListener("toggle", () => {
-    byId("link-told").textContent = "Copy a link to this view";
+  for (const kind of Object.keys(EXPORTS))
+    document.querySelector(`[data-export=${kind}]`)?.addEventListener("click", () => exportAs(kind));
+  menu.addEventListener("toggle", () => {
+    byId("copy-link").textContent = "Copy a link to this view";
   });
   document.addEventListener("click", (event) => {
-    const menu = document.querySelector(".menu");
     if (!menu.contains(event.target)) menu.open = false;
   });
   window.addEventListener("hashchange", () => begin().catch(complain));

@@ -1,17 +1,20 @@
 // The second tab: a model over a whole table, its gates and its errors.
 
-import uPlot from "./vendor/uPlot.esm.js";
+import uPlot from "uplot";
+import { meanOf } from "./account.js";
 import { Grid } from "./grid.js";
 import { byId, colour } from "./page.js";
-import { counted, dayTicks, number, percent, tickTexts, valueTicks } from "./words.js";
+import { counted, number, percent } from "./words.js";
+
+/** @import { History, Model, Values } from "./types" */
 
 const GUTTER = 56;
 
 export class Overview {
-  #history = null;
+  /** @type {uPlot[]} */
   #charts = [];
 
-  /** `onMoment(label)` is told which moment is to be looked at closely. */
+  /** `onMoment(moment)` is called on a click into a chart. */
   constructor(onMoment) {
     this.onMoment = onMoment;
     this.grid = new Grid(
@@ -22,8 +25,12 @@ export class Overview {
     new ResizeObserver(() => this.#resize()).observe(byId("errors"));
   }
 
+  /**
+   * Show a model's history over a table.
+   * @param {History} history
+   * @param {Model} model
+   */
   show(history, model) {
-    this.#history = history;
     const { channels, open_frequency: frequency, windows, available } = history;
     byId("over").textContent =
       `${counted(windows, "window")}, evenly spaced among ${available.toLocaleString("en")}, from ${history.moments[0]} to ${history.moments.at(-1)}.`;
@@ -34,46 +41,40 @@ export class Overview {
     }));
     for (const chart of this.#charts) chart.destroy();
     this.#charts = [
-      this.#chart(byId("errors"), [
+      this.#chart(byId("errors"), history.moments, [
         { values: history.squared_error, name: "forecast", width: 1.6 },
         { values: history.absolute_error, name: "baseline", width: 1.4 },
       ]),
-      this.#chart(
-        byId("rates"),
-        [
-          { values: history.open_rate, name: "open", width: 1.6 },
-          { values: history.open_rate.map(() => model.budget), name: "ink", width: 1, dash: [6, 4] },
-        ],
-        true,
-      ),
+      this.#chart(byId("rates"), history.moments, [
+        { values: history.open_rate, name: "open", width: 1.6 },
+        { values: history.open_rate.map(() => model.budget), name: "ink", width: 1, dash: [6, 4] },
+      ]),
     ];
-    const mean = (values) => {
-      const known = values.filter((value) => value !== null);
-      return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
-    };
     byId("error-words").textContent =
-      `Mean squared error ${number(mean(history.squared_error))}, mean absolute error ${number(mean(history.absolute_error))}, in standardised units.`;
+      `Mean squared error ${number(meanOf(history.squared_error))}, mean absolute error ${number(meanOf(history.absolute_error))}, in standardised units.`;
     byId("rate-words").textContent =
-      `On average ${percent(mean(history.open_rate))} of a window is read, at most ${percent(Math.max(...history.open_rate))}; the budget allows ${percent(model.budget)}.`;
+      `On average ${percent(meanOf(history.open_rate))} of a window is read, at most ${percent(Math.max(...history.open_rate))}; the budget allows ${percent(model.budget)}.`;
   }
 
   redraw() {
     for (const chart of this.#charts) chart.redraw(false);
   }
 
-  #chart(host, lines, fromNought = true) {
-    const { moments } = this.#history;
+  /**
+   * A chart from zero up.
+   * @param {string[]} moments
+   * @param {{ values: Values, name: string, width: number, dash?: number[] }[]} lines
+   */
+  #chart(host, moments, lines) {
     const values = lines.flatMap((line) => line.values).filter((value) => value !== null);
-    const [low, high] = [fromNought ? 0 : Math.min(...values), Math.max(...values, 1e-9)];
-    const grid = { stroke: () => colour("grid"), width: 1 };
+    const seconds = moments.map((moment) => Date.parse(`${moment.slice(0, 16).replace(" ", "T").padEnd(16, "T00:00")}Z`) / 1e3);
+    const isTime = seconds.every(Number.isFinite);
     const axis = {
       stroke: () => colour("faint-ink"),
       font: "11px system-ui, sans-serif",
       ticks: { show: false },
-      grid,
+      grid: { stroke: () => colour("grid"), width: 1 },
     };
-    const wide = () => Math.max(host.clientWidth - GUTTER, 200);
-    const ticks = () => dayTicks(moments, Math.max(3, Math.floor(wide() / 110)));
     const chart = new uPlot(
       {
         width: host.clientWidth,
@@ -81,21 +82,11 @@ export class Overview {
         padding: [8, 14, 0, 0],
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, sync: { key: "overview" } },
-        scales: { x: { time: false }, y: { range: [low, high * 1.08] } },
+        tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1e3), "Etc/UTC"), // as the table says
+        scales: { x: { time: isTime }, y: { range: [0, 1.08 * Math.max(...values, 1e-9)] } },
         axes: [
-          {
-            ...axis,
-            size: 30,
-            gap: 8,
-            splits: () => ticks().map((tick) => tick.at),
-            values: () => ticks().map((tick) => tick.text),
-          },
-          {
-            ...axis,
-            size: GUTTER,
-            splits: (_chart, _axis, least, most) => [0, ...valueTicks(least, most)],
-            values: (_chart, splits) => tickTexts(splits),
-          },
+          { ...axis, space: 80 },
+          { ...axis, size: GUTTER },
         ],
         series: [
           {},
@@ -107,15 +98,16 @@ export class Overview {
           })),
         ],
       },
-      [moments.map((_, at) => at), ...lines.map((line) => line.values)],
+      [isTime ? seconds : moments.map((_, at) => at), ...lines.map((line) => line.values)],
       host,
     );
-    chart.over.addEventListener("click", () => this.onMoment(moments[chart.posToIdx(chart.cursor.left)]));
+    chart.over.addEventListener("click", () => this.onMoment(moments[chart.posToIdx(chart.cursor.left ?? 0)]));
     return chart;
   }
 
   #resize() {
-    for (const [chart, host] of this.#charts.map((chart) => [chart, chart.root.parentNode])) {
+    for (const chart of this.#charts) {
+      const host = chart.root.parentElement;
       if (host?.clientWidth) chart.setSize({ width: host.clientWidth, height: host.clientHeight });
     }
   }

@@ -10,13 +10,17 @@ const DENSE = 20;
 export class Grid {
   #names = [];
   #columns = 0;
-  #cell = null;
+  /** @type {(column: number, row: number) => { value: number, state: string, label: string }} */
+  #cell = () => ({ value: 0, state: "", label: "" });
   #drawn = new Map();
   #active = [0, 0];
 
-  /** At most `tallest` rows are on screen; `onPick(column, row)` is told which cell is looked at, `onTurn(column, row)` which is to be turned. */
-  constructor(host, label, { tallest, onPick = () => {}, onTurn = () => {} }) {
-    Object.assign(this, { host, tallest, onPick, onTurn });
+  /** At most `tallest` rows are on screen; `onPick(column, row)` is called when a cell gets the focus, `onTurn(column, row)` on a click or Enter. */
+  constructor(host, label, { tallest, onPick = (_column, _row) => {}, onTurn = (_column, _row) => {} }) {
+    this.host = host;
+    this.tallest = tallest;
+    this.onPick = onPick;
+    this.onTurn = onTurn;
     this.inner = make("div", { class: "grid-inner", role: "presentation" });
     host.setAttribute("role", "grid");
     host.setAttribute("aria-label", label);
@@ -31,7 +35,7 @@ export class Grid {
       if (event.target.role !== "gridcell") return;
       this.#active = [event.target.column, event.target.parentNode.row];
       this.#draw();
-      this.onPick(...this.#active);
+      this.onPick(this.#active[0], this.#active[1]);
     });
   }
 

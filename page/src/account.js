@@ -1,0 +1,69 @@
+// One explanation: the text of its document, and its picture as the library computed it.
+
+/** @import { Account, Scene, Tick, Values } from "./types" */
+
+/**
+ * Read what the service or a report gives for one moment.
+ * @param {{ document: string, scene: Scene }} moment
+ * @returns {Account}
+ */
+export function readAccount({ document: text, scene }) {
+  const { steps, times, look_back: lookBack } = scene.time;
+  const rows = scene.rows.map((row) => ({
+    ...row,
+    values: Object.fromEntries(row.lines.map((line) => [line.role, padded(line, steps)])),
+  }));
+  return {
+    text,
+    scene,
+    rows,
+    channels: rows.filter((row) => row.kind === "channel"),
+    history: JSON.parse(text).window.history, // exact, because edited values are sent back
+    times,
+    at: times[lookBack - 1],
+    lookBack,
+    patchLen: scene.gates.patch_len,
+    patches: scene.gates.state.length,
+  };
+}
+
+/** @returns {Values} */
+function padded({ first, values }, steps) {
+  return [...Array(first).fill(null), ...values, ...Array(steps - first - values.length).fill(null)];
+}
+
+/** Return the first and the last step of a patch. */
+export function steps(account, patch) {
+  return [patch * account.patchLen, (patch + 1) * account.patchLen - 1];
+}
+
+/** Return one channel of a matrix of steps × channels. */
+export function column(matrix, channel) {
+  return matrix.map((row) => row[channel]);
+}
+
+/**
+ * Return the mean of the values that are known; null if there are none.
+ * @param {Values | undefined} values
+ */
+export function meanOf(values) {
+  const known = (values ?? []).filter((value) => value !== null);
+  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+}
+
+/**
+ * Return the largest set of ticks with at most `atMost` of them, or the smallest set if none is small enough.
+ * @param {Tick[][]} sets
+ */
+export function fitting(sets, atMost) {
+  return sets.filter((ticks) => ticks.length <= atMost).at(-1) ?? sets[0];
+}
+
+/** Return the state of a gate: as the model left it, or "opened" or "shut" by hand. */
+export function stateOf(account, changed, patch, channel) {
+  const own = account.scene.gates.state[patch][channel];
+  if (!changed || own === "missing") return own;
+  const isOpen = changed.mask[patch][channel];
+  if (isOpen === (own === "open")) return own;
+  return isOpen ? "opened" : "shut";
+}

@@ -1,0 +1,143 @@
+// Where the page gets its data: from the service it came from, or from the report it is part of.
+
+/** @import { History, Model, Scene, Table, Verdict } from "./types" */
+
+const TOKEN = "ibforecast-token";
+
+/** A refusal by the service: what is wrong, and what to do. */
+export class Refusal extends Error {
+  /** @param {{ error: string, hint?: string }} body */
+  constructor(status, body) {
+    super(body.error);
+    this.status = status;
+    this.hint = body.hint;
+  }
+}
+
+/** The service at this page's own address. */
+export class Service {
+  isLive = true;
+
+  /** @returns {Promise<Model[]>} */
+  async models() {
+    return (await this.#get("models")).models;
+  }
+
+  /** @returns {Promise<Table[]>} */
+  async tables() {
+    return (await this.#get("tables")).tables;
+  }
+
+  async upload(file) {
+    const name = encodeURIComponent(file.name.slice(-200));
+    return (await this.#request(`tables?name=${name}`, { method: "POST", body: file })).json();
+  }
+
+  async moments(model, table) {
+    return this.#get(`tables/${encodeURIComponent(table)}/moments?list=true&model=${encodeURIComponent(model)}`);
+  }
+
+  /** @returns {Promise<History>} */
+  async history(model, table, windows) {
+    const query = `model=${encodeURIComponent(model)}&windows=${windows}`;
+    return this.#get(`tables/${encodeURIComponent(table)}/history?${query}`);
+  }
+
+  /**
+   * The text of the document, byte for byte as the library writes it, and its picture.
+   * @returns {Promise<{ document: string, scene: Scene }>}
+   */
+  async explain(model, table, at, budget) {
+    return (await this.#post("explain?form=page", { model, table, at, budget })).json();
+  }
+
+  /** The explanation as a file: "svg" or "csv". */
+  async file(form, model, table, at, budget) {
+    return (await this.#post(`explain?form=${form}`, { model, table, at, budget })).text();
+  }
+
+  /** @returns {Promise<Verdict>} */
+  async verify(model, text) {
+    return (await this.#post("verify", { model, explanation: text })).json();
+  }
+
+  async replay(model, text, question) {
+    return (await this.#post("replay", { model, explanation: text, ...question })).json();
+  }
+
+  useToken(token) {
+    sessionStorage.setItem(TOKEN, token);
+  }
+
+  async #get(path) {
+    return (await this.#request(path, {})).json();
+  }
+
+  async #post(path, question) {
+    const body = JSON.stringify(question);
+    return this.#request(path, { method: "POST", body, headers: { "content-type": "application/json" } });
+  }
+
+  async #request(path, options) {
+    const token = sessionStorage.getItem(TOKEN);
+    const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
+    let answer;
+    try {
+      answer = await fetch(path, { ...options, headers });
+    } catch {
+      throw new Refusal(0, { error: "the service does not answer", hint: "is `ibforecast serve` still running?" });
+    }
+    if (answer.ok) return answer;
+    const refusal = await answer.json().catch(() => ({ error: `the service answered ${answer.status}` }));
+    throw new Refusal(answer.status, refusal);
+  }
+}
+
+/** The explanations that are part of this file. */
+export class Report {
+  isLive = false;
+
+  constructor(content) {
+    this.content = content;
+  }
+
+  /** @returns {Promise<Model[]>} */
+  async models() {
+    return [this.content.model];
+  }
+
+  /** @returns {Promise<Table[]>} */
+  async tables() {
+    return [this.content.table];
+  }
+
+  async moments() {
+    return { moments: this.content.moments.map((moment) => moment.at) };
+  }
+
+  /** @returns {Promise<{ document: string, scene: Scene }>} */
+  async explain(_model, _table, at) {
+    return this.#moment(at);
+  }
+
+  /** The explanation as a file: "svg" or "csv". */
+  async file(form, _model, _table, at) {
+    return this.#moment(at)[form];
+  }
+
+  /** @returns {Promise<Verdict>} */
+  async verify(_model, text) {
+    const { verified, checks } = this.content.moments.find((moment) => moment.document === text);
+    return { verified, checks, made: this.content.made };
+  }
+
+  #moment(at) {
+    return this.content.moments.find((moment) => moment.at === at);
+  }
+}
+
+/** The report in this page if there is one, otherwise the service. */
+export function openSource() {
+  const embedded = document.getElementById("report");
+  return embedded ? new Report(JSON.parse(embedded.textContent ?? "")) : new Service();
+}

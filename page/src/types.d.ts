@@ -1,0 +1,113 @@
+// What the service sends, as the page reads it; the scene is that of ibforecast/plots/scene.py.
+
+export type State = "open" | "missing" | "closed";
+export type Role = "level" | "baseline" | "look-back" | "truth" | "forecast" | "known";
+export type Values = (number | null)[];
+
+export interface Tick {
+  at: number;
+  lines: string[];
+}
+
+export interface Row {
+  kind: "channel" | "known";
+  name: string;
+  short: string;
+  low: number;
+  high: number;
+  ticks: Tick[][];
+  lines: { role: Role; first: number; values: Values }[];
+  bands: { first: number; last: number; state: State }[];
+}
+
+export interface Scene {
+  words: string;
+  open_rate: number;
+  budget: number;
+  time: { steps: number; look_back: number; made: number; times: string[]; ticks: Tick[][] };
+  rows: Row[];
+  legend: { role: string; text: string }[];
+  gates: { channels: string[]; patch_len: number; probability: number[][]; state: State[][]; text: string[][] };
+}
+
+/** A row with the values of each line padded to one per step. */
+export interface DrawnRow extends Row {
+  values: Partial<Record<Role, Values>>;
+}
+
+/** One explanation: its text, its picture, and the history that can be edited. */
+export interface Account {
+  text: string;
+  scene: Scene;
+  rows: DrawnRow[];
+  channels: DrawnRow[];
+  history: Values[];
+  times: string[];
+  at: string;
+  lookBack: number;
+  patchLen: number;
+  patches: number;
+}
+
+/** What the user wants to be different; tokens are named "patch.channel". */
+export interface Wish {
+  flips: Set<string>;
+  threshold: number | null;
+  edits: Map<string, number[]>;
+  scramble: number | null;
+}
+
+export interface Shift {
+  channel: string;
+  largest: number | null;
+  in_scales: number | null;
+}
+
+/** The answer to a what-if, next to the question. */
+export interface WhatIf {
+  mask: boolean[][];
+  history: Values[] | null;
+  edited: Values[] | null;
+  forecast: Values[];
+  shift: Shift[];
+  openCount: number;
+  openRate: number;
+  allowance: number;
+  withinBudget: boolean;
+  sameBits: boolean;
+  closedEdits: number;
+  scrambled: number;
+  scrambleMoved: boolean;
+}
+
+export interface Model {
+  name: string;
+  horizon: number;
+  channels: string[];
+  budget: number;
+  any_budget: boolean;
+}
+
+export interface Table {
+  id: string;
+  name: string;
+  kind: string;
+  channels: string[] | number | null;
+}
+
+export interface Verdict {
+  verified: boolean | null;
+  checks: { name: string; passed: boolean; detail: string }[];
+  made?: { on: string; version: string };
+}
+
+export interface History {
+  windows: number;
+  available: number;
+  channels: string[];
+  moments: string[];
+  open_frequency: number[][];
+  squared_error: Values;
+  absolute_error: Values;
+  open_rate: number[];
+}

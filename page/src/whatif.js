@@ -1,0 +1,92 @@
+// What the user wants to be different: gates turned by hand, a threshold, edited values, scrambled closed tokens.
+
+/** @import { Account, Wish } from "./types" */
+
+/**
+ * A wish for no change.
+ * @returns {Wish}
+ */
+export function unchanged() {
+  return { flips: new Set(), threshold: null, edits: new Map(), scramble: null };
+}
+
+/** @param {Wish} wish */
+export function isUnchanged(wish) {
+  return !wish.flips.size && wish.threshold === null && !wish.edits.size && wish.scramble === null;
+}
+
+/** The name of a token in flips and edits. */
+export function token(patch, channel) {
+  return `${patch}.${channel}`;
+}
+
+/**
+ * Return the mask of a wish; a token with a missing step stays closed.
+ * @param {Account} account
+ * @param {Wish} wish
+ */
+export function maskOf(account, wish) {
+  const { state, probability } = account.scene.gates;
+  return state.map((row, patch) =>
+    row.map((own, channel) => {
+      if (own === "missing") return false;
+      const isOpen = wish.threshold === null ? own === "open" : probability[patch][channel] >= wish.threshold;
+      return isOpen !== wish.flips.has(token(patch, channel));
+    }),
+  );
+}
+
+/**
+ * Return the edits of a wish as the service takes them; scrambling overwrites every closed token.
+ * @param {Account} account
+ * @param {Wish} wish
+ */
+export function evidenceOf(account, wish, mask) {
+  const contents = new Map(wish.edits);
+  if (wish.scramble !== null) {
+    const noise = gaussian(wish.scramble);
+    mask.forEach((row, patch) =>
+      row.forEach((isOpen, channel) => {
+        if (!isOpen) contents.set(token(patch, channel), scrambled(account, patch, channel, noise));
+      }),
+    );
+  }
+  return [...contents].map(([name, values]) => {
+    const [patch, channel] = name.split(".").map(Number);
+    return { patch, channel: account.channels[channel].name, values };
+  });
+}
+
+/** Return the history with edits in place, for drawing. */
+export function historyWith(account, evidence) {
+  const history = account.history.map((row) => row.slice());
+  const columns = new Map(account.channels.map((row, channel) => [row.name, channel]));
+  for (const { patch, channel, values } of evidence) {
+    values.forEach((value, step) => {
+      history[patch * account.patchLen + step][columns.get(channel)] = value;
+    });
+  }
+  return history;
+}
+
+/** Noise around the baseline, about as large as the row. */
+function scrambled(account, patch, channel, noise) {
+  const { low, high, values } = account.channels[channel];
+  const first = patch * account.patchLen;
+  return Array.from(
+    { length: account.patchLen },
+    (_, step) => values.baseline[first + step] + 0.3 * (high - low) * noise(),
+  );
+}
+
+/** Normal noise that depends on the seed alone: mulberry32 and Box–Muller. */
+function gaussian(seed) {
+  let state = seed >>> 0;
+  const uniform = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (((mixed ^ (mixed >>> 14)) >>> 0) + 0.5) / 4294967296;
+  };
+  return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
+}

@@ -1,0 +1,42 @@
+// Numbers as people read them.
+
+/** A value with four significant digits and a real minus sign. */
+export function number(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  const text = size >= 1e6 || size < 1e-4 ? value.toExponential(2).replace("e+", "e") : plain(value, size);
+  return text.replace(/-/g, "−");
+}
+
+function plain(value, size) {
+  const decimals = Math.max(0, 3 - Math.floor(Math.log10(size)));
+  return value.toFixed(Math.min(decimals, 7));
+}
+
+/** A shift with its sign. */
+export function signed(value) {
+  return value > 0 ? `+${number(value)}` : number(value);
+}
+
+/** A shift in units of the window's scale. */
+export function scales(size) {
+  return `${Number(size.toPrecision(2))} σ`;
+}
+
+/** A fraction as a percentage with three digits. */
+export function percent(fraction) {
+  return `${Number((100 * fraction).toPrecision(3))} %`;
+}
+
+/** "1 gate", "2 gates". */
+export function counted(count, word) {
+  return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/** Keep both ends of a long name, because channel names tend to differ there. */
+export function shortened(text, width) {
+  if (text.length <= width) return text;
+  const tail = Math.floor((width - 1) / 2);
+  return `${text.slice(0, width - 1 - tail)}…${text.slice(text.length - tail)}`;
+}

@@ -1,0 +1,73 @@
+"""The explorer as one file: its page, script, style and the explanations to show, with nothing left to load."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ibforecast.core.explained import ExplainedForecast, Token
+from ibforecast.core.verdict import Check
+from ibforecast.data.sources import from_rows, to_csv
+from ibforecast.plots.scene import scene_of
+from ibforecast.plots.svg import to_svg
+
+EXPLORER = Path(__file__).parent / "explorer"
+"""The built page: `index.html`, `explorer.js`, `explorer.css` and `icon.svg`."""
+
+_SCRIPT = '<script type="module" src="explorer.js"></script>'
+_STYLE = '<link rel="stylesheet" href="explorer.css">'
+_ICON = 'href="icon.svg"'
+_CHARSET = '<meta charset="utf-8">'
+
+
+def page(content: dict[str, Any]) -> bytes:
+    """Return the explorer with `content` inside, allowed to run only its own script and to load nothing.
+
+    `content` has `made` (`on`, `version`), `model` (`name`, `horizon`, `channels`, `budget`, `any_budget`), `table`
+    (`id`, `name`, `kind`, `channels`) and `moments`, which `moment` makes.
+    """
+    script, style = _read("explorer.js"), _read("explorer.css")
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    # The parser of HTML ends a script at "</script", even inside a JSON string.
+    data = json.dumps(content, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    icon = base64.b64encode((EXPLORER / "icon.svg").read_bytes()).decode()
+    text = _read("index.html")
+    for old, new in (
+        (_CHARSET, f'{_CHARSET}\n<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        (_ICON, f'href="data:image/svg+xml;base64,{icon}"'),
+        (_STYLE, f"<style>{style}</style>"),
+        (
+            _SCRIPT,
+            f'<script type="application/json" id="report">{data}</script>\n<script type="module">{script}</script>',
+        ),
+    ):
+        text = text.replace(old, new, 1)
+    return text.encode()
+
+
+def moment(explained: ExplainedForecast, checks: Sequence[Check] | None = None) -> dict[str, Any]:
+    """Return all that the page shows and exports of one explanation; `checks` is None if it was not verified."""
+    scene = scene_of(explained)
+    return {
+        "at": explained.at,
+        "document": explained.to_json(),
+        "scene": scene.document(),
+        "svg": to_svg(scene),
+        "csv": to_csv(from_rows(Token, explained.tokens())).decode(),
+        "verified": None if checks is None else all(check.passed for check in checks),
+        "checks": [asdict(check) for check in checks or ()],
+    }
+
+
+def _read(name: str) -> str:
+    return (EXPLORER / name).read_text("utf8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
