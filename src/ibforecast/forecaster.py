@@ -27,13 +27,13 @@ from ibforecast.core.errors import DataError, UsageError, require, require_choic
 from ibforecast.core.explanation import Forecast
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Window
 from ibforecast.data import catalogue, tables
 from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import files_become
 from ibforecast.data.splits import Part, Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy

@@ -12,12 +12,12 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ibforecast.core.budget import allowance
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.data.sources import load
 from ibforecast.forecaster import IBForecaster, catalogued, opened
-from ibforecast.core.budget import allowance
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import Recipe

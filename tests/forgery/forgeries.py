@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ibforecast.core import document as documents
 from ibforecast.core import reading
@@ -34,6 +35,18 @@ class Scene:
         """A fresh copy of the true document."""
         content: Document = json.loads(self.explained.to_json())
         return content
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model with a true explanation, and the four doors: each says whether a text passes as verified."""
+
+    kind: str
+    scene: Scene
+    table: pd.DataFrame
+    doors: dict[str, Callable[[str, bool], bool]]
+    verifies: Callable[[str], bool]
+    """Whether a text passes the strictest verification: with the table, and without any tolerance."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +240,9 @@ def times_moved_by_five_hours_with_phases_as_they_were(scene: Scene) -> Any:
 @forgery()
 def times_moved_by_five_hours_with_phases_to_match(scene: Scene) -> Any:
     clock = scene.explained.clock
-    moved = replace(clock, stamps=clock.stamps + np.timedelta64(5, "h"), row=None if clock.row is None else clock.row + 5)
+    moved = replace(
+        clock, stamps=clock.stamps + np.timedelta64(5, "h"), row=None if clock.row is None else clock.row + 5
+    )
     lie = json.loads(scene.explained.to_json())
     lie["window"]["times"] = list(moved.labels(0, len(moved.stamps)))
     lie["window"]["row"] = moved.row

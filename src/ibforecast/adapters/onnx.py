@@ -112,18 +112,21 @@ class OnnxForecaster:
         times: Any = None,
         *,
         known: Any = None,
+        truth: Any = None,
         exact: bool = False,
         key: bytes | None = None,
     ) -> Verification:
         """Check that an explanation is true, without raising: the checks of `IBForecaster.verify`.
 
         Given `history` and `times` (and `known`), arguments as for `predict`, the explanation is compared with these
-        rows too. `explained` may be the text of a document.
+        rows too, and with the `truth` that followed. `explained` may be the text of a document.
         """
         given = verification.read(explained) if isinstance(explained, str | bytes) else explained
         if isinstance(given, Verification):
             return given
         original = None if history is None else self._original(history, times, known)
+        if original is not None and truth is not None:
+            original = replace(original, truth=np.array(truth, dtype=np.float64))
         return verification.verify(self, given, original, exact=exact, key=key)
 
     def run_batch(

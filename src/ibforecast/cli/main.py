@@ -29,6 +29,7 @@ VERBS = (
     "predict",
     "explain",
     "verify",
+    "sign",
     "evaluate",
     "backtest",
     "calibrate",

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
-from ibforecast.core.standardiser import Standardiser
 
 
 @dataclass(frozen=True)

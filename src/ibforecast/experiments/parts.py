@@ -9,11 +9,11 @@ from torch import Tensor
 
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data import catalogue, drivers, framed
 from ibforecast.data.resident import resident
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.standin import STAND_INS, stand_in
 from ibforecast.data.windows import Windows
 from ibforecast.experiments.ledger import Cell

@@ -32,7 +32,7 @@ def draw(
 ) -> None:
     """Draw an explained into a file, as its suffix says: .png, .svg, or .html, a page that works offline.
 
-    The page shows the checks that `verify` makes, or says that nothing was checked. The same explained gives the same
+    The page shows the checks that `verify` makes, or says that nothing was checked. The same explanation gives the same
     picture, byte for byte, and the file is either whole or not there.
     """
     path = Path(path)
@@ -42,7 +42,7 @@ def draw(
 
 
 def figure(explained: ExplainedForecast) -> "matplotlib.figure.Figure":
-    """Draw an explained as a figure of your own, to be restyled or saved."""
+    """Draw an explanation as a figure of your own, to be restyled or saved."""
     return static.figure(scene_of(explained))
 
 

@@ -1,4 +1,4 @@
-"""The wire format: what may be asked and what is answered. An explanation is the document of `explanation.to_json()`."""
+"""The wire format: questions and answers. An explanation is the document of `explanation.to_json()`."""
 
 from typing import Annotated, Any, Literal
 
@@ -61,7 +61,7 @@ class AboutExplanation(Question):
 
 
 class Claim(AboutExplanation):
-    """An explanation to be checked, with the table it is about and without any tolerance where this is asked for."""
+    """An explanation to be checked, and the table it is about."""
 
     table: Annotated[TableData | None, Field(description="Compare history, times and truth with these rows too.")] = (
         None
