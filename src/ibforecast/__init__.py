@@ -19,7 +19,8 @@ from ibforecast.core.errors import (
 if _typing.TYPE_CHECKING:
     from ibforecast.data.demo import demo_table
     from ibforecast.explained import ExplainedForecast, Verification
-    from ibforecast.forecaster import Evaluation, IBForecaster
+    from ibforecast.forecaster import IBForecaster
+    from ibforecast.use import Evaluation
 
 __all__ = [
     "DataError",
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Evaluation": "ibforecast.forecaster",
+    "Evaluation": "ibforecast.use",
     "ExplainedForecast": "ibforecast.explained",
     "IBForecaster": "ibforecast.forecaster",
     "Verification": "ibforecast.explained",

@@ -147,13 +147,16 @@ class Clock:
         """Number of rows from the origin to the first row; where times do not tell it, an error."""
         if (same := self.stamps == self.origin).any():
             return -int(same.argmax())
-        zone = self.zone if self.frequency.by_date else None
-        origin, even = to_wall(np.array([self.origin]), zone)[0], to_wall(self.stamps, zone)
-        steps = self.frequency.count(origin, even + self.frequency.seconds * SECOND // 2)
+        steps = self._steps_from(self.origin)
         if len(off := np.flatnonzero(np.diff(steps) != 1) + 1):
             before, at = self.labels(int(off[0]) - 1, 2)
             raise self.unplaced(f"in which {at} follows {before}")
         return int(steps[0])
+
+    @property
+    def even(self) -> bool:
+        """Whether each row follows the one before it by one step."""
+        return bool((np.diff(self._steps_from(self.stamps[0])) == 1).all())
 
     def unplaced(self, why: str) -> DataError:
         """What to say where times do not tell how many rows lie between the origin and this table."""
@@ -209,6 +212,12 @@ class Clock:
             f"a moment must be a time of the table, which runs from {first} to {last} "
             f"(got {moment}); the nearest is {near}"
         )
+
+    def _steps_from(self, moment: np.datetime64) -> Int64[np.ndarray, " row"]:
+        """Number of steps from a moment to each row, to the nearest; days and months by the wall clock."""
+        zone = self.zone if self.frequency.by_date else None
+        start, moments = to_wall(np.array([moment]), zone)[0], to_wall(self.stamps, zone)
+        return self.frequency.count(start, moments + self.frequency.seconds * SECOND // 2)
 
     def _texts(self, moments: Shaped[np.ndarray, " row"]) -> tuple[str, ...]:
         return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)

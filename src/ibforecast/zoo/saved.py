@@ -63,8 +63,13 @@ class FittedModel:
     standardiser: Standardiser
     layout: Layout
     origin: str
+    """The first moment of the training table."""
+
     split: Split
     summary: TrainingSummary
+    even: bool = True
+    """Whether the rows of the training table followed each other in even steps."""
+
     known: Standardiser | None = None
     """Units of the covariates known ahead, where there are any, counted from what is usual."""
 
@@ -131,6 +136,7 @@ class FittedModel:
             "config": asdict(self.config),
             "layout": asdict(self.layout),
             "origin": self.origin,
+            "even": self.even,
             "split": asdict(self.split),
             "standardisation": _units(self.standardiser),
             "known": None if self.known is None else _units(self.known),
@@ -155,11 +161,13 @@ def load(folder: Path) -> FittedModel:
         with torch.random.fork_rng([]):
             network = IBForecast(build(ModelConfig, document["config"], "config"))
         network.load_state_dict(tensors_from(weights))
+        layout = build(Layout, document["layout"], "layout")
         return FittedModel(
             network=network.eval(),
             standardiser=_standardiser(document["standardisation"]),
-            layout=build(Layout, document["layout"], "layout"),
+            layout=layout,
             origin=document["origin"],
+            even=document.get("even", layout.irregular != "by_row"),  # earlier documents did not say so: no later piece
             split=Split(**document["split"]),
             summary=build(TrainingSummary, document["training"], "training"),
             known=None if document.get("known") is None else _standardiser(document["known"]),
