@@ -7,6 +7,8 @@ import pandas as pd
 import torch
 
 from ibforecast import IBForecaster
+from ibforecast.fitting import recipe_for
+from ibforecast.settings import Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.zoo.recipes import DEFAULT
 
@@ -42,5 +44,5 @@ def _seconds(table: pd.DataFrame, steps: int, recipe: str, device: str) -> float
         ended.append(time.perf_counter())
 
     model = IBForecaster(horizon=steps, recipe=recipe, epochs=2, device=device).fit(table, on_epoch=note)
-    whole = IBForecaster(horizon=steps, recipe=recipe).recipe_for(model.open(table).series)
+    whole = recipe_for(Settings(horizon=steps, recipe=recipe), model.open(table).series)
     return (ended[1] - ended[0]) * whole.train.epochs

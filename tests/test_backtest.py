@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ibforecast import DataError, IBForecaster, UsageError
 from ibforecast.backtest import cutoffs
+from ibforecast.fitting import fit_source
 
 DOCS = Path(__file__).parents[1] / "docs" / "backtesting.md"
 ROWS, LOOK_BACK, HORIZON = 400, 48, 12
@@ -174,11 +175,10 @@ def test_steps_of_nothing_are_refused(model: IBForecaster) -> None:
 
 
 def test_refit_may_be_done_every_so_many_windows(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted_to, fit = [], IBForecaster._fit
+    fitted_to: list[int] = []
     monkeypatch.setattr(
-        IBForecaster,
-        "_fit",
-        lambda self, source, *rest: fitted_to.append(source.series.rows) or fit(self, source, *rest),
+        "ibforecast.backtest.fit_source",
+        lambda source, *rest: fitted_to.append(source.series.rows) or fit_source(source, *rest),
     )
     model.cross_validation(frame(), 5, 10, refit=2)
     assert fitted_to == [ROWS - HORIZON - 10 * number for number in (4, 2, 0)]

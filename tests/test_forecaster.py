@@ -475,8 +475,7 @@ def test_a_loaded_model_fits_anew_as_it_was_fitted(unfitted: Callable[..., IBFor
     assert again.fitted.weights_sha256 == model.fitted.weights_sha256
     assert again.fitted.split == model.fitted.split
     assert again.fitted.summary.recipe_sha256 == model.fitted.summary.recipe_sha256
-    again.recipe = "static-newest"
-    assert again.fit(frame()).fitted.config.gate.kind == "newest"
+    assert again.replace(recipe="static-newest").fit(frame()).fitted.config.gate.kind == "newest"
 
 
 SLIPS = """
@@ -546,8 +545,12 @@ def test_a_network_comes_back_from_its_device_whatever_happens(
     move, back = network.to, network.cpu
     monkeypatch.setattr(network, "to", lambda self, device: (moved.append(str(device)), move(self, device))[1])
     monkeypatch.setattr(network, "cpu", lambda self: (moved.append("home"), back(self))[1])
-    for name, use in (("accuracy", model.evaluate), ("scores", model.calibrate), ("audit_windows", model.audit)):
-        monkeypatch.setattr(f"ibforecast.forecaster.{name}", lambda *given: refuse(*given[:2]))
+    for name, use in (
+        ("use.accuracy", model.evaluate),
+        ("fitting.scores", model.calibrate),
+        ("use.audit_windows", model.audit),
+    ):
+        monkeypatch.setattr(f"ibforecast.{name}", lambda *given: refuse(*given[:2]))
         with pytest.raises(MemoryError):
             use(frame())
     assert moved == ["cpu", "home"] * 3
@@ -600,7 +603,7 @@ def test_a_fit_of_another_version_does_not_go_on_from_its_checkpoint(
 ) -> None:
     epochs: list[int] = []
     for version in (ibforecast.__version__, ibforecast.__version__, "99.0"):
-        monkeypatch.setattr("ibforecast.forecaster.__version__", version)
+        monkeypatch.setattr("ibforecast.fitting.__version__", version)
         unfitted().fit(frame(), checkpoint=tmp_path / "run", on_epoch=lambda epoch, *_: epochs.append(epoch))
     assert epochs == [1, 2, 1, 2]
 

@@ -209,8 +209,7 @@ def test_a_model_of_an_earlier_version_forecasts_and_is_told_how_to_get_interval
 
 def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
     other = frame(300, seed=9).assign(when=pd.date_range("2024-01-01", periods=300, freq="h"))
-    again = IBForecaster(HORIZON, LOOK_BACK, device="cpu")
-    again._fitted = model.fitted
+    again = IBForecaster.of(model.fitted, device="cpu")
     with pytest.raises(UsageError, match='split "validation" must come from the table the model was fitted on'):
         again.calibrate(other)
     again.calibrate(other, "all")
@@ -220,8 +219,7 @@ def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
 
 
 def test_what_was_trained_on_calibrates_nothing(model: IBForecaster) -> None:
-    again = IBForecaster(HORIZON, LOOK_BACK, device="cpu")
-    again._fitted = model.fitted
+    again = IBForecaster.of(model.fitted, device="cpu")
     trained = model.fitted.split.train_end
     untrained = "calibrated on windows the model was not trained on"
     with pytest.raises(UsageError, match=rf'{untrained} \(got split="train"\); use "validation"'):
@@ -289,8 +287,7 @@ def test_a_channel_whose_name_is_taken_is_refused(unfitted: Callable[..., IBFore
 
 
 def test_a_forecast_without_intervals_is_as_ever(model: IBForecaster) -> None:
-    plain = IBForecaster(HORIZON, LOOK_BACK, device="cpu")
-    plain._fitted = replace(model.fitted, calibration=None)
+    plain = IBForecaster.of(replace(model.fitted, calibration=None), device="cpu")
     pd.testing.assert_frame_equal(plain.predict(frame()), model.predict(frame()), check_exact=True)
 
 

@@ -319,3 +319,15 @@ def test_a_recipe_that_is_written_reads_back_as_it_was(name: str, data: str | No
     path.write_text(to_toml(recipe))
     again = resolve(str(path), sizes)
     assert (again.config, again.train, again.sha256) == (recipe.config, recipe.train, recipe.sha256)
+
+
+def test_a_search_writes_no_temporary_file(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: Any, **named: Any) -> None:
+        raise AssertionError("a temporary file was made")
+
+    for name in ("mkdtemp", "mkstemp", "NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile"):
+        monkeypatch.setattr(f"tempfile.{name}", refuse)
+    tuning = tune(table, forecaster(), 2)
+    assert tuning.fit(table).fitted.summary.validation_error == tuning.best.validation_error

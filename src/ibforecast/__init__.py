@@ -17,9 +17,11 @@ from ibforecast.core.errors import (
 )
 
 if _typing.TYPE_CHECKING:
+    from ibforecast.core.explained import ExplainedForecast
+    from ibforecast.core.verdict import Verification
     from ibforecast.data.demo import demo_table
-    from ibforecast.explained import ExplainedForecast, Verification
-    from ibforecast.forecaster import Evaluation, IBForecaster
+    from ibforecast.forecaster import IBForecaster
+    from ibforecast.use import Evaluation
 
 __all__ = [
     "DataError",
@@ -37,10 +39,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Evaluation": "ibforecast.forecaster",
-    "ExplainedForecast": "ibforecast.explained",
+    "Evaluation": "ibforecast.use",
+    "ExplainedForecast": "ibforecast.core.explained",
     "IBForecaster": "ibforecast.forecaster",
-    "Verification": "ibforecast.explained",
+    "Verification": "ibforecast.core.verdict",
     "demo_table": "ibforecast.data.demo",
 }
 """Names that are fetched when first asked for, so that what needs no PyTorch does not wait for it."""

@@ -1,32 +1,81 @@
-"""Backtesting: forecasts from past moments of a table, beside what truly followed."""
+"""Backtesting: forecasts from past moments of a table, next to what truly followed."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Shaped
+from jaxtyping import Shaped
 
-from ibforecast.core.errors import DataError, require
+from ibforecast.core.errors import DataError, UsageError, require
+from ibforecast.data.catalogue import DataSet
+from ibforecast.data.opening import open_table
+from ibforecast.data.series import Series
+from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
-from ibforecast.intervals import NAME, Interval, built
+from ibforecast.fitting import fit_source, recipe_for
+from ibforecast.intervals import Fold, built, folds
+from ibforecast.settings import Settings, whole
+from ibforecast.use import Desk
+from ibforecast.zoo.saved import FittedModel
 
 TIME = "ds"
 """What other libraries call the time column of a long table, as this is, whatever a wide one called it."""
 
 
-@dataclass(frozen=True)
-class Fold:
-    """A forecast made at row `cutoff`, the last of its window, and how much of the window was read."""
+def cross_validation(
+    table: Any,
+    settings: Settings,
+    fitted: FittedModel | None,
+    n_windows: int,
+    step_size: int | None,
+    refit: bool | int,
+    levels: tuple[float, ...],
+    adaptive: bool,
+) -> Any:
+    """Forecast from `n_windows` past moments of a table, `step_size` rows apart, as `IBForecaster` explains.
 
-    cutoff: int
-    forecast: Float64[np.ndarray, "horizon channel"]
-    intervals: tuple[Interval, ...]
-    open_rate: float
+    Without a fitted model, or with `refit`, models are fitted to the rows before each forecast.
+    """
+    require(refit >= 0, "refit must be a number of windows, or True for every one", f"{refit}", "try 1")
+    n_windows = whole("n_windows", n_windows)
+    step = settings.horizon if step_size is None else whole("step_size", step_size)
+    desk = None if fitted is None or refit else Desk(fitted, settings.device)
+    source, facts = (desk.open(table), None) if desk else open_table(table, settings.layout)
+    lasts = cutoffs(source.series.rows, settings.look_back, settings.horizon, n_windows, step)
+    if desk:
+        _require_untrained(desk, source.series, lasts[0] + 1)
+    made, every = [], int(refit) or n_windows
+    for group in (lasts[first : first + every] for first in range(0, n_windows, every)):
+        at_hand = desk or Desk(_refitted(source, facts, settings, fitted, group[0] + 1), settings.device)
+        starts = [at_hand.start_of(source.series, last) for last in group]
+        made += folds(at_hand, source, starts, levels, adaptive)
+    return tidy(source, made)
 
-    def columns(self) -> dict[str, Float64[np.ndarray, "horizon channel"]]:
-        """The forecast and the ends of its intervals by the names of their columns."""
-        ends = {name: values for interval in self.intervals for name, values in interval.columns(NAME).items()}
-        return {NAME: self.forecast} | ends
+
+def _refitted(
+    source: Table, facts: DataSet | None, settings: Settings, fitted: FittedModel | None, rows: int
+) -> FittedModel:
+    """Fit to the first rows only, and keep none of them to test on."""
+    series = source.series
+    clock = replace(series.clock, stamps=series.clock.stamps[:rows])
+    split = fitted.split if fitted else Split.by_fractions(settings.split, series.rows)
+    share = split.train_end / split.validation_end
+    return fit_source(
+        replace(source, series=replace(series, values=series.values[:rows], clock=clock)),
+        settings,
+        recipe_for(settings, series, facts),
+        Split.by_fractions((share, 1 - share, 0.0), rows),
+    )
+
+
+def _require_untrained(desk: Desk, series: Series, row: int) -> None:
+    trained = desk.trained_rows(series)
+    if row < trained:
+        raise UsageError(
+            "a backtest must forecast rows the model was not trained on (got a first forecast of "
+            f"{series.clock.labels(row, 1)[0]}, trained on rows before {series.clock.labels(trained, 1)[0]}); "
+            "ask for fewer windows or smaller steps, or fit again with refit=True"
+        )
 
 
 def cutoffs(rows: int, look_back: int, horizon: int, n_windows: int, step_size: int) -> list[int]:

@@ -1,14 +1,20 @@
-"""Intervals beside a forecast, in the table's units, names and layout."""
+"""Intervals around a forecast, in the table's units, names and layout."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
+from torch import Tensor
 
-from ibforecast.core.errors import DataError
+from ibforecast.core.errors import DataError, UsageError, require
+from ibforecast.data.series import Series
 from ibforecast.data.tables import Table
+from ibforecast.evaluate.conformal import Calibration, Level, scores, tracked
+from ibforecast.use import Desk
+from ibforecast.zoo.saved import FittedModel
 
 NAME = "IBForecast"
 """The column of a forecast in a long table."""
@@ -25,6 +31,97 @@ class Interval:
     def columns(self, name: str) -> dict[str, Float64[np.ndarray, "horizon channel"]]:
         """Both ends under the names others use for them, such as `load-lo-80` and `load-hi-80`."""
         return {f"{name}-lo-{self.level:g}": self.low, f"{name}-hi-{self.level:g}": self.high}
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A forecast made at row `cutoff`, the last of its window, and how much of the window was read."""
+
+    cutoff: int
+    forecast: Float64[np.ndarray, "horizon channel"]
+    intervals: tuple[Interval, ...]
+    open_rate: float
+
+    def columns(self) -> dict[str, Float64[np.ndarray, "horizon channel"]]:
+        """The forecast and the ends of its intervals by the names of their columns."""
+        ends = {name: values for interval in self.intervals for name, values in interval.columns(NAME).items()}
+        return {NAME: self.forecast} | ends
+
+
+def predict(
+    desk: Desk, source: Table, start: int, levels: tuple[float, ...], adaptive: bool, budget: float | None = None
+) -> Any:
+    """Forecast from the window that begins at a row, with intervals, as a table like the one that was opened."""
+    own = desk.fitted.config.budget
+    require(
+        budget in (None, own),
+        f"intervals are those of the budget the model was calibrated at, {own:g}",
+        f"budget={budget}",
+        "leave the budget or the level out",
+    )
+    (fold,) = folds(desk, source, [start], levels, adaptive)
+    return laid_out(source, start + desk.look_back, fold.forecast, fold.intervals, fold.open_rate)
+
+
+def folds(desk: Desk, source: Table, starts: list[int], levels: tuple[float, ...], adaptive: bool) -> list[Fold]:
+    """Return forecasts of the windows that begin at these rows, in rising order, with their intervals."""
+    targets, units, made = len(source.series.targets), desk.fitted.standardiser, []
+    widths = _half_widths(desk, source.series, starts, levels, adaptive)
+    for place, start in enumerate(starts):
+        explanation, forecast = desk.run(source, start)
+        values, scale = forecast[:, :targets], (explanation.context.scale * units.std)[:targets]
+        reach = [width[place].double().numpy() * scale for width in widths]
+        intervals = (Interval(one, values - half, values + half) for one, half in zip(levels, reach, strict=True))
+        made.append(Fold(start + desk.look_back - 1, values, tuple(intervals), float(explanation.open_rate)))
+    return made
+
+
+def _half_widths(
+    desk: Desk, series: Series, starts: list[int], levels: tuple[float, ...], adaptive: bool
+) -> list[Float[Tensor, "window horizon channel"]]:
+    """Half-widths of each level at these windows, in units of their scale; nothing after the last of them is read.
+
+    Adaptive ones take into account all forecasts that could have been made since the rows that were trained on.
+    """
+    if not levels:
+        return []
+    calibration = _calibration(desk.fitted, levels[-1])
+    plain = [calibration.half_width(level) for level in levels]
+    if not adaptive:
+        return [width.expand(len(starts), -1, -1) for width in plain]
+    first = min(max(desk.trained_rows(series) - desk.look_back, 0), starts[0])
+    known = _scores(desk, series, range(first, starts[-1]))
+    places = [start - first for start in starts]
+    return [tracked(width, known, level)[places] for width, level in zip(plain, levels, strict=True)]
+
+
+def _scores(desk: Desk, series: Series, starts: range) -> Float[Tensor, "window horizon channel"]:
+    """Errors of consecutive windows, as far as they were known when the window after them ended."""
+    before = series.values[: starts.stop + desk.look_back]
+    unknown = np.full((desk.horizon, len(series.channels)), np.nan)
+    windows = desk.windows_at(replace(series, values=np.concatenate([before, unknown])), starts)
+    with desk.at_work(desk.fitted.network) as device:
+        return scores(desk.fitted.network, windows.to(device))
+
+
+def _calibration(fitted: FittedModel, level: Level) -> Calibration:
+    """The widths of a model's intervals, up to a level; an error if they do not go so far."""
+    calibration = fitted.calibration
+    if calibration is None:
+        raise UsageError(
+            "a model must be calibrated to know its intervals (this one was saved before there were any); call "
+            'calibrate(table) with the table it was fitted on, or calibrate(table, "all") with a later one, and '
+            "save it again"
+        )
+    highest = calibration.highest_level
+    if level > highest:
+        raise UsageError(
+            f"an interval of {level:g} % must be calibrated on {ceil(level / (100 - level))} windows or more (got "
+            f"{calibration.windows}, less what is missing in them); "
+            + (f"ask for at most {highest} %, or " if highest else "")
+            + "give a longer table or a split that holds back more"
+        )
+    return calibration
 
 
 def laid_out(

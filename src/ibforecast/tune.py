@@ -2,11 +2,9 @@
 
 import json
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from pathlib import Path
@@ -16,10 +14,12 @@ from ibforecast.core.budget import allowance
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
+from ibforecast.data.opening import catalogued, open_table
 from ibforecast.data.sources import load
-from ibforecast.forecaster import IBForecaster, catalogued, opened
+from ibforecast.fitting import recipe_for
+from ibforecast.forecaster import IBForecaster
 from ibforecast.train.checkpoint import Epoch
-from ibforecast.zoo.configs import chosen
+from ibforecast.zoo.configs import changed, chosen
 from ibforecast.zoo.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """All trials in their order, the best of them, and its recipe as TOML."""
+    """All trials in their order, the best of them, its recipe as TOML, and a forecaster that has it, not fitted."""
 
     trials: tuple[Trial, ...]
     best: Trial
@@ -106,8 +106,7 @@ class Tuning:
 
     def fit(self, table: Any, **settings: Any) -> IBForecaster:
         """Fit the winner; `settings` as in `IBForecaster.fit`. The same table gives the weights of its trial."""
-        with _recipe_file(self.recipe) as path:
-            return _forecaster(self.forecaster, path, self.best.knobs).fit(table, **settings)
+        return self.forecaster.replace().fit(table, **settings)
 
 
 def tune(
@@ -136,20 +135,21 @@ def tune(
     begun = time.monotonic()
     with _quiet_optuna():
         study = _study(storage, identity, unpruned_epochs=base.train.epochs // 3)
-        while len(told := _told(study)) < trials and (timeout is None or time.monotonic() - begun < timeout):
-            _try(_ask(study, base, knobs, forecaster.seed, len(told)), study, source, base, forecaster)
-            on_trial(_told(study)[-1], trials)
-    finished = [trial for trial in told if trial.state == "finished"]
+        while len(ended := _ended(study)) < trials and (timeout is None or time.monotonic() - begun < timeout):
+            _try(_ask(study, base, knobs, forecaster.seed, len(ended)), study, source, base, forecaster)
+            on_trial(_ended(study)[-1], trials)
+    finished = [trial for trial in ended if trial.state == "finished"]
     if not finished:
-        raise IBForecastError(f"a search must finish a trial (got {len(told)} that did not); give it more time")
+        raise IBForecastError(f"a search must finish a trial (got {len(ended)} that did not); give it more time")
     best = min(finished, key=lambda trial: (trial.validation_error, trial.number))
-    return Tuning(tuple(told), best, to_toml(_laid_over(base, best.knobs)), forecaster)
+    winner = _turned(base, best.knobs)
+    return Tuning(tuple(ended), best, to_toml(winner), _with_recipe(forecaster, winner, best.knobs))
 
 
 def to_toml(recipe: Recipe) -> str:
     """Write a recipe as TOML that reads back as it, the inverse of `resolve`; what a table tells is left out."""
-    told = {"further_cycles", "past", "future", *(field.name for field in fields(Sizes))}
-    model = {name: value for name, value in chosen(recipe.config).items() if name not in told}
+    of_table = {"further_cycles", "past", "future", *(field.name for field in fields(Sizes))}
+    model = {name: value for name, value in chosen(recipe.config).items() if name not in of_table}
     lines = [f'forecaster = "{recipe.forecaster}"']
     for name, settings in (("model", model), ("train", chosen(recipe.train))):
         lines += _table(name, settings)
@@ -165,15 +165,14 @@ def _table(name: str, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _settings(forecaster: IBForecaster) -> str:
-    """What a trial depends on beside recipe and table."""
-    told = vars(forecaster)
-    return str([(name, told[name]) for name in sorted(told) if name not in ("recipe", "device") and name[0] != "_"])
+    """The settings a trial depends on in addition to the recipe and the table."""
+    return str([(name, value) for name, value in forecaster.document().items() if name not in ("recipe", "device")])
 
 
 def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
     """The recipe to begin with, as the forecaster would resolve it for this table, and the table's fingerprint."""
-    table, facts = opened(source, forecaster.layout)
-    return forecaster.recipe_for(table.series, facts), table.series.sha256
+    table, facts = open_table(source, forecaster.layout)
+    return recipe_for(forecaster, table.series, facts), table.series.sha256
 
 
 def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -> dict[str, Knob]:
@@ -198,40 +197,21 @@ def _position(recipe: Recipe, name: str) -> Any:
     return reduce(getattr, path, recipe.config if part == "model" else recipe.train)
 
 
-def _laid_over(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
-    """The recipe with its knobs turned; what only the phase readout knows is left out with any other."""
+def _turned(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
+    """The recipe with its knobs turned; settings that only a phase readout has are left out with any other."""
     settings: dict[str, Any] = {}
     for name, value in knobs.items():
         *path, last = name.split(".")
         reduce(lambda table, key: table.setdefault(key, {}), path, settings)[last] = value
     if knobs["model.readout.kind"] != "phase":
         settings["model"]["readout"] |= {"cross_channel": False, "by_channel": False}
-    return replace(base, config=_turned(base.config, settings["model"]), train=_turned(base.train, settings["train"]))
+    config, schedule = changed(base.config, settings["model"]), changed(base.train, settings["train"])
+    return replace(base, name="tuned", config=config, train=schedule)
 
 
-def _turned(config: Any, settings: Mapping[str, Any]) -> Any:
-    return replace(
-        config,
-        **{
-            name: _turned(getattr(config, name), value) if isinstance(value, Mapping) else value
-            for name, value in settings.items()
-        },
-    )
-
-
-def _forecaster(template: IBForecaster, recipe: Path, knobs: Mapping[str, Any]) -> IBForecaster:
-    model = copy(template)
-    model.recipe, model.patch_len = str(recipe), knobs["model.patch_len"]
-    model.budget = knobs.get("model.budget", template.budget)
-    return model
-
-
-@contextmanager
-def _recipe_file(text: str) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "tuned.toml"
-        path.write_text(text, "utf8")
-        yield path
+def _with_recipe(forecaster: IBForecaster, recipe: Recipe, knobs: Mapping[str, Any]) -> IBForecaster:
+    budget = knobs.get("model.budget", forecaster.budget)
+    return forecaster.replace(recipe=recipe, patch_len=knobs["model.patch_len"], budget=budget)
 
 
 def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optuna.Study":
@@ -294,14 +274,14 @@ def _try(trial: "optuna.Trial", study: "optuna.Study", source: Any, base: Recipe
 
     begun, state, error = time.perf_counter(), TrialState.COMPLETE, None
     try:
-        with _recipe_file(to_toml(_laid_over(base, trial.params))) as path:
-            model = _forecaster(forecaster, path, trial.params).fit(source, on_epoch=report)
+        recipe = _turned(base, trial.params)
+        model = _with_recipe(forecaster, recipe, trial.params).fit(source, on_epoch=report)
         error = model.fitted.summary.validation_error
         trial.set_user_attr("open_rate", model.evaluate(source, "validation").open_rate)
     except TrialPruned:
         state = TrialState.PRUNED
     except IBForecastError as failure:
-        if not _told(study):
+        if not _ended(study):
             raise
         state = TrialState.FAIL
         trial.set_user_attr("message", str(failure))
@@ -309,7 +289,7 @@ def _try(trial: "optuna.Trial", study: "optuna.Study", source: Any, base: Recipe
     study.tell(trial, error, state)
 
 
-def _told(study: "optuna.Study") -> list[Trial]:
+def _ended(study: "optuna.Study") -> list[Trial]:
     """The trials that came to an end of their own, in their order."""
     from optuna.trial import TrialState
 

@@ -256,7 +256,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "a,b,c"], ["split must be three numbers (got 'a,b,c')"]),
         (["--split", "0.9,0.9,0.9"], ["three fractions that add up to 1"]),
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
-        (["--epochs", "0"], ["0 is not in the range", "see --help"]),
+        (["--epochs", "0"], ["epochs must be at least 1 (got 0)", "give a positive number"]),
         (["--recipe", "exakt"], ["recipe must be one that ships", "did you mean 'exact'?"]),
         (["--recipe", "dlinear"], ["a rival's", "try 'steady'"]),
         (["--device", "abacus"], ["device must be", "try"]),

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-import ibforecast.forecaster
+import ibforecast.fitting
 from ibforecast import IBForecaster, MissingExtraError, demo_table
 from ibforecast.cli.main import main
 from ibforecast.train.loop import train
@@ -68,7 +68,7 @@ def _a_place_to_work(tmp_path: Path, table: pd.DataFrame, model: IBForecaster, m
     for name in ("load.csv", "town.csv"):
         table.to_csv(tmp_path / name, index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ibforecast.forecaster, "train", train_once)
+    monkeypatch.setattr(ibforecast.fitting, "train", train_once)
     yield
     pyplot.close("all")
 

@@ -38,7 +38,7 @@ def test_the_reference_has_what_the_front_door_offers(site: Path) -> None:
     reference = (site / "api.html").read_text("utf8")
     for name in ("forecaster.IBForecaster.fit", "explained.ExplainedForecast.verify", "core.errors.DataError"):
         assert f'id="ibforecast.{name}"' in reference
-    assert 'id="ibforecast.forecaster.IBForecaster._fit"' not in reference
+    assert 'id="ibforecast.forecaster.IBForecaster._with"' not in reference
 
 
 def test_links_that_leave_the_pages_become_the_paths_of_their_files() -> None:

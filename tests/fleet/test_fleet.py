@@ -475,8 +475,8 @@ def test_the_document_says_how_the_fleet_was_fitted(
 ) -> None:
     Fleet(tmp_path / "fleet").fit(long(three), forecaster(zone="UTC"))
     document = json.loads((tmp_path / "fleet" / "fleet.json").read_text())
-    assert (document["format"], document["format_version"]) == ("ibforecast.fleet", 1)
-    assert document["settings"]["layout"]["zone"] == "UTC"
+    assert (document["format"], document["format_version"]) == ("ibforecast.fleet", 2)
+    assert document["settings"]["zone"] == "UTC"
     assert document["settings"]["horizon"] == 12
 
 

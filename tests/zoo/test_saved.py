@@ -111,6 +111,7 @@ def test_everything_else_comes_back_too(folder: Path) -> None:
     assert again.layout == model.layout
     assert again.channels == ("load", "temp °C")
     assert (again.origin, again.split, again.summary) == (model.origin, model.split, model.summary)
+    assert again.even is model.even is True
     assert np.array_equal(again.standardiser.mean, model.standardiser.mean)
     assert np.array_equal(again.standardiser.std, model.standardiser.std)
     assert again.weights_sha256 == model.weights_sha256

@@ -24,6 +24,7 @@ from ibforecast.data.tables import Layout, Table
 from ibforecast.explained import ExplainedForecast
 from ibforecast.forecaster import IBForecaster
 from ibforecast.model.network import IBForecast as Network
+from ibforecast.settings import Settings
 from ibforecast.train.loop import epoch_seed
 from ibforecast.zoo.recipes import DEFAULT, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
@@ -70,8 +71,8 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         input_size: int,
         n_series: int,
         cycle: int,
-        budget: float | None = None,
-        patch_len: int | None = None,
+        budget: float | None = Settings.budget,
+        patch_len: int | None = Settings.patch_len,
         recipe: str = DEFAULT,
         valid_loss: Any = None,
         max_steps: int = 1000,
@@ -329,6 +330,7 @@ def _opened(nf: NeuralForecast, df: Any, name: str | None) -> tuple[IBForecaster
         standardiser=Standardiser(model.mean.cpu().numpy(), model.std.cpu().numpy()),
         layout=source.layout,
         origin=str(series.clock.stamps[0]),
+        even=series.clock.even,
         split=Split(series.rows, series.rows, series.rows),
         summary=TrainingSummary(
             recipe=model.recipe.name,

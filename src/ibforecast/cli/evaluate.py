@@ -8,7 +8,7 @@ import click
 from ibforecast.cli.shared import budget_option, deliver, device_option, json_option
 
 if TYPE_CHECKING:
-    from ibforecast.forecaster import Evaluation
+    from ibforecast.use import Evaluation
 
 
 @click.command("evaluate")

@@ -63,7 +63,7 @@ def check_folder(out: Path, overwrite: bool) -> None:
 
 def _announce_fit(model: "IBForecaster", table: str) -> None:
     """Say what was fitted, and which look-back would suit the recipe better, if one would."""
-    from ibforecast.forecaster import catalogued
+    from ibforecast.data.opening import catalogued
 
     summary, config = model.fitted.summary, model.fitted.config
     tokens, steps = config.patches * config.channels, "step" if config.patch_len == 1 else "steps"
@@ -74,7 +74,7 @@ def _announce_fit(model: "IBForecaster", table: str) -> None:
     )
     sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)
     known = catalogued(table)
-    usual = usual_patch_len(model.recipe, sizes, known.name if known else None)
+    usual = usual_patch_len(model.recipe_name, sizes, known.name if known else None)
     if model.patch_len is None and config.look_back % usual:
         announce(
             f"the recipe's patches of {usual} steps do not divide a look-back of {config.look_back}: "

@@ -136,8 +136,8 @@ class Clock:
     origin: np.datetime64 = NOT_SET
     numbered: bool = False
     """Whether rows are labelled by number: whole seconds since a Monday at midnight."""
-    even: bool = True
-    """Whether the rows from the origin on followed each other in even steps, so that times tell a row's number."""
+    countable: bool = True
+    """Whether times tell the number of a row, because the rows of training followed each other in even steps."""
     row: int | None = None
     """The number of the first row, counted from the origin, where it is known already."""
 
@@ -145,9 +145,9 @@ class Clock:
         if np.isnat(self.origin) and len(self.stamps):
             object.__setattr__(self, "origin", self.stamps[0])
 
-    def counted_from(self, origin: np.datetime64) -> "Clock":
+    def counted_from(self, origin: np.datetime64, countable: bool = True) -> "Clock":
         """Return the same axis with its rows counted from another first moment."""
-        return replace(self, origin=origin)
+        return replace(self, origin=origin, countable=countable)
 
     @cached_property
     def wall(self) -> Shaped[np.ndarray, " row"]:
@@ -161,15 +161,18 @@ class Clock:
             return self.row
         if (same := self.stamps == self.origin).any():
             return -int(same.argmax())
-        if not self.even:
+        if not self.countable:
             raise self.unplaced("and those of training did not")
-        zone = self.zone if self.frequency.by_date else None
-        origin, even = to_wall(np.array([self.origin]), zone)[0], to_wall(self.stamps, zone)
-        steps = self.frequency.count(origin, even + self.frequency.seconds * SECOND // 2)
+        steps = self._steps_from(self.origin)
         if len(off := np.flatnonzero(np.diff(steps) != 1) + 1):
             before, at = self.labels(int(off[0]) - 1, 2)
             raise self.unplaced(f"in which {at} follows {before}")
         return int(steps[0])
+
+    @property
+    def even(self) -> bool:
+        """Whether each row follows the one before it by one step."""
+        return bool((np.diff(self._steps_from(self.stamps[0])) == 1).all())
 
     def unplaced(self, why: str) -> DataError:
         """What to say where times do not tell how many rows lie between the origin and this table."""
@@ -277,6 +280,12 @@ class Clock:
         raise DataError(
             f"a moment must be a time of the table, which runs from {first} to {last}", moment, f"the nearest is {near}"
         )
+
+    def _steps_from(self, moment: np.datetime64) -> Int64[np.ndarray, " row"]:
+        """Number of steps from a moment to each row, to the nearest; days and months by the wall clock."""
+        zone = self.zone if self.frequency.by_date else None
+        start, moments = to_wall(np.array([moment]), zone)[0], to_wall(self.stamps, zone)
+        return self.frequency.count(start, moments + self.frequency.seconds * SECOND // 2)
 
     def _texts(self, moments: Shaped[np.ndarray, " row"]) -> tuple[str, ...]:
         if self.numbered:

@@ -5,7 +5,7 @@ says of open, closed and missing tokens agrees with its history. As a document i
 fingerprint is that of its content.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,8 +40,8 @@ class Host(Protocol):
     def draw(self, explained: "ExplainedForecast", path: Path) -> None:
         """Draw it into a file."""
 
-    def tabulate(self, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
-        """Return rows as a table of the user's kind."""
+    def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
+        """Return rows, dataclasses of this kind, as a table of the user's kind."""
 
     def html(self, explained: "ExplainedForecast") -> str:
         """Show it in a notebook."""
@@ -274,13 +274,11 @@ class ExplainedForecast:
 
     def to_table(self) -> Any:
         """Return one row per token: where it lies, whether it was read, and by how much it deviated."""
-        host = self._host("making a table", "use tokens()")
-        return host.tabulate([vars(token) for token in self.tokens()], list(Token.__dataclass_fields__))
+        return self._host("making a table", "use tokens()").tabulate(Token, self.tokens())
 
     def known_to_table(self) -> Any:
         """Return one row per step, covariate known ahead and channel: its value, and by how much it moves it."""
-        host = self._host("making a table", "use known_steps()")
-        return host.tabulate([vars(step) for step in self.known_steps()], list(KnownStep.__dataclass_fields__))
+        return self._host("making a table", "use known_steps()").tabulate(KnownStep, self.known_steps())
 
     def plot(self, path: str | Path) -> Path:
         """Draw the explanation as .png or .svg, or write it as a page, .html."""

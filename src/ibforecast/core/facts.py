@@ -83,7 +83,7 @@ class ModelFacts:
     def clock(self, stamps: np.ndarray) -> Clock:
         """Return the time axis of these moments as this model reads it."""
         origin = np.datetime64(self.origin)
-        return Clock(stamps, Frequency.parse(self.frequency), self.zone, self.by_row, origin, even=self.even)
+        return Clock(stamps, Frequency.parse(self.frequency), self.zone, self.by_row, origin, countable=self.even)
 
     def document(self) -> dict[str, Any]:
         """Return the facts as plain data: the inverse of `of`."""

@@ -5,10 +5,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,11 @@ from ibforecast.data.tables import write
 from ibforecast.fleet.members import Member, members_of
 from ibforecast.fleet.work import Files, Outcome, column_names, failure, fit_member, forecast_member
 from ibforecast.forecaster import IBForecaster
-from ibforecast.zoo.recipes import names, require_ours
+from ibforecast.zoo.recipes import Recipe, require_ours, text_of
 from ibforecast.zoo.saved import put_in_place
 
 FORMAT = "ibforecast.fleet"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 DOCUMENT, REPORT, MEMBER, MEMBERS = "fleet.json", "fleet.csv", "member.json", "members"
 
 OnMember = Callable[[Outcome, int], None]
@@ -104,11 +102,9 @@ class Fleet:
         is told among the outcomes, stops no other, keeps the model it had, and is tried again next time. A run that is
         killed loses at most the members under way: the same call goes on from there.
         """
-        layout = forecaster.layout
-        members = members_of(tables, layout.id)
+        members = members_of(tables, forecaster.id)
         if members.cut:
-            forecaster = copy(forecaster)
-            forecaster.layout = replace(layout, shape="wide", channels=layout.channels or (layout.target,))
+            forecaster = forecaster.replace(channels=forecaster.channels or (forecaster.target,))
         identity = _identity(forecaster)
         self._begin(forecaster)
         outcomes: dict[str, Outcome] = {}
@@ -148,7 +144,8 @@ class Fleet:
 
         A member without a model, or whose table cannot be forecast from, is told among the outcomes.
         """
-        id = self._document()["settings"]["layout"]["id"]
+        settings = self._document()["settings"]
+        id = settings.get("layout", settings)["id"]  # in version 1 the layout was a part of its own
         members = members_of(tables, id)
         outcomes: dict[str, Outcome] = {}
         parts: dict[str, pa.Table] = {}
@@ -241,7 +238,7 @@ class Fleet:
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
             raise UsageError("only a fleet may be gone on with", f"{self.folder}, which is none", "choose another")
         document = {"format": FORMAT, "format_version": FORMAT_VERSION, "ibforecast_version": __version__}
-        write_atomically(self.folder / DOCUMENT, to_json(document | {"settings": _settings(forecaster)}))
+        write_atomically(self.folder / DOCUMENT, to_json(document | {"settings": forecaster.document()}))
         for half in (self.folder / MEMBERS).glob(".*"):
             shutil.rmtree(half, ignore_errors=True)
 
@@ -259,16 +256,10 @@ def _texts(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.string())
 
 
-def _settings(forecaster: IBForecaster) -> dict[str, Any]:
-    """What a forecaster was told, as plain data."""
-    told = {name: value for name, value in vars(forecaster).items() if not name.startswith("_")}
-    return told | {"layout": asdict(forecaster.layout)}
-
-
 def _identity(forecaster: IBForecaster) -> str:
-    """Fingerprint of the settings, with what the recipe says and not where it stands."""
-    settings, name = _settings(forecaster), forecaster.recipe
-    require_ours(name)
-    shipped = resources.files("ibforecast.recipes").joinpath(f"{name}.toml")
-    recipe = (shipped if name in names() else Path(name)).read_bytes()
-    return sha256([to_json({key: settings[key] for key in settings if key not in ("recipe", "device")}), recipe])
+    """Fingerprint of the settings, with what the recipe says instead of its name."""
+    settings = {name: value for name, value in forecaster.document().items() if name not in ("recipe", "device")}
+    if isinstance(forecaster.recipe, Recipe):
+        return sha256([to_json(settings), forecaster.recipe.sha256.encode()])
+    require_ours(forecaster.recipe)
+    return sha256([to_json(settings), text_of(forecaster.recipe).encode()])

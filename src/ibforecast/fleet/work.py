@@ -4,7 +4,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -48,7 +47,7 @@ def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files
     begun = time.perf_counter()
     try:
         with _one_thread(), tempfile.TemporaryDirectory() as folder:
-            model = copy(forecaster).fit(member.read())
+            model = forecaster.replace().fit(member.read())
             measured = model.evaluate(member.read(), "validation")
             model.save(Path(folder) / "model")
             files = {path.name: path.read_bytes() for path in (Path(folder) / "model").iterdir()}

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from ibforecast.data.tables import Table
-from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import absolute_error, squared_error
 from ibforecast.evaluate.chosen import evenly_spaced
 from ibforecast.serve import wire
@@ -26,11 +25,11 @@ def history(model: LoadedModel, table: str, source: Table, count: int, stopped: 
     """
     series, config = source.series, model.fitted.config
     look_back, horizon = config.look_back, config.horizon
-    available = starts_of(series, look_back)
+    available = starts_of(series, look_back, horizon)
     starts = available[evenly_spaced(count, len(available)).numpy()]
     unknown = np.full((horizon, len(series.channels)), np.nan)
     padded = replace(series, values=np.concatenate([series.values, unknown]))
-    windows = Windows.of(padded, model.fitted.standardiser, config.cycle, starts, look_back, horizon)
+    windows = model.forecaster.desk.windows_at(padded, starts)
     opened, squared, absolute, read = torch.zeros(config.patches, config.channels).double(), [], [], []
     for window, target in windows.batches(BATCH):
         if stopped.is_set():

@@ -128,8 +128,8 @@ class Service:
         source = await self._read_kept(model, kept)
 
         def find() -> wire.MomentsOf:
-            clock, look_back = source.series.clock, model.fitted.config.look_back
-            rows = starts(source.series, look_back) + look_back - 1
+            clock, config = source.series.clock, model.fitted.config
+            rows = starts(source.series, config.look_back, config.horizon) + config.look_back - 1
             labels = clock.labels(0, source.series.rows) if listed else None
             first, last = (clock.labels(int(row), 1)[0] for row in rows[[0, -1]])
             return wire.MomentsOf(

@@ -1,7 +1,7 @@
 """Frozen configurations from plain mappings (TOML, JSON), with every key and type checked."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -29,6 +29,15 @@ def chosen(config: Any) -> dict[str, Any]:
         if value != default:
             settings[field.name] = chosen(value) if is_dataclass(value) else value
     return settings
+
+
+def changed(config: T, settings: Mapping[str, Any]) -> T:
+    """Return the configuration with other settings; a mapping changes the settings of a part."""
+    parts = {
+        name: changed(getattr(config, name), value) if isinstance(value, Mapping) else value
+        for name, value in settings.items()
+    }
+    return replace(config, **parts)  # type: ignore[type-var]
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:

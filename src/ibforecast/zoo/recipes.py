@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,7 +15,7 @@ from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.config import ModelConfig
 from ibforecast.train.config import TrainConfig
-from ibforecast.zoo.configs import build, chosen
+from ibforecast.zoo.configs import build, changed, chosen
 from ibforecast.zoo.registry import entry
 
 DEFAULT = "steady"
@@ -102,6 +102,15 @@ def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: 
         own = usual_patch_len(name, sizes, data)
         overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if type(own) is int else own
     return resolve(name, sizes, data, **overrides)
+
+
+def adapted(recipe: Recipe, sizes: Sizes, **overrides: Any) -> Recipe:
+    """Return a resolved recipe for a table of other sizes; `overrides` and patch length as in `resolve_ours`."""
+    if recipe.forecaster != OURS:
+        raise UsageError(f"recipe must be one of ibforecast's own (got {recipe.name!r}, a rival's); try {DEFAULT!r}")
+    patch_len = _nearest_divisor(sizes.look_back, recipe.config.patch_len)
+    changes = {key: value for key, value in overrides.items() if value is not None}
+    return replace(recipe, config=changed(recipe.config, {"patch_len": patch_len, **vars(sizes), **changes}))
 
 
 def usual_patch_len(name: str, sizes: Sizes, data: str | None = None) -> int:

@@ -60,13 +60,15 @@ class FittedModel:
     standardiser: Standardiser
     layout: Layout
     origin: str
+    """The first moment of the training table."""
+
     split: Split
     summary: TrainingSummary
+    even: bool = True
+    """Whether the rows of the training table followed each other in even steps, so that times tell a row's number."""
+
     known: Standardiser | None = None
     """Units of the covariates known ahead, where there are any, counted from what is usual."""
-
-    even: bool = True
-    """Whether the rows of training followed each other in even steps, so that times tell the number of a row."""
 
     calibration: Calibration | None = None
     """What its intervals are made of; a model saved before there were intervals has none."""

@@ -1,0 +1,163 @@
+"""Fitting: from a table and settings to a fitted model."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ibforecast._version import __version__
+from ibforecast.core.devices import find_device
+from ibforecast.core.files import sha256
+from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
+from ibforecast.data.catalogue import DataSet
+from ibforecast.data.opening import open_table
+from ibforecast.data.series import Series
+from ibforecast.data.splits import Split
+from ibforecast.data.tables import Table
+from ibforecast.data.windows import Windows
+from ibforecast.evaluate.conformal import Calibration, scores
+from ibforecast.model.network import IBForecast
+from ibforecast.settings import Settings
+from ibforecast.train.checkpoint import Epoch
+from ibforecast.train.loop import train
+from ibforecast.zoo.recipes import OURS, Recipe, adapted, resolve_ours
+from ibforecast.zoo.saved import FittedModel, TrainingSummary
+
+OnEpoch = Callable[[int, int, Epoch], None]
+"""Called after each epoch with its number, the number of epochs there are at most, and its outcome."""
+
+
+def unobserved(epoch: int, epochs: int, outcome: Epoch) -> None:
+    """Do nothing after an epoch."""
+
+
+def fit(
+    table: Any, settings: Settings, checkpoint: str | Path | None = None, on_epoch: OnEpoch = unobserved
+) -> FittedModel:
+    """Fit to a table: a path, a pandas, polars or pyarrow table, or the name of a data set in the catalogue."""
+    source, facts = open_table(table, settings.layout)
+    rows = source.series.rows
+    split = Split.by_rule(facts.split, rows) if facts else Split.by_fractions(settings.split, rows)
+    return fit_source(source, settings, recipe_for(settings, source.series, facts), split, checkpoint, on_epoch)
+
+
+def fit_source(
+    source: Table,
+    settings: Settings,
+    recipe: Recipe,
+    split: Split,
+    checkpoint: str | Path | None = None,
+    on_epoch: OnEpoch = unobserved,
+) -> FittedModel:
+    """Fit to a table that was read, with a recipe resolved for it and the rows at which its parts end.
+
+    With a `checkpoint` path, a run that was killed continues after its last finished epoch.
+    """
+    series, look_back, horizon = source.series, settings.look_back, settings.horizon
+    starts = {part: split.starts(part, look_back, horizon) for part in ("train", "validation")}
+    standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
+    ahead = None if series.known is None else series.known[: split.train_end]
+    known = None if ahead is None else Standardiser.about_usual(ahead, series.covariates)
+    device = torch.device(find_device(settings.device))
+    windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
+    training = windows.to(device).usable()
+    validation = training.at(starts["validation"]).usable()
+    network = recipe.build(settings.seed)
+    assert isinstance(network, IBForecast)
+    begun = time.perf_counter()
+    run = train(
+        network,
+        training,
+        validation,
+        recipe.train.for_windows(len(training)),
+        settings.seed,
+        Path(checkpoint) if checkpoint else None,
+        sha256(
+            f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
+            f"{settings.seed}/{device.type}".encode()
+        ),
+        lambda epoch, outcome: on_epoch(epoch, recipe.train.epochs, outcome),
+    )
+    seconds = round(time.perf_counter() - begun, 3)
+    calibration = calibrated_on(network, validation, series)
+    return FittedModel(
+        network=network.cpu(),
+        standardiser=standardiser,
+        layout=source.layout,
+        origin=str(series.clock.stamps[0]),
+        even=series.clock.even,
+        split=split,
+        summary=TrainingSummary(
+            recipe=recipe.name,
+            recipe_sha256=recipe.sha256,
+            data_sha256=series.sha256,
+            rows=series.rows,
+            seed=settings.seed,
+            device=str(device),
+            seconds=seconds,
+            windows=len(training),
+            epochs=len(run.history),
+            best_epoch=run.best_epoch,
+            validation_error=run.history[run.best_epoch - 1].validation_error,
+            schedule=recipe.train,
+        ),
+        known=known,
+        calibration=calibration,
+    )
+
+
+def calibrated_on(network: IBForecast, windows: Windows, series: Series) -> Calibration:
+    """Return the widths of intervals by the errors on these windows, which lie on the network's device."""
+    since = series.clock.stamps[int(windows.starts[0]) + windows.look_back]
+    return Calibration.of(scores(network, windows), str(since))
+
+
+def recipe_for(settings: Settings, series: Series, facts: DataSet | None = None) -> Recipe:
+    """Return the recipe as it is resolved for a table, or for a data set of the catalogue."""
+    natural = settings.cycle == "auto"
+    cycle = (facts.cycle if facts else series.clock.frequency.cycle()) if natural else settings.cycle
+    first, *further = cycle if isinstance(cycle, tuple) else (cycle,)
+    sizes = Sizes(settings.look_back, settings.horizon, len(series.channels), first)
+    overrides = {
+        "budget": settings.budget,
+        "patch_len": settings.patch_len,
+        "further_cycles": tuple(further),
+        "past": series.past,
+        "future": len(series.covariates),
+        "readout": {"cross_channel": True} if series.past else None,  # or they could not be read
+    }
+    if isinstance(settings.recipe, Recipe):
+        recipe = adapted(settings.recipe, sizes, **overrides)
+    else:
+        recipe = resolve_ours(settings.recipe, sizes, facts.name if facts else None, **overrides)
+    return recipe if settings.epochs is None else replace(recipe, train=replace(recipe.train, epochs=settings.epochs))
+
+
+def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
+    """Return the settings that fit the model again to the table it was fitted on."""
+    config, layout, summary = fitted.config, fitted.layout, fitted.summary
+    return Settings(
+        horizon=config.horizon,
+        look_back=config.look_back,
+        budget=config.budget,
+        cycle=config.cycles if config.further_cycles else config.cycle,
+        patch_len=config.patch_len,
+        recipe=Recipe(summary.recipe, OURS, config, summary.schedule) if summary.schedule else summary.recipe,
+        seed=summary.seed,
+        device=device,
+        split=fitted.split.fractions,
+        time=layout.time,
+        channels=layout.channels,
+        id=layout.id,
+        target=layout.target,
+        freq=layout.frequency,
+        zone=layout.zone,
+        irregular=layout.irregular,
+        missing_values=layout.missing_values,
+        past=layout.past,
+        future=layout.future,
+    )

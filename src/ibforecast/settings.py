@@ -1,0 +1,149 @@
+"""The settings of a forecaster: the one list of their names, types, defaults, help texts and rules."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any, Literal
+
+from ibforecast.core.errors import UsageError
+from ibforecast.data.axis import Irregular
+from ibforecast.data.tables import Layout
+from ibforecast.zoo.configs import chosen
+from ibforecast.zoo.recipes import DEFAULT, Recipe
+
+Read = Callable[[str, Any], Any]
+"""Takes the name of a setting and the value given for it, and returns the value to keep, or raises UsageError."""
+
+
+def whole(name: str, number: Any) -> int:
+    """Return a whole number of any library as Python's own."""
+    if not isinstance(number, Integral) or isinstance(number, bool):
+        raise UsageError(f"{name} must be a whole number (got {number!r}); write it without quotes or a point")
+    return int(number)
+
+
+def _at_least_one(name: str, number: Any) -> int:
+    if whole(name, number) < 1:
+        raise UsageError(f"{name} must be at least 1 (got {number}); give a positive number")
+    return int(number)
+
+
+def _names(name: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise UsageError(f"{name} must be a list of names (got {names!r}); write [{names!r}]")
+    return tuple(map(str, names))
+
+
+def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
+    if isinstance(numbers, Real):
+        raise UsageError(f"{name} must be a list of numbers (got {numbers!r}); write [{numbers!r}]")
+    return tuple(map(float, numbers))
+
+
+def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
+    if isinstance(cycle, str) and cycle == "auto":
+        return "auto"
+    lengths = tuple(cycle) if isinstance(cycle, Sequence) and not isinstance(cycle, str) else (cycle,)
+    if not lengths or not all(isinstance(length, Integral) and int(length) >= 1 for length in lengths):
+        raise UsageError(
+            f'{name} must be a positive number of steps or "auto" (got {cycle!r}); try 24 for hourly data, '
+            "or (24, 168) for its day and its week"
+        )
+    return int(lengths[0]) if len(lengths) == 1 else tuple(int(length) for length in lengths)
+
+
+def _as_given(name: str, value: Any) -> Any:
+    return value
+
+
+def _unless_none(read: Read) -> Read:
+    return lambda name, value: None if value is None else read(name, value)
+
+
+def _about(help: str, read: Read = _as_given) -> dict[str, Any]:
+    """Metadata of a setting: a line of help for the command line, and how its value is converted and checked."""
+    return {"help": help, "read": read}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is fitted, how it is trained, and how tables are read; `IBForecaster` explains the settings."""
+
+    horizon: int = field(metadata=_about("Number of steps to forecast.", whole))
+    look_back: int = field(default=96, metadata=_about("Number of steps a window spans.", whole))
+    budget: float | None = field(
+        default=None,
+        metadata=_about("Largest fraction of a window that may be read; default: the recipe's (0.2)."),
+    )
+    cycle: int | Sequence[int] | Literal["auto"] = field(
+        default="auto", metadata=_about("Steps of the seasonal profile, or several: 24,168.", _cycle)
+    )
+    _: KW_ONLY
+    patch_len: int | None = field(
+        default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(whole))
+    )
+    time: str | None = field(default=None, metadata=_about("Name of the time column; default: detected."))
+    channels: Sequence[str] | None = field(
+        default=None,
+        metadata=_about("Channels to read and forecast, separated by commas; default: all.", _unless_none(_names)),
+    )
+    past: Sequence[str] = field(
+        default=(), metadata=_about("Channels to read and not forecast, separated by commas.", _names)
+    )
+    future: Sequence[str] = field(
+        default=(), metadata=_about("Columns that are known ahead, separated by commas.", _names)
+    )
+    id: str = field(default="unique_id", metadata=_about("Id column of a long table."))
+    target: str = field(default="y", metadata=_about("Value column of a long table."))
+    freq: str | None = field(default=None, metadata=_about("Frequency, e.g. 15min, 1h, 1d; default: inferred."))
+    zone: str | None = field(default=None, metadata=_about("Time zone of times that have none, e.g. Europe/Berlin."))
+    irregular: Irregular = field(
+        default="error", metadata=_about("What to do about uneven times: refuse, count rows, or fill the gaps.")
+    )
+    missing_values: Sequence[float] = field(
+        default=(), metadata=_about("A number that stands for a missing value, e.g. -9999.", _numbers)
+    )
+    split: tuple[float, float, float] = field(
+        default=(0.7, 0.1, 0.2), metadata=_about("Fractions to train, select and test on.", _numbers)
+    )
+    recipe: str | Recipe = field(default=DEFAULT, metadata=_about("A recipe's name, or a path to a TOML file."))
+    epochs: int | None = field(
+        default=None,
+        metadata=_about("Largest number of epochs to train; default: the recipe's.", _unless_none(_at_least_one)),
+    )
+    seed: int = field(default=2024, metadata=_about("Seed of the first weights and of the training.", whole))
+    device: str = field(default="auto", metadata=_about("auto, cpu or cuda."))
+
+    def __post_init__(self) -> None:
+        for each in fields(Settings):
+            object.__setattr__(self, each.name, each.metadata["read"](each.name, getattr(self, each.name)))
+        _ = self.layout  # refuses columns that contradict each other now, and not when a table is read
+
+    @property
+    def layout(self) -> Layout:
+        """How a table is to be read."""
+        return Layout(
+            time=self.time,
+            channels=None if self.channels is None else tuple(self.channels),
+            id=self.id,
+            target=self.target,
+            frequency=self.freq,
+            zone=self.zone,
+            irregular=self.irregular,
+            missing_values=tuple(self.missing_values),
+            past=tuple(self.past),
+            future=tuple(self.future),
+        )
+
+    @property
+    def recipe_name(self) -> str:
+        """The recipe's name or path."""
+        return self.recipe if isinstance(self.recipe, str) else self.recipe.name
+
+    def document(self) -> dict[str, Any]:
+        """Return all settings as plain data; a recipe by its name."""
+        return {each.name: getattr(self, each.name) for each in fields(Settings)} | {"recipe": self.recipe_name}
+
+    def chosen(self) -> dict[str, Any]:
+        """Return the settings that differ from their defaults as plain data, as `document` does."""
+        return {name: value for name, value in self.document().items() if name in chosen(self)}

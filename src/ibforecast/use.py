@@ -1,0 +1,314 @@
+"""Using a fitted model: tables are read as the training table was, windows cut, forecast, explained and measured."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+
+from ibforecast.audit import Audit, audit_windows
+from ibforecast.core import verification
+from ibforecast.core.calendar import Frequency
+from ibforecast.core.devices import find_device
+from ibforecast.core.errors import DataError, UsageError, require, require_choice
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.verdict import Verification
+from ibforecast.core.verification import Original
+from ibforecast.data.opening import open_table
+from ibforecast.data.roles import known_in
+from ibforecast.data.series import Series
+from ibforecast.data.sources import Kind, from_rows, to_native
+from ibforecast.data.splits import Part, Split
+from ibforecast.data.tables import Layout, Table
+from ibforecast.data.windows import Windows
+from ibforecast.engine import TorchEngine
+from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.naive import naive_errors, repeatable
+from ibforecast.fitting import calibrated_on
+from ibforecast.model.network import IBForecast
+from ibforecast.plots.explanation import draw
+from ibforecast.plots.notebook import explanation_html
+from ibforecast.zoo.saved import FittedModel
+
+Selection = Part | Literal["all"]
+"""A part of the table a model was fitted on, or all rows of any table."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a model did on a part of a table; errors in standardised units, as the benchmarks report them.
+
+    `naive_mse` and `naive_mae` are those of repeating the last `naive_cycle` steps of each look-back, on the same
+    windows and targets: the model's longest cycle that fits, or the last value alone (1) where none does. A missing
+    value is replaced by the last one observed a whole number of cycles before, or else by the channel's last.
+    """
+
+    split: str
+    windows: int
+    mse: float
+    mae: float
+    open_rate: float
+    largest_open_rate: float
+    budget: float
+    naive_mse: float
+    naive_mae: float
+    naive_cycle: int
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A fitted model and the device it computes on."""
+
+    fitted: FittedModel
+    device: str = "auto"
+
+    @property
+    def look_back(self) -> int:
+        """Number of steps a window spans."""
+        return self.fitted.config.look_back
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps to forecast."""
+        return self.fitted.config.horizon
+
+    def open(self, table: Any, future: Any = None) -> Table:
+        """Read a table as the training table was read; `future` is a table with covariates from its end on."""
+        if future is not None:
+            return self.open(table).going_on(future)
+        fitted = self.fitted
+        if isinstance(table, Table):
+            _check_read_alike(table.layout, fitted.layout)
+        source = table if isinstance(table, Table) else open_table(table, fitted.layout, fitted=True)[0]
+        clock = source.series.clock.counted_from(np.datetime64(fitted.origin), fitted.even)
+        if clock.by_row:
+            clock.offset  # noqa: B018  (an error where the rows cannot be counted, at once)
+        return replace(source, series=replace(source.series, clock=clock))
+
+    def start(self, series: Series, at: Any) -> int:
+        """Return the first row of the window that ends at a moment, or with the series (None)."""
+        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(at))
+
+    def start_of(self, series: Series, last: int) -> int:
+        """Return the first row of the window whose last row this is."""
+        start = last - self.look_back + 1
+        if start < 0:
+            raise DataError(
+                f"a forecast must have look_back = {self.look_back} rows before it (got {last + 1}); "
+                "give earlier rows or forecast from a later moment"
+            )
+        silent = np.isnan(series.values[start : last + 1]).all(axis=0)
+        if silent.any():
+            raise DataError(
+                f"every channel must be observed at least once in the window (got nothing in "
+                f"{series.channels[int(silent.argmax())]!r} from {series.clock.labels(start, 1)[0]} to "
+                f"{series.clock.labels(last, 1)[0]}); choose another moment or leave the channel out"
+            )
+        return start
+
+    def original(self, source: Table, start: int) -> Original:
+        """Return what a table says of the window that begins at a row: its history, times, truth and covariates."""
+        series, steps, now = source.series, self.look_back + self.horizon, start + self.look_back
+        truth = np.full((self.horizon, len(series.channels)), np.nan)
+        followed = series.values[now : start + steps]
+        truth[: len(followed)] = followed
+        return Original(
+            clock=series.clock.window(start, steps),
+            history=series.values[start:now],
+            truth=truth if len(followed) else None,
+            known=known_in(series, start, steps),
+        )
+
+    def run(
+        self, source: Table, start: int, budget: float | None = None
+    ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+        """Run the model on the window that begins at a row: its explanation, and the forecast in the table's units."""
+        return self._run(TorchEngine(self.fitted.at_budget(budget)), self.original(source, start))
+
+    def predict(self, source: Table, start: int, budget: float | None = None) -> Any:
+        """Forecast from the window that begins at a row, as a table like the one that was opened."""
+        _, forecast = self.run(source, start, budget)
+        return source.forecast(start + self.look_back, forecast)
+
+    def explain(self, source: Table, start: int, budget: float | None = None) -> ExplainedForecast:
+        """Forecast and explain the window that begins at a row, in one forward pass."""
+        engine, rows = TorchEngine(self.fitted.at_budget(budget)), self.original(source, start)
+        explanation, forecast = self._run(engine, rows)
+        host = ModelHost(self, source.kind)
+        return ExplainedForecast.of(
+            engine.facts, explanation, forecast, rows.history, rows.clock, rows.truth, rows.known, host
+        )
+
+    def verify(
+        self,
+        explained: ExplainedForecast | str | bytes,
+        table: Any = None,
+        *,
+        future: Any = None,
+        exact: bool = False,
+        key: bytes | None = None,
+    ) -> Verification:
+        """Check that an explanation, or the text of its document, is true, without raising."""
+        given = verification.read(explained) if isinstance(explained, str | bytes) else explained
+        if isinstance(given, Verification):
+            return given
+        original = None if table is None else self._claimed(given, self.open(table, future))
+        return verification.verify(TorchEngine(self.fitted), given, original, exact=exact, key=key)
+
+    def _run(
+        self, engine: TorchEngine, rows: Original
+    ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+        phase = rows.clock.phase(0, self.look_back + self.horizon, self.fitted.config.period)
+        return engine.run(rows.history, phase, rows.known)
+
+    def _claimed(self, explained: ExplainedForecast, source: Table) -> Original:
+        """Return the rows of a table that an explanation says it is about, as many as the model reads."""
+        clock, row = source.series.clock, explained.clock.row
+        if row is not None:  # times may repeat where rows are counted
+            last = row - clock.offset + explained.look_back - 1
+        else:
+            last = int(np.searchsorted(clock.stamps, explained.clock.stamps[explained.look_back - 1]))
+        if not self.look_back <= last + 1 <= source.series.rows:
+            raise DataError("the table must hold the window of an explanation", explained.at, "give that table")
+        return self.original(source, last - self.look_back + 1)
+
+    def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
+        """Return the windows that begin at these rows, with what follows them."""
+        fitted, period = self.fitted, self.fitted.config.period
+        return Windows.of(series, fitted.standardiser, period, starts, self.look_back, self.horizon, known=fitted.known)
+
+    def windows(self, series: Series, split: Selection, at_least: int = 1) -> Windows:
+        """Return the windows of a part of a table, or of all of it, in which every channel is observed."""
+        fitted = self.fitted
+        require_choice("split", split, (*get_args(Part), "all"))
+        if split != "all" and (other := _difference(series, fitted)):
+            raise UsageError(
+                f'split "{split}" must come from the table the model was fitted on (this {other}); use split="all"'
+            )
+        part = Split(series.rows, series.rows, series.rows) if split == "all" else fitted.split
+        windows = self.windows_at(
+            series, part.starts("train" if split == "all" else split, self.look_back, self.horizon)
+        )
+        usable = windows.usable()
+        if len(usable) < at_least:
+            raise DataError(
+                f"measuring needs at least {'one window' if at_least == 1 else f'{at_least} windows'} in which every "
+                f"channel is observed (got {len(usable) or 'none'} of {len(windows)}); give a table with fewer gaps"
+                + (" or more rows" if at_least > 1 else "")
+            )
+        return usable
+
+    def evaluate(self, source: Table, split: Selection, budget: float | None = None) -> Evaluation:
+        """Measure the model on a part of a table, next to repeating the last cycle."""
+        fitted = self.fitted.at_budget(budget)
+        usable = self.windows(source.series, split)
+        cycle = repeatable(fitted.config.cycles, self.look_back)
+        with self.at_work(fitted.network) as device:
+            usable = usable.to(device)
+            measured = accuracy(fitted.network, usable)
+            naive_squared, naive_absolute = naive_errors(usable, cycle)
+        return Evaluation(
+            split=split,
+            windows=len(measured.squared_error),
+            mse=measured.mse,
+            mae=measured.mae,
+            open_rate=float(measured.open_rate.mean()),
+            largest_open_rate=float(measured.open_rate.max()),
+            budget=fitted.config.budget,
+            naive_mse=float(naive_squared.mean()),
+            naive_mae=float(naive_absolute.mean()),
+            naive_cycle=cycle,
+        )
+
+    def audit(self, source: Table, split: Selection, windows: int) -> Audit:
+        """Measure how far the model's explanations can be relied on, on evenly spaced windows of a table."""
+        usable = self.windows(source.series, split, at_least=2)
+        with self.at_work(self.fitted.network) as device:
+            return audit_windows(self.fitted, usable.to(device), windows, split, source.series.sha256)
+
+    def calibrate(self, source: Table, split: Selection) -> FittedModel:
+        """Return the model with intervals as wide as its errors on these windows, which were not trained on."""
+        fitted, series = self.fitted, source.series
+        untrained = "intervals must be calibrated on windows the model was not trained on"
+        require(split != "train", untrained, 'split="train"', 'use "validation", or "all" of a later table')
+        windows = self.windows(series, split)
+        row, trained = int(windows.starts[0]) + self.look_back, self.trained_rows(series)
+        if row < trained:
+            first, until, begin = (series.clock.labels(at, 1)[0] for at in (row, trained, trained - self.look_back))
+            raise UsageError(
+                f"{untrained} (got a first forecast of {first}, trained on rows before {until}); "
+                f"give the rows from {begin} on"
+            )
+        with self.at_work(fitted.network) as device:
+            return replace(fitted, calibration=calibrated_on(fitted.network, windows.to(device), series))
+
+    def trained_rows(self, series: Series) -> int:
+        """Return how many rows of a table, counted from the model's origin, lie before the end of its training part."""
+        return max(self.fitted.split.train_end - series.clock.offset, 0)
+
+    @contextmanager
+    def at_work(self, network: IBForecast) -> Iterator[torch.device]:
+        """Lend a network to the device; it comes back to the CPU whatever happens."""
+        device = torch.device(find_device(self.device))
+        try:
+            network.to(device)
+            yield device
+        finally:
+            network.cpu()
+
+
+@dataclass(frozen=True)
+class ModelHost:
+    """The model that gave an explanation: it checks it, draws it, and makes tables of the user's kind of it."""
+
+    desk: Desk
+    kind: Kind
+
+    def verify(self, explained: ExplainedForecast, table: Any = None, *, exact: bool = False) -> Verification:
+        """Check it."""
+        return self.desk.verify(explained, table, exact=exact)
+
+    def draw(self, explained: ExplainedForecast, path: Path) -> None:
+        """Draw it into a file."""
+        draw(explained, path, self.desk.verify)
+
+    def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
+        """Return rows, dataclasses of this kind, as a table."""
+        return to_native(from_rows(kind, rows), self.kind)
+
+    def html(self, explained: ExplainedForecast) -> str:
+        """Show it in a notebook."""
+        return explanation_html(explained)
+
+
+def _check_read_alike(layout: Layout, wanted: Layout) -> None:
+    """Refuse a table opened by another model that reads tables in another way; None in `wanted` allows any."""
+    if layout.channels != wanted.channels:
+        raise DataError(
+            f"a table must have the channels of training, {wanted.channels} (got one opened by another model, with "
+            f"{layout.channels}); open it with this one"
+        )
+    for name in ("past", "future", "frequency", "irregular", "missing_values", "zone"):
+        here, there = getattr(layout, name), getattr(wanted, name)
+        if there is not None and here != there:
+            raise DataError(
+                f"a table must be read as the training table was, with {name}={there!r} (got one opened by another "
+                f"model, with {name}={here!r}); open it with this one"
+            )
+
+
+def _difference(series: Series, fitted: FittedModel) -> str:
+    """Say how a series differs from the one a model was fitted on; empty if it is the same."""
+    clock, layout = series.clock, fitted.layout
+    if series.sha256 != fitted.summary.data_sha256:
+        return "is another"
+    if clock.stamps[0] != np.datetime64(fitted.origin) or clock.zone != layout.zone:
+        return f"has its values, but begins at {clock.labels(0, 1)[0]}"
+    if layout.frequency is not None and clock.frequency != Frequency.parse(layout.frequency):
+        return f"has its values, but steps of {clock.frequency}"
+    return ""

@@ -1,0 +1,170 @@
+"""One list of settings, behind the forecaster, the command line and sktime; none of them changes on a forecaster."""
+
+import inspect
+import re
+from dataclasses import FrozenInstanceError, fields, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+
+from ibforecast import IBForecaster, UsageError
+from ibforecast.cli.fit import command as fit_command
+from ibforecast.cli.settings import forecaster_of
+from ibforecast.core.sizes import Sizes
+from ibforecast.settings import Settings
+from ibforecast.zoo.recipes import Recipe, resolve, resolve_ours
+
+NAMES = [each.name for each in fields(Settings)]
+HORIZON, LOOK_BACK, ROWS = 6, 24, 200
+
+
+def table() -> pd.DataFrame:
+    noise = np.random.default_rng(1).normal(size=ROWS)
+    rhythm = np.sin(2 * np.pi * np.arange(ROWS) / 24) + 0.2 * noise
+    return pd.DataFrame({"when": pd.date_range("2023-01-01", periods=ROWS, freq="h"), "load": rhythm})
+
+
+def unfitted(**settings: Any) -> IBForecaster:
+    usual = {"horizon": HORIZON, "look_back": LOOK_BACK, "budget": 0.5, "recipe": "quick", "epochs": 1, "device": "cpu"}
+    return IBForecaster(**(usual | settings))
+
+
+@pytest.fixture(scope="module")
+def model() -> IBForecaster:
+    return unfitted().fit(table())
+
+
+# --- One list ---
+
+
+def test_a_forecaster_takes_the_settings_with_their_defaults() -> None:
+    ours, listed = (list(inspect.signature(kind).parameters) for kind in (IBForecaster, Settings))
+    assert ours == listed == NAMES
+    default = IBForecaster(HORIZON)
+    assert {name: getattr(default, name) for name in NAMES[1:]} == {name: getattr(Settings, name) for name in NAMES[1:]}
+
+
+def test_the_docstring_of_a_forecaster_explains_every_setting() -> None:
+    explained = set(re.findall(r"`(\w+)`", IBForecaster.__doc__ or ""))
+    assert set(NAMES) <= explained
+
+
+def test_the_command_line_has_one_option_per_setting_with_its_default_and_its_help() -> None:
+    verb = {"table", "out", "overwrite", "as_json"}
+    options = {option.name: option for option in fit_command.params if option.name not in verb}
+    assert list(options) == NAMES
+    for each in fields(Settings):
+        assert isinstance(options[each.name], click.Option)
+        assert options[each.name].help == each.metadata["help"]
+    given = fit_command.make_context("fit", ["table.csv", "--horizon", "6", "--out", "model"]).params
+    made = forecaster_of({name: value for name, value in given.items() if name not in verb})
+    assert made.document() == Settings(6).document()
+
+
+def test_sktime_takes_the_defaults_of_the_settings_it_shares() -> None:
+    pytest.importorskip("sktime", reason="needs the sktime extra")
+    from ibforecast.adapters.sktime import IBForecastForecaster
+
+    parameters = {
+        name: parameter.default
+        for name, parameter in inspect.signature(IBForecastForecaster.__init__).parameters.items()
+        if name in NAMES
+    }
+    chosen_by_length = {"horizon": None, "look_back": None}
+    assert set(parameters) == {"horizon", "look_back", "budget", "cycle", "patch_len", "recipe", "irregular", "device"}
+    assert parameters == {name: getattr(Settings, name, None) for name in parameters} | chosen_by_length
+
+
+def test_neuralforecast_takes_the_defaults_of_the_settings_it_shares() -> None:
+    pytest.importorskip("neuralforecast", reason="needs the neuralforecast extra")
+    from ibforecast.adapters.neuralforecast import IBForecast
+
+    parameters = inspect.signature(IBForecast.__init__).parameters
+    for name in ("budget", "patch_len", "recipe"):
+        assert parameters[name].default == getattr(Settings, name)
+
+
+def test_a_forecaster_shows_the_settings_that_were_chosen() -> None:
+    assert repr(IBForecaster(HORIZON)) == "IBForecaster(horizon=6; not fitted)"
+    assert repr(IBForecaster(HORIZON, past=["wind"])) == "IBForecaster(horizon=6, past=('wind',); not fitted)"
+    shown = IBForecaster(HORIZON, zone="Europe/Berlin")._repr_html_()
+    assert "zone" in shown
+    assert "freq" not in shown
+
+
+# --- Settings do not change ---
+
+
+@pytest.mark.parametrize("name", ["horizon", "recipe", "_fitted", "fitted", "anything"])
+def test_setting_an_attribute_is_refused_and_changes_nothing(model: IBForecaster, name: str) -> None:
+    fixed = r"a forecaster's settings are fixed when it is made"
+    before = {each: getattr(model, each) for each in NAMES}
+    for forecaster in (model, unfitted()):
+        with pytest.raises(UsageError, match=fixed):
+            setattr(forecaster, name, 12)
+    with pytest.raises(UsageError, match=fixed):
+        del model.horizon
+    assert {each: getattr(model, each) for each in NAMES} == before
+
+
+def test_the_remedy_is_another_forecaster(model: IBForecaster) -> None:
+    with pytest.raises(UsageError, match=re.escape("build another: model.replace(horizon=12).fit(table)")):
+        model.horizon = 12  # type: ignore[misc]
+    other = model.replace(horizon=12).fit(table())
+    assert other.explain(table()).verify()
+    assert (other.horizon, len(other.predict(table()))) == (12, 12)
+    assert (model.horizon, len(model.predict(table()))) == (HORIZON, HORIZON)
+
+
+def test_another_forecaster_is_not_fitted_and_has_the_other_settings(model: IBForecaster) -> None:
+    other = model.replace(seed=1)
+    assert isinstance(other, IBForecaster)
+    assert (other.seed, other.look_back, other.recipe) == (1, LOOK_BACK, "quick")
+    with pytest.raises(UsageError, match="must be fitted"):
+        _ = other.fitted
+    assert other != model.replace(seed=1)
+
+
+def test_settings_by_themselves_are_frozen_and_equal_if_they_say_the_same() -> None:
+    settings = Settings(HORIZON, channels=["a", "b"])
+    assert settings == Settings(HORIZON, channels=("a", "b"))
+    assert hash(settings) == hash(Settings(HORIZON, channels=("a", "b")))
+    with pytest.raises(FrozenInstanceError):
+        settings.horizon = 12  # type: ignore[misc]
+
+
+# --- A recipe as an object ---
+
+
+def test_a_recipe_may_be_an_object() -> None:
+    sizes = Sizes(LOOK_BACK, HORIZON, 1, 24)
+    recipe = resolve_ours("quick", sizes, budget=0.5)
+    named, given = unfitted().fit(table()), unfitted(recipe=recipe).fit(table())
+    assert given.fitted.weights_sha256 == named.fitted.weights_sha256
+    assert given.fitted.summary.recipe_sha256 == named.fitted.summary.recipe_sha256
+
+
+def test_a_recipe_that_is_an_object_is_adapted_to_the_table_and_the_settings() -> None:
+    recipe = resolve_ours("quick", Sizes(96, 24, 5, 7))
+    fitted = unfitted(recipe=recipe, budget=0.5).fit(table()).fitted
+    assert (fitted.config.look_back, fitted.config.horizon, fitted.config.channels) == (LOOK_BACK, HORIZON, 1)
+    assert (fitted.config.budget, LOOK_BACK % fitted.config.patch_len) == (0.5, 0)
+    assert replace(fitted.config.readout) == recipe.config.readout
+
+
+def test_a_rivals_recipe_is_refused_as_an_object_too() -> None:
+    rival = resolve("dlinear", Sizes(LOOK_BACK, HORIZON, 1, 24))
+    with pytest.raises(UsageError, match=r"one of ibforecast's own \(got 'dlinear', a rival's\)"):
+        unfitted(recipe=rival).fit(table())
+
+
+def test_a_loaded_model_has_its_recipe_as_an_object(model: IBForecaster, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    loaded = IBForecaster.load(tmp_path / "model", device="cpu")
+    assert isinstance(loaded.recipe, Recipe)
+    assert loaded.recipe.sha256 == model.fitted.summary.recipe_sha256
+    assert loaded.channels == ("load",)
