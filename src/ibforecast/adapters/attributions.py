@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from ibforecast.core.errors import MissingExtraError, UsageError, require
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.engine import TorchEngine
 from ibforecast.forecaster import IBForecaster
 
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from ibforecast.core.calendar import MONDAY, SECOND, Frequency
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError, require
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data import tables
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout, Table
-from ibforecast.explained import ExplainedForecast
 from ibforecast.forecaster import IBForecaster
 from ibforecast.model.network import IBForecast as Network
 from ibforecast.settings import Settings
@@ -295,16 +295,14 @@ def explain(
     """
     forecaster, table = _opened(nf, df, model)
     counted = nw.from_native(df, eager_only=True)[nf.time_col].dtype.is_integer()
-    told = forecaster.explain(table, MONDAY + at * SECOND if counted and at is not None else at, budget=budget)
-    if ((np.diff(told.phase) - 1) % len(told.profile)).any():
+    explained = forecaster.explain(table, MONDAY + at * SECOND if counted and at is not None else at, budget=budget)
+    if ((np.diff(explained.phase) - 1) % len(explained.profile)).any():
         raise DataError(
-            f"a window that is explained must not span a change of the clock (got one in the window that ends at "
-            f"{told.at}), since neuralforecast counts its steps evenly; choose another moment"
+            "a window that is explained must not span a change of the clock, since neuralforecast counts steps evenly",
+            f"one in the window that ends at {explained.at}",
+            "choose another moment",
         )
-    if not counted:
-        return told
-    numbers = (np.array(told.times, dtype="datetime64[s]") - MONDAY) // SECOND
-    return replace(told, times=tuple(map(str, numbers)), frequency="1 step")
+    return replace(explained, clock=replace(explained.clock, numbered=True)) if counted else explained
 
 
 def to_ibforecaster(nf: NeuralForecast, df: Any, model: str | None = None) -> IBForecaster:

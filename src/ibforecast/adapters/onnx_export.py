@@ -48,7 +48,9 @@ class Graph(nn.Module):
         """Return the forecast and the arrays of the field table: the steps of `IBForecast.forward`."""
         network, given = self.network, Window(**window)
         own = network.context(given)
-        chosen = {name: torch.where(hold, held[f"held_{name}"], getattr(own, name)) for name in self.context}
+        chosen: dict[str, Any] = {
+            name: torch.where(hold, held[f"held_{name}"], getattr(own, name)) for name in self.context
+        }
         context = replace(own, **chosen)
         _, deviation = network.decompose(given, context)
         missing = network.missing(given)

@@ -10,7 +10,7 @@ from jaxtyping import Int64
 
 from ibforecast.core.calendar import MONDAY, Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, require
-from ibforecast.explained import ExplainedForecast
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.forecaster import IBForecaster
 from ibforecast.model.config import ModelConfig
 from ibforecast.zoo.recipes import DEFAULT
@@ -111,13 +111,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         """
         self.check_is_fitted()
         self._require_one_series()
-        told = self.ibforecaster_.explain(self._table(self._cur_y), self._moment(at), budget=budget)
-        index = self._cur_y.index
-        if isinstance(index, pd.DatetimeIndex):
-            return told
-        labels = tuple(str(label) for label in _from_moments(pd.DatetimeIndex(told.times), index))
-        step = told.frequency if isinstance(index, pd.PeriodIndex) else "1 step"
-        return replace(told, times=labels, frequency=step)
+        explained = self.ibforecaster_.explain(self._table(self._cur_y), self._moment(at), budget=budget)
+        numbered = pd.api.types.is_integer_dtype(self._cur_y.index)
+        return replace(explained, clock=replace(explained.clock, numbered=True)) if numbered else explained
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from ibforecast.core.zones import to_utc, to_wall
 DAY = 86_400
 SECOND = np.timedelta64(1_000_000, "us")
 MONDAY = np.datetime64("1970-01-05", "us")
-NUMBERED = "1 step"
+NUMBERED = re.compile(r"([1-9]\d{0,9}) steps?")
 """The frequency of rows that have numbers instead of dates."""
 
 NOT_SET = np.datetime64("NaT", "us")
@@ -214,7 +214,8 @@ class Clock:
     @property
     def step(self) -> str:
         """The frequency as documents name it: the inverse of what `of_labels` takes."""
-        return NUMBERED if self.numbered else str(self.frequency)
+        count = self.frequency.seconds
+        return f"{count} step{'s' if count > 1 else ''}" if self.numbered else str(self.frequency)
 
     def calendar(self, first: int, count: int) -> Float64[np.ndarray, "count 4"]:
         """Hour, weekday, day of month and day of year of these rows by wall clock, each scaled to [−½, ½]."""
@@ -233,18 +234,17 @@ class Clock:
     def of_labels(cls, labels: Sequence[str], frequency: str, zone: str | None, row: int | None = None) -> "Clock":
         """Read a time axis back from its labels, the inverse of `labels`; refuse any other spelling.
 
-        Labels of the frequency "1 step" are whole numbers, counted in seconds from a Monday at midnight. With a `row`,
-        phases are counted by row number, and this is the number of the first one.
+        Labels of a frequency such as "1 step" are whole numbers, counted in seconds from a Monday at midnight. With a
+        `row`, phases are counted by row number, and this is the number of the first one.
         """
-        numbered = frequency == NUMBERED
-        step = Frequency(1) if numbered else Frequency.parse(frequency)
-        if not numbered and frequency != str(step):
-            raise DataError(
-                "a frequency must be written as this library writes it", repr(frequency), f"try {str(step)!r}"
-            )
-        read = _number if numbered else _moment
+        numbers = NUMBERED.fullmatch(frequency)
+        step, read = (Frequency(int(numbers[1])), _number) if numbers else (Frequency.parse(frequency), _moment)
         moments = np.array([read(label, zone) for label in labels], dtype="datetime64[us]")
-        clock = cls(moments, step, zone, by_row=row is not None, numbered=numbered, row=row)
+        clock = cls(moments, step, zone, by_row=row is not None, numbered=numbers is not None, row=row)
+        if frequency != clock.step:
+            raise DataError(
+                "a frequency must be written as this library writes it", f"{frequency!r:.80}", f"try {clock.step!r}"
+            )
         for label, again in zip(labels, clock.labels(0, len(labels)), strict=True):
             if label != again:
                 raise DataError(

@@ -79,7 +79,8 @@ class Context(Generic[Array]):
     def _with_known(
         self, values: Float[Array, "*batch some channel"], steps: slice
     ) -> Float[Array, "*batch some channel"]:
-        return values if self.known is None else values + self._effect(steps)
+        moved: Array = values if self.known is None else values + self._effect(steps)
+        return moved
 
     def _effect(self, steps: slice) -> Float[Array, "*batch some channel"]:
         """Add up what all covariates do at these steps."""

@@ -50,8 +50,8 @@ class Predictor(nn.Module, ABC):
 
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
         """Forecast with hard decisions softened so that gradients flow; as ever where there are none."""
-        forecast: Forecast = self(window, held)
-        return forecast.values
+        values: Tensor = self(window, held).values
+        return values
 
 
 class Forecaster(Predictor):

@@ -54,12 +54,14 @@ class Explanation(Generic[Array]):
     @property
     def open_count(self) -> Int[Array, "*batch"]:
         """Number of open tokens of each window."""
-        return self.mask.sum((-2, -1))
+        count: Array = self.mask.sum((-2, -1))
+        return count
 
     @property
     def open_rate(self) -> Float[Array, "*batch"]:
         """Realised fraction of each window that was read."""
-        return self.open_count / float(self.mask.shape[-2] * self.mask.shape[-1])
+        rate: Array = self.open_count / float(self.mask.shape[-2] * self.mask.shape[-1])
+        return rate
 
     @property
     def patch_len(self) -> int:

@@ -77,7 +77,7 @@ def _arrays(
     for part, extra in (("explanation", ()), ("context", ("cycles",))):
         names = tuple(row.name for row in rows if row.part == part)
         parts[part] = members(parts[part], (*names, *extra), part)
-    found = {
+    found: dict[str, Any] = {
         row.name: maybe(_of_row(row), parts[row.part][row.name], f"{row.part}.{row.name}", row.optional)
         for row in rows
         if row.name != "evidence"
@@ -207,8 +207,8 @@ def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> 
             raise refused(where, f"rows of {sorted(lengths)[:4]} values" if lengths else "no rows")
         shape.append(lengths.pop())
         flat = list(chain.from_iterable(flat))
-    allowed = {"bool": {bool}, "int64": {int}}.get(kind, {int, float}) | ({type(None)} if nulls else set())
-    if odd := set(map(type, flat)) - allowed:
+    allowed: set[type] = {"bool": {bool}, "int64": {int}}.get(kind, {int, float})
+    if odd := set(map(type, flat)) - (allowed | {type(None)} if nulls else allowed):
         raise refused(where, repr(next(one for one in flat if type(one) in odd))[:80])
     try:
         found = np.array(

@@ -144,7 +144,6 @@ def _weights(facts: ModelFacts, explained: ExplainedForecast) -> Check:
 
 def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
     """Compare everything the model says of itself with what the explanation says."""
-    numbered = explained.clock.numbered and facts.frequency == "1s"
     said: dict[str, Any] = {
         "channels": explained.channels,
         "past": explained.past,
@@ -153,7 +152,7 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "horizon": explained.horizon,
         "patch_len": explained.explanation.patch_len,
         "cycles": explained.explanation.context.cycles,
-        "frequency": facts.frequency if numbered else explained.frequency,
+        "frequency": str(explained.clock.frequency),
         "zone": explained.clock.zone,
         "by_row": explained.clock.by_row,
         "budget": explained.budget,

@@ -155,11 +155,16 @@ def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series
     )
 
 
-def starts(series: Series, look_back: int) -> Int64[np.ndarray, " window"]:
-    """First rows of the windows in which every channel is observed at least once; refuse a table without any."""
+def starts(series: Series, look_back: int, horizon: int) -> Int64[np.ndarray, " window"]:
+    """First rows of the windows in which every channel is observed at least once; refuse a table without any.
+
+    Where covariates are known ahead, only windows whose horizon they cover can be forecast.
+    """
     seen = np.cumsum(~np.isnan(series.values), axis=0)
     before = np.concatenate([np.zeros((1, seen.shape[1]), dtype=seen.dtype), seen[:-look_back]])
     rows = np.flatnonzero((seen[look_back - 1 :] > before).all(axis=1))
+    if series.known is not None:
+        rows = rows[rows + look_back + horizon <= len(series.known)]
     if not len(rows):
         raise Refused(
             422,

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ibforecast.core.budget import allowance
 from ibforecast.core.contracts import Accountable, Explainer, Forecaster
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.window import Window
@@ -19,7 +20,6 @@ from ibforecast.experiments.ledger import Cell
 from ibforecast.experiments.parts import Parts
 from ibforecast.experiments.studies.explainers import explainers_of
 from ibforecast.explain.native import Native
-from ibforecast.model.config import allowance
 
 FIDELITY_WINDOWS, GATE_WINDOWS, BATCH = 1024, 512, 256
 BUDGET, PATCH_LEN, PRIOR = 0.2, 12, 0.2
