@@ -207,7 +207,7 @@ def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> 
             raise refused(where, f"rows of {sorted(lengths)[:4]} values" if lengths else "no rows")
         shape.append(lengths.pop())
         flat = list(chain.from_iterable(flat))
-    allowed: set[type] = {"bool": {bool}, "int64": {int}}.get(kind, {int, float})
+    allowed = _TYPES[kind]
     if odd := set(map(type, flat)) - (allowed | {type(None)} if nulls else allowed):
         raise refused(where, repr(next(one for one in flat if type(one) in odd))[:80])
     try:
@@ -225,3 +225,4 @@ def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> 
 
 
 _WIDE = {"float32": "float64"}
+_TYPES: dict[str, set[type]] = {"bool": {bool}, "int64": {int}, "float32": {int, float}, "float64": {int, float}}
