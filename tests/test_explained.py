@@ -96,7 +96,7 @@ def test_the_json_gives_back_the_same_explanation_to_the_last_bit(
 
 
 def test_bits_are_counted_against_the_prior_of_the_model(explanation: ExplainedForecast, model: IBForecaster) -> None:
-    assert explanation.prior == model.fitted.config.objective.prior == 0.5
+    assert explanation.prior == model.fitted.config.objective.prior == 0.2
     assert explanation.bits[explanation.missing].tolist() == [0]
     assert explanation.rate_bits == pytest.approx(explanation.bits.sum())
     assert explanation.rate_bits > 0

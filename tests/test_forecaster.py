@@ -26,6 +26,8 @@ ROWS, LOOK_BACK, HORIZON, PATCHES = 400, 48, 12, 4
 CHANNELS = ("load", "wind", "heat")
 SENTINELS = (-9999.0, 12345.0)
 TINY = """
+[model]
+frame = "mean"
 [model.gate]
 width = 16
 [model.readout]

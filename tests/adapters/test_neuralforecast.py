@@ -167,7 +167,8 @@ def test_a_term_other_than_the_error_moves_the_gates(tmp_path: Path) -> None:
     for weight in ("0.0", "2.0"):
         recipes[weight] = tmp_path / f"rate-{weight[0]}.toml"
         recipes[weight].write_text(
-            f"[model.gate]\nnoise = 0.0\n[model.objective]\nrate_weight = {weight}\nprior = 0.2\n[train]\nbatch = 32\n"
+            f"[model.objective]\nrate_weight = {weight}\ndeparture_weight = 0\n"
+            "[model.gate]\nnoise = 0.0\n[train]\nbatch = 32\n"
         )
     plain, paying = (fit(recipe=str(path), max_steps=2, val_check_steps=2).models[0] for path in recipes.values())
     assert plain.metrics["train_loss"] == pytest.approx(plain.metrics["train_fit"] + plain.metrics["train_consistency"])

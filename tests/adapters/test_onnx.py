@@ -53,6 +53,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "open, none, cross-channel, mean": {
         "gate": GateConfig("open", "none"),
         "readout": ReadoutConfig("phase", width=16, cross_channel=True, by_channel=True),
+        "frame": "mean",
         "budget": 1.0,
     },
     "newest, none, linear, weighted": {
