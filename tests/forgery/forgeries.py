@@ -202,7 +202,7 @@ def _with_false_phase(scene: Scene, by: int) -> Document:
             "channel": explained.channels[column],
             "deviation": explanation.evidence[explained.steps(patch), column].tolist(),
         }
-        for patch, column in np.argwhere(explanation.mask)
+        for patch, column in np.argwhere(explanation.mask).tolist()
     ]
     lie["forecast"] = [[None if np.isnan(value) else value for value in row] for row in forecast.tolist()]
     return lie
@@ -312,7 +312,7 @@ def a_number_of_the_first_row_that_is_false_with_everything_to_match(scene: Scen
 @forgery()
 def a_closed_token_opened_with_what_the_history_holds(scene: Scene) -> Any:
     explanation = scene.explained.explanation
-    closed = np.argwhere(~explanation.mask & ~explanation.missing)
+    closed = np.argwhere(~explanation.mask & ~explanation.missing).tolist()
     if not len(closed):
         return None
     patch, column = closed[0]
@@ -327,7 +327,7 @@ def a_closed_token_opened_with_what_the_history_holds(scene: Scene) -> Any:
 @forgery()
 def an_open_token_closed(scene: Scene) -> Any:
     explanation = scene.explained.explanation
-    patch, column = np.argwhere(explanation.mask)[0]
+    patch, column = np.argwhere(explanation.mask)[0].tolist()
     mask, evidence = explanation.mask.copy(), explanation.evidence.copy()
     mask[patch, column] = False
     evidence[scene.explained.steps(patch), column] = 0
@@ -345,10 +345,10 @@ def an_open_token_closed_with_a_forecast_to_match(scene: Scene) -> Any:
 @forgery()
 def another_token_read_with_a_forecast_to_match(scene: Scene) -> Any:
     explanation = scene.explained.explanation
-    closed = np.argwhere(~explanation.mask & ~explanation.missing)
+    closed = np.argwhere(~explanation.mask & ~explanation.missing).tolist()
     if not len(closed):
         return None
-    (away, from_column), (patch, column) = np.argwhere(explanation.mask)[-1], closed[-1]
+    (away, from_column), (patch, column) = np.argwhere(explanation.mask)[-1].tolist(), closed[-1]
     deviation = scene.engine.deviation(scene.explained.history, explanation)[0].numpy()
     mask, evidence = explanation.mask.copy(), explanation.evidence.copy()
     mask[away, from_column], mask[patch, column] = False, True
@@ -383,11 +383,11 @@ def a_token_of_evidence_that_stands_twice(scene: Scene) -> Any:
 @forgery()
 def evidence_for_a_closed_token(scene: Scene) -> Any:
     lie, mask = scene.document, scene.explained.explanation.mask
-    closed = np.argwhere(~mask)
+    closed = np.argwhere(~mask).tolist()
     if not len(closed):
         return None
     token = copy.deepcopy(lie["explanation"]["evidence"][0])
-    token |= {"patch": int(closed[0][0]), "channel": scene.explained.channels[closed[0][1]]}
+    token |= {"patch": closed[0][0], "channel": scene.explained.channels[closed[0][1]]}
     lie["explanation"]["evidence"].append(token)
     return lie
 
@@ -430,7 +430,7 @@ def a_mask_of_ones_and_zeros(scene: Scene) -> Any:
 @forgery()
 def missing_values_that_are_not_missing(scene: Scene) -> Any:
     lie, mask = scene.document, scene.explained.explanation.mask
-    closed = np.argwhere(~mask)
+    closed = np.argwhere(~mask).tolist()
     if not len(closed):
         return None
     patch, column = closed[-1]
@@ -488,7 +488,7 @@ def cycles_in_another_order(scene: Scene) -> Any:
 @forgery()
 def an_open_token_of_the_history_changed(scene: Scene) -> Any:
     explained = scene.explained
-    patch, column = np.argwhere(explained.explanation.mask)[0]
+    patch, column = np.argwhere(explained.explanation.mask)[0].tolist()
     history = explained.history.copy()
     history[explained.steps(patch), column] += explained.units.std[column]
     return replace(explained, history=history)

@@ -9,28 +9,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from ibforecast.core import document, reading, validity, words
+from ibforecast.core import document, reading
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import effect
 from ibforecast.core.errors import UsageError, VerificationError
 from ibforecast.core.explanation import Explanation
+from ibforecast.core.facts import ModelFacts
 from ibforecast.core.information import token_bits
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Verification
-
-if TYPE_CHECKING:
-    from ibforecast.core.facts import ModelFacts
 
 FORMAT, VERSION = "ibforecast.explanation", 1
 DIGITS = 6
 """Decimals of the bits in a document: the last ones of a logarithm depend on the processor."""
 
 
+@runtime_checkable
 class Host(Protocol):
     """The model that gave an explanation, as far as an explanation needs one."""
 
@@ -104,7 +103,7 @@ class ExplainedForecast:
     @classmethod
     def of(
         cls,
-        facts: "ModelFacts",
+        facts: ModelFacts,
         explanation: Explanation[np.ndarray],
         forecast: Float64[np.ndarray, "horizon channel"],
         history: Float64[np.ndarray, "look_back channel"],
@@ -311,9 +310,12 @@ class ExplainedForecast:
         """Return one self-contained document; `from_json` gives back the same content to the last bit."""
         content, explanation = self._content(), self.explanation
         content["explanation"]["evidence"] = [
-            {"patch": int(patch), "channel": self.channels[column], "deviation": deviation.tolist()}
-            for patch, column in np.argwhere(explanation.mask)
-            for deviation in [explanation.evidence[self.steps(patch), column]]
+            {
+                "patch": patch,
+                "channel": self.channels[column],
+                "deviation": explanation.evidence[self.steps(patch), column].tolist(),
+            }
+            for patch, column in np.argwhere(explanation.mask).tolist()
         ]
         signature = {} if self.signature is None else {"signature": self.signature}
         return document.write(FORMAT, VERSION, {**self._statements(), **_plain(content), **signature}, self.sha256)
@@ -395,3 +397,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return nullable(value) if value.dtype == np.float64 else value.tolist()
     return value
+
+
+# These rooms know ExplainedForecast, so they are imported once it is there.
+from ibforecast.core import validity, words  # noqa: E402

@@ -82,8 +82,8 @@ class Explanation(Generic[Array]):
                 yield field, array
 
     def numpy(self) -> "Explanation[np.ndarray]":
-        """Return a copy in numpy arrays, of the types a document has."""
-        return self.map(lambda field, array: np.array(array.detach().cpu(), dtype=field.kind))
+        """Return a copy of tensors in numpy arrays, of the types a document has."""
+        return self.map(lambda field, array: array.detach().cpu().numpy().astype(field.kind))
 
     def window(self, number: int) -> "Explanation[Array]":
         """Return one window of a batch."""

@@ -1,20 +1,18 @@
 """What makes an explained forecast valid: checked whenever one is built, so that none can contradict itself."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import DataError
-
-if TYPE_CHECKING:
-    from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explained import ExplainedForecast
 
 REMEDY = "take it as the model gave it"
 
 
-def check(explained: "ExplainedForecast") -> None:
+def check(explained: ExplainedForecast) -> None:
     """Refuse an explained forecast whose parts do not fit each other; the error names the part."""
     _check_shapes(explained)
     _check_names(explained)
@@ -29,7 +27,7 @@ def _require(holds: Any, name: str, rule: str, got: Any) -> None:
         raise DataError(f"{name} of an explanation must {rule}", got, REMEDY)
 
 
-def _check_shapes(explained: "ExplainedForecast") -> None:
+def _check_shapes(explained: ExplainedForecast) -> None:
     explanation = explained.explanation
     _require(explanation.mask.ndim == 2, "the mask", "be of one window", f"{explanation.mask.ndim} axes")
     (patches, channels), (look_back, _) = explanation.mask.shape, explanation.evidence.shape
@@ -53,7 +51,7 @@ def _check_shapes(explained: "ExplainedForecast") -> None:
         _require(array.dtype == field.kind, field.name, f"have the type {field.kind}", array.dtype)
 
 
-def _check_names(explained: "ExplainedForecast") -> None:
+def _check_names(explained: ExplainedForecast) -> None:
     channels, past = explained.channels, explained.past
     columns = (*channels, *explained.covariates)
     _require(len(set(columns)) == len(columns), "names", "differ from each other", columns)
@@ -67,7 +65,7 @@ def _check_names(explained: "ExplainedForecast") -> None:
     )
 
 
-def _check_numbers(explained: "ExplainedForecast") -> None:
+def _check_numbers(explained: ExplainedForecast) -> None:
     _require(0 < explained.budget <= 1, "budget", "lie in (0, 1]", explained.budget)
     _require(0 < explained.prior < 1, "prior", "lie in (0, 1)", explained.prior)
     _require(not np.isinf(explained.history).any(), "history", "be finite or missing", "an infinite value")
@@ -91,7 +89,7 @@ def _check_numbers(explained: "ExplainedForecast") -> None:
         _require(np.isfinite(array).all(), name, "be finite", "a value that is not")
 
 
-def _check_times(explained: "ExplainedForecast") -> None:
+def _check_times(explained: ExplainedForecast) -> None:
     clock, context = explained.clock, explained.explanation.context
     cycles, profile, steps = context.cycles, context.profile, len(context.phase)
     _require(min(cycles) > 0 and sum(cycles) == len(profile), "cycles", f"add up to {len(profile)} rows", cycles)
@@ -103,7 +101,7 @@ def _check_times(explained: "ExplainedForecast") -> None:
     )
 
 
-def _check_tokens(explained: "ExplainedForecast") -> None:
+def _check_tokens(explained: ExplainedForecast) -> None:
     explanation, patch_len = explained.explanation, explained.explanation.patch_len
     patches, channels = explanation.mask.shape
     gaps = np.isnan(explained.history).reshape(patches, patch_len, channels).any(axis=1)
@@ -115,7 +113,7 @@ def _check_tokens(explained: "ExplainedForecast") -> None:
     _require(fits.all(), "probability", "lie in [0, 1]", explanation.probability[~fits][:1])
 
 
-def _check_known(explained: "ExplainedForecast") -> None:
+def _check_known(explained: ExplainedForecast) -> None:
     context, known, units = explained.explanation.context, explained.known, explained.known_units
     there = {part is not None for part in (known, units, context.known, context.response)}
     _require(there == {bool(explained.covariates)}, "known", "be there with covariates, and only then", there)

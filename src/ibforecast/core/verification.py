@@ -291,7 +291,7 @@ def _shift(explained: ExplainedForecast, forecast: Future, own: Future | None = 
 def _apart(own: Explanation[np.ndarray], again: Explanation[np.ndarray]) -> dict[str, float]:
     """By how much each array of an explanation differs; infinite for those that rounding cannot change.
 
-    Levels and scales are compared in scales, deviations and probabilities as they are.
+    Levels and scales are compared in scales, all others as they are, in units of the scale or as probabilities.
     """
     apart = {}
     for field in FIELDS:
@@ -300,7 +300,7 @@ def _apart(own: Explanation[np.ndarray], again: Explanation[np.ndarray]) -> dict
             apart[field.name] = 0.0 if ours is theirs else np.inf
         elif ours.shape != theirs.shape:
             apart[field.name] = np.inf
-        elif field.kind == "float32" and field.batched and field.name != "known":
+        elif field.kind == "float32" and field.name != "known":
             divisor = own.context.scale if field.name in ("level", "scale") else 1.0
             apart[field.name] = _largest((theirs.astype(np.float64) - ours) / divisor)
         else:

@@ -3,18 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby, pairwise, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explained import ExplainedForecast
 
 FEW_PLACES = 3
 """A channel that was read in more places than this has them counted instead of named."""
 
 
-def in_words(explained: "ExplainedForecast", full: bool) -> str:
+def in_words(explained: ExplainedForecast, full: bool) -> str:
     """Return one sentence a line; `full` names every place of every channel."""
     times, mask = explained.times, explained.explanation.mask
     read = _read_in_full(explained) if full else _read_in_brief(explained)
@@ -42,7 +41,7 @@ def in_words(explained: "ExplainedForecast", full: bool) -> str:
     return "\n".join(lines)
 
 
-def rate_line(explained: "ExplainedForecast") -> str:
+def rate_line(explained: ExplainedForecast) -> str:
     """Say how much of the window was read, and how much the budget allows."""
     return (
         f"read {explained.open_count} of {explained.explanation.mask.size} tokens: {percent(explained.open_rate)} of "
@@ -63,7 +62,7 @@ def first_difference(given: Any, own: Any) -> str:
     return f"{given!r:.200}"
 
 
-def _read_in_full(explained: "ExplainedForecast") -> list[str]:
+def _read_in_full(explained: ExplainedForecast) -> list[str]:
     return [
         f"{channel} ({', '.join(_spans(explained, np.flatnonzero(opened).tolist()))})"
         for channel, opened in zip(explained.channels, explained.explanation.mask.T, strict=True)
@@ -71,7 +70,7 @@ def _read_in_full(explained: "ExplainedForecast") -> list[str]:
     ]
 
 
-def _read_in_brief(explained: "ExplainedForecast") -> list[str]:
+def _read_in_brief(explained: ExplainedForecast) -> list[str]:
     """Name the channels that were read in the same places together."""
     mask, alike = explained.explanation.mask, defaultdict[bytes, list[int]](list)
     for column in np.flatnonzero(mask.any(axis=0)).tolist():
@@ -82,7 +81,7 @@ def _read_in_brief(explained: "ExplainedForecast") -> list[str]:
     ]
 
 
-def _places(explained: "ExplainedForecast", column: int) -> str:
+def _places(explained: ExplainedForecast, column: int) -> str:
     """Say where a channel was read: each span or, if there are many, their number and regular distance."""
     mask = explained.explanation.mask
     patches: list[int] = np.flatnonzero(mask[:, column]).tolist()
@@ -94,13 +93,13 @@ def _places(explained: "ExplainedForecast", column: int) -> str:
     return f"{len(patches)} of {len(mask)} patches{evenly}, {_span(explained, patches[0], patches[-1])}"
 
 
-def _spans(explained: "ExplainedForecast", patches: list[int]) -> Iterator[str]:
+def _spans(explained: ExplainedForecast, patches: list[int]) -> Iterator[str]:
     """Join patches that follow each other."""
     for _, run in groupby(enumerate(patches), key=lambda pair: pair[1] - pair[0]):
         members = [patch for _, patch in run]
         yield _span(explained, members[0], members[-1])
 
 
-def _span(explained: "ExplainedForecast", first: int, last: int) -> str:
+def _span(explained: ExplainedForecast, first: int, last: int) -> str:
     times = explained.times
     return f"{times[explained.steps(first).start]} to {times[explained.steps(last).stop - 1]}"
