@@ -243,11 +243,11 @@ def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
         (broken(lambda t: t.drop(columns="wind")), r"the channel 'wind' must be in the table"),
         (
             broken(lambda t: t.__setitem__("plan", t["plan"].where(t.index != 7))),
-            r"a future covariate must have a value in every row \('plan' has row 7: none at 2024-01-01 07:00\); fill",
+            r"future covariate must have a value in every row \(got row 7: none at 2024-01-01 07:00 in 'plan'\); fill",
         ),
         (
             broken(lambda t: t.__setitem__("plan", t["plan"].where(t.index != ROWS + 3))),
-            r"'plan' has row 403: none at 2024-01-17 19:00",
+            r"row 403: none at 2024-01-17 19:00 in 'plan'",
         ),
     ],
     ids=["too short", "no covariate", "no past channel", "a gap", "a gap ahead"],
@@ -265,12 +265,12 @@ def test_a_table_that_does_not_say_what_must_be_known_is_refused(
         (broken(lambda t: t[ROWS : ROWS + 5]), r"got 7 of its 60 steps without"),
         (
             broken(lambda t: t[ROWS + 1 :]),
-            r"must go on from the table's last row in steps of 1h \(row 0: 2024-01-17 17:00 where 2024-01-17 16:00 "
+            r"must go on from the table's last row in steps of 1h \(got row 0: 2024-01-17 17:00 where 2024-01-17 16:00 "
             r"belongs; .+ and 8 more\); give a row for every step",
         ),
-        (broken(lambda t: t[ROWS::2]), r"in steps of 1h \(row 1: 2024-01-17 18:00 where 2024-01-17 17:00 belongs"),
+        (broken(lambda t: t[ROWS::2]), r"in steps of 1h \(got row 1: 2024-01-17 18:00 where 2024-01-17 17:00 belongs"),
         (broken(lambda t: t[ROWS:].drop(columns="plan")), r"the channel 'plan' must be in the table"),
-        (broken(lambda t: t[ROWS:].assign(plan=np.nan)), r"must have a value in every row \('plan' has row 0: none at"),
+        (broken(lambda t: t[ROWS:].assign(plan=np.nan)), r"must have a value in every row \(got row 0: none at"),
         (broken(lambda t: t[ROWS:][::-1]), r"timestamps must increase"),
         (broken(lambda t: t[ROWS:].drop(columns="when")), r"the time column 'when' must be in the table"),
     ],

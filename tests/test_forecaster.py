@@ -673,7 +673,7 @@ def test_a_data_set_is_read_as_the_training_table_was(
     unfitted: Callable[..., IBForecaster], small_weather: Series
 ) -> None:
     table = frame(step="10min")
-    with pytest.raises(DataError, match=r"even steps, here of 10min \(row 250"):
+    with pytest.raises(DataError, match=r"even steps, here of 10min \(got row 250"):
         unfitted(cycle=24).fit(table).predict("Weather")
     filled = unfitted(cycle=24, irregular="fill").fit(table)
     assert filled.open("Weather").series.rows == ROWS + 1
@@ -713,24 +713,27 @@ def rows_swapped() -> pd.DataFrame:
 BAD_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
     "no time column": (
         lambda: frame().drop(columns="when"),
-        r"must have a time column \(found none among 'load', 'wind', 'heat'\); name it",
+        r"must have a time column \(got none among 'load', 'wind', 'heat'\); name it",
     ),
-    "unsorted": (rows_swapped, r"timestamps must increase \(row 8: 2023-01-01 07:00 comes after .*\); sort the table"),
+    "unsorted": (
+        rows_swapped,
+        r"timestamps must increase \(got row 8: 2023-01-01 07:00 comes after .*\); sort the table",
+    ),
     "a repeated time": (
         lambda: pd.concat([frame()[:9], frame()[8:]]),
-        r"even steps.*\(row 9: 2023-01-01 08:00 is there twice\).*irregular='by_row'.*irregular='fill'",
+        r"even steps.*\(got row 9: 2023-01-01 08:00 is there twice\).*irregular='by_row'.*irregular='fill'",
     ),
     "a gap in time": (
         lambda: frame().drop(index=[30, 31]),
-        r"even steps, here of 1h \(row 30: 2023-01-02 08:00 follows 2023-01-02 05:00\).*irregular='fill'",
+        r"even steps, here of 1h \(got row 30: 2023-01-02 08:00 follows 2023-01-02 05:00\).*irregular='fill'",
     ),
     "text": (
         lambda: frame().astype({"wind": object}).replace({"wind": {numbers()[4, 1]: "calm"}}),
-        r"must hold numbers \('wind' has row 4: 'calm' at 2023-01-01 04:00\); mend the cells",
+        r"must hold numbers \(got row 4: 'calm' at 2023-01-01 04:00 in 'wind'\); mend the cells",
     ),
     "infinity": (
         lambda: spoilt((5, 2), value=np.inf),
-        r"values must be finite \('heat' has row 5: inf at 2023-01-01 05:00\); mend them",
+        r"values must be finite \(got row 5: inf at 2023-01-01 05:00 in 'heat'\); mend them",
     ),
     "too short": (
         lambda: frame()[:70],
@@ -765,11 +768,11 @@ BAD_NEWS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a channel renamed": (
         lambda: frame().rename(columns={"wind": "winds"}),
-        r"channel 'wind' must be in the table \(it has 'load', 'winds', 'heat'\); did you mean 'winds'\?",
+        r"channel 'wind' must be in the table \(got 'load', 'winds', 'heat'\); did you mean 'winds'\?",
     ),
     "a channel missing": (
         lambda: frame().drop(columns="heat"),
-        r"channel 'heat' must be in the table \(it has 'load', 'wind'\)",
+        r"channel 'heat' must be in the table \(got 'load', 'wind'\)",
     ),
     "the time column renamed": (
         lambda: frame().rename(columns={"when": "wen"}),
@@ -779,7 +782,7 @@ BAD_NEWS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: frame(step="15min"),
         r"frequency asked for \(got steps of 15min, asked for 1h\); resample the table",
     ),
-    "a gap in time": (lambda: frame().drop(index=[390]), r"even steps, here of 1h \(row 390"),
+    "a gap in time": (lambda: frame().drop(index=[390]), r"even steps, here of 1h \(got row 390"),
 }
 
 

@@ -218,9 +218,7 @@ class Audit(FidelityAudit):
     def save(self, folder: str | Path, min_fidelity: float = MIN_FIDELITY) -> Path:
         """Write the audit into the folder of the model it is about, whole or not at all; it replaces an older one."""
         if not (Path(folder) / DOCUMENT).is_file():
-            raise UsageError(
-                f"an audit is kept in a model's folder (got {folder}, which is none); save the model first"
-            )
+            raise UsageError("an audit is kept in a model's folder", f"{folder}, which is none", "save the model first")
         document = self.document(min_fidelity)
         path = Path(folder) / FILE
         write_atomically(path, to_json(document | {"sha256": sha256(to_json(document))}))
@@ -375,7 +373,7 @@ def saved_audit(folder: str | Path, weights_sha256: str) -> Audit | None:
             raise ValueError("another format, or changed after it was written")
         audit = build(Audit, _changed(document["audit"], lambda value: nan if value is None else value), FILE)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ModelFileError(f"{FILE} must be as it was written (got {error} in {folder}); audit again") from error
+        raise ModelFileError(f"{FILE} must be as it was written", f"{error} in {folder}", "audit again") from error
     return audit if audit.weights_sha256 == weights_sha256 else None
 
 

@@ -87,8 +87,9 @@ def cutoffs(rows: int, look_back: int, horizon: int, n_windows: int, step_size: 
     if first < look_back - 1:
         needed = rows + look_back - 1 - first
         raise DataError(
-            f"a backtest must have look_back = {look_back} rows before its first cutoff (got {max(first + 1, 0)}); "
-            f"give {needed} rows or more, or ask for fewer windows or smaller steps"
+            f"a backtest must have look_back = {look_back} rows before its first cutoff",
+            max(first + 1, 0),
+            f"give {needed} rows or more, or ask for fewer windows or smaller steps",
         )
     return list(range(first, last + 1, step_size))
 

@@ -158,5 +158,5 @@ def built(source: Table, columns: list[tuple[str, Any]]) -> Any:
     """Make a table of the user's kind of columns whose names differ."""
     names = [name for name, _ in columns]
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"columns of a forecast must have different names (got {repeated[0]!r} twice); rename yours")
+        raise DataError("columns of a forecast must have different names", f"{repeated[0]!r} twice", "rename yours")
     return source.build(dict(columns))

@@ -136,7 +136,7 @@ def test_shaps_plots_draw_it(added: Contributions, shap: Any) -> None:
 
 
 def test_what_cannot_be_is_refused(model: IBForecaster, told: Account, added: Contributions) -> None:
-    with pytest.raises(UsageError, match=r"from the model at hand \(it names weights 123, this model has"):
+    with pytest.raises(UsageError, match=r"from the model at hand \(got weights 123, where this model has"):
         contributions(model, replace(told, weights_sha256="123"))
     with pytest.raises(UsageError, match=r"orders must be at least 1 \(got 0\)"):
         contributions(model, told, orders=0)

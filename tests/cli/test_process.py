@@ -101,9 +101,14 @@ def test_a_place_that_cannot_be_written_to_ends_with_2(desk: Any, shell: Shell) 
 
 def test_an_error_is_one_json_document_where_that_is_asked_for(desk: Any, shell: Shell) -> None:
     outcome = shell("predict", desk.model, "nowhere.csv", "--json")
-    assert outcome.code == outcome.document["exit_code"] == 3
-    assert "must be a file that exists" in outcome.document["error"]
-    assert outcome.document["hint"] == "check the path"
+    assert outcome.code == 3
+    assert outcome.document == {
+        "error": "a table must be a file that exists (got 'nowhere.csv')",
+        "hint": "check the path",
+        "rule": "a table must be a file that exists",
+        "got": "'nowhere.csv'",
+        "exit_code": 3,
+    }
 
 
 def test_a_killed_fit_goes_on_with_the_same_command_and_ends_with_the_same_weights(

@@ -397,7 +397,8 @@ def test_a_forecast_in_a_file_of_another_kind_is_refused(desk: Any, call: Call, 
 def test_a_usage_error_is_json_where_that_is_asked_for(call: Call) -> None:
     outcome = call("predict", "--json")
     assert outcome.code == 2
-    assert outcome.document == {"error": "Missing argument 'MODEL'.", "hint": "see --help", "exit_code": 2}
+    message = "Missing argument 'MODEL'."
+    assert outcome.document == {"error": message, "hint": "see --help", "rule": message, "got": "", "exit_code": 2}
 
 
 def failing(error: Exception) -> Callable[..., None]:

@@ -1,7 +1,8 @@
-"""One tree of errors, whose messages state the rule, the value and the remedy."""
+"""One tree of errors, whose fields are the rule, the value and the remedy."""
 
 import inspect
 import pickle
+from typing import Any
 
 import pytest
 
@@ -39,22 +40,70 @@ def test_errors_are_also_what_python_calls_them() -> None:
 
 
 def test_a_missing_library_is_named_with_the_command_that_installs_it() -> None:
-    message = str(MissingExtraError("matplotlib", "plot"))
-    assert "matplotlib" in message
-    assert "pip install 'ibforecast[plot]'" in message
+    error = MissingExtraError("matplotlib", "plot")
+    assert (error.library, error.extra) == ("matplotlib", "plot")
+    assert error.rule == "this needs matplotlib, which is not installed"
+    assert error.got == ""
+    assert error.remedy == "run: pip install 'ibforecast[plot]'"
+    assert str(error) == "this needs matplotlib, which is not installed; run: pip install 'ibforecast[plot]'"
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_an_error_survives_the_way_from_another_process(kind: type[Exception]) -> None:
-    again = pickle.loads(pickle.dumps(kind("a rule (got 3); a remedy")))
+def test_an_error_has_its_parts_as_text(kind: type[IBForecastError]) -> None:
+    error = kind("a rule", 3, "a remedy")
+    assert (error.rule, error.got, error.remedy) == ("a rule", "3", "a remedy")
+    assert error.args == ("a rule", "3", "a remedy")
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (("a rule", 3, "a remedy"), "a rule (got 3); a remedy"),
+        (("a rule", 0, "a remedy"), "a rule (got 0); a remedy"),
+        (("a rule", None, "a remedy"), "a rule; a remedy"),
+        (("a rule", "", "a remedy"), "a rule; a remedy"),
+        (("a rule", 3), "a rule (got 3)"),
+        (("a rule",), "a rule"),
+    ],
+)
+def test_a_message_leaves_out_the_parts_that_are_empty(parts: tuple[Any, ...], message: str) -> None:
+    assert str(IBForecastError(*parts)) == message
+
+
+@pytest.mark.parametrize(
+    ("parts", "error_and_hint"),
+    [
+        (
+            ("a rule", "row 1: a; row 2: b", "try this; or that"),
+            ("a rule (got row 1: a; row 2: b)", "try this; or that"),
+        ),
+        (("a rule", "row 1: a; row 2: b"), ("a rule (got row 1: a; row 2: b)", "")),
+        (("a rule; in two clauses", None, "a remedy"), ("a rule; in two clauses", "a remedy")),
+        (("a rule",), ("a rule", "")),
+        (("a rule (got 3); a remedy",), ("a rule (got 3)", "a remedy")),
+    ],
+)
+def test_the_error_and_the_hint_are_the_parts_wherever_a_semicolon_is(
+    parts: tuple[Any, ...], error_and_hint: tuple[str, str]
+) -> None:
+    assert IBForecastError(*parts).error_and_hint() == error_and_hint
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_an_error_survives_the_way_from_another_process(kind: type[IBForecastError]) -> None:
+    cannot_be_pickled = (number for number in range(3))
+    error = kind("a rule", cannot_be_pickled, "a remedy")
+    again = pickle.loads(pickle.dumps(error))
     assert type(again) is kind
-    assert str(again) == "a rule (got 3); a remedy"
+    assert (again.rule, again.got, again.remedy) == (error.rule, error.got, error.remedy)
+    assert str(again) == str(error)
 
 
 def test_a_missing_library_survives_the_way_from_another_process() -> None:
     error = MissingExtraError("matplotlib", "plot")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is MissingExtraError
+    assert (again.library, again.extra) == ("matplotlib", "plot")
     assert str(again) == str(error)
 
 
@@ -62,6 +111,7 @@ def test_a_rule_that_holds_is_silent_and_one_that_is_broken_is_told_with_value_a
     require(True, "a must be odd", "a=3", "try 3")
     with pytest.raises(UsageError) as refusal:
         require(False, "a must be odd", "a=2", "try 3")
+    assert (refusal.value.rule, refusal.value.got, refusal.value.remedy) == ("a must be odd", "a=2", "try 3")
     assert str(refusal.value) == "a must be odd (got a=2); try 3"
 
 

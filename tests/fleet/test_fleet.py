@@ -330,7 +330,10 @@ def test_a_table_that_cannot_be_forecast_from_is_told(
     assert states(forecasts.outcomes) == {"a": "forecast", "b": "failed", "z": "failed"}
     told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
     assert "look_back = 48 rows before it (got 20)" in told["b"]
-    assert told["z"] == "a member must be fitted before it is used ('z': it is not in this fleet)"
+    expected = (
+        "a member must be fitted before it is used (got 'z': it is not in this fleet); fit the fleet with its table"
+    )
+    assert told["z"] == expected
     assert set(forecasts.table()["unique_id"]) == {"a"}
     with pytest.raises(DataError, match="all of its members failed"):
         fleet.predict({"z": three["a"]}).table()

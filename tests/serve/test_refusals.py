@@ -22,14 +22,14 @@ def refusal(answer: Any, status: int, field: str | None) -> str:
 def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client: Any, desk: Any) -> None:
     columns = desk.columns()
     cases: dict[str, Any] = {
-        "the time column 'when' must be in the table (it has 'load')": {"load": [1, 2, 3]},
+        "the time column 'when' must be in the table (got 'load')": {"load": [1, 2, 3]},
         "the channel 'wind' must be in the table": {name: columns[name] for name in ("when", "load", "heat")},
         "did you mean 'winds'?": {("winds" if name == "wind" else name): cells for name, cells in columns.items()},
         "timestamps must increase": columns | {"when": columns["when"][::-1]},
-        "even steps, here of 1h (row 3: 2023-01-01 05:00": columns
+        "even steps, here of 1h (got row 3: 2023-01-01 05:00": columns
         | {"when": [*columns["when"][:3], *columns["when"][5:], "2023-01-17 16:00", "2023-01-17 17:00"]},
-        "'load' has row 1: 'broken'": columns | {"load": [1.0, "broken", *columns["load"][2:]]},
-        "'load' has row 2: inf": columns | {"load": [1.0, 2.0, math.inf, *columns["load"][3:]]},
+        "(got row 1: 'broken'": columns | {"load": [1.0, "broken", *columns["load"][2:]]},
+        "(got row 2: inf": columns | {"load": [1.0, 2.0, math.inf, *columns["load"][3:]]},
         "columns must be of one length (got 400 in 'when', 2 in 'load'": columns | {"load": [1.0, 2.0]},
         "look_back = 48 rows before it (got 20)": desk.columns(rows=20),
         "must have rows and columns (got 0 x 0)": {},
@@ -37,7 +37,7 @@ def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client:
         "got nothing in 'heat'": columns | {"heat": [None] * 400},
         "every row must have a time": columns | {"when": [None, *columns["when"][1:]]},
         "of a size the model can compute with": columns | {"load": [1e300] * 400},
-        "'load' has row 0: '[1]'": columns | {"load": [[1], *columns["load"][1:]]},
+        "(got row 0: '[1]'": columns | {"load": [[1], *columns["load"][1:]]},
         "separated by commas (got ';')": "when;load\n1;2\n",
         "id of a table kept here (got 5)": 5,
     }

@@ -92,7 +92,7 @@ def test_an_upload_that_no_model_reads_is_kept_and_says_why(both: Any) -> None:
     [
         (b"", "must be whole and well formed"),
         (b"a,b\n1,2\n", "must have a time column"),
-        (b"date,a\n2020-01-01,1\n2020-01-02,x\n2020-01-03,3\n", "'a' has row 1: 'x'"),
+        (b"date,a\n2020-01-01,1\n2020-01-02,x\n2020-01-03,3\n", "(got row 1: 'x' at 2020-01-02 00:00 in 'a')"),
         (b"PAR1 and so on", "a .parquet file must be whole"),
         (gzip.compress(b"date,a\n", mtime=0)[:-9], "cut off"),
         (b"\x1f\x8b\x08nonsense", "a gzip file must be whole"),

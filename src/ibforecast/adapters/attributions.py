@@ -88,8 +88,9 @@ def contributions(model: IBForecaster, account: Account, orders: int = 8, seed: 
     require(orders >= 1, "orders must be at least 1", str(orders), "try 8")
     if account.weights_sha256 != model.fitted.weights_sha256:
         raise UsageError(
-            f"an explanation must come from the model at hand (it names weights {account.weights_sha256[:12]}, this "
-            f"model has {model.fitted.weights_sha256[:12]}); give the model that made it"
+            "an explanation must come from the model at hand",
+            f"weights {account.weights_sha256[:12]}, where this model has {model.fitted.weights_sha256[:12]}",
+            "give the model that made it",
         )
     held, units = checks.explanation_of(account), Standardiser(account.mean, account.std)
 

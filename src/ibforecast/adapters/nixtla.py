@@ -26,7 +26,9 @@ def with_truth(forecast: Any, table: Any, *, time: str | None = None, id: str = 
     moment = time or told.columns[1 if long else 0]
     needed = [id, moment, target] if long else [name for name in told.columns if not ENDS.search(name)]
     if absent := [name for name in needed if name not in known.columns]:
-        raise DataError(f"the table must hold what followed, laid out like the forecast (it lacks {absent}); give both")
+        raise DataError(
+            "the table must hold what followed, laid out like the forecast", f"one without {absent}", "give both"
+        )
     if long:
         told = told.rename({id: KEY[0], moment: KEY[1]})
         known = known.select(needed).rename({id: KEY[0], moment: KEY[1], target: "y"})

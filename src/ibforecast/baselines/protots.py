@@ -156,7 +156,7 @@ class ProtoTS(Rival):
     ) -> Float[Tensor, "batch channel root leaf"]:
         """Weigh the roots by nearness, and within a split root its children."""
         if window.calendar is None:
-            raise UsageError("ProtoTS reads the calendar (got a window without one); cut windows with their calendar")
+            raise UsageError("ProtoTS reads the calendar", "a window without one", "cut windows with their calendar")
         instance = self.encoder(values, window.calendar)
         nearness: Tensor = -torch.linalg.vector_norm(instance[:, :, None, None] - self.places, dim=-1)
         split = self.split[:, None].to(nearness.dtype)

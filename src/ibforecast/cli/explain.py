@@ -54,7 +54,9 @@ def command(
     check_file(*filter(None, (out, *plot, tokens, known)))
     forecaster = IBForecaster.load(model)
     if known and not forecaster.fitted.layout.future:
-        raise UsageError("only a model with future covariates tells what was known ahead (this has none); drop --known")
+        raise UsageError(
+            "only a model with future covariates tells what was known ahead", "a model without them", "drop --known"
+        )
     explanation = forecaster.explain(table, at, budget=budget, future=future)
     document = explanation.to_json()
     if out:

@@ -43,7 +43,7 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
     except KeyboardInterrupt as stop:
         if not checkpoint.exists():
             raise
-        raise IBForecastError("stopped; give the same command again to go on where it was") from stop
+        raise IBForecastError("stopped", remedy="give the same command again to go on where it was") from stop
     model.save(out, overwrite)
     checkpoint.unlink(missing_ok=True)
     _announce_fit(model, table)
@@ -55,9 +55,9 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
 def check_folder(out: Path, overwrite: bool) -> None:
     """Refuse a folder that no model may be written to: before any work."""
     if out.exists() and not overwrite:
-        raise UsageError(f"the model's folder must be new (got {out}, which exists); choose another or add --overwrite")
+        raise UsageError("the model's folder must be new", f"{out}, which exists", "choose another or add --overwrite")
     if out.exists() and not (out / DOCUMENT).is_file():
-        raise UsageError(f"only a model may be overwritten (got {out}, which is none); choose another folder")
+        raise UsageError("only a model may be overwritten", f"{out}, which is none", "choose another folder")
     check_place(out)
 
 

@@ -99,14 +99,12 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
         announce(error.format_message())
         return 2
     except click.ClickException as error:
-        return _report(error.format_message(), 2, as_json, "see --help")
-    except click.Abort:
-        return _report("stopped", 1, as_json)
+        return _report(UsageError(error.format_message(), remedy="see --help"), 2, as_json)
     except IBForecastError as error:
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
-        return _report(str(error), code, as_json)
-    except KeyboardInterrupt:
-        return _report("stopped", 1, as_json)
+        return _report(error, code, as_json)
+    except (click.Abort, KeyboardInterrupt):
+        return _report(IBForecastError("stopped"), 1, as_json)
     except BrokenPipeError:
         return 1
     except Exception as error:
@@ -114,16 +112,16 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
             raise
         if isinstance(error, OSError) and (error.filename is not None or error.errno in OF_DISKS):
             return _report(not_usable(error.filename2 or error.filename or "the disk", error), 1, as_json)
-        told = f"{type(error).__name__}: {error}"
-        return _report(f"unexpected {told}", 1, as_json, "set IBFORECAST_DEBUG=1 for the traceback, and report it")
+        remedy = "set IBFORECAST_DEBUG=1 for the traceback, and report it"
+        return _report(IBForecastError(f"unexpected {type(error).__name__}: {error}", remedy=remedy), 1, as_json)
 
 
-def _report(message: str, code: int, as_json: bool, hint: str = "") -> int:
-    said, _, remedy = message.rpartition("; ")
-    error, hint = (said, remedy) if said and not hint else (message, hint)
+def _report(error: IBForecastError, code: int, as_json: bool) -> int:
+    problem, hint = error.error_and_hint()
     if as_json:
-        click.echo(json.dumps({"error": error, "hint": hint, "exit_code": code}, ensure_ascii=False))
-    announce(f"error: {error}")
+        document = {"error": problem, "hint": hint, "rule": error.rule, "got": error.got, "exit_code": code}
+        click.echo(json.dumps(document, ensure_ascii=False))
+    announce(f"error: {problem}")
     if hint:
         announce(f"hint: {hint}")
     return code

@@ -40,7 +40,7 @@ def command(
     from ibforecast.report import to_html
 
     if out.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"a report must end in .html (got {out.name!r}); try {out.stem + '.html'!r}")
+        raise UsageError("a report must end in .html", repr(out.name), f"try {out.stem + '.html'!r}")
     check_file(out)
     moments = at or (None,)
     name = model.resolve().name

@@ -34,7 +34,7 @@ def _fractions(text: str) -> tuple[float, float, float]:
     try:
         train, validation, test = (float(part) for part in text.split(","))
     except ValueError as error:
-        raise UsageError(f"split must be three numbers (got {text!r}); try 0.7,0.1,0.2") from error
+        raise UsageError("split must be three numbers", repr(text), "try 0.7,0.1,0.2") from error
     return train, validation, test
 
 

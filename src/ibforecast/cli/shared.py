@@ -29,7 +29,7 @@ def check_place(*paths: Path) -> None:
             folder = next(above for above in path.absolute().parents if above.exists())
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
-            raise UsageError(not_usable(path, error)) from error
+            raise not_usable(path, error) from error
 
 
 def check_file(*paths: Path) -> None:
@@ -37,14 +37,15 @@ def check_file(*paths: Path) -> None:
     for path in paths:
         check_place(path)
         if path.is_dir():
-            raise UsageError(f"a file must not take the place of a folder (got {path}, which is one); choose another")
+            raise UsageError("a file must not take the place of a folder", f"{path}, which is one", "choose another")
 
 
-def not_usable(path: Path | str, error: OSError) -> str:
-    """What to say of a path that could not be read or written."""
-    return (
-        f"a path must be one that can be read and written (got {path}: {error.strerror or type(error).__name__}); "
-        "choose another, or see to the permissions and the room there"
+def not_usable(path: Path | str, error: OSError) -> UsageError:
+    """Return the error for a path that could not be read or written."""
+    return UsageError(
+        "a path must be one that can be read and written",
+        f"{path}: {error.strerror or type(error).__name__}",
+        "choose another, or see to the permissions and the room there",
     )
 
 

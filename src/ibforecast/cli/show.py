@@ -55,7 +55,7 @@ def command(
     if form == "png" or form == "svg":
         check_has_figure(label)
         if out is None:
-            raise UsageError(f"a figure must go into a file (got none); add --out {label}.{form}")
+            raise UsageError("a figure must go into a file", "none", f"add --out {label}.{form}")
         content = drawn(label, Ledger(ledger).records(), form)
     else:
         content = FORMATS[form](TABLES[label](Ledger(ledger).records())).encode()

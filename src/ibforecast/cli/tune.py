@@ -61,10 +61,10 @@ def command(
     from ibforecast.tune import tune
 
     if best.suffix != ".toml":
-        raise UsageError(f"a recipe's file must end in .toml (got {str(best)!r}); rename it")
+        raise UsageError("a recipe's file must end in .toml", repr(str(best)), "rename it")
     check_file(best)
     if best.exists() and not overwrite:
-        raise UsageError(f"the recipe's file must be new (got {best}, which exists); choose --best or add --overwrite")
+        raise UsageError("the recipe's file must be new", f"{best}, which exists", "choose --best or add --overwrite")
     if out is not None:
         check_folder(out, overwrite)
     if storage is not None:
@@ -134,4 +134,4 @@ def _numbers(text: str | None) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(",")) if text else ()
     except ValueError as error:
-        raise UsageError(f"budgets must be numbers separated by commas (got {text!r}); try 0.1,0.2,0.3") from error
+        raise UsageError("budgets must be numbers separated by commas", repr(text), "try 0.1,0.2,0.3") from error

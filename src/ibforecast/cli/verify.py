@@ -28,7 +28,7 @@ def command(ctx: click.Context, model: Path, explanation: Path, as_json: bool) -
     from ibforecast.forecaster import IBForecaster
 
     if not explanation.is_file():
-        raise DataError(f"an explanation must be a file (got {explanation}); write one with `ibforecast explain --out`")
+        raise DataError("an explanation must be a file", explanation, "write one with `ibforecast explain --out`")
     verification = IBForecaster.load(model).verify(Account.from_json(explanation.read_text("utf8", "replace")))
     document = {"verified": bool(verification), "checks": [asdict(check) for check in verification.checks]}
     verdict = "verified" if verification else "NOT verified"

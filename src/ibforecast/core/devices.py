@@ -10,7 +10,7 @@ def find_device(asked: str) -> str:
     if asked == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if asked not in ("cpu", "cuda") and not asked.startswith("cuda:"):
-        raise UsageError(f'device must be "auto", "cpu" or "cuda" (got {asked!r}); try "auto"')
+        raise UsageError('device must be "auto", "cpu" or "cuda"', repr(asked), 'try "auto"')
     if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError(f'device must be there (got {asked!r}, but PyTorch sees no GPU); use "cpu"')
+        raise UsageError("device must be there", f"{asked!r}, but PyTorch sees no GPU", 'use "cpu"')
     return asked

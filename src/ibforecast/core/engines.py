@@ -56,7 +56,7 @@ class Processes(Workers):
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
-            raise UsageError(f"jobs must be at least 1 (got {self.jobs}); try {os.cpu_count()}, one per core")
+            raise UsageError("jobs must be at least 1", self.jobs, f"try {os.cpu_count()}, one per core")
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
         """Give back the items as they are done.

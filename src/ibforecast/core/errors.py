@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; every message states the rule, the value and the remedy.
+"""What can go wrong, as one tree; every error has the rule, the value and the remedy as fields.
 
 IBForecastError
 ├── UsageError          a setting that cannot be (also a ValueError)
@@ -12,7 +12,29 @@ from difflib import get_close_matches
 
 
 class IBForecastError(Exception):
-    """Anything this library refuses to do."""
+    """Anything this library refuses to do.
+
+    `rule` says what must hold, `got` which value broke it and `remedy` what to do; the last two may be empty.
+    """
+
+    def __init__(self, rule: str, got: object = None, remedy: str = "") -> None:
+        self.rule, self.got, self.remedy = rule, "" if got is None else str(got), remedy
+        # The value as text, so that the error can be pickled whatever the value was.
+        super().__init__(rule, self.got, remedy)
+
+    def __str__(self) -> str:
+        return "; ".join(part for part in (self._problem(), self.remedy) if part)
+
+    def error_and_hint(self) -> tuple[str, str]:
+        """Return what is wrong, the rule with the value, and what to do about it."""
+        if self.got or self.remedy:
+            return self._problem(), self.remedy
+        # Some errors are still raised with one text, "rule (got value); remedy".
+        problem, separator, remedy = self.rule.rpartition("; ")
+        return (problem, remedy) if separator else (self.rule, "")
+
+    def _problem(self) -> str:
+        return f"{self.rule} (got {self.got})" if self.got else self.rule
 
 
 class UsageError(IBForecastError, ValueError):
@@ -35,17 +57,19 @@ class MissingExtraError(IBForecastError, ImportError):
     """An optional library is needed and not installed."""
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"this needs {library}, which is not installed; run: pip install 'ibforecast[{extra}]'")
+        super().__init__(
+            f"this needs {library}, which is not installed", remedy=f"run: pip install 'ibforecast[{extra}]'"
+        )
         self.library, self.extra = library, extra
 
     def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
         return type(self), (self.library, self.extra)
 
 
-def require(holds: bool, rule: str, value: str, remedy: str) -> None:
+def require(holds: bool, rule: str, value: object, remedy: str) -> None:
     """Refuse a setting that breaks a rule."""
     if not holds:
-        raise UsageError(f"{rule} (got {value}); {remedy}")
+        raise UsageError(rule, value, remedy)
 
 
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -42,16 +42,17 @@ class Axis:
             says = [f"{text_of(self.wall[at])} comes after {text_of(self.wall[at - 1])}" for at in back[:NAMED_AT_MOST]]
             numbers = back if rows is None else rows[back]
             remedy = f"sort the table by {self.name!r}{self._clock_change(back)}"
-            raise DataError(f"timestamps must increase ({at_fault(numbers, says)}); {remedy}")
+            raise DataError("timestamps must increase", at_fault(numbers, says), remedy)
 
     def check_repeats(self, rows: Int64[np.ndarray, " row"]) -> None:
         """Refuse a time that is there twice."""
         if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
             says = [f"{text_of(moment)} is there twice" for moment in self.wall[again[:NAMED_AT_MOST]]]
             raise DataError(
-                f"a channel must have one value per time ({at_fault(rows[again], says)}); "
+                "a channel must have one value per time",
+                at_fault(rows[again], says),
                 "drop the repeated rows, or keep the first of each with irregular='fill' (fit --irregular fill)"
-                f"{self._clock_change(again)}"
+                f"{self._clock_change(again)}",
             )
 
     def series(
@@ -63,14 +64,14 @@ class Axis:
     ) -> Series:
         """Lay the values on the time axis they belong to."""
         if len(values) < 3:
-            raise DataError(f"a table must have at least 3 rows to show its frequency (got {len(values)}); add rows")
+            raise DataError("a table must have at least 3 rows to show its frequency", len(values), "add rows")
         self.check_order()
         frequency = self._frequency(asked, irregular)
         even = self.moments if not frequency.by_date else self.wall
         if irregular == "fill":
             return self._filled(even, frequency, values, channels)
         if irregular == "error" and len(rows := np.flatnonzero(uneven(even, frequency))):
-            raise DataError(self._complaint(rows, frequency) + _beside(values, channels))
+            raise self._unevenness(rows, frequency, _beside(values, channels))
         return Series(values, channels, Clock(self.moments, frequency, self.zone, by_row=irregular == "by_row"))
 
     def _frequency(self, asked: str | None, irregular: Irregular) -> Frequency:
@@ -83,23 +84,26 @@ class Axis:
         }
         if wanted != found and not is_even[wanted] and (irregular == "error" or is_even[found]):
             raise DataError(
-                f"the table must have the frequency asked for (got steps of {found}, asked for {wanted}); "
-                f"resample the table, or ask for {found}"
+                "the table must have the frequency asked for",
+                f"steps of {found}, asked for {wanted}",
+                f"resample the table, or ask for {found}",
             )
         return wanted
 
-    def _complaint(self, rows: Int64[np.ndarray, " fault"], frequency: Frequency) -> str:
+    def _unevenness(self, rows: Int64[np.ndarray, " fault"], frequency: Frequency, more: str) -> DataError:
+        """Return the error for rows that break the even steps; `more` is added to its remedy."""
         says = [
             f"{text_of(self.wall[at])} is there twice"
             if self.moments[at] == self.moments[at - 1]
             else f"{text_of(self.wall[at])} follows {text_of(self.wall[at - 1])}"
             for at in rows[:NAMED_AT_MOST]
         ]
-        return (
-            f"timestamps must follow each other in even steps, here of {frequency} ({at_fault(rows, says)}); "
+        return DataError(
+            f"timestamps must follow each other in even steps, here of {frequency}",
+            at_fault(rows, says),
             "read by row number with irregular='by_row' (fit --irregular by_row), put the rows on the even grid with "
             f"irregular='fill' (fit --irregular fill), or give the frequency (fit --freq) if it is not {frequency}"
-            f"{self._clock_change(rows)}"
+            f"{self._clock_change(rows)}{more}",
         )
 
     def _clock_change(self, rows: Int64[np.ndarray, " fault"]) -> str:
@@ -125,9 +129,12 @@ class Axis:
         if len(off := np.flatnonzero(frequency.after(even[0], position, day) != even)):
             says = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
             raise DataError(
-                f"to fill the grid, times must lie on steps of {frequency} from the first on ({at_fault(off, says)}); "
-                "round the times, give another frequency (fit --freq), or read by row number with irregular='by_row' "
-                "(fit --irregular by_row)"
+                f"to fill the grid, times must lie on steps of {frequency} from the first on",
+                at_fault(off, says),
+                (
+                    "round the times, give another frequency (fit --freq), or read by row number with "
+                    "irregular='by_row' (fit --irregular by_row)"
+                ),
             )
         self._check_grid(position, frequency)
         grid = frequency.after(even[0], np.arange(position[-1] + 1), day)
@@ -144,10 +151,15 @@ class Axis:
             widest = int(np.diff(position).argmax()) + 1
             before, after = (text_of(moment) for moment in self.wall[widest - 1 : widest + 1])
             raise DataError(
-                f"a grid to fill must have at most {FILLED_AT_MOST} times the rows of the table (got {grid:,} steps of "
-                f"{frequency} for {rows:,} rows, most of them in row {widest}: {after} follows {before}); correct the "
-                "time, cut the table there, give another frequency (fit --freq), or read by row number with "
-                "irregular='by_row' (fit --irregular by_row)"
+                f"a grid to fill must have at most {FILLED_AT_MOST} times the rows of the table",
+                (
+                    f"{grid:,} steps of {frequency} for {rows:,} rows, most of them in row {widest}: {after} follows "
+                    f"{before}"
+                ),
+                (
+                    "correct the time, cut the table there, give another frequency (fit --freq), or read by row "
+                    "number with irregular='by_row' (fit --irregular by_row)"
+                ),
             )
 
 

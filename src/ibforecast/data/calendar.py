@@ -34,8 +34,9 @@ class Frequency:
     def __post_init__(self) -> None:
         if min(self.seconds, self.months) < 0 or (self.seconds > 0) == (self.months > 0):
             raise UsageError(
-                "a step must be a positive number of seconds or else of months "
-                f"(got seconds={self.seconds}, months={self.months}); set one of them"
+                "a step must be a positive number of seconds or else of months",
+                f"seconds={self.seconds}, months={self.months}",
+                "set one of them",
             )
 
     @classmethod
@@ -44,7 +45,7 @@ class Frequency:
         match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)(-[A-Za-z]{3})?\s*", text)
         count, unit = (int(match[1] or 1), SPELLINGS.get(match[2], "")) if match else (0, "")
         if count == 0 or not unit:
-            raise UsageError(f"a frequency must be a count and a unit (got {text!r}); try '15min', '1h', '1d' or '1mo'")
+            raise UsageError("a frequency must be a count and a unit", repr(text), "try '15min', '1h', '1d' or '1mo'")
         return cls(seconds=count * IN_SECONDS.get(unit, 0), months=count * IN_MONTHS.get(unit, 0))
 
     @classmethod
@@ -53,12 +54,12 @@ class Frequency:
         steps, counts = np.unique(np.diff(wall.astype("datetime64[us]")), return_counts=True)
         steps, counts = steps[steps > 0], counts[steps > 0]
         if not len(steps):
-            raise DataError(f"a time axis must have two different times (got {len(wall)} rows of one); add rows")
+            raise DataError("a time axis must have two different times", f"{len(wall)} rows of one", "add rows")
         step = steps[counts.argmax()]
         if step >= 28 * DAY * SECOND and _fits_months(wall, month_day(wall)):
             return cls(months=int(np.rint(step / (DAY * SECOND) / 30.44)))
         if step % SECOND:
-            raise DataError(f"steps must be whole seconds (got {step / SECOND} s); round the times")
+            raise DataError("steps must be whole seconds", f"{step / SECOND} s", "round the times")
         return cls(seconds=int(step / SECOND))
 
     def __str__(self) -> str:
@@ -79,7 +80,8 @@ class Frequency:
         if self in named:
             return named[self]
         if self.months or self.seconds >= whole or whole % self.seconds:
-            raise UsageError(f"a step of {self} has no natural cycle; give `cycle` (fit --cycle) as a number of steps")
+            remedy = "give `cycle` (fit --cycle) as a number of steps"
+            raise UsageError(f"a step of {self} has no natural cycle", remedy=remedy)
         return whole // self.seconds
 
     def count(self, start: np.datetime64, moments: Shaped[np.ndarray, "*shape"]) -> Int64[np.ndarray, "*shape"]:
@@ -162,9 +164,12 @@ class Clock:
         """What to say where times do not tell how many rows lie between the origin and this table."""
         first = self._texts(np.array([self.origin]))[0]
         return DataError(
-            f"rows read by number must be counted from the first one of training, {first}, unless all follow each "
-            f"other in even steps, here of {self.frequency} (got a table from {self.labels(0, 1)[0]} on, {why}); "
-            "give the table from its beginning"
+            (
+                f"rows read by number must be counted from the first one of training, {first}, unless all follow "
+                f"each other in even steps, here of {self.frequency}"
+            ),
+            f"a table from {self.labels(0, 1)[0]} on, {why}",
+            "give the table from its beginning",
         )
 
     def times(self, first: int, count: int) -> Shaped[np.ndarray, " count"]:
@@ -209,8 +214,7 @@ class Clock:
         nearest = int(np.abs(self.stamps - asked).argmin())
         first, near, last = (self.labels(at, 1)[0] for at in (0, nearest, len(self.stamps) - 1))
         raise DataError(
-            f"a moment must be a time of the table, which runs from {first} to {last} "
-            f"(got {moment}); the nearest is {near}"
+            f"a moment must be a time of the table, which runs from {first} to {last}", moment, f"the nearest is {near}"
         )
 
     def _steps_from(self, moment: np.datetime64) -> Int64[np.ndarray, " row"]:
@@ -226,24 +230,23 @@ class Clock:
         try:
             asked = datetime.fromisoformat(str(moment)) if not isinstance(moment, datetime) else moment
         except ValueError as error:
-            raise UsageError(f"a moment must be an ISO time (got {moment!r}); try {self.labels(0, 1)[0]!r}") from error
+            raise UsageError("a moment must be an ISO time", repr(moment), f"try {self.labels(0, 1)[0]!r}") from error
         if asked.tzinfo is not None:
             if self.zone is None:
-                raise UsageError(
-                    f"the table's times have no zone (got {moment}); leave out the offset, or set the zone"
-                )
+                raise UsageError("the table's times have no zone", moment, "leave out the offset, or set the zone")
             return np.datetime64(asked.astimezone(UTC).replace(tzinfo=None), "us")
         wall = np.array([asked], dtype="datetime64[us]")
         early, late = to_utc(wall, self.zone)[0], to_utc(wall, self.zone, fold=1)[0]
         if early < late and np.isin([early, late], self.stamps).all():
             both = " or ".join(self.labels(int(np.searchsorted(self.stamps, at)), 1)[0] for at in (early, late))
-            raise UsageError(f"the clock of {self.zone} showed this time twice (got {moment}); say {both}")
+            raise UsageError(f"the clock of {self.zone} showed this time twice", moment, f"say {both}")
         if early > late and not self.frequency.by_date:
             around = np.array([late, early])
             either = " or ".join(iso_texts(around, to_wall(around, self.zone), False, True))
             raise UsageError(
-                f"a local time must be one the clock of {self.zone} showed exactly once (got {moment}, which it never "
-                f"showed); say {either}"
+                f"a local time must be one the clock of {self.zone} showed exactly once",
+                f"{moment}, which it never showed",
+                f"say {either}",
             )
         return late if late in self.stamps else early  # type: ignore[no-any-return]
 

@@ -123,7 +123,7 @@ def lookup(name: str) -> DataSet:
     by_lower = {known.lower(): dataset for known, dataset in CATALOGUE.items()}
     if dataset := by_lower.get(name.lower()):
         return dataset
-    raise UsageError(f"a data set must be in the catalogue (got {name!r}); {hint(name, list(CATALOGUE))}")
+    raise UsageError("a data set must be in the catalogue", repr(name), hint(name, list(CATALOGUE)))
 
 
 def cache_folder() -> Path:
@@ -158,8 +158,9 @@ def load(name: str, download: bool = False) -> Series:
     if path is None and not download:
         looked = " and ".join(str(folder) for folder in folders())
         raise DataError(
-            f"{dataset.name} must be in a folder looked into (got none of {', '.join(dataset.names)} in {looked}); "
-            f"set IBFORECAST_DATA, pass download=True, or run: ibforecast datasets --download {dataset.name}"
+            f"{dataset.name} must be in a folder looked into",
+            f"none of {', '.join(dataset.names)} in {looked}",
+            f"set IBFORECAST_DATA, pass download=True, or run: ibforecast datasets --download {dataset.name}",
         )
     return _parse(dataset, _verified(dataset, path or _fetch(dataset)))
 
@@ -174,8 +175,9 @@ def _fetch(dataset: DataSet) -> Path:
         path = pooch.retrieve(dataset.url, known_hash=dataset.checksum, fname=dataset.file, path=cache_folder())
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{dataset.name} must come whole from {dataset.url} (got {error}); "
-            "try again, or put the file into the folder named by IBFORECAST_DATA"
+            f"{dataset.name} must come whole from {dataset.url}",
+            error,
+            "try again, or put the file into the folder named by IBFORECAST_DATA",
         ) from error
     return Path(path)
 
@@ -187,13 +189,14 @@ def _verified(dataset: DataSet, path: Path) -> str:
     try:
         plain = gzip.decompress(content) if zipped else content
     except (OSError, EOFError) as error:
-        raise DataError(f"{path} must be a whole gzip file (got {error}); delete it and fetch it again") from error
+        raise DataError(f"{path} must be a whole gzip file", error, "delete it and fetch it again") from error
     algorithm, expected = dataset.checksum.split(":")
     found = hashlib.new(algorithm, content if dataset.file.endswith(".gz") else plain).hexdigest()
     if found != expected:
         raise DataError(
-            f"{path} must be the published file, whose {algorithm} is {expected} (got {found}); "
-            f"delete it and fetch {dataset.url} again"
+            f"{path} must be the published file, whose {algorithm} is {expected}",
+            found,
+            f"delete it and fetch {dataset.url} again",
         )
     return plain.decode("utf8", errors="replace")
 
@@ -213,7 +216,8 @@ def _parse(dataset: DataSet, text: str) -> Series:
         stamps = np.array([line.split(",", 1)[0] for line in lines], dtype="datetime64[us]")
     if values.shape != (dataset.rows, dataset.channels):
         raise DataError(
-            f"{dataset.name} must be {dataset.rows} x {dataset.channels} (got {values.shape[0]} x {values.shape[1]}); "
-            "delete the file and fetch it again"
+            f"{dataset.name} must be {dataset.rows} x {dataset.channels}",
+            f"{values.shape[0]} x {values.shape[1]}",
+            "delete the file and fetch it again",
         )
     return Series(values, channels, Clock(stamps, frequency, by_row=True))

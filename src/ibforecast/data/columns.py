@@ -56,8 +56,9 @@ def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArr
         offsets = offsets_in(column.cast(pa.string())) if has_zone(times.type) else []
     if len(offsets) > 1:
         raise DataError(
-            f"times must have one offset, or a zone whose clock they follow ({field.name!r} has "
-            f"{', '.join(offsets)}); give the zone, such as zone='Europe/Berlin' (fit --zone Europe/Berlin)"
+            "times must have one offset, or a zone whose clock they follow",
+            f"{', '.join(offsets)} in {field.name!r}",
+            "give the zone, such as zone='Europe/Berlin' (fit --zone Europe/Berlin)",
         )
 
 
@@ -66,7 +67,7 @@ def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Sh
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
         raise DataError(
-            f"every row must have a time ({at_fault(rows, ['none'] * NAMED_AT_MOST)} in {name!r}); drop them"
+            "every row must have a time", f"{at_fault(rows, ['none'] * NAMED_AT_MOST)} in {name!r}", "drop them"
         )
     moments, own_zone = moments_of(column)
     if own_zone is not None or zone is None:
@@ -74,9 +75,9 @@ def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Sh
     if (unsure := uncertain(moments, zone)).any():
         rows = np.flatnonzero(unsure)
         raise DataError(
-            f"a local time must be one the clock of {zone} showed exactly once "
-            f"({at_fault(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]])}); "
-            "give the times in UTC or with their offsets"
+            f"a local time must be one the clock of {zone} showed exactly once",
+            at_fault(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]]),
+            "give the times in UTC or with their offsets",
         )
     return to_utc(moments, zone), zone
 
@@ -89,7 +90,9 @@ def as_numbers(
         column = column.cast(column.type.value_type)
     if is_time(column.type):
         raise DataError(
-            f"a channel must hold numbers ({name!r} holds times); leave it out by naming the channels (fit --channels)"
+            "a channel must hold numbers",
+            f"times in {name!r}",
+            "leave it out by naming the channels (fit --channels)",
         )
     values = _cast(column)
     if values is None:
@@ -100,11 +103,11 @@ def as_numbers(
             remedy = "mend the cells, or leave the channel out by naming the others (fit --channels)"
             if all(_is_number(str(cells[row]).replace(",", ".")) for row in rows):
                 remedy = "write decimal marks as points, not commas: 1.5"
-            raise DataError(f"a channel must hold numbers ({name!r} has {at_fault(rows, says)}); {remedy}")
+            raise DataError("a channel must hold numbers", f"{at_fault(rows, says)} in {name!r}", remedy)
         values = np.array([np.nan if cell is None else float(cell) for cell in cells])
     if len(rows := np.flatnonzero(np.isinf(values))):
         says = [f"{values[row]} at {text}" for row, text in _dated(rows, moments, zone)]
-        raise DataError(f"values must be finite ({name!r} has {at_fault(rows, says)}); mend them or leave them empty")
+        raise DataError("values must be finite", f"{at_fault(rows, says)} in {name!r}", "mend them or leave them empty")
     return values
 
 

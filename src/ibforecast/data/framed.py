@@ -126,7 +126,7 @@ def assemble(parts: Draw) -> FramedWindows:
 def draw(mode: Mode, windows: int, seed: int, constants: FramedConstants) -> Draw:
     """Draw all that is random about `windows` windows."""
     if mode not in MODES:
-        raise UsageError(f"mode must be one of {', '.join(MODES)} (got {mode!r}); choose one")
+        raise UsageError(f"mode must be one of {', '.join(MODES)}", repr(mode), "choose one")
     k, each = constants, (windows, constants.channels)
     shape_random, random = (np.random.default_rng([seed, stream]) for stream in (0, 1 + MODES.index(mode)))
     steps = k.trend_steps if mode == "trend" else k.pulse_steps

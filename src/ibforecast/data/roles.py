@@ -20,7 +20,7 @@ def by_role(series: Series, past: tuple[str, ...], future: tuple[str, ...]) -> S
     targets = tuple(name for name in columns if name not in (*past, *future))
     if not targets:
         raise DataError(
-            f"a table must have a channel to forecast (got {', '.join(map(repr, columns))}, past or future); add one"
+            "a table must have a channel to forecast", f"{', '.join(map(repr, columns))}, past or future", "add one"
         )
     channels = (*targets, *past)
     values = series.values if channels == columns else _chosen(series, channels)
@@ -49,8 +49,9 @@ def with_ahead(
             for at in off[:NAMED_AT_MOST]
         ]
         raise DataError(
-            f"what is known ahead must go on from the table's last row in steps of {clock.frequency} "
-            f"({at_fault(later[off], says)}); give a row for every step"
+            f"what is known ahead must go on from the table's last row in steps of {clock.frequency}",
+            at_fault(later[off], says),
+            "give a row for every step",
         )
     _check_known(ahead[later], series.covariates, later, wall)
     return replace(series, known=np.concatenate([series.known[: series.rows], ahead[later]]))
@@ -66,8 +67,9 @@ def known_in(series: Series, first: int, steps: int) -> Float64[np.ndarray, "ste
         until = clock.labels(first + steps - 1, 1)[0]
         names = ", ".join(map(repr, series.covariates))
         raise DataError(
-            f"a forecast must know {names} up to its last step, {until} (got {needed} of its {steps} steps without); "
-            f"give a table that goes on to there, or the {needed} rows after its end as future"
+            f"a forecast must know {names} up to its last step, {until}",
+            f"{needed} of its {steps} steps without",
+            f"give a table that goes on to there, or the {needed} rows after its end as future",
         )
     return known
 
@@ -94,6 +96,7 @@ def _check_known(
         if len(gaps := np.flatnonzero(np.isnan(column))):
             says = [f"none at {text_of(wall[rows[at]])}" for at in gaps[:NAMED_AT_MOST]]
             raise DataError(
-                f"a future covariate must have a value in every row ({name!r} has {at_fault(rows[gaps], says)}); "
-                "fill them in, or name it as past"
+                "a future covariate must have a value in every row",
+                f"{at_fault(rows[gaps], says)} in {name!r}",
+                "fill them in, or name it as past",
             )

@@ -36,7 +36,7 @@ def load(source: Any) -> tuple[pa.Table, Kind]:
     else:
         table, kind = _from_native(source)
     if repeated := [name for name, count in Counter(table.column_names).items() if count > 1]:
-        raise DataError(f"channel names must differ (got {repeated[0]!r} more than once); rename one of them")
+        raise DataError("channel names must differ", f"{repeated[0]!r} more than once", "rename one of them")
     return table, kind
 
 
@@ -71,7 +71,7 @@ def check_suffix(path: Path) -> str:
             return suffix
     is_sheet = path.suffix.lower() in SPREADSHEETS
     remedy = "save the spreadsheet as CSV or Parquet" if is_sheet else "convert or rename it"
-    raise UsageError(f"a table's file must end in {', '.join(SUFFIXES)} (got {path.name!r}); {remedy}")
+    raise UsageError(f"a table's file must end in {', '.join(SUFFIXES)}", repr(path.name), remedy)
 
 
 def files_become() -> Kind:
@@ -82,7 +82,7 @@ def files_become() -> Kind:
 def _read_file(path: Path) -> pa.Table:
     suffix = check_suffix(path)
     if not path.is_file():
-        raise DataError(f"a table must be a file that exists (got {str(path)!r}); check the path")
+        raise DataError("a table must be a file that exists", repr(str(path)), "check the path")
     try:
         if suffix == ".parquet":
             return parquet.read_table(path)
@@ -90,7 +90,7 @@ def _read_file(path: Path) -> pa.Table:
         return _read_csv(gzip.decompress(content) if suffix == ".csv.gz" else content)
     except (pa.ArrowException, OSError, EOFError) as error:
         raise DataError(
-            f"a {suffix} file must be whole and well formed (got {path.name!r}: {error}); export it again"
+            f"a {suffix} file must be whole and well formed", f"{path.name!r}: {error}", "export it again"
         ) from error
 
 
@@ -130,8 +130,9 @@ def _read_csv(content: bytes) -> pa.Table:
 def _check_commas(header: str) -> None:
     if found := next((mark for mark in ";\t" if header.count(mark) > header.count(",")), None):
         raise DataError(
-            f"a .csv file must be separated by commas (got {found!r}); export it again with commas between the "
-            "columns, and points as decimal marks"
+            "a .csv file must be separated by commas",
+            repr(found),
+            "export it again with commas between the columns, and points as decimal marks",
         )
 
 
@@ -155,7 +156,7 @@ def _from_native(source: Any) -> tuple[pa.Table, Kind]:
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
-        raise DataError(f"channel names must differ ({' '.join(str(error).split())}); rename one of them") from error
+        raise DataError("channel names must differ", " ".join(str(error).split()), "rename one of them") from error
     except TypeError as error:
         raise _unknown(source) from error
     if isinstance(frame, nw.LazyFrame):
@@ -178,7 +179,7 @@ def _from_native(source: Any) -> tuple[pa.Table, Kind]:
 
 def _unknown(source: Any) -> UsageError:
     return UsageError(
-        f"a table must be a path or a pandas, polars or pyarrow table (got {type(source).__name__}); convert it"
+        "a table must be a path or a pandas, polars or pyarrow table", type(source).__name__, "convert it"
     )
 
 

@@ -34,8 +34,9 @@ class Split:
             min(fractions[:2]) > 0 and fractions[2] >= 0 and abs(sum(fractions) - 1) <= 1e-9
         ):
             raise UsageError(
-                f"split must be three fractions that add up to 1, the first two positive (got {fractions}); "
-                "try (0.7, 0.1, 0.2)"
+                "split must be three fractions that add up to 1, the first two positive",
+                fractions,
+                "try (0.7, 0.1, 0.2)",
             )
         train_end = int(rows * fractions[0] + 1e-9)
         test_rows = int(rows * fractions[2] + 1e-9)
@@ -63,8 +64,11 @@ class Split:
         starts = range(rows.start, rows.stop - look_back - horizon + 1)
         if not starts:
             raise DataError(
-                f"the {part} part must hold at least one window of look_back + horizon = {look_back + horizon} rows "
-                f"(got {len(rows)} rows); give a longer table (its parts have {self.test_end} rows in all), a shorter "
-                "look_back (fit --look-back) or horizon, or another split"
+                f"the {part} part must hold at least one window of look_back + horizon = {look_back + horizon} rows",
+                f"{len(rows)} rows",
+                (
+                    f"give a longer table (its parts have {self.test_end} rows in all), a shorter look_back (fit "
+                    "--look-back) or horizon, or another split"
+                ),
             )
         return starts

@@ -21,8 +21,9 @@ class Standardiser:
         empty = np.isnan(rows).all(axis=0)
         if empty.any():
             raise DataError(
-                f"every channel needs an observation in the training rows (got none in "
-                f"{channels[int(empty.argmax())]!r}); drop the channel or give earlier rows"
+                "every channel needs an observation in the training rows",
+                f"none in {channels[int(empty.argmax())]!r}",
+                "drop the channel or give earlier rows",
             )
         mean, std = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
         return cls(mean, np.where(std > 1e-12 * np.abs(mean), std, 1.0))

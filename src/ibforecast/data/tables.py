@@ -49,11 +49,12 @@ class Layout:
         named = (*self.past, *self.future)
         if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
             raise UsageError(
-                f"a column must be one thing: a channel, past or future (got past={self.past}, future={self.future}); "
-                "name each once"
+                "a column must be one thing: a channel, past or future",
+                f"past={self.past}, future={self.future}",
+                "name each once",
             )
         if self.channels is not None and (not self.channels or len(set(self.channels)) < len(self.channels)):
-            raise UsageError(f"channels must be one or more different names (got {self.channels}); name each once")
+            raise UsageError("channels must be one or more different names", self.channels, "name each once")
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Table:
         covariates = self.series.covariates
         if not covariates:
             raise UsageError(
-                "only a model with future covariates can be told more of them (this has none); leave it out"
+                "only a model with future covariates can be told more of them", "a model without them", "leave it out"
             )
         arrow, _ = load(source)
         layout, time, times = _find_time(arrow, replace(self.layout, channels=covariates, past=(), future=()))
@@ -122,7 +123,7 @@ def read(source: Any, layout: Layout | None = None, warn: bool = True) -> Table:
     """
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
-        raise DataError(f"a table must have rows and columns (got {arrow.num_rows} x {arrow.num_columns}); fill it")
+        raise DataError("a table must have rows and columns", f"{arrow.num_rows} x {arrow.num_columns}", "fill it")
     layout, time, times = _find_time(arrow, layout or Layout())
     if layout.zone is None:
         check_offsets(arrow.schema.field(time), arrow[time], times)
@@ -152,8 +153,9 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
     could_be_long = layout.shape != "wide" and {layout.id, layout.target} <= set(names)
     if layout.shape == "long" and not could_be_long:
         raise DataError(
-            f"a long table must have the columns {layout.id!r} and {layout.target!r} (got {_listed(names)}); "
-            "name them (fit --id, --target)"
+            f"a long table must have the columns {layout.id!r} and {layout.target!r}",
+            _listed(names),
+            "name them (fit --id, --target)",
         )
     others = [name for name in names if not (could_be_long and name in (layout.id, layout.target))]
     if layout.time and layout.time not in names:
@@ -165,12 +167,14 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
             return replace(layout, time=name, shape="long" if could_be_long else "wide"), name, times
     if layout.time:
         raise DataError(
-            f"the time column must hold times (got {arrow[layout.time][0].as_py()!r} in {layout.time!r}); "
-            "write them as YYYY-MM-DD HH:MM:SS"
+            "the time column must hold times",
+            f"{arrow[layout.time][0].as_py()!r} in {layout.time!r}",
+            "write them as YYYY-MM-DD HH:MM:SS",
         )
     raise DataError(
-        f"a table must have a time column (found none among {_listed(names)}); "
-        "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
+        "a table must have a time column",
+        f"none among {_listed(names)}",
+        "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS",
     )
 
 
@@ -180,7 +184,7 @@ def _candidates(arrow: pa.Table, names: list[str]) -> list[str]:
         (name for name in names if name.lower() in TIME_NAMES), key=lambda name: TIME_NAMES.index(name.lower())
     )
     if len(typed) > 1 and not set(typed) & set(usual):
-        raise DataError(f"a table must have one time column (got {_listed(typed)}); say which it is (fit --time)")
+        raise DataError("a table must have one time column", _listed(typed), "say which it is (fit --time)")
     return (typed if len(typed) == 1 else usual) + names[:1]
 
 
@@ -190,11 +194,12 @@ def _from_wide(
     rest = [name for name in arrow.column_names if name != layout.time]
     columns = _columns(layout, rest)
     if not columns:
-        raise DataError(f"a table must have a channel beside its time column (got {layout.time!r} only); add one")
+        raise DataError("a table must have a channel beside its time column", f"{layout.time!r} only", "add one")
     if not layout.channels and (unnamed := [place for place, name in enumerate(columns) if not name.strip()]):
         raise DataError(
-            f"a channel must have a name (got {columns[unnamed[0]]!r}, most likely a row number); write the file with "
-            "index=False, or name the channels (fit --channels)"
+            "a channel must have a name",
+            f"{columns[unnamed[0]]!r}, most likely a row number",
+            "write the file with index=False, or name the channels (fit --channels)",
         )
     values = [as_numbers(name, arrow[name], axis.moments, axis.zone) for name in columns]
     return axis, columns, np.stack(values, axis=1)
@@ -204,7 +209,7 @@ def _from_long(
     arrow: pa.Table, layout: Layout, axis: Axis
 ) -> tuple[Axis, tuple[str, ...], Float64[np.ndarray, "row channel"]]:
     if arrow[layout.id].null_count:
-        raise DataError(f"every row must have an id (got {arrow[layout.id].null_count} without); fill {layout.id!r}")
+        raise DataError("every row must have an id", f"{arrow[layout.id].null_count} without", f"fill {layout.id!r}")
     ids = [str(name) for name in arrow[layout.id].to_pylist()]
     known = list(dict.fromkeys(ids))
     channels = _columns(layout, known)
@@ -242,7 +247,7 @@ def _present(
     if name in names:
         return name
     remedy = hint(name, names if meant is None else meant, otherwise)
-    raise DataError(f"the {what} {name!r} must be in the table (it has {_listed(names)}); {remedy}")
+    raise DataError(f"the {what} {name!r} must be in the table", _listed(names), remedy)
 
 
 def _listed(names: list[str]) -> str:

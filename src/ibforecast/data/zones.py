@@ -19,7 +19,7 @@ def find_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise UsageError(f"a time zone must be one of the IANA list (got {name!r}); try 'Europe/Berlin'") from error
+        raise UsageError("a time zone must be one of the IANA list", repr(name), "try 'Europe/Berlin'") from error
 
 
 def to_wall(moments: Shaped[np.ndarray, " row"], zone: str | None) -> Shaped[np.ndarray, " row"]:

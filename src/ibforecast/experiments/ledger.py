@@ -112,4 +112,4 @@ def _record(path: Path) -> Record:
         }
         return Record(**parts, **fields)
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"a ledger record must be whole (got {error} in {path}); run its cell again") from error
+        raise DataError("a ledger record must be whole", f"{error} in {path}", "run its cell again") from error

@@ -176,9 +176,7 @@ PLANS: dict[str, Plan] = {
 def plan(label: str) -> Plan:
     """Look a label up."""
     if label not in PLANS:
-        raise UsageError(
-            f"a label must be one of the paper's that are built (got {label!r}); {hint(label, list(PLANS))}"
-        )
+        raise UsageError("a label must be one of the paper's that are built", repr(label), hint(label, list(PLANS)))
     return PLANS[label]
 
 
@@ -193,5 +191,5 @@ def _both(known: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:
 def _chosen(what: str, asked: tuple[T, ...], known: tuple[T, ...]) -> tuple[T, ...]:
     for one in asked:
         if one not in known:
-            raise UsageError(f"{what} must belong to the label (got {one}); choose among {', '.join(map(str, known))}")
+            raise UsageError(f"{what} must belong to the label", one, f"choose among {', '.join(map(str, known))}")
     return asked or known

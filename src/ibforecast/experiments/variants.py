@@ -103,5 +103,5 @@ def varied(name: str, sizes: Sizes, data: str | None = None, budget: float | Non
 
 def _variant(name: str) -> Variant:
     if name not in VARIANTS:
-        raise UsageError(f"a variant must be one of the table's (got {name!r}); {hint(name, list(VARIANTS))}")
+        raise UsageError("a variant must be one of the table's", repr(name), hint(name, list(VARIANTS)))
     return VARIANTS[name]

@@ -22,8 +22,9 @@ class Native(Explainer):
         """Grade every look-back value as the model does itself."""
         if not isinstance(predictor, SelfExplaining):
             raise UsageError(
-                "a native explanation needs a forecaster that explains itself "
-                f"(got {type(predictor).__name__}); use an explainer that asks for nothing, such as occlusion"
+                "a native explanation needs a forecaster that explains itself",
+                type(predictor).__name__,
+                "use an explainer that asks for nothing, such as occlusion",
             )
         with at_rest(predictor):
             return Importance(graded(window, predictor.importance(window)), forwards=1)

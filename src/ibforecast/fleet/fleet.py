@@ -62,7 +62,9 @@ class Forecasts:
 
     def _stacked(self) -> pa.Table:
         if not self.parts:
-            raise DataError("a fleet must have a forecast to give (all of its members failed); see their messages")
+            raise DataError(
+                "a fleet must have a forecast to give", "none, because all of its members failed", "see their messages"
+            )
         parts = list(self.parts.values())
         if len({part.column_names[1] for part in parts}) > 1:
             names = column_names(parts[0].column_names[0], "time")
@@ -211,7 +213,9 @@ class Fleet:
         record, home = self._record(member), self._home(member)
         if record.get("state") != "fitted":
             why = f"its fit failed: {record['message']}" if record else "it is not in this fleet"
-            raise ModelFileError(f"a member must be fitted before it is used ({member.name!r}: {why})")
+            raise ModelFileError(
+                "a member must be fitted before it is used", f"{member.name!r}: {why}", "fit the fleet with its table"
+            )
         return {path.name: path.read_bytes() for path in home.iterdir() if path.name != MEMBER}
 
     def _document(self) -> dict[str, Any]:
@@ -223,15 +227,16 @@ class Fleet:
             known = False
         if not known:
             raise ModelFileError(
-                f"a fleet is a folder with {DOCUMENT} of format {FORMAT!r}, version {FORMAT_VERSION} at most "
-                f"(got {self.folder}); name the folder of a fleet"
+                f"a fleet is a folder with {DOCUMENT} of format {FORMAT!r}, version {FORMAT_VERSION} at most",
+                self.folder,
+                "name the folder of a fleet",
             )
         return document
 
     def _begin(self, forecaster: IBForecaster) -> None:
         """Write the document over all, and clear away what a killed run left half done."""
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
-            raise UsageError(f"only a fleet may be gone on with (got {self.folder}, which is none); choose another")
+            raise UsageError("only a fleet may be gone on with", f"{self.folder}, which is none", "choose another")
         document = {"format": FORMAT, "format_version": FORMAT_VERSION, "ibforecast_version": __version__}
         write_atomically(self.folder / DOCUMENT, to_json(document | {"settings": forecaster.document()}))
         for half in (self.folder / MEMBERS).glob(".*"):

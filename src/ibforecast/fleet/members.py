@@ -24,12 +24,12 @@ class Member:
 
     name: str
     table: pa.Table | None
-    problem: str = ""
+    problem: IBForecastError | None = None
 
     def read(self) -> pa.Table:
         """The table; an error where there is none."""
-        if self.table is None:
-            raise DataError(self.problem)
+        if self.problem is not None:
+            raise self.problem
         return self.table
 
     @property
@@ -44,7 +44,7 @@ class Member:
     def sha256(self) -> str:
         """Fingerprint of every column, or of the reason why there is none."""
         if self.table is None:
-            return sha256(self.problem.encode())
+            return sha256(str(self.problem).encode())
         sink = pa.BufferOutputStream()
         plain = self.table.replace_schema_metadata(None).combine_chunks()
         with pa.ipc.new_stream(sink, plain.schema) as stream:
@@ -67,7 +67,7 @@ class Members:
             try:
                 yield Member(name, reader())
             except IBForecastError as error:
-                yield Member(name, None, str(error))
+                yield Member(name, None, error)
 
 
 def members_of(source: Any, id: str) -> Members:
@@ -79,28 +79,30 @@ def members_of(source: Any, id: str) -> Members:
     else:
         members = Members(_by_id(load(source)[0], id), cut=True)
     if not len(members):
-        raise DataError(
-            f"a fleet must have members (found no table in {source!r}); give some, as {', '.join(SUFFIXES)}"
-        )
+        raise DataError("a fleet must have members", f"no table in {source!r}", f"give some, as {', '.join(SUFFIXES)}")
     return members
 
 
 def _by_name(sources: list[tuple[str, Any]]) -> dict[str, Reader]:
     """Readers by name; a name that stands for several tables is read as the complaint about it."""
     count = Counter(name for name, _ in sources)
-    twice = "a member's name must stand for one table (got {} of the name {!r}); rename them"
     return {
-        name: partial(_refuse, twice.format(count[name], name)) if count[name] > 1 else partial(_load, source)
+        name: partial(_refuse, _several(count[name], name)) if count[name] > 1 else partial(_load, source)
         for name, source in sources
     }
+
+
+def _several(count: int, name: str) -> DataError:
+    return DataError("a member's name must stand for one table", f"{count} of the name {name!r}", "rename them")
 
 
 def _by_id(arrow: pa.Table, id: str) -> dict[str, Reader]:
     """Readers that cut the rows of one id out of a long table, in the order of the table."""
     if id not in arrow.column_names:
         raise DataError(
-            f"a fleet's table must have an id column (no {id!r} among {', '.join(map(repr, arrow.column_names[:8]))}); "
-            "name it, or give a folder with one table per series"
+            "a fleet's table must have an id column",
+            f"no {id!r} among {', '.join(map(repr, arrow.column_names[:8]))}",
+            "name it, or give a folder with one table per series",
         )
     column = arrow[id].combine_chunks()
     column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -115,7 +117,7 @@ def _by_id(arrow: pa.Table, id: str) -> dict[str, Reader]:
         name: partial(rest.take, pa.array(rows)) for name, rows in zip(names, chosen[:-1], strict=True) if name.strip()
     }
     if nameless:
-        readers[""] = partial(_refuse, f"every row must have an id (got {nameless} without); fill {id!r}")
+        readers[""] = partial(_refuse, DataError("every row must have an id", f"{nameless} without", f"fill {id!r}"))
     return readers
 
 
@@ -123,8 +125,8 @@ def _load(source: Any) -> pa.Table:
     return load(source)[0]
 
 
-def _refuse(problem: str) -> pa.Table:
-    raise DataError(problem)
+def _refuse(problem: DataError) -> pa.Table:
+    raise problem
 
 
 def _stem(path: Path) -> str:

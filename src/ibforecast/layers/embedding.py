@@ -19,7 +19,8 @@ def look_back_calendar(window: Window) -> Float[Tensor, "batch look_back 4"]:
     """Hour, weekday, day of month and day of year of the look-back steps; windows without them are refused."""
     if window.calendar is None:
         raise UsageError(
-            "a forecaster that reads the calendar must be given it (got windows without one); "
-            "give the table a time column, or set calendar = false"
+            "a forecaster that reads the calendar must be given it",
+            "windows without one",
+            "give the table a time column, or set calendar = false",
         )
     return window.calendar[:, : window.values.shape[1]]

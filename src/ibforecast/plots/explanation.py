@@ -35,7 +35,8 @@ def check_suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(
-            f"a figure's file must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} (got {path.name!r}); "
-            f"try {path.stem + '.png'!r}"
+            f"a figure's file must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
+            repr(path.name),
+            f"try {path.stem + '.png'!r}",
         )
     return suffix

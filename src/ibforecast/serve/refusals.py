@@ -35,9 +35,7 @@ class Refused(Exception):  # noqa: N818
     @classmethod
     def because(cls, error: IBForecastError, field: str | None = None, status: int = 422) -> "Refused":
         """Say what the library says: rule and value as the error, the remedy as the hint."""
-        message = str(error)
-        told, _, remedy = message.rpartition("; ")
-        return cls(status, told or message, remedy if told else "", field)
+        return cls(status, *error.error_and_hint(), field)
 
     def body(self) -> bytes:
         """The answer, in plain ASCII: what was sent may not even be text."""

@@ -50,5 +50,5 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         raise UsageError(
-            f"host and port must be free and this machine's own (got {host} and {port}: {error}); try another --port"
+            "host and port must be free and this machine's own", f"{host} and {port}: {error}", "try another --port"
         ) from error

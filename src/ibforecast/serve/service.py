@@ -257,8 +257,9 @@ def _starts(model: LoadedModel, source: Table) -> np.ndarray[Any, np.dtype[np.in
     if not len(starts):
         with reading("table"):
             raise DataError(
-                f"a table must have look_back = {look_back} rows in which every channel is observed at least once "
-                f"(got none among {source.series.rows} rows); give a longer table, or one with fewer gaps"
+                f"a table must have look_back = {look_back} rows in which every channel is observed at least once",
+                f"none among {source.series.rows} rows",
+                "give a longer table, or one with fewer gaps",
             )
     return starts
 
@@ -287,5 +288,5 @@ def _account(explanation: dict[str, Any] | str) -> Account:
         account = Account.from_json(explanation if isinstance(explanation, str) else json.dumps(explanation))
         if not isinstance(account.weights_sha256, str) or not isinstance(account.budget, int | float):
             told = (account.weights_sha256, account.budget)
-            raise DataError(f"an explanation must name its weights and budget (got {told}); send it as it was written")
+            raise DataError("an explanation must name its weights and budget", told, "send it as it was written")
         return account

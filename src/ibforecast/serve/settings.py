@@ -58,8 +58,9 @@ def check_reach(host: str, token: str | None, allow_public: bool) -> None:
     """Refuse to listen to other machines without a token, unless told to."""
     if not (is_loopback(host) or token or allow_public):
         raise UsageError(
-            f"a service that others can reach must have a token (got --host {host} and none); "
-            "set IBFORECAST_TOKEN, or say --allow-public"
+            "a service that others can reach must have a token",
+            f"--host {host} and none",
+            "set IBFORECAST_TOKEN, or say --allow-public",
         )
 
 
@@ -76,6 +77,6 @@ def named(words: Iterable[str]) -> dict[str, Path]:
         path = Path(place if is_named and not Path(word).exists() else word)
         name = given if path != Path(word) else path.resolve().name
         if not name or name in found:
-            raise UsageError(f"models must have different names (got {name!r} for {word!r}); say NAME=PATH")
+            raise UsageError("models must have different names", f"{name!r} for {word!r}", "say NAME=PATH")
         found[name] = path
     return found

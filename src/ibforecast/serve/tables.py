@@ -53,7 +53,7 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{length} in {name!r}" for name, length in list(lengths.items())[:4])
-        raise DataError(f"columns must be of one length (got {told}); fill up with null")
+        raise DataError("columns must be of one length", told, "fill up with null")
     return pa.table({name: _column(cells) for name, cells in columns.items()})
 
 
@@ -201,10 +201,10 @@ def _unzipped(content: bytes, most: int) -> bytes:
     try:
         plain = unpacker.decompress(content, most + 1)
     except zlib.error as error:
-        raise DataError(f"a gzip file must be whole (got {error}); export it again") from error
+        raise DataError("a gzip file must be whole", error, "export it again") from error
     _check_size(len(plain), most)
     if not unpacker.eof:
-        raise DataError("a gzip file must be whole (got one that is cut off); export it again")
+        raise DataError("a gzip file must be whole", "one that is cut off", "export it again")
     return plain
 
 
@@ -213,7 +213,7 @@ def _check_unpacked(content: bytes, most: int) -> None:
     try:
         facts = parquet.read_metadata(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"a .parquet file must be whole and well formed (got {error}); export it again") from error
+        raise DataError("a .parquet file must be whole and well formed", error, "export it again") from error
     columns = [facts.schema.column(place) for place in range(facts.num_columns)]
     _check_flat(columns)
     groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
@@ -230,7 +230,7 @@ def _check_unpacked(content: bytes, most: int) -> None:
             _check_size(size, most)
     except (pa.ArrowException, OSError) as error:
         raise DataError(
-            f"a .parquet file must be whole, its text plain or as a dictionary (got {error}); export it again"
+            "a .parquet file must be whole, its text plain or as a dictionary", error, "export it again"
         ) from error
 
 
@@ -240,11 +240,11 @@ def _check_flat(columns: list[parquet.ColumnSchema]) -> None:
         if column.path != column.name or column.max_repetition_level:
             raise _no_column("lists or structs", column.path)
     if repeated := [name for name, count in Counter(column.name for column in columns).items() if count > 1]:
-        raise DataError(f"channel names must differ (got {repeated[0]!r} more than once); rename one of them")
+        raise DataError("channel names must differ", f"{repeated[0]!r} more than once", "rename one of them")
 
 
 def _no_column(kind: str, name: str) -> DataError:
-    return DataError(f"a column must hold numbers, times or text (got {kind} in {name!r}); leave it out")
+    return DataError("a column must hold numbers, times or text", f"{kind} in {name!r}", "leave it out")
 
 
 def _text_size(column: pa.ChunkedArray) -> int:

@@ -35,7 +35,7 @@ def replay(name: str, fitted: FittedModel, account: Account, asked: wire.WhatIf)
     forecast = checks.in_units(values, Standardiser(account.mean, account.std))
     if not np.isfinite(forecast).all():
         with reading("evidence"):
-            raise DataError("evidence must be of a size the model can compute with (got no number); edit by less")
+            raise DataError("evidence must be of a size the model can compute with", "no number", "edit by less")
     allowed, opened = _allowance(fitted, account), int(mask.sum())
     same = np.array_equal(mask[0].numpy(), account.mask) and np.array_equal(evidence[0].numpy(), account.evidence)
     return wire.Replayed(
@@ -58,19 +58,20 @@ def check_fits(fitted: FittedModel, account: Account) -> None:
     told, held, config = account.weights_sha256, fitted.weights_sha256, fitted.config
     if told != held:
         raise UsageError(
-            f"an explanation must come from the model that replays it (it names weights {told[:12]!r}, this model has "
-            f"{held[:12]!r}); name the model that gave it"
+            "an explanation must come from the model that replays it",
+            f"weights {told[:12]!r}, where this model has {held[:12]!r}",
+            "name the model that gave it",
         )
     shape = (account.channels, account.look_back, account.horizon, account.patch_len, len(account.profile))
     if shape != (fitted.channels, config.look_back, config.horizon, config.patch_len, config.cycle):
-        raise DataError("an explanation must have the channels and lengths of its model (they differ); export it again")
+        raise DataError("an explanation must have the channels and lengths of its model", "others", "export it again")
     if not fitted.config.gate.any_budget and account.budget != config.budget:
         raise DataError(
-            f"an explanation must have its model's budget, {config.budget:g} (got {account.budget:g}); export it again"
+            f"an explanation must have its model's budget, {config.budget:g}", f"{account.budget:g}", "export it again"
         )
     numbers = (account.mean, account.std, account.level, account.scale, account.profile, account.evidence)
     if not all(np.isfinite(some).all() for some in (*numbers, account.forecast)):
-        raise DataError("an explanation must hold finite numbers (got others); export it again")
+        raise DataError("an explanation must hold finite numbers", "others", "export it again")
 
 
 def _mask(
@@ -79,19 +80,21 @@ def _mask(
     patches, channels = account.mask.shape
     if asked is not None and [len(row) for row in asked] != [channels] * patches:
         told = f"{len(asked)} rows of {sorted({len(row) for row in asked})[:4]}"
-        raise UsageError(f"mask must have {patches} rows, one per patch, of {channels} gates (got {told}); send all")
+        raise UsageError(f"mask must have {patches} rows, one per patch, of {channels} gates", told, "send all")
     mask = account.mask if asked is None else np.array(asked, dtype=bool)
     if len(unreadable := np.argwhere(mask & account.missing)):
         patch, column = unreadable[0]
         raise UsageError(
-            f"a token with a missing step must stay closed (got patch {patch} of {account.channels[column]!r} open); "
-            "close it"
+            "a token with a missing step must stay closed",
+            f"patch {patch} of {account.channels[column]!r} open",
+            "close it",
         )
     allowed, opened = _allowance(fitted, account), int(mask.sum())
     if opened > allowed and not beyond_budget:
         raise UsageError(
-            f"a mask must keep the budget of {account.budget:g}, {allowed} of {mask.size} tokens "
-            f"(got {opened} open); close {opened - allowed}, or say beyond_budget"
+            f"a mask must keep the budget of {account.budget:g}, {allowed} of {mask.size} tokens",
+            f"{opened} open",
+            f"close {opened - allowed}, or say beyond_budget",
         )
     return torch.from_numpy(mask.copy())[None]
 
@@ -140,15 +143,16 @@ def _place(account: Account, edit: wire.Edit) -> tuple[slice, int]:
     patches, patch_len = len(account.mask), account.patch_len
     if edit.channel not in account.channels:
         raise UsageError(
-            f"channel must be one of the explanation's (got {edit.channel!r}); "
-            f"choose among {', '.join(account.channels[:8])}"
+            "channel must be one of the explanation's",
+            repr(edit.channel),
+            f"choose among {', '.join(account.channels[:8])}",
         )
     if edit.patch >= patches:
-        raise UsageError(f"patch must be below {patches} (got {edit.patch}); the oldest is 0")
+        raise UsageError(f"patch must be below {patches}", edit.patch, "the oldest is 0")
     given = [content for content in (edit.deviation, edit.values) if content is not None]
     if len(given) != 1 or len(given[0]) != patch_len:
         told = f"{len(given)} of them, with {[len(content) for content in given]} numbers"
-        raise UsageError(f"an edit must give deviation or values, {patch_len} of them (got {told}); give one")
+        raise UsageError(f"an edit must give deviation or values, {patch_len} of them", told, "give one")
     first = edit.patch * patch_len
     return slice(first, first + patch_len), account.channels.index(edit.channel)
 

@@ -56,7 +56,7 @@ class Checkpoint:
             same = header["identity"] == identity
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise ModelFileError(
-                f"a training checkpoint must be whole (got {error} in {path}); delete it to start again"
+                "a training checkpoint must be whole", f"{error} in {path}", "delete it to start again"
             ) from error
         if not same:
             return None

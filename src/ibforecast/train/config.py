@@ -26,11 +26,11 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "constant_epochs", "patience"):
             if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)}); give a positive number")
+                raise UsageError(f"{name} must be at least 1", getattr(self, name), "give a positive number")
         if not 0 < self.decay <= 1:
-            raise UsageError(f"decay must lie in (0, 1] (got {self.decay}); try 0.8")
+            raise UsageError("decay must lie in (0, 1]", self.decay, "try 0.8")
         if not 0 < self.learning_rate < inf:
-            raise UsageError(f"learning_rate must be positive (got {self.learning_rate}); try 0.001")
+            raise UsageError("learning_rate must be positive", self.learning_rate, "try 0.001")
 
     def rate_at(self, epoch: int) -> float:
         """Learning rate of an epoch, counted from 0."""

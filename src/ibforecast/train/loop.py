@@ -55,7 +55,7 @@ def train(
     device = training.values.device
     batch = min(config.batch, len(training))
     if not len(training) or not len(validation):
-        raise DataError("training and validation need at least one window each (got none); give a longer table")
+        raise DataError("training and validation need at least one window each", "none", "give a longer table")
     history: tuple[Epoch, ...] = ()
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), _in_order(device):
@@ -83,8 +83,9 @@ def train(
             outcome = Epoch(loss, open_rate, error, rate, time.perf_counter() - begun)
             if not outcome.validation_error < float("inf"):
                 raise IBForecastError(
-                    f"training must stay finite (epoch {number + 1} ended at {outcome.validation_error}); "
-                    "lower the learning rate"
+                    "training must stay finite",
+                    f"{outcome.validation_error} at the end of epoch {number + 1}",
+                    "lower the learning rate",
                 )
             history = (*history, outcome)
             if best_of(history) == number:

@@ -16,7 +16,7 @@ def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
     known = sorted(field.name for field in fields(kind))  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
-            raise UsageError(f"{where} must use known settings (got {name!r}); known are {', '.join(known)}")
+            raise UsageError(f"{where} must use known settings", repr(name), f"known are {', '.join(known)}")
     return kind(**{name: _convert(hints[name], value, f"{where}.{name}") for name, value in settings.items()})
 
 
@@ -58,5 +58,5 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     else:
         fits, wanted = isinstance(value, kind), getattr(kind, "__name__", str(kind))
     if not fits:
-        raise UsageError(f"{where} must be {wanted} (got {value!r}); correct the setting")
+        raise UsageError(f"{where} must be {wanted}", repr(value), "correct the setting")
     return value

@@ -43,5 +43,5 @@ FORECASTERS: dict[str, Entry] = {
 def entry(name: str) -> Entry:
     """Look a forecaster up by name."""
     if name not in FORECASTERS:
-        raise UsageError(f"forecaster must be one of {', '.join(FORECASTERS)} (got {name!r}); correct the recipe")
+        raise UsageError(f"forecaster must be one of {', '.join(FORECASTERS)}", repr(name), "correct the recipe")
     return FORECASTERS[name]

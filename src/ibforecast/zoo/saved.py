@@ -114,9 +114,9 @@ class FittedModel:
     def save(self, folder: Path, overwrite: bool = False) -> None:
         """Write the folder whole: it appears under its name only when everything in it is on disk."""
         if folder.exists() and not overwrite:
-            raise UsageError(f"a model must not replace what is there (got {folder}); choose another path or overwrite")
+            raise UsageError("a model must not replace what is there", folder, "choose another path or overwrite")
         if folder.exists() and not (folder / DOCUMENT).is_file():
-            raise UsageError(f"only a model may be overwritten (got {folder}, which is none); choose another path")
+            raise UsageError("only a model may be overwritten", f"{folder}, which is none", "choose another path")
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
@@ -174,7 +174,7 @@ def load(folder: Path) -> FittedModel:
             calibration=_read_calibration(folder, document["intervals"]) if "intervals" in document else None,
         )
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise ModelFileError(f"a saved model must be complete (got {error} in {folder}); save it again") from error
+        raise ModelFileError("a saved model must be complete", f"{error} in {folder}", "save it again") from error
 
 
 def _quantiles(calibration: Calibration) -> bytes:
@@ -212,21 +212,23 @@ def put_in_place(temporary: Path, folder: Path) -> None:
 def _read_document(folder: Path) -> dict[str, Any]:
     path = folder / DOCUMENT
     if not path.is_file():
-        raise ModelFileError(f"a saved model is a folder with {DOCUMENT} (got {folder}); name the folder of a model")
+        raise ModelFileError(f"a saved model is a folder with {DOCUMENT}", folder, "name the folder of a model")
     try:
         document = json.loads(path.read_bytes())
     except ValueError as error:
-        raise ModelFileError(f"{DOCUMENT} must be whole (got {error} in {folder}); save the model again") from error
+        raise ModelFileError(f"{DOCUMENT} must be whole", f"{error} in {folder}", "save the model again") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f"{DOCUMENT} must say format {FORMAT!r} (got something else in {folder}); name a model")
+        raise ModelFileError(f"{DOCUMENT} must say format {FORMAT!r}", f"something else in {folder}", "name a model")
     version = document.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ModelFileError(
-            f"this ibforecast reads models up to format version {FORMAT_VERSION} (got {version!r}); upgrade ibforecast"
+            f"this ibforecast reads models up to format version {FORMAT_VERSION}", repr(version), "upgrade ibforecast"
         )
     told = document.pop("sha256", None)
     if told is None or told != _fingerprint(document):
-        raise ModelFileError(f"{DOCUMENT} must match its own fingerprint (it was changed, in {folder}); save it again")
+        raise ModelFileError(
+            f"{DOCUMENT} must match its own fingerprint", f"one that was changed, in {folder}", "save it again"
+        )
     return document
 
 
@@ -241,14 +243,16 @@ def _read_file(folder: Path, facts: dict[str, Any]) -> bytes:
     name = Path(facts["file"]).name
     path = folder / name
     if not path.is_file():
-        raise ModelFileError(f"a saved model must hold {name} (there is none in {folder}); save the model again")
+        raise ModelFileError(f"a saved model must hold {name}", f"none in {folder}", "save the model again")
     content = path.read_bytes()
     if len(content) != facts["bytes"]:
         raise ModelFileError(
-            f"{name} must have {facts['bytes']} bytes (got {len(content)}, in {folder}); it was cut off: save again"
+            f"{name} must have {facts['bytes']} bytes", f"{len(content)}, in {folder}", "it was cut off: save again"
         )
     if sha256(content) != facts["sha256"]:
-        raise ModelFileError(f"{name} must match its fingerprint (it was changed, in {folder}); save it again")
+        raise ModelFileError(
+            f"{name} must match its fingerprint", f"one that was changed, in {folder}", "save it again"
+        )
     return content
 
 

@@ -24,7 +24,7 @@ def drawn(label: str, records: list[Record], form: Form) -> bytes:
     picture = FIGURES[label](records, form)
     if picture is None:
         raise DataError(
-            f"a figure needs records (got none of {label!r} in the ledger); run: ibforecast reproduce {label}"
+            "a figure needs records", f"none of {label!r} in the ledger", f"run: ibforecast reproduce {label}"
         )
     return picture
 
@@ -33,6 +33,7 @@ def check_has_figure(label: str) -> None:
     """Refuse a label that is a table and nothing else."""
     if label not in FIGURES:
         raise UsageError(
-            f"a label must be one of {', '.join(FIGURES)} to be drawn (got {label!r}, a table); "
-            "use --format md, csv, tex or json"
+            f"a label must be one of {', '.join(FIGURES)} to be drawn",
+            f"{label!r}, a table",
+            "use --format md, csv, tex or json",
         )
