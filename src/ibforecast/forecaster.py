@@ -43,10 +43,10 @@ class IBForecaster(Settings):
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         known = any(name == each.name for each in dataclasses.fields(self))
         remedy = f"build another: model.replace({name}={value!r}).fit(table)" if known else "keep it elsewhere"
-        raise UsageError(f"a forecaster's settings are fixed when it is made (got {name}={value!r}); {remedy}")
+        raise UsageError("a forecaster's settings are fixed when it is made", f"{name}={value!r}", remedy)
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise UsageError(f"a forecaster's settings are fixed when it is made (got del {name}); build another")
+        raise UsageError("a forecaster's settings are fixed when it is made", f"del {name}", "build another")
 
     __eq__ = object.__eq__  # two forecasters of the same settings may be fitted to different tables
     __hash__ = object.__hash__
@@ -55,7 +55,9 @@ class IBForecaster(Settings):
     def fitted(self) -> FittedModel:
         """The fitted model; an error if there is none."""
         if self._fitted is None:
-            raise UsageError("a model must be fitted before it is used (this one is not); call fit(table) first")
+            raise UsageError(
+                "a model must be fitted before it is used (this one is not)", remedy="call fit(table) first"
+            )
         return self._fitted
 
     @property

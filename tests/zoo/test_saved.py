@@ -256,6 +256,18 @@ def test_a_document_that_is_sealed_and_yet_no_model_is_refused(
     assert "complete" in refused(folder)
 
 
+@pytest.mark.parametrize(("irregular", "even"), [("error", True), ("fill", True), ("by_row", False)])
+def test_an_earlier_document_that_does_not_say_whether_rows_were_even_is_trusted_only_if_they_had_to_be(
+    folder: Path, irregular: str, even: bool
+) -> None:
+    def edit(document: dict[str, Any]) -> None:
+        document.pop("even")
+        document["layout"].update(irregular=irregular)
+
+    edited(folder, edit, sealed=True)
+    assert load(folder).even is even
+
+
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 99, "1", None])
 def test_a_model_of_a_newer_format_is_refused_with_the_way_out(folder: Path, version: Any) -> None:
     edited(folder, lambda document: document.update(format_version=version), sealed=True)

@@ -174,8 +174,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         steps, horizon = self._steps(fh), self.ibforecaster_.horizon
         if steps.max() >= horizon:
             raise UsageError(
-                f"fh must not reach beyond the horizon that was fitted (got step {steps.max() + 1} of {horizon}); "
-                f"fit again with horizon={steps.max() + 1}"
+                "fh must not reach beyond the horizon that was fitted",
+                f"step {steps.max() + 1} of {horizon}",
+                f"fit again with horizon={steps.max() + 1}",
             )
         table, ahead = self._table(self._cur_y, self._cur_X), self._ahead(X, steps)
         predicted = self.ibforecaster_.predict(table, self._moment(None), level=levels or None, future=ahead)
@@ -194,8 +195,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         known = self._cur_y
         if len(y.columns) != len(known.columns) or (len(known.columns) > 1 and set(y.columns) != set(known.columns)):
             raise DataError(
-                f"new rows must have the columns of fit (got {list(y.columns)}, fitted to {list(known.columns)}); "
-                "name them alike"
+                "new rows must have the columns of fit",
+                f"{list(y.columns)}, fitted to {list(known.columns)}",
+                "name them alike",
             )
         new = y.set_axis(known.columns, axis=1) if len(known.columns) == 1 else y
         self._cur_y = _latest(known, new)
@@ -234,12 +236,13 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         """The series as a table: a time column, then the columns of `y` as channels, then those of `X`."""
         names, index = [str(name) for name in y.columns], y.index
         if len(set(names)) < len(names):
-            raise DataError(f"columns must have different names (got {names}); rename them")
+            raise DataError("columns must have different names", names, "rename them")
         if self.irregular == "error" and pd.api.types.is_integer_dtype(index) and (np.diff(index) != 1).any():
             row = int((np.diff(index) != 1).argmax()) + 1
             raise DataError(
-                f"an index of numbers must count on by one (row {row}: {index[row]} follows {index[row - 1]}); "
-                "put the rows on the even grid with irregular='fill', or read by row number with irregular='by_row'"
+                f"an index of numbers must count on by one (row {row}: {index[row]} follows {index[row - 1]})",
+                remedy="put the rows on the even grid with irregular='fill', or read by row number with "
+                "irregular='by_row'",
             )
         parts = [pd.DataFrame({_free("time", names): _to_moments(index)}), y.set_axis(names, axis=1)]
         if X is not None:
@@ -259,8 +262,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
             return None
         if set(X.columns) != set(self._cur_X.columns):
             raise DataError(
-                f"X must have the columns of fit (got {list(X.columns)}, fitted to {list(self._cur_X.columns)}); "
-                "name them alike"
+                "X must have the columns of fit",
+                f"{list(X.columns)}, fitted to {list(self._cur_X.columns)}",
+                "name them alike",
             )
         table = self._table(self._cur_y, self._cur_X)
         series = self.ibforecaster_.open(table).series
@@ -280,8 +284,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         assert horizon is not None
         if farthest is not None and farthest > horizon:
             raise UsageError(
-                f"fh must not reach beyond the horizon (got step {farthest}, horizon={horizon}); "
-                f"give horizon={farthest}, or None for the farthest of fh"
+                "fh must not reach beyond the horizon",
+                f"step {farthest}, horizon={horizon}",
+                f"give horizon={farthest}, or None for the farthest of fh",
             )
         return horizon
 
@@ -297,16 +302,16 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         try:
             row = index.get_loc(self.cutoff[0] if at is None else at)
         except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError) as error:
-            raise DataError(_not_there(at, index)) from error
+            raise _not_there(at, index) from error
         if not isinstance(row, int):
-            raise DataError(_not_there(at, index))
+            raise _not_there(at, index)
         return _to_moments(index[row : row + 1])[0]
 
     def _require_one_series(self) -> None:
         if not hasattr(self, "ibforecaster_"):
             raise UsageError(
-                "an explanation is of one series (this forecaster was fitted to several, one by one); "
-                "choose one in `forecasters_`, such as fitted.forecasters_.iloc[0, 0].explain()"
+                "an explanation is of one series (this forecaster was fitted to several, one by one)",
+                remedy="choose one in `forecasters_`, such as fitted.forecasters_.iloc[0, 0].explain()",
             )
 
     def _seed(self) -> int:
@@ -341,7 +346,9 @@ class Cut:
             enough = next(more for more in count(rows + 1) if trained_on(more) >= shortest + horizon)
             raise DataError(
                 f"a series must have look_back + horizon = {shortest} + {horizon} rows to train on and "
-                f"{enough - trained_on(enough)} to select on (got {rows}); give {enough} rows or more, or shorten one"
+                f"{enough - trained_on(enough)} to select on",
+                rows,
+                f"give {enough} rows or more, or shorten one",
             )
         room = trained_on(rows) - horizon
         share = (trained_on(rows) + 0.5) / rows  # half a row more, so that no rounding can lose one
@@ -381,8 +388,9 @@ def _to_moments(index: pd.Index) -> pd.DatetimeIndex:
     if pd.api.types.is_integer_dtype(index):
         return pd.DatetimeIndex(MONDAY + index.to_numpy().astype("timedelta64[s]"))
     raise DataError(
-        f"an index must hold times, periods or whole numbers (got {type(index).__name__} of {index.dtype}); "
-        "set another index"
+        "an index must hold times, periods or whole numbers",
+        f"{type(index).__name__} of {index.dtype}",
+        "set another index",
     )
 
 
@@ -403,5 +411,7 @@ def _cycle(index: pd.Index) -> int:
         return 1
 
 
-def _not_there(at: Any, index: pd.Index) -> str:
-    return f"`at` must be a time of the series, which runs from {index[0]} to {index[-1]} (got {at!r}); choose another"
+def _not_there(at: Any, index: pd.Index) -> DataError:
+    return DataError(
+        f"`at` must be a time of the series, which runs from {index[0]} to {index[-1]}", repr(at), "choose another"
+    )
