@@ -73,7 +73,7 @@ KNOBS: dict[str, Knob] = {
     "model.objective.consistency_weight": Choice((0.0, 0.02, 0.05, 0.1, 0.2)),
     "train.learning_rate": Span(3e-4, 1e-2, log=True),
 }
-"""What is searched, beside the patch length and, where asked for, the budget: names as in a recipe."""
+"""What is searched, in addition to the patch length and, if wanted, the budget: names as in a recipe."""
 
 
 @dataclass(frozen=True)

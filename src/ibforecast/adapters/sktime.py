@@ -134,7 +134,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Settings for sktime's checks: lengths found out, and lengths given, each trained in a moment."""
+        """Settings for sktime's checks: with lengths chosen by the series, and with lengths given; quick to train."""
         tiny: dict[str, Any] = {"recipe": "quick", "max_epochs": 1, "device": "cpu"}
         return [tiny, {**tiny, "horizon": 5, "look_back": 4, "patch_len": 1, "budget": 0.5, "cycle": 3}]
 
@@ -291,7 +291,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         return horizon
 
     def _steps(self, fh: ForecastingHorizon) -> Int64[np.ndarray, " step"]:
-        """Which steps after the cutoff are asked for, counted from 0."""
+        """The steps of a forecasting horizon after the cutoff, counted from 0."""
         if fh.is_relative and not pd.api.types.is_integer_dtype(fh.to_pandas()):
             fh = fh.to_absolute(self.cutoff)
         return np.asarray(fh.to_indexer(self.cutoff), dtype=np.int64)
