@@ -635,6 +635,22 @@ def test_rows_of_an_uneven_table_are_counted_from_its_beginning(
         fitted.predict(even)
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_model_knows_whether_its_training_rows_were_even(unfitted: Callable[..., IBForecaster], gaps: bool) -> None:
+    """Also where windows are missing from the calibration."""
+    uneven, even = weekdays(), frame(step="1D")
+    for table in (uneven, even):
+        table.loc[300, list(CHANNELS)] = np.nan if gaps else table.loc[300, list(CHANNELS)]
+    settings = {"irregular": "by_row", "cycle": 5, "epochs": 1}
+    later = frame(first="2024-07-22", step="1D")
+    by_weekday, by_day = (unfitted(**settings).fit(table) for table in (uneven, even))
+    assert (by_weekday.fitted.even, by_day.fitted.even) == (False, True)
+    with pytest.raises(DataError, match="those of training did not"):
+        by_weekday.predict(later)
+    days = (later["when"][ROWS - LOOK_BACK] - even["when"][0]).days
+    assert by_day.explain(later).phase[0] == days % 5
+
+
 # --- Data sets of the catalogue ---
 
 

@@ -71,10 +71,11 @@ def _refitted(
 def _require_untrained(desk: Desk, series: Series, row: int) -> None:
     trained = desk.trained_rows(series)
     if row < trained:
+        first, until = (series.clock.labels(at, 1)[0] for at in (row, trained))
         raise UsageError(
-            "a backtest must forecast rows the model was not trained on (got a first forecast of "
-            f"{series.clock.labels(row, 1)[0]}, trained on rows before {series.clock.labels(trained, 1)[0]}); "
-            "ask for fewer windows or smaller steps, or fit again with refit=True"
+            "a backtest must forecast rows the model was not trained on",
+            f"a first forecast of {first}, trained on rows before {until}",
+            "ask for fewer windows or smaller steps, or fit again with refit=True",
         )
 
 

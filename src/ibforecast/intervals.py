@@ -109,17 +109,17 @@ def _calibration(fitted: FittedModel, level: Level) -> Calibration:
     calibration = fitted.calibration
     if calibration is None:
         raise UsageError(
-            "a model must be calibrated to know its intervals (this one was saved before there were any); call "
-            'calibrate(table) with the table it was fitted on, or calibrate(table, "all") with a later one, and '
-            "save it again"
+            "a model must be calibrated to know its intervals (this one was saved before there were any)",
+            remedy='call calibrate(table) with the table it was fitted on, or calibrate(table, "all") with a later '
+            "one, and save it again",
         )
     highest = calibration.highest_level
     if level > highest:
         raise UsageError(
-            f"an interval of {level:g} % must be calibrated on {ceil(level / (100 - level))} windows or more (got "
-            f"{calibration.windows}, less what is missing in them); "
-            + (f"ask for at most {highest} %, or " if highest else "")
-            + "give a longer table or a split that holds back more"
+            f"an interval of {level:g} % must be calibrated on {ceil(level / (100 - level))} windows or more",
+            f"{calibration.windows}, less what is missing in them",
+            (f"ask for at most {highest} %, or " if highest else "")
+            + "give a longer table or a split that holds back more",
         )
     return calibration
 

@@ -18,25 +18,25 @@ Read = Callable[[str, Any], Any]
 def whole(name: str, number: Any) -> int:
     """Return a whole number of any library as Python's own."""
     if not isinstance(number, Integral) or isinstance(number, bool):
-        raise UsageError(f"{name} must be a whole number (got {number!r}); write it without quotes or a point")
+        raise UsageError(f"{name} must be a whole number", repr(number), "write it without quotes or a point")
     return int(number)
 
 
 def _at_least_one(name: str, number: Any) -> int:
     if whole(name, number) < 1:
-        raise UsageError(f"{name} must be at least 1 (got {number}); give a positive number")
+        raise UsageError(f"{name} must be at least 1", number, "give a positive number")
     return int(number)
 
 
 def _names(name: str, names: Any) -> tuple[str, ...]:
     if isinstance(names, str):
-        raise UsageError(f"{name} must be a list of names (got {names!r}); write [{names!r}]")
+        raise UsageError(f"{name} must be a list of names", repr(names), f"write [{names!r}]")
     return tuple(map(str, names))
 
 
 def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
     if isinstance(numbers, Real):
-        raise UsageError(f"{name} must be a list of numbers (got {numbers!r}); write [{numbers!r}]")
+        raise UsageError(f"{name} must be a list of numbers", repr(numbers), f"write [{numbers!r}]")
     return tuple(map(float, numbers))
 
 
@@ -46,8 +46,9 @@ def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
     lengths = tuple(cycle) if isinstance(cycle, Sequence) and not isinstance(cycle, str) else (cycle,)
     if not lengths or not all(isinstance(length, Integral) and int(length) >= 1 for length in lengths):
         raise UsageError(
-            f'{name} must be a positive number of steps or "auto" (got {cycle!r}); try 24 for hourly data, '
-            "or (24, 168) for its day and its week"
+            f'{name} must be a positive number of steps or "auto"',
+            repr(cycle),
+            "try 24 for hourly data, or (24, 168) for its day and its week",
         )
     return int(lengths[0]) if len(lengths) == 1 else tuple(int(length) for length in lengths)
 

@@ -73,7 +73,7 @@ KNOBS: dict[str, Knob] = {
     "model.objective.consistency_weight": Choice((0.0, 0.02, 0.05, 0.1, 0.2)),
     "train.learning_rate": Span(3e-4, 1e-2, log=True),
 }
-"""What is searched, beside the patch length and, where asked for, the budget: names as in a recipe."""
+"""What is searched, in addition to the patch length and, if wanted, the budget: names as in a recipe."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def tune(
     A larger budget is almost always more accurate, so the budget is held unless `budgets` to choose among are given.
     """
     if trials < 1:
-        raise UsageError(f"trials must be at least 1 (got {trials}); try 30")
+        raise UsageError("trials must be at least 1", trials, "try 30")
     source = table if catalogued(table) else load(table)[0]
     base, data_sha256 = _base(source, forecaster)
     knobs = _knobs(base, forecaster, budgets)
@@ -140,7 +140,7 @@ def tune(
             on_trial(_ended(study)[-1], trials)
     finished = [trial for trial in ended if trial.state == "finished"]
     if not finished:
-        raise IBForecastError(f"a search must finish a trial (got {len(ended)} that did not); give it more time")
+        raise IBForecastError("a search must finish a trial", f"{len(ended)} that did not", "give it more time")
     best = min(finished, key=lambda trial: (trial.validation_error, trial.number))
     winner = _turned(base, best.knobs)
     return Tuning(tuple(ended), best, to_toml(winner), _with_recipe(forecaster, winner, best.knobs))
@@ -178,7 +178,7 @@ def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
 def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -> dict[str, Knob]:
     """The knobs for this recipe, each wide enough for where it stands in the recipe itself."""
     if not all(0 < budget <= 1 for budget in budgets):
-        raise UsageError(f"budgets must lie in (0, 1] (got {budgets}); try 0.1, 0.2 and 0.3")
+        raise UsageError("budgets must lie in (0, 1]", budgets, "try 0.1, 0.2 and 0.3")
     config = base.config
     tokens = {n: config.look_back // n * config.channels for n in PATCHES if config.look_back % n == 0}
     patches = [n for n in tokens if allowance(min((config.budget, *budgets)), tokens[n])]
@@ -244,7 +244,7 @@ def _checked(storage: Path) -> str:
     except (OSError, ValueError, TypeError):
         begins_well = False
     if not begins_well:
-        raise DataError(f"the storage must be the file of a search (got {str(storage)!r}); name another")
+        raise DataError("the storage must be the file of a search", repr(str(storage)), "name another")
     return str(storage)
 
 

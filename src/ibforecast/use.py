@@ -99,15 +99,17 @@ class Desk:
         start = last - self.look_back + 1
         if start < 0:
             raise DataError(
-                f"a forecast must have look_back = {self.look_back} rows before it (got {last + 1}); "
-                "give earlier rows or forecast from a later moment"
+                f"a forecast must have look_back = {self.look_back} rows before it",
+                last + 1,
+                "give earlier rows or forecast from a later moment",
             )
         silent = np.isnan(series.values[start : last + 1]).all(axis=0)
         if silent.any():
             raise DataError(
-                f"every channel must be observed at least once in the window (got nothing in "
-                f"{series.channels[int(silent.argmax())]!r} from {series.clock.labels(start, 1)[0]} to "
-                f"{series.clock.labels(last, 1)[0]}); choose another moment or leave the channel out"
+                "every channel must be observed at least once in the window",
+                f"nothing in {series.channels[int(silent.argmax())]!r} from {series.clock.labels(start, 1)[0]} to "
+                f"{series.clock.labels(last, 1)[0]}",
+                "choose another moment or leave the channel out",
             )
         return start
 
@@ -188,7 +190,8 @@ class Desk:
         require_choice("split", split, (*get_args(Part), "all"))
         if split != "all" and (other := _difference(series, fitted)):
             raise UsageError(
-                f'split "{split}" must come from the table the model was fitted on (this {other}); use split="all"'
+                f'split "{split}" must come from the table the model was fitted on (this {other})',
+                remedy='use split="all"',
             )
         part = Split(series.rows, series.rows, series.rows) if split == "all" else fitted.split
         windows = self.windows_at(
@@ -198,8 +201,9 @@ class Desk:
         if len(usable) < at_least:
             raise DataError(
                 f"measuring needs at least {'one window' if at_least == 1 else f'{at_least} windows'} in which every "
-                f"channel is observed (got {len(usable) or 'none'} of {len(windows)}); give a table with fewer gaps"
-                + (" or more rows" if at_least > 1 else "")
+                "channel is observed",
+                f"{len(usable) or 'none'} of {len(windows)}",
+                "give a table with fewer gaps" + (" or more rows" if at_least > 1 else ""),
             )
         return usable
 
@@ -241,8 +245,9 @@ class Desk:
         if row < trained:
             first, until, begin = (series.clock.labels(at, 1)[0] for at in (row, trained, trained - self.look_back))
             raise UsageError(
-                f"{untrained} (got a first forecast of {first}, trained on rows before {until}); "
-                f"give the rows from {begin} on"
+                untrained,
+                f"a first forecast of {first}, trained on rows before {until}",
+                f"give the rows from {begin} on",
             )
         with self.at_work(fitted.network) as device:
             return replace(fitted, calibration=calibrated_on(fitted.network, windows.to(device), series))
@@ -290,15 +295,17 @@ def _check_read_alike(layout: Layout, wanted: Layout) -> None:
     """Refuse a table opened by another model that reads tables in another way; None in `wanted` allows any."""
     if layout.channels != wanted.channels:
         raise DataError(
-            f"a table must have the channels of training, {wanted.channels} (got one opened by another model, with "
-            f"{layout.channels}); open it with this one"
+            f"a table must have the channels of training, {wanted.channels}",
+            f"one opened by another model, with {layout.channels}",
+            "open it with this one",
         )
     for name in ("past", "future", "frequency", "irregular", "missing_values", "zone"):
         here, there = getattr(layout, name), getattr(wanted, name)
         if there is not None and here != there:
             raise DataError(
-                f"a table must be read as the training table was, with {name}={there!r} (got one opened by another "
-                f"model, with {name}={here!r}); open it with this one"
+                f"a table must be read as the training table was, with {name}={there!r}",
+                f"one opened by another model, with {name}={here!r}",
+                "open it with this one",
             )
 
 

@@ -299,6 +299,70 @@ def test_a_coverage_that_too_few_rows_were_held_back_for_is_unbounded() -> None:
     assert (found["load", 0.9, "upper"] == np.inf).all()
 
 
+# --- Covariates that are known ahead ---
+
+
+def known(index: pd.Index) -> pd.DataFrame:
+    """A covariate with the name of a channel, and one whose name is no text."""
+    random = np.random.default_rng(7)
+    return pd.DataFrame(
+        {"load": random.integers(0, 2, len(index)).astype(float), 3: random.normal(size=len(index))}, index
+    )
+
+
+@pytest.mark.parametrize("kind", ["times", "times that do not say how far apart", "periods", "a range"])
+def test_what_is_known_ahead_is_what_ibforecaster_makes_of_it(kind: str) -> None:
+    index, now = INDICES[kind], ROWS - HORIZON
+    y, covariates = series(index), known(index)
+    theirs = unfitted(cycle=(CYCLE, 14)).fit(y[:now], covariates[:now], fh=FH)
+    forecast = theirs.predict(X=covariates[now:])
+    names = ["load_", "3"]
+    days = pd.concat([series(), known(INDICES["times"]).set_axis(names, axis=1)], axis=1)
+    ours = theirs.ibforecaster_.replace(freq=None).fit(as_table(days[:now]))
+    expected = ours.predict(as_table(days[:now]), future=as_table(days[now:]))
+    assert ours.fitted.layout.future == ("load_", "3")
+    assert ours.fitted.config.cycles == (CYCLE, 14)
+    assert forecast.to_numpy().tobytes() == expected[["load", "heat"]].to_numpy().tobytes()
+    explanation = theirs.explain(X=covariates[now:])
+    assert explanation.verify()
+    assert explanation.forecast.tobytes() == forecast.to_numpy().tobytes()
+
+
+def test_a_step_needs_no_covariate_but_its_own() -> None:
+    y, covariates, now = series(), known(INDICES["times"]), ROWS - HORIZON
+    fitted = unfitted(horizon=HORIZON).fit(y[:now], covariates[:now])
+    whole = fitted.predict(fh=FH, X=covariates[now:])
+    some = fitted.predict(fh=[2, 4], X=covariates.iloc[[now + 1, now + 3]])
+    assert some.to_numpy().tobytes() == whole.iloc[[1, 3]].to_numpy().tobytes()
+    changed = covariates.iloc[[now + 1, now + 3]] + 1
+    assert (fitted.predict(fh=[2, 4], X=changed) != some).to_numpy().any()
+    with pytest.raises(DataError, match=r"must have a value in every row .*2020-05-01"):
+        fitted.predict(fh=[2, 4], X=covariates.iloc[[now + 1, now + 2]])
+    with pytest.raises(DataError, match="up to its last step"):
+        fitted.explain(X=covariates[now : now + 2])
+
+
+def test_covariates_that_are_not_given_or_have_other_names_are_refused() -> None:
+    y, covariates, now = series(), known(INDICES["times"]), ROWS - HORIZON
+    fitted = unfitted().fit(y[:now], covariates[:now], fh=FH)
+    with pytest.raises(DataError, match="must know 'load_', '3' up to its last step"):
+        fitted.predict()
+    with pytest.raises(DataError, match="X must have the columns of fit"):
+        fitted.predict(X=covariates[now:].rename(columns={3: 4}))
+
+
+def test_new_rows_bring_their_covariates() -> None:
+    y, covariates, now = series(), known(INDICES["times"]), ROWS - 2 * HORIZON
+    settings = {"horizon": HORIZON, "look_back": 24, "patch_len": 4}
+    fitted = unfitted(**settings).fit(y[:now], covariates[:now])
+    fitted.update(y[now:-HORIZON], covariates[now:-HORIZON], update_params=False)
+    later = fitted.ibforecaster_.predict(
+        as_table(pd.concat([y, covariates.set_axis(["load_", "3"], axis=1)], axis=1)), y.index[-HORIZON - 1]
+    )
+    forecast = fitted.predict(fh=FH, X=covariates[-HORIZON:])
+    assert forecast.to_numpy().tobytes() == later[["load", "heat"]].to_numpy().tobytes()
+
+
 # --- New rows ---
 
 

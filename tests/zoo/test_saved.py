@@ -258,15 +258,6 @@ def test_a_document_that_is_sealed_and_yet_no_model_is_refused(
     assert "complete" in refused(folder)
 
 
-def test_settings_that_are_gone_are_left_out_of_a_model_that_lists_them(folder: Path) -> None:
-    def listed(document: dict[str, Any]) -> None:
-        document["config"]["gate"]["temperature"] = [0.7, 0.2]
-        document["config"]["objective"]["steer"] = True
-
-    edited(folder, listed, sealed=True)
-    assert load(folder).config == fitted().config
-
-
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 99, "1", None])
 def test_a_model_of_a_newer_format_is_refused_with_the_way_out(folder: Path, version: Any) -> None:
     edited(folder, lambda document: document.update(format_version=version), sealed=True)

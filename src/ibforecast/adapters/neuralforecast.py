@@ -149,7 +149,7 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         """Take the units from the rows that are trained on, then train as neuralforecast does."""
         if not isinstance(dataset, TimeSeriesDataset):
             raise UsageError(
-                f"a model must be fitted to a table in memory (got a {type(dataset).__name__}); give nf.fit a table"
+                "a model must be fitted to a table in memory", f"a {type(dataset).__name__}", "give nf.fit a table"
             )
         self._check_exog(dataset)
         standardiser = _standardiser(dataset, (val_size or 0) + test_size)
@@ -167,7 +167,7 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         """Draw windows and score them by every term of the objective; each is logged as `train_` and its name."""
         windows, static, static_cols, usable, weights, columns = self._create_windows(batch, step="train")
         if weights is not None:
-            raise UsageError("all windows must weigh the same (got a column 'sample_weight'); leave it out")
+            raise UsageError("all windows must weigh the same", "a column 'sample_weight'", "leave it out")
         usable = self._shard_multivariate_windows(usable)
         drawn = torch.randperm(len(usable), device=usable.device)[: self.windows_batch_size]
         chosen = self._sample_windows(windows, static, static_cols, columns, drawn, usable)
@@ -178,8 +178,8 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         loss = self.network.loss(self._window(past, past_mask, phase), target, progress, generator)
         if not loss.total.isfinite():
             raise IBForecastError(
-                f"training must stay finite (step {self.global_step + 1} came to {loss.total.item()}); "
-                "lower the learning rate"
+                f"training must stay finite (step {self.global_step + 1} came to {loss.total.item()})",
+                remedy="lower the learning rate",
             )
         told = {"loss": loss.total, "open_rate": loss.open_rate, **loss.terms}
         for name, value in told.items():
@@ -220,16 +220,17 @@ class IBForecast(BaseModel):  # type: ignore[misc]
             return
         if PHASE not in dataset.temporal_cols:
             raise DataError(
-                f"a table must say where in the cycle its rows lie (it has no column {PHASE!r}); "
-                f"add it with ibforecast.adapters.neuralforecast.with_phase(table, cycle={cycle})"
+                f"a table must say where in the cycle its rows lie (it has no column {PHASE!r})",
+                remedy=f"add it with ibforecast.adapters.neuralforecast.with_phase(table, cycle={cycle})",
             )
         phase = dataset.temporal[:, dataset.temporal_cols.get_loc(PHASE)]
         told = phase[~phase.isnan()]  # the rows to be forecast have none
         strange = told[(told < 0) | (told >= cycle) | (told % 1 != 0)]
         if len(strange):
             raise DataError(
-                f"the column {PHASE!r} must hold whole numbers from 0 to {cycle - 1} (got {strange[0].item():g}); "
-                "leave out local_scaler_type, which scales it, or add it again with the model's own cycle"
+                f"the column {PHASE!r} must hold whole numbers from 0 to {cycle - 1}",
+                f"{strange[0].item():g}",
+                "leave out local_scaler_type, which scales it, or add it again with the model's own cycle",
             )
 
     def _standardised(self, values: Float[Tensor, "batch some channel"]) -> Float[Tensor, "batch some channel"]:
@@ -255,8 +256,9 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         last = phase[:, 0, -1].long()
         if (last != last[:, :1]).any():
             raise DataError(
-                "all series must be in the same phase at the same time (got different ones); "
-                "give series that end together"
+                "all series must be in the same phase at the same time",
+                "different ones",
+                "give series that end together",
             )
         counted: Tensor = (last[:, :1] + steps) % self.recipe.config.cycle
         return counted
@@ -280,7 +282,7 @@ def with_phase(df: Any, cycle: int, time_col: str = "ds") -> Any:
     require(cycle >= 1, "cycle must be at least 1", str(cycle), "try 24 for hourly data")
     table = nw.from_native(df, eager_only=True)
     if time_col not in table.columns:
-        raise DataError(f"a table must have its time column (there is no {time_col!r}); name it with time_col")
+        raise DataError(f"a table must have its time column (there is no {time_col!r})", remedy="name it with time_col")
     return table.with_columns(
         nw.new_series(PHASE, _phases(_moments(table[time_col]), cycle), backend=table.implementation)
     ).to_native()
@@ -351,9 +353,11 @@ def _model_of(nf: NeuralForecast, name: str | None) -> IBForecast:
     ours = [model for model in nf.models if isinstance(model, IBForecast) and name in (None, repr(model))]
     if len(ours) != 1:
         names = ", ".join(repr(model) for model in nf.models)
-        raise UsageError(f"one IBForecast must be meant (got {len(ours)} among {names}); give its alias as `model`")
+        raise UsageError("one IBForecast must be meant", f"{len(ours)} among {names}", "give its alias as `model`")
     if ours[0].mean.isnan().any():
-        raise UsageError("a model must be fitted before it is explained (this one is not); call nf.fit(df) first")
+        raise UsageError(
+            "a model must be fitted before it is explained (this one is not)", remedy="call nf.fit(df) first"
+        )
     return ours[0]
 
 
@@ -364,7 +368,7 @@ def _read(nf: NeuralForecast, df: Any, model: IBForecast) -> Table:
     cycle = model.recipe.config.cycle
     if PHASE in table.columns and (table[PHASE].to_numpy() != _phases(moments, cycle)).any():
         raise DataError(
-            f"the column {PHASE!r} must be what with_phase(table, cycle={cycle}) gives (got another); add it again"
+            f"the column {PHASE!r} must be what with_phase(table, cycle={cycle}) gives", "another", "add it again"
         )
     values = nw.col(nf.target_col).cast(nw.Float32)
     if "available_mask" in table.columns:
@@ -391,7 +395,7 @@ def _moments(times: nw.Series[Any]) -> Shaped[np.ndarray, " row"]:
     if times.dtype == nw.Date:
         times = times.cast(nw.Datetime("us"))
     if not isinstance(times.dtype, nw.Datetime):
-        raise DataError(f"{times.name!r} must hold times or whole numbers (got {times.dtype}); convert it")
+        raise DataError(f"{times.name!r} must hold times or whole numbers", times.dtype, "convert it")
     return times.dt.replace_time_zone(None).to_numpy().astype("datetime64[us]")
 
 

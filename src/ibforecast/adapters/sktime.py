@@ -1,6 +1,6 @@
 """IB-Forecast as a forecaster of sktime: any of its time indices in, forecasts on the same kind of index out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar, Literal
@@ -11,9 +11,11 @@ from jaxtyping import Int64
 from ibforecast.core.calendar import MONDAY, Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, require
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.data.axis import Irregular
 from ibforecast.forecaster import IBForecaster
 from ibforecast.model.config import ModelConfig
-from ibforecast.zoo.recipes import DEFAULT
+from ibforecast.settings import Settings
+from ibforecast.zoo.recipes import Recipe
 
 try:
     import pandas as pd
@@ -23,7 +25,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("sktime", "sktime") from error
 
-USUAL_LOOK_BACK = 96
+USUAL_LOOK_BACK = Settings.look_back
 FEWEST_PATCHES = 8
 """As many as the usual look-back has; a budget of an eighth still allows one of them."""
 
@@ -33,15 +35,17 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
 
     What `fit` leaves behind is `ibforecaster_`, an `IBForecaster` with all it can do; `explain` gives the explanation
     of the forecast that `predict` gives. Intervals are calibrated on the rows that select the best epoch (`val_size`).
-    `X` is ignored, and missing values are allowed: what is missing is not read.
+    Missing values of `y` are allowed: what is missing is not read. The columns of `X` are covariates known ahead: given
+    to `fit`, they must be given to `predict` for the steps to forecast, without gaps.
 
     `horizon` is the farthest step ahead. By default it is the farthest of `fh`, which `fit` must then be given; with
     a horizon, `predict` takes any `fh` within it. `look_back` and `patch_len` are chosen by the length of the series
     where they are left open: at most 96 rows, at most half of what there is to train on, in eight patches or more.
-    `cycle` is the number of steps of the seasonal profile; "auto" takes it from the frequency and is 1, no season,
-    where there is no natural one or the index holds plain numbers. `budget`, `recipe`, `irregular` and `device` are
-    those of `IBForecaster`. `max_epochs` stands in for the recipe's number of epochs; `val_size` last rows are held
-    back to select the best of them (None: an eighth, at least one horizon). Without `random_state` every fit differs.
+    `cycle` is the number of steps of the seasonal profile, or several such as (24, 168); "auto" takes it from the
+    frequency and is 1, no season, where there is no natural one or the index holds plain numbers. `budget`, `recipe`,
+    `irregular` and `device` are those of `IBForecaster`. `max_epochs` replaces the recipe's number of epochs;
+    `val_size` last rows are held back to select the best of them (None: an eighth, at least one horizon). Without
+    `random_state` every fit differs.
 
     Examples
     --------
@@ -62,7 +66,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         "X_inner_mtype": "pd.DataFrame",
         "requires-fh-in-fit": True,
         "capability:multivariate": True,
-        "capability:exogenous": False,
+        "capability:exogenous": True,
+        "capability:non_contiguous_X": True,
         "capability:insample": False,
         "capability:pred_int": True,
         "capability:pred_int:insample": False,
@@ -71,7 +76,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         "capability:random_state": True,
         "property:randomness": "derandomized",
     }
-    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the rows seen are in `_cur_y`
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the rows seen are in `_cur_y` and `_cur_X`
     _y: Any = None  # sktime looks here, and for `_X`, when a user turns `remember_data` on
     _X: Any = None
 
@@ -79,15 +84,15 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         self,
         horizon: int | None = None,
         look_back: int | None = None,
-        budget: float | None = None,
-        cycle: int | Literal["auto"] = "auto",
-        patch_len: int | None = None,
-        recipe: str = DEFAULT,
+        budget: float | None = Settings.budget,
+        cycle: int | Sequence[int] | Literal["auto"] = Settings.cycle,
+        patch_len: int | None = Settings.patch_len,
+        recipe: str | Recipe = Settings.recipe,
         max_epochs: int | None = None,
         val_size: int | None = None,
-        irregular: Literal["error", "by_row", "fill"] = "error",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = 2024,
+        irregular: Irregular = Settings.irregular,
+        device: str = Settings.device,
+        random_state: int | np.random.RandomState | None = Settings.seed,
     ) -> None:
         self.horizon = horizon
         self.look_back = look_back
@@ -104,30 +109,38 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         if horizon is not None:
             self.set_tags(**{"requires-fh-in-fit": False})
 
-    def explain(self, at: Any = None, *, budget: float | None = None) -> ExplainedForecast:
+    def explain(
+        self,
+        at: Any = None,
+        *,
+        budget: float | None = None,
+        X: Any = None,  # noqa: N803
+    ) -> ExplainedForecast:
         """Explain the forecast made at the cutoff, or at another time of the series: all steps up to the horizon.
 
-        `budget` turns the budget of a model that was fitted for any.
+        `budget` changes the budget of a model that was fitted for any. `X` holds the covariates of all those steps that
+        lie after the rows seen.
         """
         self.check_is_fitted()
         self._require_one_series()
-        explained = self.ibforecaster_.explain(self._table(self._cur_y), self._moment(at), budget=budget)
+        table, ahead = self._table(self._cur_y, self._cur_X), self._ahead(X)
+        explained = self.ibforecaster_.explain(table, self._moment(at), budget=budget, future=ahead)
         numbered = pd.api.types.is_integer_dtype(self._cur_y.index)
         return replace(explained, clock=replace(explained.clock, numbered=True)) if numbered else explained
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Settings for sktime's checks: lengths found out, and lengths given, each trained in a moment."""
+        """Settings for sktime's checks: with lengths chosen by the series, and with lengths given; quick to train."""
         tiny: dict[str, Any] = {"recipe": "quick", "max_epochs": 1, "device": "cpu"}
         return [tiny, {**tiny, "horizon": 5, "look_back": 4, "patch_len": 1, "budget": 0.5, "cycle": 3}]
 
     def _fit(self, y: pd.DataFrame, X: Any, fh: ForecastingHorizon | None) -> "IBForecastForecaster":  # noqa: N803
         farthest = None if fh is None else int(self._steps(fh).max()) + 1
-        self._cur_y = y
-        return self._fit_to(y, self._within_horizon(farthest))
+        self._cur_y, self._cur_X = y, None if X is None else X.reindex(y.index)
+        return self._fit_to(y, self._cur_X, self._within_horizon(farthest))
 
     def _predict(self, fh: ForecastingHorizon, X: Any) -> pd.DataFrame:  # noqa: N803
-        return self._told(fh).set_axis(self._cur_y.columns, axis=1)
+        return self._forecast(fh, X).set_axis(self._cur_y.columns, axis=1)
 
     def _predict_quantiles(self, fh: ForecastingHorizon, X: Any, alpha: list[float]) -> pd.DataFrame:  # noqa: N803
         """Ends of intervals calibrated on the rows held back; where these are too few for a level there is no end.
@@ -137,26 +150,33 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         calibration = self.ibforecaster_.fitted.calibration
         assert calibration is not None
         levels = {share: _level(share) for share in alpha}
-        told = self._told(fh, [level for level in levels.values() if 0 < level <= calibration.highest_level])
+        forecast = self._forecast(fh, X, [level for level in levels.values() if 0 < level <= calibration.highest_level])
         names = dict(zip(self._get_varnames(), map(str, self._cur_y.columns), strict=True))
         columns = pd.MultiIndex.from_product([names, alpha])
-        found = []
+        ends = []
         for name, share in columns:
             end, nowhere = ("lo", -np.inf) if share < 0.5 else ("hi", np.inf)
             column = f"{names[name]}-{end}-{levels[share]:g}" if levels[share] else names[name]
-            found.append(told[column] if column in told else np.full(len(told), nowhere))
-        return pd.DataFrame(np.stack(found, axis=1), told.index, columns)
+            ends.append(forecast[column] if column in forecast else np.full(len(forecast), nowhere))
+        return pd.DataFrame(np.stack(ends, axis=1), forecast.index, columns)
 
-    def _told(self, fh: ForecastingHorizon, levels: list[float] | None = None) -> pd.DataFrame:
-        """What is forecast at these steps, with intervals if levels are given, on an index like that of the series."""
+    def _forecast(
+        self,
+        fh: ForecastingHorizon,
+        X: Any,  # noqa: N803
+        levels: list[float] | None = None,
+    ) -> pd.DataFrame:
+        """Forecast these steps, with intervals if levels are given, on an index like that of the series."""
         steps, horizon = self._steps(fh), self.ibforecaster_.horizon
         if steps.max() >= horizon:
             raise UsageError(
-                f"fh must not reach beyond the horizon that was fitted (got step {steps.max() + 1} of {horizon}); "
-                f"fit again with horizon={steps.max() + 1}"
+                "fh must not reach beyond the horizon that was fitted",
+                f"step {steps.max() + 1} of {horizon}",
+                f"fit again with horizon={steps.max() + 1}",
             )
-        model, table, at = self.ibforecaster_, self._table(self._cur_y), self._moment(None)
-        forecast = model.predict(table, at, level=levels or None).iloc[steps]
+        table, ahead = self._table(self._cur_y, self._cur_X), self._ahead(X, steps)
+        predicted = self.ibforecaster_.predict(table, self._moment(None), level=levels or None, future=ahead)
+        forecast = predicted.iloc[steps]
         unclear = fh.is_relative and fh.freq is None and isinstance(self.cutoff, pd.DatetimeIndex)
         index = pd.DatetimeIndex(forecast.iloc[:, 0]) if unclear else fh.to_absolute_index(self.cutoff)
         return pd.DataFrame(forecast.iloc[:, 1:].to_numpy(), index=index, columns=forecast.columns[1:])
@@ -167,22 +187,26 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         X: Any = None,  # noqa: N803
         update_params: bool = True,
     ) -> "IBForecastForecaster":
-        """Go on from new rows with the weights as they are, or fit anew to all rows up to the new cutoff."""
+        """Continue from new rows with the weights as they are, or fit again to all rows up to the new cutoff."""
         known = self._cur_y
         if len(y.columns) != len(known.columns) or (len(known.columns) > 1 and set(y.columns) != set(known.columns)):
             raise DataError(
-                f"new rows must have the columns of fit (got {list(y.columns)}, fitted to {list(known.columns)}); "
-                "name them alike"
+                "new rows must have the columns of fit",
+                f"{list(y.columns)}, fitted to {list(known.columns)}",
+                "name them alike",
             )
         new = y.set_axis(known.columns, axis=1) if len(known.columns) == 1 else y
-        both = pd.concat([known, new])
-        self._cur_y = both[~both.index.duplicated(keep="last")].sort_index()
+        self._cur_y = _latest(known, new)
+        if self._cur_X is not None:
+            self._cur_X = _latest(self._cur_X, X).reindex(self._cur_y.index)
         if update_params:
-            self._fit_to(self._cur_y.loc[: self.cutoff[0]], self.ibforecaster_.horizon)
+            until = slice(self.cutoff[0])
+            covariates = None if self._cur_X is None else self._cur_X.loc[until]
+            self._fit_to(self._cur_y.loc[until], covariates, self.ibforecaster_.horizon)
         return self
 
-    def _fit_to(self, y: pd.DataFrame, horizon: int) -> "IBForecastForecaster":
-        table = self._table(y)
+    def _fit_to(self, y: pd.DataFrame, X: pd.DataFrame | None, horizon: int) -> "IBForecastForecaster":  # noqa: N803
+        table = self._table(y, X)
         cut = Cut.of(len(table), horizon, self.look_back, self.patch_len, self.val_size)
         model = IBForecaster(
             horizon,
@@ -199,36 +223,71 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
             id=_free("id", table.columns),
             freq="1s" if pd.api.types.is_integer_dtype(y.index) else None,
             irregular=self.irregular,
+            future=[] if X is None else list(table.columns[-X.shape[1] :]),
         )
         self.ibforecaster_ = model.fit(table)
         return self
 
-    def _table(self, y: pd.DataFrame) -> pd.DataFrame:
-        """The series as a table with a time column in front; columns of any names become channels."""
+    def _table(self, y: pd.DataFrame, X: pd.DataFrame | None = None) -> pd.DataFrame:  # noqa: N803
+        """The series as a table: a time column, then the columns of `y` as channels, then those of `X`."""
         names, index = [str(name) for name in y.columns], y.index
         if len(set(names)) < len(names):
-            raise DataError(f"columns must have different names (got {names}); rename them")
+            raise DataError("columns must have different names", names, "rename them")
         if self.irregular == "error" and pd.api.types.is_integer_dtype(index) and (np.diff(index) != 1).any():
             row = int((np.diff(index) != 1).argmax()) + 1
             raise DataError(
-                f"an index of numbers must count on by one (row {row}: {index[row]} follows {index[row - 1]}); "
-                "put the rows on the even grid with irregular='fill', or read by row number with irregular='by_row'"
+                f"an index of numbers must count on by one (row {row}: {index[row]} follows {index[row - 1]})",
+                remedy="put the rows on the even grid with irregular='fill', or read by row number with "
+                "irregular='by_row'",
             )
-        moments = pd.DataFrame({_free("time", names): _to_moments(index)})
-        return pd.concat([moments, y.set_axis(names, axis=1).reset_index(drop=True)], axis=1)
+        parts = [pd.DataFrame({_free("time", names): _to_moments(index)}), y.set_axis(names, axis=1)]
+        if X is not None:
+            taken = [parts[0].columns[0], *names]
+            for name in X.columns:
+                taken.append(_free(str(name), taken))
+            parts.append(X.set_axis(taken[-X.shape[1] :], axis=1))
+        return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)
+
+    def _ahead(self, X: Any, steps: Int64[np.ndarray, " step"] | None = None) -> pd.DataFrame | None:  # noqa: N803
+        """The covariates of the steps after the last row seen, as a table; None if there are none.
+
+        With `steps`, counted from 0 after the cutoff, no others are needed: a covariate moves the forecast of its own
+        step and of no other. Those that are not needed get the value of a step nearby where they have none.
+        """
+        if self._cur_X is None or X is None:
+            return None
+        if set(X.columns) != set(self._cur_X.columns):
+            raise DataError(
+                "X must have the columns of fit",
+                f"{list(X.columns)}, fitted to {list(self._cur_X.columns)}",
+                "name them alike",
+            )
+        table = self._table(self._cur_y, self._cur_X)
+        series = self.ibforecaster_.open(table).series
+        moments = pd.DatetimeIndex(series.clock.times(series.rows, self.ibforecaster_.horizon))
+        if series.clock.zone is not None:
+            moments = moments.tz_localize("UTC").tz_convert(series.clock.zone)
+        later = X[self._cur_X.columns].set_axis(_to_moments(X.index)).reindex(moments)
+        if steps is not None:
+            first = series.clock.row_of(self._moment(None)) + 1 - series.rows
+            spare = ~np.isin(np.arange(len(later)), first + steps)
+            later.loc[spare] = later.ffill().bfill().loc[spare]
+        later = later.loc[: later.last_valid_index()]
+        return pd.DataFrame(later.to_numpy(), columns=series.covariates).assign(**{table.columns[0]: later.index})
 
     def _within_horizon(self, farthest: int | None) -> int:
         horizon = farthest if self.horizon is None else self.horizon
         assert horizon is not None
         if farthest is not None and farthest > horizon:
             raise UsageError(
-                f"fh must not reach beyond the horizon (got step {farthest}, horizon={horizon}); "
-                f"give horizon={farthest}, or None for the farthest of fh"
+                "fh must not reach beyond the horizon",
+                f"step {farthest}, horizon={horizon}",
+                f"give horizon={farthest}, or None for the farthest of fh",
             )
         return horizon
 
     def _steps(self, fh: ForecastingHorizon) -> Int64[np.ndarray, " step"]:
-        """Which steps after the cutoff are asked for, counted from 0."""
+        """The steps of a forecasting horizon after the cutoff, counted from 0."""
         if fh.is_relative and not pd.api.types.is_integer_dtype(fh.to_pandas()):
             fh = fh.to_absolute(self.cutoff)
         return np.asarray(fh.to_indexer(self.cutoff), dtype=np.int64)
@@ -239,16 +298,16 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         try:
             row = index.get_loc(self.cutoff[0] if at is None else at)
         except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError) as error:
-            raise DataError(_not_there(at, index)) from error
+            raise _not_there(at, index) from error
         if not isinstance(row, int):
-            raise DataError(_not_there(at, index))
+            raise _not_there(at, index)
         return _to_moments(index[row : row + 1])[0]
 
     def _require_one_series(self) -> None:
         if not hasattr(self, "ibforecaster_"):
             raise UsageError(
-                "an explanation is of one series (this forecaster was fitted to several, one by one); "
-                "choose one in `forecasters_`, such as fitted.forecasters_.iloc[0, 0].explain()"
+                "an explanation is of one series (this forecaster was fitted to several, one by one)",
+                remedy="choose one in `forecasters_`, such as fitted.forecasters_.iloc[0, 0].explain()",
             )
 
     def _seed(self) -> int:
@@ -283,7 +342,9 @@ class Cut:
             enough = next(more for more in count(rows + 1) if trained_on(more) >= shortest + horizon)
             raise DataError(
                 f"a series must have look_back + horizon = {shortest} + {horizon} rows to train on and "
-                f"{enough - trained_on(enough)} to select on (got {rows}); give {enough} rows or more, or shorten one"
+                f"{enough - trained_on(enough)} to select on",
+                rows,
+                f"give {enough} rows or more, or shorten one",
             )
         room = trained_on(rows) - horizon
         share = (trained_on(rows) + 0.5) / rows  # half a row more, so that no rounding can lose one
@@ -298,6 +359,12 @@ def _level(share: float) -> float:
     """The level in percent of the interval that ends at this quantile, 0 for the median."""
     level = round(100 * abs(1 - 2 * share), 9)
     return max(level, 1.0) if level else 0.0
+
+
+def _latest(known: pd.DataFrame, new: pd.DataFrame | None) -> pd.DataFrame:
+    """All rows in order; a row given again replaces the earlier one."""
+    both = known if new is None else pd.concat([known, new])
+    return both[~both.index.duplicated(keep="last")].sort_index()
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
@@ -317,8 +384,9 @@ def _to_moments(index: pd.Index) -> pd.DatetimeIndex:
     if pd.api.types.is_integer_dtype(index):
         return pd.DatetimeIndex(MONDAY + index.to_numpy().astype("timedelta64[s]"))
     raise DataError(
-        f"an index must hold times, periods or whole numbers (got {type(index).__name__} of {index.dtype}); "
-        "set another index"
+        "an index must hold times, periods or whole numbers",
+        f"{type(index).__name__} of {index.dtype}",
+        "set another index",
     )
 
 
@@ -339,5 +407,7 @@ def _cycle(index: pd.Index) -> int:
         return 1
 
 
-def _not_there(at: Any, index: pd.Index) -> str:
-    return f"`at` must be a time of the series, which runs from {index[0]} to {index[-1]} (got {at!r}); choose another"
+def _not_there(at: Any, index: pd.Index) -> DataError:
+    return DataError(
+        f"`at` must be a time of the series, which runs from {index[0]} to {index[-1]}", repr(at), "choose another"
+    )

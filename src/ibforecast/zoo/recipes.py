@@ -107,7 +107,7 @@ def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: 
 def adapted(recipe: Recipe, sizes: Sizes, **overrides: Any) -> Recipe:
     """Return a resolved recipe for a table of other sizes; `overrides` and patch length as in `resolve_ours`."""
     if recipe.forecaster != OURS:
-        raise UsageError(f"recipe must be one of ibforecast's own (got {recipe.name!r}, a rival's); try {DEFAULT!r}")
+        raise UsageError("recipe must be one of ibforecast's own", f"{recipe.name!r}, a rival's", f"try {DEFAULT!r}")
     patch_len = _nearest_divisor(sizes.look_back, recipe.config.patch_len)
     changes = {key: value for key, value in overrides.items() if value is not None}
     return replace(recipe, config=changed(recipe.config, {"patch_len": patch_len, **vars(sizes), **changes}))
