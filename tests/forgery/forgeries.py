@@ -8,6 +8,7 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class Case:
     """A model with a true explanation, and the four doors: each says whether a text passes as verified."""
 
     kind: str
+    folder: Path
     scene: Scene
     table: pd.DataFrame
     doors: dict[str, Callable[[str, bool], bool]]
@@ -85,7 +87,7 @@ def sealed(lie: Document) -> str:
     content = {name: value for name, value in lie.items() if name not in ("format", "version", "sha256", *STATEMENTS)}
     try:
         explained = ExplainedForecast(**reading.explanation(copy.deepcopy(content)))
-    except (IBForecastError, TypeError, ValueError, KeyError):
+    except (IBForecastError, TypeError, ValueError):
         return json.dumps(lie | {"sha256": documents.fingerprint(content)})
     again = json.loads(explained.to_json())
     return json.dumps(lie | {name: again[name] for name in ("sha256", *STATEMENTS)})

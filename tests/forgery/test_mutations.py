@@ -54,6 +54,8 @@ def _other(value: Any, dice: random.Random) -> Any:
         return dice.choice([0, 0.5, "", [], False])
     if isinstance(value, list):
         edited = list(value)
+        if not edited:
+            return [0]
         dice.choice([edited.pop, edited.clear, edited.reverse, lambda: edited.append(value[0] if value else 0)])()
         return edited
     edited = dict(value)
