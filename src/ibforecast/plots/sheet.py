@@ -13,6 +13,9 @@ from ibforecast.plots.scene import Curve, Entry, Key, Row, Scene, Tick, fitting
 TITLE_SIZE, RATE_SIZE, NAME_SIZE, NUMBER_SIZE = 11.0, 9.0, 8.0, 7.0
 """Sizes of letters, in points."""
 
+TITLE_MIDDLE, RATE_MIDDLE = 19.0, 36.0
+"""Heights of the first two lines, in points from the top."""
+
 SWATCH = 17.0
 """Width of the sample of a line or band in the legend, in points."""
 
@@ -156,13 +159,13 @@ def sheet_of(scene: Scene) -> Sheet:
     rows = len(scene.rows)
     numbers = 12 + _widest((line for row in scene.rows for tick in row.ticks[-1] for line in tick.lines), NUMBER_SIZE)
     names = 14 + _widest((line for row in scene.rows for line in row.label), NAME_SIZE)
-    beside = 12 + _widest((text for row in scene.rows for tick in row.side.ticks for text in tick.lines), NUMBER_SIZE)
+    edge = 12 + _widest((text for row in scene.rows for tick in row.side.ticks for text in tick.lines), NUMBER_SIZE)
     sheet = Sheet(
         rows=rows,
         left=names + numbers,
         numbers=numbers,
         side=83.0 + 50 * len(scene.rows[0].side.borders),
-        right=max(30.0, beside),
+        right=max(30.0, edge),
         head=0.0,
         foot=max(45.0, 33 + _KEY_LINE * len(scene.key)),
     )
@@ -171,7 +174,7 @@ def sheet_of(scene: Scene) -> Sheet:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return about how wide a text is, in points; it is rather a little narrower."""
+    """Return the width of a text in points, estimated so that it is rarely wider."""
     return size * sum(_WIDTHS.get(letter, 1.1 if east_asian_width(letter) in "WF" else 0.8) for letter in text)
 
 

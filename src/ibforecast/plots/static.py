@@ -16,9 +16,11 @@ from ibforecast.plots.sheet import (
     NAME_SIZE,
     NUMBER_SIZE,
     OPEN_FILL,
+    RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
     SWATCH,
+    TITLE_MIDDLE,
     TITLE_SIZE,
     Box,
     Sheet,
@@ -68,8 +70,10 @@ def figure(scene: Scene) -> "matplotlib.figure.Figure":
         inches = sheet.width / 72, sheet.height / 72
         drawing = Figure(figsize=inches, dpi=resolution(sheet))
         FigureCanvasAgg(drawing)
-        _write(drawing, sheet, scene.headline, sheet.left, 19.0, TITLE_SIZE, color=labels.BLACK, fontweight="bold")
-        _write(drawing, sheet, scene.rate, sheet.left, 36.0, RATE_SIZE)
+        _write(
+            drawing, sheet, scene.headline, sheet.left, TITLE_MIDDLE, TITLE_SIZE, color=labels.BLACK, fontweight="bold"
+        )
+        _write(drawing, sheet, scene.rate, sheet.left, RATE_MIDDLE, RATE_SIZE)
         _draw_legend(drawing, scene, sheet)
         # Not joined by sharex, whose cost grows with the square of the rows.
         main = [_panel(drawing, sheet, sheet.main_box(row)) for row in range(sheet.rows)]

@@ -13,9 +13,11 @@ from ibforecast.plots.sheet import (
     NAME_SIZE,
     NUMBER_SIZE,
     OPEN_FILL,
+    RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
     SWATCH,
+    TITLE_MIDDLE,
     TITLE_SIZE,
     Box,
     Sheet,
@@ -58,8 +60,8 @@ def to_svg(scene: Scene) -> str:
 
 def _parts(scene: Scene, sheet: Sheet) -> Iterator[str]:
     yield f'<rect width="{_number(sheet.width)}" height="{_number(sheet.height)}" fill="white"/>'
-    yield _text(scene.headline, sheet.left, 19.0, TITLE_SIZE, colour=labels.BLACK, more=' font-weight="bold"')
-    yield _text(scene.rate, sheet.left, 36.0, RATE_SIZE)
+    yield _text(scene.headline, sheet.left, TITLE_MIDDLE, TITLE_SIZE, colour=labels.BLACK, more=' font-weight="bold"')
+    yield _text(scene.rate, sheet.left, RATE_MIDDLE, RATE_SIZE)
     for entry, left, middle in sheet.legend(scene.legend):
         yield from _swatch(entry.role, left, middle)
         yield _text(entry.text, left + SWATCH + 4, middle, NAME_SIZE, colour=labels.BLACK)
