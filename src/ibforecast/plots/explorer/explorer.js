@@ -4774,7 +4774,7 @@ var Overview = class {
    */
   #chart(host, moments, lines) {
     const values = lines.flatMap((line) => line.values).filter((value) => value !== null);
-    const seconds = moments.map((moment) => Date.parse(`${moment.slice(0, 16).replace(" ", "T").padEnd(16, "T00:00")}Z`) / 1e3);
+    const seconds = moments.map(secondsOf);
     const isTime = seconds.every(Number.isFinite);
     const axis = {
       stroke: () => colour("faint-ink"),
@@ -4790,7 +4790,6 @@ var Overview = class {
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, sync: { key: "overview" } },
         tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1e3), "Etc/UTC"),
-        // as the table says
         scales: { x: { time: isTime }, y: { range: [0, 1.08 * Math.max(...values, 1e-9)] } },
         axes: [
           { ...axis, space: 80 },
@@ -4819,6 +4818,10 @@ var Overview = class {
     }
   }
 };
+function secondsOf(moment) {
+  const [, date, clock, offset] = /^(\d{4}-\d\d-\d\d)(?:[T ]([\d:.]+)(Z|[+-]\d\d:\d\d)?)?$/.exec(moment) ?? [];
+  return Date.parse(`${date}T${clock ?? "00:00"}${offset ?? "Z"}`) / 1e3;
+}
 
 // src/panels.js
 var MOST_SHIFTS = 8;
