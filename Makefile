@@ -17,7 +17,7 @@ check: $(INSTALLED)  ## format, lint, types, import directions; the page's too w
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	@if [ -d page/node_modules ]; then npm --prefix page run --silent check; \
+	@if [ -d page/node_modules ] && command -v npm >/dev/null; then npm --prefix page run --silent check; \
 	else echo "the explorer's page was not checked: it needs Node and 'npm --prefix page ci'"; fi
 
 page:  ## the explorer's page from page/src, bundled into src/ibforecast/plots/explorer; needs Node and npm

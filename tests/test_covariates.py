@@ -1,8 +1,6 @@
 """Past covariates, covariates known ahead and several cycles, from the table to the checked explanation."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,7 @@ from ibforecast import DataError, IBForecaster, UsageError, VerificationError
 from ibforecast.cli.main import run
 from ibforecast.core.account import Account
 from ibforecast.core.errors import MissingExtraError
-from ibforecast.report import EXPLORER, to_html
+from ibforecast.report import to_html
 
 ROWS, LOOK_BACK, HORIZON = 400, 48, 12
 OLDER = Path(__file__).parent / "older"
@@ -484,19 +482,3 @@ def test_intervals_and_backtests_are_of_what_is_forecast(model: IBForecaster) ->
     assert {"load-lo-50", "heat-hi-50"} <= set(columns)
     assert not [name for name in columns if name.startswith("wind")]
     assert set(model.cross_validation(table(), 1)["unique_id"]) == {"load", "heat"}
-
-
-def test_the_page_draws_the_baseline_the_account_has(model: IBForecaster, tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("needs node to run the page's own arithmetic")
-    told = model.explain(table())
-    (tmp_path / "why.json").write_text(told.to_json())
-    shutil.copy(EXPLORER / "account.js", tmp_path / "account.mjs")
-    script = (
-        'import { readFileSync } from "fs"; import { readAccount } from "./account.mjs"; '
-        'console.log(JSON.stringify(readAccount(readFileSync("why.json", "utf8")).expected));'
-    )
-    (tmp_path / "run.mjs").write_text(script)
-    done = subprocess.run([node, "run.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    np.testing.assert_allclose(np.array(json.loads(done.stdout)), told.expected, rtol=1e-5, atol=1e-6)

@@ -380,8 +380,8 @@ def test_the_words_say_how_much_was_read_where_and_what_was_missing(explanation:
     assert rest[-1] == "Not readable because of missing values: wind (1 of 4 patches)."
 
 
-@pytest.mark.parametrize(("name", "begins"), [("why.svg", b"<?xml"), ("why.html", b"<!doctype html>")])
-def test_the_picture_is_drawn_where_it_is_asked_for(
+@pytest.mark.parametrize(("name", "begins"), [("why.svg", b"<svg"), ("why.html", b"<!doctype html>")])
+def test_a_picture_is_written_to_the_path_that_is_given(
     explanation: ExplainedForecast, tmp_path: Path, name: str, begins: bytes
 ) -> None:
     path = explanation.plot(tmp_path / name)

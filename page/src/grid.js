@@ -15,7 +15,10 @@ export class Grid {
   #drawn = new Map();
   #active = [0, 0];
 
-  /** At most `tallest` rows are on screen; `onPick(column, row)` is called when a cell gets the focus, `onTurn(column, row)` on a click or Enter. */
+  /**
+   * At most `tallest` rows are on screen; `onPick(column, row)` is called when a cell gets the focus,
+   * `onTurn(column, row)` on a click or Enter.
+   */
   constructor(host, label, { tallest, onPick = (_column, _row) => {}, onTurn = (_column, _row) => {} }) {
     this.host = host;
     this.tallest = tallest;

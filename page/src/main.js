@@ -313,7 +313,8 @@ async function replay() {
   const mask = maskOf(mine, wish);
   const evidence = evidenceOf(mine, wish, mask);
   const unscrambled = evidenceOf(mine, { ...wish, scramble: null }, mask);
-  const question = (contents) => ({ mask: mask.map((row) => row.map(Number)), evidence: contents, beyond_budget: true });
+  const gatesOf = mask.map((row) => row.map(Number));
+  const question = (contents) => ({ mask: gatesOf, evidence: contents, beyond_budget: true });
   try {
     const questions = wish.scramble === null ? [evidence] : [evidence, unscrambled];
     const [answer, calmly] = await Promise.all(

@@ -67,7 +67,7 @@ export class Overview {
    */
   #chart(host, moments, lines) {
     const values = lines.flatMap((line) => line.values).filter((value) => value !== null);
-    const seconds = moments.map((moment) => Date.parse(`${moment.slice(0, 16).replace(" ", "T").padEnd(16, "T00:00")}Z`) / 1e3);
+    const seconds = moments.map(secondsOf);
     const isTime = seconds.every(Number.isFinite);
     const axis = {
       stroke: () => colour("faint-ink"),
@@ -82,7 +82,7 @@ export class Overview {
         padding: [8, 14, 0, 0],
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, sync: { key: "overview" } },
-        tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1e3), "Etc/UTC"), // as the table says
+        tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1e3), "Etc/UTC"),
         scales: { x: { time: isTime }, y: { range: [0, 1.08 * Math.max(...values, 1e-9)] } },
         axes: [
           { ...axis, space: 80 },
@@ -111,4 +111,10 @@ export class Overview {
       if (host?.clientWidth) chart.setSize({ width: host.clientWidth, height: host.clientHeight });
     }
   }
+}
+
+/** Return a moment in seconds since 1970, without an offset as if in UTC; NaN if it is not a date. */
+function secondsOf(moment) {
+  const [, date, clock, offset] = /^(\d{4}-\d\d-\d\d)(?:[T ]([\d:.]+)(Z|[+-]\d\d:\d\d)?)?$/.exec(moment) ?? [];
+  return Date.parse(`${date}T${clock ?? "00:00"}${offset ?? "Z"}`) / 1000;
 }

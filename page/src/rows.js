@@ -1,4 +1,4 @@
-// One row per channel and per covariate on a shared time axis; a row's chart exists only while the row is near the screen.
+// One row per channel and per covariate on a shared time axis. A chart exists only while its row is near the screen.
 
 import uPlot from "uplot";
 import { column, fitting, meanOf, stateOf } from "./account.js";
@@ -27,7 +27,14 @@ const LINES = [
   { role: "forecast", colour: "forecast", width: 1.8, dash: [7, 4] },
 ];
 
-const READOUT = { "look-back": "value", forecast: "forecast", "what-if": "what-if", truth: "truth", baseline: "baseline" };
+/** What the readout calls the values of a channel. */
+const READOUT = {
+  "look-back": "value",
+  forecast: "forecast",
+  "what-if": "what-if",
+  truth: "truth",
+  baseline: "baseline",
+};
 
 export class Rows {
   /** @type {Account} set before anything is drawn */
@@ -143,10 +150,8 @@ export class Rows {
           ]),
     );
     const mean = forecast === null ? "not forecast" : `mean forecast ${number(forecast)}`;
-    row.plot.setAttribute(
-      "aria-label",
-      `${drawn.name}: ${open} of ${account.patches} patches read, ${mean}${whatIf === null ? "" : `; in the what-if ${number(whatIf)}`}`,
-    );
+    const after = whatIf === null ? "" : `; in the what-if ${number(whatIf)}`;
+    row.plot.setAttribute("aria-label", `${drawn.name}: ${open} of ${account.patches} patches read, ${mean}${after}`);
   }
 
   /**
@@ -298,12 +303,11 @@ export class Rows {
     const values = Object.entries(names).map(([role, text]) => [text, this.#values(number, role)?.[step] ?? null]);
     const patch = Math.floor(step / account.patchLen);
     const isToken = kind === "channel" && step < account.lookBack;
+    const probability = isToken ? account.scene.gates.probability[patch][number].toFixed(2) : "";
     return {
       time: account.times[step],
       values: values.filter(([, value]) => value !== null),
-      gate: isToken
-        ? `${stateOf(account, this.#changed, patch, number)}, p ${account.scene.gates.probability[patch][number].toFixed(3)}`
-        : null,
+      gate: isToken ? `${stateOf(account, this.#changed, patch, number)}, probability ${probability}` : null,
     };
   }
 

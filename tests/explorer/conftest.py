@@ -137,7 +137,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def view(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page at an address; at the end nothing may have gone wrong in any, nor asked for anything elsewhere."""
+    """Open a page at an address; at the end no page may have logged an error or requested anything elsewhere."""
     troubles, contexts = [], []
 
     def look(url: str, width: int = 1280, height: int = 900, ready: str = ".badge.verified", **more: Any) -> Any:
@@ -145,9 +145,9 @@ def view(browser: Any) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
-        page.on("console", lambda told: troubles.append(told.text) if told.type in ("error", "warning") else None)
+        page.on("console", lambda line: troubles.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda asked: None if _is_own(asked.url, url) else troubles.append(f"asked for {asked.url}"))
+        page.on("request", lambda sent: None if _is_own(sent.url, url) else troubles.append(f"requested {sent.url}"))
         page.goto(url)
         page.wait_for_selector(ready)
         page.troubles = troubles
@@ -159,8 +159,9 @@ def view(browser: Any) -> Iterator[Callable[..., Any]]:
     assert troubles == []
 
 
-def _is_own(asked: str, url: str) -> bool:
-    return asked.startswith(("data:", "blob:")) or asked.partition("#")[0].startswith(url.partition("#")[0].rstrip("/"))
+def _is_own(requested: str, url: str) -> bool:
+    page = url.partition("#")[0].rstrip("/")
+    return requested.startswith(("data:", "blob:")) or requested.partition("#")[0].startswith(page)
 
 
 @pytest.fixture

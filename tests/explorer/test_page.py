@@ -24,8 +24,8 @@ WHATIFS = "performance.getEntriesByName('what-if').length"
 
 
 def document(place: Any, moment: str = MOMENT, model: str = "town") -> str:
-    asked = {"model": model, "table": place.tables[model], "at": moment}
-    return httpx.post(f"{place.url}/explain?form=document", json=asked).text
+    question = {"model": model, "table": place.tables[model], "at": moment}
+    return httpx.post(f"{place.url}/explain?form=document", json=question).text
 
 
 def numbers(page: Any, channel: str, name: str) -> list[float]:
@@ -48,8 +48,8 @@ def turned(page: Any, act: Callable[[], Any], asking: str = "") -> dict[str, Any
     with page.expect_response(meant) as answer:
         act()
     page.wait_for_function(f"shown => {WHATIFS} > shown", arg=shown)
-    found: dict[str, Any] = answer.value.json()
-    return found
+    replayed: dict[str, Any] = answer.value.json()
+    return replayed
 
 
 def open_gate(page: Any) -> Any:
@@ -57,15 +57,15 @@ def open_gate(page: Any) -> Any:
 
 
 def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, place: Any) -> None:
-    page, told = view(place.at()), json.loads(document(place))
+    page, explanation = view(place.at()), json.loads(document(place))
     assert page.locator("#badge-words").inner_text() == "Verified"
-    assert page.locator("#words").inner_text().split() == Account.from_json(json.dumps(told)).in_words().split()
-    assert f"{told['open_count']} of 12 tokens" in page.locator("#rate-read").inner_text()
+    assert page.locator("#words").inner_text().split() == Account.from_json(json.dumps(explanation)).in_words().split()
+    assert f"{explanation['open_count']} of 12 tokens" in page.locator("#rate-read").inner_text()
     assert "budget 25 %" in page.locator("#rate-budget").inner_text()
-    assert page.locator("#gates .cell.open").count() == told["open_count"]
+    assert page.locator("#gates .cell.open").count() == explanation["open_count"]
     assert page.locator("#gates .cell").count() == 12
     assert page.locator(".row canvas").count() == 3
-    expected = [row[0] for row in told["forecast"]]
+    expected = [row[0] for row in explanation["forecast"]]
     assert numbers(page, "load", "forecast") == pytest.approx(expected, rel=1e-3)
 
 
@@ -268,8 +268,8 @@ def test_a_gate_can_be_turned_by_keyboard_alone(view: Any, place: Any) -> None:
     label = page.evaluate("() => document.activeElement.getAttribute('aria-label')")
     assert label.startswith("wind, 2023-01-14 00:00 to 2023-01-14 11:00")
     answer = turned(page, lambda: page.keyboard.press("Enter"))
-    told = json.loads(document(place))
-    assert abs(answer["open_count"] - told["open_count"]) == 1
+    explanation = json.loads(document(place))
+    assert abs(answer["open_count"] - explanation["open_count"]) == 1
     assert "by hand" in page.evaluate("() => document.activeElement.getAttribute('aria-label')")
 
 
@@ -307,9 +307,9 @@ def test_the_second_tab_shows_the_whole_table(view: Any, place: Any) -> None:
     page = view(place.at())
     page.click("#tab-table")
     page.wait_for_selector("#rates canvas")
-    told = httpx.get(f"{place.url}/tables/{place.tables['town']}/history?model=town&windows=256").json()
+    history = httpx.get(f"{place.url}/tables/{place.tables['town']}/history?model=town&windows=256").json()
     label = page.locator("#frequency .cell").first.get_attribute("aria-label")
-    assert f"open in {100 * told['open_frequency'][0][0]:.3g} %" in label
+    assert f"open in {100 * history['open_frequency'][0][0]:.3g} %" in label
     assert "256 windows" in page.locator("#over").inner_text()
     page.locator("#errors .u-over").click()
     page.wait_for_url(lambda url: MOMENT.replace(" ", "+").replace(":", "%3A") not in url)
@@ -341,9 +341,9 @@ def test_a_report_opens_from_a_file_and_asks_for_nothing(view: Any, desk: Any, c
     out, other = tmp_path / "report.html", "2023-01-16 07:00"
     model, table = desk.model("town"), desk.table("town")
     assert cli("report", model, table, "--at", MOMENT, "--at", other, "--out", out) == 0
-    asked: list[str] = []
+    requests: list[str] = []
     page = view(out.as_uri())
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: requests.append(request.url))
     assert page.locator("#badge-words").inner_text() == "Verified when made"
     assert f"made at {other}" in page.locator("#words").inner_text()
     assert not page.locator("#scramble").is_visible()
@@ -359,7 +359,7 @@ def test_a_report_opens_from_a_file_and_asks_for_nothing(view: Any, desk: Any, c
     written = Path(offered.value.path()).read_text()
     assert written == explained.to_json()
     assert Account.from_json(written).intact
-    assert [url for url in asked if not url.startswith("blob:")] == []
+    assert [url for url in requests if not url.startswith("blob:")] == []
 
 
 def test_a_report_shows_covariates_and_channels_without_a_forecast(view: Any, desk: Any, tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """The figure of one account as a file, whatever its format."""
 
 import builtins
+import json
+import re
 import struct
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import matplotlib
@@ -49,15 +50,12 @@ def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     monkeypatch.setattr(builtins, "__import__", refuse)
 
 
-@pytest.fixture
-def pages(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Collect the contents of all pages that are written, without the page around them."""
-    written: list[dict[str, Any]] = []
-    module: Any = ModuleType("ibforecast.plots.page")
-    module.moment = lambda account, checks=None: {"at": account.at, "checks": checks}
-    module.page = lambda content: written.append(content) or b"<!DOCTYPE html>"
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return written
+def content_of(path: Path) -> dict[str, Any]:
+    """Return the data inside a page."""
+    embedded = re.search(r'<script type="application/json" id="report">(.*?)</script>', path.read_text("utf8"))
+    assert embedded
+    content: dict[str, Any] = json.loads(embedded[1])
+    return content
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
@@ -238,28 +236,27 @@ def test_a_failure_leaves_an_older_file_whole_and_no_other_file(
 
 
 def test_a_page_is_the_report_of_one_explanation_that_was_not_checked(
-    tmp_path: Path, synthetic_account: Accounts, pages: list[dict[str, Any]]
+    tmp_path: Path, synthetic_account: Accounts
 ) -> None:
     account = synthetic_account(2)
     draw(account, tmp_path / "why.html")
-    (content,) = pages
-    assert (tmp_path / "why.html").read_bytes() == b"<!DOCTYPE html>"
-    assert content["moments"] == [{"at": account.at, "checks": None}]
+    content = content_of(tmp_path / "why.html")
+    (moment,) = content["moments"]
+    assert (moment["verified"], moment["checks"]) == (None, [])
+    assert (moment["document"], moment["scene"]) == (account.to_json(), scene_of(account).document())
     assert content["model"]["channels"] == content["table"]["channels"] == list(account.channels)
 
 
-def test_a_page_of_an_explanation_with_its_model_has_the_checks(
-    tmp_path: Path, synthetic_account: Accounts, pages: list[dict[str, Any]]
-) -> None:
-    check = Check("replay", False, "differs")
-
+def test_a_page_of_an_explanation_with_its_model_has_the_checks(tmp_path: Path, synthetic_account: Accounts) -> None:
     class Doubtful:
         def verify(self, account: Account) -> Verification:
-            return Verification((check,))
+            return Verification((Check("replay", False, "differs"),))
 
     explained = ExplainedForecast(**vars(synthetic_account(2)), verifier=Doubtful())
     assert explained.plot(tmp_path / "why.html") == tmp_path / "why.html"
-    assert pages[0]["moments"][0]["checks"] == (check,)
+    (moment,) = content_of(tmp_path / "why.html")["moments"]
+    assert moment["verified"] is False
+    assert moment["checks"] == [{"name": "replay", "passed": False, "detail": "differs"}]
 
 
 def test_pictures_and_the_page_are_all_there_is() -> None:

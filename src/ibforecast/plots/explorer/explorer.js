@@ -183,7 +183,10 @@ var Grid = class {
   #cell = () => ({ value: 0, state: "", label: "" });
   #drawn = /* @__PURE__ */ new Map();
   #active = [0, 0];
-  /** At most `tallest` rows are on screen; `onPick(column, row)` is called when a cell gets the focus, `onTurn(column, row)` on a click or Enter. */
+  /**
+   * At most `tallest` rows are on screen; `onPick(column, row)` is called when a cell gets the focus,
+   * `onTurn(column, row)` on a click or Enter.
+   */
   constructor(host, label, { tallest, onPick = (_column, _row) => {
   }, onTurn = (_column, _row) => {
   } }) {
@@ -4774,7 +4777,7 @@ var Overview = class {
    */
   #chart(host, moments, lines) {
     const values = lines.flatMap((line) => line.values).filter((value) => value !== null);
-    const seconds = moments.map((moment) => Date.parse(`${moment.slice(0, 16).replace(" ", "T").padEnd(16, "T00:00")}Z`) / 1e3);
+    const seconds = moments.map(secondsOf);
     const isTime = seconds.every(Number.isFinite);
     const axis = {
       stroke: () => colour("faint-ink"),
@@ -4790,7 +4793,6 @@ var Overview = class {
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, sync: { key: "overview" } },
         tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1e3), "Etc/UTC"),
-        // as the table says
         scales: { x: { time: isTime }, y: { range: [0, 1.08 * Math.max(...values, 1e-9)] } },
         axes: [
           { ...axis, space: 80 },
@@ -4819,6 +4821,10 @@ var Overview = class {
     }
   }
 };
+function secondsOf(moment) {
+  const [, date, clock, offset] = /^(\d{4}-\d\d-\d\d)(?:[T ]([\d:.]+)(Z|[+-]\d\d:\d\d)?)?$/.exec(moment) ?? [];
+  return Date.parse(`${date}T${clock ?? "00:00"}${offset ?? "Z"}`) / 1e3;
+}
 
 // src/panels.js
 var MOST_SHIFTS = 8;
@@ -5016,7 +5022,13 @@ var LINES = [
   { role: "what-if", colour: "whatif", width: 3 },
   { role: "forecast", colour: "forecast", width: 1.8, dash: [7, 4] }
 ];
-var READOUT = { "look-back": "value", forecast: "forecast", "what-if": "what-if", truth: "truth", baseline: "baseline" };
+var READOUT = {
+  "look-back": "value",
+  forecast: "forecast",
+  "what-if": "what-if",
+  truth: "truth",
+  baseline: "baseline"
+};
 var Rows = class {
   /** @type {Account} set before anything is drawn */
   #account = (
@@ -5123,10 +5135,8 @@ var Rows = class {
       ]
     );
     const mean = forecast === null ? "not forecast" : `mean forecast ${number(forecast)}`;
-    row.plot.setAttribute(
-      "aria-label",
-      `${drawn.name}: ${open} of ${account2.patches} patches read, ${mean}${whatIf === null ? "" : `; in the what-if ${number(whatIf)}`}`
-    );
+    const after = whatIf === null ? "" : `; in the what-if ${number(whatIf)}`;
+    row.plot.setAttribute("aria-label", `${drawn.name}: ${open} of ${account2.patches} patches read, ${mean}${after}`);
   }
   /**
    * The values of a role in a row, one per step.
@@ -5274,10 +5284,11 @@ var Rows = class {
     const values = Object.entries(names).map(([role, text]) => [text, this.#values(number2, role)?.[step2] ?? null]);
     const patch = Math.floor(step2 / account2.patchLen);
     const isToken = kind === "channel" && step2 < account2.lookBack;
+    const probability = isToken ? account2.scene.gates.probability[patch][number2].toFixed(2) : "";
     return {
       time: account2.times[step2],
       values: values.filter(([, value]) => value !== null),
-      gate: isToken ? `${stateOf(account2, this.#changed, patch, number2)}, p ${account2.scene.gates.probability[patch][number2].toFixed(3)}` : null
+      gate: isToken ? `${stateOf(account2, this.#changed, patch, number2)}, probability ${probability}` : null
     };
   }
   /** @param {any} row */
@@ -5701,7 +5712,8 @@ async function replay() {
   const mask = maskOf(mine, wish);
   const evidence = evidenceOf(mine, wish, mask);
   const unscrambled = evidenceOf(mine, { ...wish, scramble: null }, mask);
-  const question = (contents) => ({ mask: mask.map((row) => row.map(Number)), evidence: contents, beyond_budget: true });
+  const gatesOf = mask.map((row) => row.map(Number));
+  const question = (contents) => ({ mask: gatesOf, evidence: contents, beyond_budget: true });
   try {
     const questions = wish.scramble === null ? [evidence] : [evidence, unscrambled];
     const [answer, calmly] = await Promise.all(
