@@ -84,6 +84,8 @@ def _arrays(
     }
     cycles = sequence(parts["context"]["cycles"], "context.cycles")
     lengths = tuple(whole_number(cycle, "context.cycles") for cycle in cycles)
+    if not lengths:
+        raise refused("context.cycles", "no cycle")
     evidence = _evidence(parts["explanation"]["evidence"], found["mask"], channels, history)
     own = {row.name: found[row.name] for row in rows if row.part == "explanation" and row.name != "evidence"}
     rest = {row.name: found[row.name] for row in rows if row.part == "context"}
