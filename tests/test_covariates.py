@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from ibforecast.core.account import Account
 
 from ibforecast import DataError, IBForecaster, UsageError, VerificationError
 from ibforecast.cli.main import run
-from ibforecast.core.account import Account
 from ibforecast.core.errors import MissingExtraError
 from ibforecast.report import to_html
 

@@ -11,9 +11,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from ibforecast.core.account import Account
 
 from ibforecast import ExplainedForecast, IBForecaster, UsageError, Verification, VerificationError
-from ibforecast.core.account import Account
 from ibforecast.core.files import sha256, to_json
 
 ROWS, LOOK_BACK, HORIZON, PATCH_LEN = 400, 48, 12, 12

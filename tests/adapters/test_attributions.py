@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ibforecast.core.account import Account
 
 from ibforecast import IBForecaster, UsageError, checks
 from ibforecast.adapters.attributions import Contributions, contributions
-from ibforecast.core.account import Account
 from ibforecast.core.tokens import closed_to_zero
 
 pd = pytest.importorskip("pandas")

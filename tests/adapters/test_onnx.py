@@ -15,17 +15,17 @@ import onnx
 import pandas as pd
 import pytest
 import torch
+from ibforecast.core.account import Account
 
 from ibforecast import DataError, IBForecaster, MissingExtraError, ModelFileError, UsageError
 from ibforecast.adapters import onnx_export
 from ibforecast.adapters.onnx import OUTPUTS, OnnxForecaster
 from ibforecast.adapters.onnx_export import export
 from ibforecast.adapters.onnx_file import CARD, SEAL, UNSEALED, sealed
-from ibforecast.core.account import Account
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verification import Verification
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast

@@ -15,9 +15,9 @@ from torch import Tensor
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.contracts import Forecaster, Loss, SelfExplaining
 from ibforecast.core.errors import UsageError
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.windows import Windows
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.loop import train

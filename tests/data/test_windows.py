@@ -8,8 +8,8 @@ import torch
 
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import DataError
-from ibforecast.data.series import Series
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
 
 ROWS, LOOK_BACK, HORIZON = 60, 12, 5

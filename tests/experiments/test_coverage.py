@@ -9,9 +9,9 @@ import torch
 
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import UsageError
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.conformal import inside, quantiles, scores, tracked
 from ibforecast.experiments.ledger import Cell, Record, Scores

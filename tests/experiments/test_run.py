@@ -13,11 +13,11 @@ import torch
 
 from ibforecast.core import engines
 from ibforecast.core.calendar import Clock, Frequency
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.data import catalogue
 from ibforecast.data.catalogue import DataSet
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.windows import Windows
 from ibforecast.experiments import local, parts
 from ibforecast.experiments import run as runs

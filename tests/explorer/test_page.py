@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pandas as pd
 import pytest
+from ibforecast.core.account import Account
 
 from ibforecast import IBForecaster
-from ibforecast.core.account import Account
 from ibforecast.data.sources import to_csv
 from ibforecast.plots.explanation import draw
 from ibforecast.plots.scene import scene_of

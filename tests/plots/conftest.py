@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-
 from ibforecast.core.account import Account, Known
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
-
 from ibforecast.core.account import Account
+from ibforecast.explained import ExplainedForecast
+
 from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.core.verification import Check, Verification
-from ibforecast.explained import ExplainedForecast
 from ibforecast.plots import static
 from ibforecast.plots.explanation import SUFFIXES, draw, figure
 from ibforecast.plots.extra import needs

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-
 from ibforecast.core.account import Account
+
 from ibforecast.plots.labels import MANY
 from ibforecast.plots.scene import Line, Row, Tick, fitting, scene_of
 

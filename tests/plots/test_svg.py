@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-
 from ibforecast.core.account import Account
+
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.static import figure
 from ibforecast.plots.svg import to_svg

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 
 from ibforecast.core.context import Context
-from ibforecast.core.tokens import closed_to_zero, from_tokens, spread, to_tokens
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.tokens import closed_to_zero, from_tokens, spread, to_tokens
 from ibforecast.model import objective
 from ibforecast.model.config import GateConfig, allowance
 from ibforecast.model.network import GATES

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ibforecast.core.account import PLAIN
 from prometheus_client.parser import text_string_to_metric_families
 
 from ibforecast import IBForecaster, __version__
-from ibforecast.core.account import PLAIN
 from ibforecast.serve.service import Service, _digits
 
 MOMENT = "2023-01-10 05:00"

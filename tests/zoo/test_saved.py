@@ -15,9 +15,9 @@ from safetensors import safe_open
 
 from ibforecast.core.errors import ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast

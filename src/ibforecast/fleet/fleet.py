@@ -1,6 +1,5 @@
 """A fleet on disk: one folder per member with its model and its outcome, a document and a report over all."""
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ibforecast._version import __version__
+from ibforecast.core import document
 from ibforecast.core.engines import HERE, Workers
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
@@ -24,8 +24,8 @@ from ibforecast.forecaster import IBForecaster
 from ibforecast.zoo.recipes import Recipe, require_ours, text_of
 from ibforecast.zoo.saved import put_in_place
 
-FORMAT = "ibforecast.fleet"
-FORMAT_VERSION = 2
+FORMAT, VERSION = "ibforecast.fleet", 1
+MEMBER_FORMAT = "ibforecast.fleet.member"
 DOCUMENT, REPORT, MEMBER, MEMBERS = "fleet.json", "fleet.csv", "member.json", "members"
 
 OnMember = Callable[[Outcome, int], None]
@@ -144,8 +144,7 @@ class Fleet:
 
         A member without a model, or whose table cannot be forecast from, is told among the outcomes.
         """
-        settings = self._document()["settings"]
-        id = settings.get("layout", settings)["id"]  # in version 1 the layout was a part of its own
+        id = self._content()["settings"]["id"]
         members = members_of(tables, id)
         outcomes: dict[str, Outcome] = {}
         parts: dict[str, pa.Table] = {}
@@ -196,7 +195,8 @@ class Fleet:
         try:
             for name, content in files.items():
                 write_atomically(temporary / name, content)
-            write_atomically(temporary / MEMBER, to_json(asdict(outcome) | {"identity": identity}))
+            content = asdict(outcome) | {"identity": identity}
+            write_atomically(temporary / MEMBER, document.write(MEMBER_FORMAT, VERSION, content).encode())
             temporary.chmod(0o755)
             put_in_place(temporary, home)
         finally:
@@ -204,10 +204,9 @@ class Fleet:
 
     def _record(self, member: Member) -> dict[str, Any]:
         try:
-            record: dict[str, Any] = json.loads((self._home(member) / MEMBER).read_bytes())
-        except (OSError, ValueError):
+            return document.read((self._home(member) / MEMBER).read_bytes(), MEMBER_FORMAT, VERSION)
+        except (OSError, DataError):  # not there, or not as it was written: fitted again
             return {}
-        return record
 
     def _files(self, member: Member) -> Files:
         record, home = self._record(member), self._home(member)
@@ -218,27 +217,21 @@ class Fleet:
             )
         return {path.name: path.read_bytes() for path in home.iterdir() if path.name != MEMBER}
 
-    def _document(self) -> dict[str, Any]:
-        path = self.folder / DOCUMENT
+    def _content(self) -> dict[str, Any]:
+        """The settings of the fleet, and which version wrote them."""
         try:
-            document: dict[str, Any] = json.loads(path.read_bytes())
-            known = document["format"] == FORMAT and document["format_version"] <= FORMAT_VERSION
-        except (OSError, ValueError, KeyError, TypeError):
-            known = False
-        if not known:
+            return document.read((self.folder / DOCUMENT).read_bytes(), FORMAT, VERSION, ModelFileError)
+        except (OSError, ModelFileError) as error:
             raise ModelFileError(
-                f"a fleet is a folder with {DOCUMENT} of format {FORMAT!r}, version {FORMAT_VERSION} at most",
-                self.folder,
-                "name the folder of a fleet",
-            )
-        return document
+                f"a fleet is a folder with a whole {DOCUMENT}", f"{self.folder}: {error}", "name the folder of a fleet"
+            ) from error
 
     def _begin(self, forecaster: IBForecaster) -> None:
         """Write the document over all, and clear away what a killed run left half done."""
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
             raise UsageError("only a fleet may be gone on with", f"{self.folder}, which is none", "choose another")
-        document = {"format": FORMAT, "format_version": FORMAT_VERSION, "ibforecast_version": __version__}
-        write_atomically(self.folder / DOCUMENT, to_json(document | {"settings": forecaster.document()}))
+        content = {"ibforecast_version": __version__, "settings": forecaster.document()}
+        write_atomically(self.folder / DOCUMENT, document.write(FORMAT, VERSION, content).encode())
         for half in (self.folder / MEMBERS).glob(".*"):
             shutil.rmtree(half, ignore_errors=True)
 
