@@ -74,7 +74,7 @@ class Original:
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
-    """What an engine makes of an explanation's window: by how much each number differs, in scales."""
+    """What an engine computes for the window of an explanation."""
 
     replayed: Future
     unmoved: Future
@@ -107,7 +107,7 @@ def verify(
         checks.append(_table(original, explained))
     if key is not None:
         checks.append(_signature(explained, key))
-    notes = [*([NOT_COMPARED] if original is None else [])]
+    notes = [NOT_COMPARED] if original is None else []
     if key is None and explained.signature is not None:
         notes.append(NOT_CHECKED)
     if checks[1].passed and checks[2].passed:
@@ -234,12 +234,9 @@ def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> li
 
 
 def _outcome(engine: Engine, explained: ExplainedForecast) -> _Outcome:
-    explanation, history = explained.explanation, explained.history
-    random = np.random.default_rng(0)
-    noise = (
-        random.standard_normal(history.shape) * 10 * (np.nanmax(np.abs(engine.facts.units.standardise(history))) + 1)
-    )
-    noise = engine.facts.units.to_units(noise)
+    explanation, history, units = explained.explanation, explained.history, engine.facts.units
+    size = 10 * (np.abs(np.nan_to_num(units.standardise(history))).max() + 1)
+    noise = units.to_units(size * np.random.default_rng(0).standard_normal(history.shape))
     # A model that remembered the last window it saw would repeat it, so it is shown noise first.
     engine.run(noise, explanation.context.phase, explained.known)
     replayed = engine.replay(explanation)
