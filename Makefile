@@ -10,7 +10,7 @@ demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, i
 	$(BIN)/ibforecast demo --out demo
 
 test: $(INSTALLED)  ## the whole test suite
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=20
 
 check: $(INSTALLED)  ## format, lint, types, import directions; the page's too where its packages are installed
 	$(BIN)/ruff format --check .

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import ecosystem, explorer, fits, measures, onnx, serving
+from benchmarks import ecosystem, explorer, fits, measures, mutations, onnx, serving
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast.experiments.run import commit, device_name, versions
 
@@ -16,6 +16,7 @@ MEASURES = measures.MEASURES | {
     "explorer": explorer.explorer,
     "ecosystem": ecosystem.ecosystem,
     "fits": fits.fits,
+    "mutations": mutations.mutations,
 }
 
 

@@ -23,8 +23,8 @@ import torch
 from benchmarks.measures import BATCH, CYCLE, HORIZON, LOOK_BACK
 from ibforecast import IBForecaster, IBForecastError
 from ibforecast.core.sizes import Sizes
-from ibforecast.data import catalogue
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.data import catalogue
 from ibforecast.data.windows import Windows
 from ibforecast.train.step import Step
 from ibforecast.zoo.recipes import resolve

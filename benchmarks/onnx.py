@@ -12,9 +12,9 @@ from benchmarks.measures import CHANNELS, CYCLE, HORIZON, LOOK_BACK, _interleave
 from ibforecast.adapters.onnx import OnnxForecaster
 from ibforecast.adapters.onnx_export import export
 from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.recipes import resolve

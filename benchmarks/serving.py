@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import torch
 import uvloop
+from ibforecast.checks import window_of
 
 from ibforecast import IBForecaster
-from ibforecast.checks import window_of
 from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.tables import Layout
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.recipes import resolve

@@ -54,6 +54,12 @@ def table(kind: str) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+def fitted(kind: str) -> IBForecaster:
+    """A model of a kind, trained for an epoch."""
+    settings = {"patch_len": PATCH_LEN, "epochs": 1, "device": "cpu", **KINDS[kind]}
+    return IBForecaster(HORIZON, LOOK_BACK, 0.25, **settings).fit(table(kind))
+
+
 @pytest.fixture(scope="session")
 def other_weights() -> str:
     """The fingerprint of a model that gave none of the explanations."""
@@ -62,13 +68,13 @@ def other_weights() -> str:
     return other.fit(table("fixed mask")).fitted.weights_sha256
 
 
-@pytest.fixture(scope="session", params=KINDS)
+@pytest.fixture(scope="session", params=[pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in KINDS])
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, other_weights: str
 ) -> Iterator[Case]:
-    """A fitted model of each kind; sessions under xdist share nothing, so each worker fits its own."""
+    """A fitted model of each kind; all its tests run in one worker, so that it is fitted and exported once."""
     kind, rows = request.param, table(request.param)
-    model = IBForecaster(HORIZON, LOOK_BACK, 0.25, patch_len=PATCH_LEN, epochs=1, device="cpu", **KINDS[kind]).fit(rows)
+    model = fitted(kind)
     folder = tmp_path_factory.mktemp("forgery")
     model.save(folder / "model")
     model.to_onnx(folder / "model.onnx")
