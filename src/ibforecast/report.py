@@ -25,7 +25,7 @@ def to_html(
     VerificationError unless every check passes.
     """
     if not moments:
-        raise UsageError("a report must have at least one moment (got none); give the last moment to be read")
+        raise UsageError("a report must have at least one moment", "none", "give the last moment to be read")
     source = model.open(table, future)
     explanations = {one.at: one for one in (model.explain(source, at, budget=budget) for at in moments)}
     fitted, config = model.fitted, model.fitted.config

@@ -27,11 +27,7 @@ class IBForecastError(Exception):
 
     def error_and_hint(self) -> tuple[str, str]:
         """Return what is wrong, the rule with the value, and what to do about it."""
-        if self.got or self.remedy:
-            return self._problem(), self.remedy
-        # Some errors are still raised with one text, "rule (got value); remedy".
-        problem, separator, remedy = self.rule.rpartition("; ")
-        return (problem, remedy) if separator else (self.rule, "")
+        return self._problem(), self.remedy
 
     def _problem(self) -> str:
         return f"{self.rule} (got {self.got})" if self.got else self.rule

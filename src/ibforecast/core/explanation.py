@@ -6,6 +6,7 @@ inputs and outputs of ONNX graphs are all driven by it, so that a new field is w
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any, Generic, Literal, get_args
 
 import numpy as np
@@ -96,22 +97,19 @@ class Explanation(Generic[Array]):
 
 @dataclass(frozen=True)
 class Field:
-    """A row of the field table: an array of an explanation, its axes and the type it has in a document."""
+    """A row of the field table: an array of an explanation, its axes and the type it has in a document.
+
+    `batched` arrays have a value for every window, all others belong to the model. `of(explanation)` gives the array,
+    None where an optional one is not there.
+    """
 
     name: str
     axes: tuple[str, ...]
     kind: Kind
     optional: bool
     part: Literal["explanation", "context"]
-
-    @property
-    def batched(self) -> bool:
-        """Whether it has a value for every window; otherwise it belongs to the model."""
-        return self.axes[0] == BATCH
-
-    def of(self, explanation: Explanation[Any]) -> Any:
-        """Return the array; None where an optional one is not there."""
-        return getattr(explanation if self.part == "explanation" else explanation.context, self.name)
+    batched: bool
+    of: Callable[[Explanation[Any]], Any]
 
 
 def _rows(part: Literal["explanation", "context"], owner: type[Any]) -> Iterator[Field]:
@@ -127,7 +125,9 @@ def _rows(part: Literal["explanation", "context"], owner: type[Any]) -> Iterator
             "float32": "float32" in array.dtypes,
         }
         kind = next(kind for kind, fits in matches.items() if fits)
-        yield Field(field.name, tuple(array.dim_str.split()), kind, len(kinds) > 1, part)
+        axes = tuple(array.dim_str.split())
+        path = field.name if part == "explanation" else f"{part}.{field.name}"
+        yield Field(field.name, axes, kind, len(kinds) > 1, part, axes[0] == BATCH, attrgetter(path))
 
 
 FIELDS = (*_rows("explanation", Explanation), *_rows("context", Context))
