@@ -195,8 +195,8 @@ class Fleet:
         try:
             for name, content in files.items():
                 write_atomically(temporary / name, content)
-            content = asdict(outcome) | {"identity": identity}
-            write_atomically(temporary / MEMBER, document.write(MEMBER_FORMAT, VERSION, content).encode())
+            record = asdict(outcome) | {"identity": identity}
+            write_atomically(temporary / MEMBER, document.write(MEMBER_FORMAT, VERSION, record).encode())
             temporary.chmod(0o755)
             put_in_place(temporary, home)
         finally:
