@@ -21,9 +21,9 @@ mean, std = explained.units.mean, explained.units.std
 
 # The context: what is known of the window before any token is read. Level and scale are in standardised units.
 # (Models with several cycles or covariates have more terms: explained.expected has them all.)
-profile = explained.profile[explained.phase % len(explained.profile)]
+profile = explained.profile[explained.phase % len(explained.profile)].astype(float)
 expected = mean + std * (explained.level + explained.scale * profile)
-np.testing.assert_allclose(expected, explained.expected, rtol=1e-5)
+np.testing.assert_allclose(expected, explained.expected)
 print("context, in the table's units:")
 for column, channel in enumerate(explained.channels):
     level = mean[column] + std[column] * explained.level[column]
