@@ -3,7 +3,7 @@
     ibforecast demo
     python examples/inspect_explanation.py demo/model demo/why.json
 
-The fields of the JSON file are described in docs/tour.md.
+The fields of the JSON file are described in docs/formats.md.
 """
 
 import sys
@@ -11,50 +11,50 @@ from pathlib import Path
 
 import numpy as np
 
-from ibforecast import IBForecaster
-from ibforecast.core.account import Account
+from ibforecast import ExplainedForecast, IBForecaster
 
 if len(sys.argv) != 3:
     sys.exit("usage: python examples/inspect_explanation.py MODEL EXPLANATION.json")
 model = IBForecaster.load(sys.argv[1])
-account = Account.from_json(Path(sys.argv[2]).read_text())
+explained = ExplainedForecast.from_json(Path(sys.argv[2]).read_text())
+mean, std = explained.units.mean, explained.units.std
 
 # The context: what is known of the window before any token is read. Level and scale are in standardised units.
-expected = account.mean + account.std * (
-    account.level + account.scale * account.profile[account.phase % len(account.profile)]
-)
-np.testing.assert_allclose(expected, account.expected, rtol=1e-5)
+# (Models with several cycles or covariates have more terms: explained.expected has them all.)
+profile = explained.profile[explained.phase % len(explained.profile)].astype(float)
+expected = mean + std * (explained.level + explained.scale * profile)
+np.testing.assert_allclose(expected, explained.expected)
 print("context, in the table's units:")
-for column, channel in enumerate(account.channels):
-    level = account.mean[column] + account.std[column] * account.level[column]
-    scale = account.std[column] * account.scale[column]
+for column, channel in enumerate(explained.channels):
+    level = mean[column] + std[column] * explained.level[column]
+    scale = std[column] * explained.scale[column]
     print(f"  {channel:<16} level {level:9.2f}   scale {scale:8.2f}")
 
 # The mask: one decision per (patch, channel), never more open than the budget allows, and none that is missing.
-patches, channels = account.mask.shape
-assert account.open_count <= int(account.budget * patches * channels + 1e-9)
-assert not (account.mask & account.missing).any()
-print(f"\nmask, oldest patch first ({account.open_count} of {account.mask.size} tokens open; # open, ? missing):")
-for column, channel in enumerate(account.channels):
-    cells = np.where(account.mask[:, column], "#", np.where(account.missing[:, column], "?", "."))
-    print(f"  {channel:<16} {''.join(cells)}   probability {account.probability[:, column].round(2)}")
+patches, channels = explained.mask.shape
+assert explained.open_count <= int(explained.budget * patches * channels + 1e-9)
+assert not (explained.mask & explained.missing).any()
+print(f"\nmask, oldest patch first ({explained.open_count} of {explained.mask.size} tokens open; # open, ? missing):")
+for column, channel in enumerate(explained.channels):
+    cells = np.where(explained.mask[:, column], "#", np.where(explained.missing[:, column], "?", "."))
+    print(f"  {channel:<16} {''.join(cells)}   probability {explained.probability[:, column].round(2)}")
 
 # The evidence: the deviation D where a gate is open, an exact zero everywhere else.
-seen = account.mask.repeat(account.patch_len, axis=0)
-assert not account.evidence[~seen].any()
-np.testing.assert_allclose(account.evidence[seen], account.deviation[seen], atol=1e-3)
+seen = explained.mask.repeat(explained.patch_len, axis=0)
+assert not explained.evidence[~seen].any()
+np.testing.assert_allclose(explained.evidence[seen], explained.deviation[seen], atol=1e-3)
 print("\nevidence, largest deviation of each open token, in scales:")
-for token in account.tokens():
+for token in explained.tokens():
     if token.open:
         print(f"  {token.channel:<16} {token.start} to {token.end}   {token.largest_deviation:+.2f}")
 
 # The forecast: what the readout made of the evidence, as a distance from the disclosed pattern.
-future = (account.forecast - expected[account.look_back :]) / (account.std * account.scale)
+future = (explained.forecast - expected[explained.look_back :]) / (std * explained.scale)
 print("\nforecast, mean distance from the pattern over the horizon, in scales:")
-for column, channel in enumerate(account.channels):
+for column, channel in enumerate(explained.channels):
     print(f"  {channel:<16} {future[:, column].mean():+.2f}")
 
 # numpy can show what was disclosed; only the model can show that nothing else was used.
-verification = model.verify(account)
+verification = model.verify(explained)
 print(f"\n{verification}")
 sys.exit(0 if verification else 4)

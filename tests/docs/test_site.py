@@ -36,7 +36,7 @@ def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
 
 def test_the_reference_has_what_the_front_door_offers(site: Path) -> None:
     reference = (site / "api.html").read_text("utf8")
-    for name in ("forecaster.IBForecaster.fit", "explained.ExplainedForecast.verify", "core.errors.DataError"):
+    for name in ("forecaster.IBForecaster.fit", "core.explained.ExplainedForecast.verify", "core.errors.DataError"):
         assert f'id="ibforecast.{name}"' in reference
     assert 'id="ibforecast.forecaster.IBForecaster._with"' not in reference
 
