@@ -367,7 +367,7 @@ def test_an_audit_of_other_weights_says_nothing_about_these(audit: Audit, folder
         lambda text: text.replace('"passed": false', '"passed": true').replace('"score": ', '"score": 1'),
         lambda text: text[:-9],
         lambda text: "[]",
-        lambda text: text.replace('"format_version": 1', '"format_version": 2'),
+        lambda text: text.replace('"version": 1', '"version": 2'),
     ],
     ids=["edited", "cut off", "something else", "newer"],
 )

@@ -116,6 +116,7 @@ def test_an_audit_is_kept_in_the_models_folder_whatever_the_verdict(
     outcome = call("audit", folder, desk.table, "--save", "--json")
     assert outcome.err.startswith(f"audit written to {folder / FILE}\n")
     written = json.loads((folder / FILE).read_text())
+    assert (written.pop("format"), written.pop("version")) == ("ibforecast.audit", 1)
     assert written.pop("sha256")
     assert written == outcome.document
     kept = saved_audit(folder, IBForecaster.load(folder).fitted.weights_sha256)

@@ -5,13 +5,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from ibforecast import IBForecaster
+from ibforecast import ExplainedForecast, IBForecaster
 
 Shell = Callable[..., Any]
 
@@ -43,14 +44,17 @@ def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp
     )
     assert told.code == 0
     assert told.document["forecast"] == rows[["load", "wind", "heat"]].to_numpy().tolist()
-    assert told.out == (tmp_path / "why.json").read_text()
-    assert (tmp_path / "why.svg").read_bytes().startswith(b"<?xml")
+    assert told.document == json.loads((tmp_path / "why.json").read_text())
+    assert (tmp_path / "why.svg").read_bytes().startswith(b"<svg")
     assert len(pd.read_csv(tmp_path / "why.csv")) == 12
 
     checked = shell("verify", "model", "why.json", "--json")
     assert (checked.code, checked.err) == (0, "")
     assert checked.document["verified"] is True
     assert all(check["passed"] for check in checked.document["checks"])
+    (tmp_path / "said.json").write_text(told.out)
+    strictly = shell("verify", "model", "said.json", "--table", desk.table, "--exact", "--json")
+    assert (strictly.code, strictly.document["notes"]) == (0, [])
 
     measured = shell("evaluate", "model", desk.table, "--json")
     assert (measured.code, measured.err) == (0, "")
@@ -78,9 +82,8 @@ def test_a_table_that_cannot_be_read_ends_with_3(desk: Any, shell: Shell) -> Non
 
 
 def test_an_explanation_that_is_not_the_truth_ends_with_4(desk: Any, shell: Shell, tmp_path: Path) -> None:
-    document = json.loads(desk.explanation.read_text())
-    document["forecast"][0][0] += 1.0
-    (tmp_path / "lie.json").write_text(json.dumps(document))
+    explained = ExplainedForecast.from_json(desk.explanation.read_text())
+    (tmp_path / "lie.json").write_text(replace(explained, forecast=explained.forecast + 1).to_json())
     outcome = shell("verify", desk.model, "lie.json")
     assert outcome.code == 4
     assert "FAILED replay" in outcome.out

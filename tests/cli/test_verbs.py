@@ -5,14 +5,14 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from ibforecast import Evaluation, IBForecaster
+from ibforecast import Evaluation, ExplainedForecast, IBForecaster
 from ibforecast.cli.main import VERBS, run
 from ibforecast.data.catalogue import CATALOGUE
 
@@ -131,11 +131,33 @@ def test_a_model_that_is_worse_than_repeating_is_told_so(
     assert call("evaluate", desk.model, desk.table).out.splitlines()[1] == told
 
 
-def test_a_verdict_is_told_check_by_check(desk: Any, call: Call) -> None:
+def test_a_verdict_is_given_check_by_check(desk: Any, call: Call) -> None:
     outcome = call("verify", desk.model, desk.explanation)
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.count("ok ") == 7
+    assert outcome.out.count("ok ") == 8
+    assert outcome.out.count("note ") == 1
     assert outcome.out.endswith(f"\nverified: {desk.explanation}\n")
+    document = call("verify", desk.model, desk.explanation, "--json").document
+    assert (document["verified"], len(document["checks"]), len(document["notes"])) == (True, 8, 1)
+
+
+def test_a_verdict_compares_with_the_table_and_the_key_that_are_given(desk: Any, call: Call, tmp_path: Path) -> None:
+    words, signed = ["verify", desk.model], tmp_path / "signed.json"
+    exactly = call(*words, desk.explanation, "--table", desk.table, "--exact")
+    assert (exactly.code, exactly.out.count("ok "), exactly.out.count("note ")) == (0, 9, 0)
+    other = pd.read_csv(desk.table)
+    other.loc[390, "load"] += 1
+    other.to_csv(tmp_path / "other.csv", index=False)
+    differs = call(*words, desk.explanation, "--table", tmp_path / "other.csv")
+    assert differs.code == 4
+    assert "FAILED table: not the table's: history" in differs.out
+    assert call("sign", "--new-key", tmp_path / "issuer").code == call("sign", "--new-key", tmp_path / "else").code == 0
+    assert call("sign", desk.explanation, "--key", tmp_path / "issuer.pem", "--out", signed).code == 0
+    assert call(*words, signed, "--key", tmp_path / "issuer.pub.pem").code == 0
+    assert call(*words, signed, "--key", tmp_path / "else.pub.pem").code == 4
+    assert call(*words, desk.explanation, "--key", tmp_path / "issuer.pub.pem").code == 4
+    assert "no public key was given" in call(*words, signed).out
+    assert refused(call(*words, signed, "--key", desk.table), 3, "a public key must be an Ed25519 key in PEM")
 
 
 # --- What is fitted ---
@@ -328,8 +350,8 @@ def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_p
     [
         (b"", ["valid JSON"]),
         (b"\xff\xfe\x00\x80", ["valid JSON"]),
-        (b'{"format": "ibforecast.model"}', ["must say format 'ibforecast.explanation'"]),
-        (b'{"format": "ibforecast.explanation", "format_version": 99}', ["format version 4 (got 99)"]),
+        (b'{"format": "ibforecast.model"}', ["must have the format 'ibforecast.explanation'"]),
+        (b'{"format": "ibforecast.explanation", "version": 99}', ["up to version 1 (got version 99)"]),
     ],
     ids=["empty", "not text", "something else", "newer"],
 )
@@ -341,7 +363,7 @@ def test_a_file_that_is_no_explanation_ends_with_3(
 
 
 def test_an_explanation_that_is_not_there_ends_with_3(desk: Any, call: Call, tmp_path: Path) -> None:
-    assert refused(call("verify", desk.model, tmp_path / "why.json"), 3, "must be a file", "ibforecast explain --out")
+    assert refused(call("verify", desk.model, tmp_path / "why.json"), 3, "must be a file", "check the path")
 
 
 @pytest.mark.parametrize("verb", ["predict", "explain", "evaluate", "verify"])
@@ -349,9 +371,10 @@ def test_a_model_that_was_touched_ends_with_5(desk: Any, call: Call, tmp_path: P
     folder = tmp_path / "model"
     shutil.copytree(desk.model, folder)
     document = folder / "model.json"
-    document.write_text(document.read_text().replace('"budget": 0.25', '"budget": 0.5'))
+    assert '"budget":0.25' in document.read_text()
+    document.write_text(document.read_text().replace('"budget":0.25', '"budget":0.5'))
     last = desk.explanation if verb == "verify" else desk.table
-    assert refused(call(verb, folder, last), 5, "model.json must match its own fingerprint")
+    assert refused(call(verb, folder, last), 5, "must match its fingerprint", "model.json")
     (folder / "model.json").write_bytes((desk.model / "model.json").read_bytes())
     weights = folder / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
@@ -361,14 +384,16 @@ def test_a_model_that_was_touched_ends_with_5(desk: Any, call: Call, tmp_path: P
 def test_a_verdict_against_an_explanation_is_one_document_and_ends_with_4(
     desk: Any, call: Call, tmp_path: Path
 ) -> None:
-    document = json.loads(desk.explanation.read_text())
-    document["forecast"][0][0] += 1.0
-    (tmp_path / "lie.json").write_text(json.dumps(document))
-    outcome = call("verify", desk.model, tmp_path / "lie.json", "--json")
-    assert outcome.code == 4
-    assert outcome.document["verified"] is False
-    failed = [check["name"] for check in outcome.document["checks"] if not check["passed"]]
-    assert failed == ["document", "replay", "scramble", "rerun"]
+    explained = ExplainedForecast.from_json(desk.explanation.read_text())
+    sealed = replace(explained, forecast=explained.forecast + 1).to_json()
+    edited = json.loads(desk.explanation.read_text())
+    edited["forecast"][0][0] += 1.0
+    for lie, expected in ((sealed, ["replay", "scramble", "rerun"]), (json.dumps(edited), ["document"])):
+        (tmp_path / "lie.json").write_text(lie)
+        outcome = call("verify", desk.model, tmp_path / "lie.json", "--json")
+        assert outcome.code == 4
+        assert outcome.document["verified"] is False
+        assert [check["name"] for check in outcome.document["checks"] if not check["passed"]] == expected
 
 
 @pytest.mark.parametrize(

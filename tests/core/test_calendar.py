@@ -1,6 +1,8 @@
 """Steps, wall clocks and phases."""
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ibforecast.core.calendar import Clock, Frequency
-from ibforecast.core.errors import DataError, UsageError
+from ibforecast.core.errors import DataError, IBForecastError, UsageError
 from ibforecast.core.zones import to_utc
 
 HOUR = Frequency(3600)
@@ -289,3 +291,189 @@ def test_what_is_not_a_moment_is_refused() -> None:
 def test_an_unknown_zone_is_refused() -> None:
     with pytest.raises(UsageError, match="IANA"):
         Clock(hours("2020-01-01", 5), HOUR, "Europe/Atlantis").labels(0, 1)
+
+
+# --- Labels and back ---
+
+
+ZONES = [None, "UTC", BERLIN, "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "+05:30", "-03:00"]
+
+
+def same_clock(one: Clock, other: Clock) -> bool:
+    names = ("frequency", "zone", "by_row", "numbered", "row")
+    return np.array_equal(one.stamps, other.stamps) and all(
+        getattr(one, name) == getattr(other, name) for name in names
+    )
+
+
+def read_again(clock: Clock) -> Clock:
+    """The axis as a document gives it back."""
+    return Clock.of_labels(clock.labels(0, len(clock.stamps)), clock.step, clock.zone, clock.row)
+
+
+@given(
+    first=st.datetimes(datetime(1975, 1, 1), datetime(2035, 1, 1)),
+    seconds=st.sampled_from([1, 7, 30, 60, 900, 3600, 10800, 43200]),
+    rows=st.integers(1, 60),
+    zone=st.sampled_from(ZONES),
+    row=st.none() | st.integers(-1000, 10**6),
+)
+def test_an_axis_in_seconds_comes_back_from_its_labels(
+    first: datetime, seconds: int, rows: int, zone: str | None, row: int | None
+) -> None:
+    stamps = np.datetime64(first, "us") + np.arange(rows) * np.timedelta64(seconds, "s")
+    clock = Clock(stamps, Frequency(seconds), zone, by_row=row is not None, row=row)
+    assert same_clock(read_again(clock), clock)
+
+
+@given(
+    night=st.sampled_from(["2018-03-24T12", "2018-10-27T12", "2021-03-13T20", "2021-11-06T20", "2021-04-03T08"]),
+    minutes=st.sampled_from([10, 15, 30, 60]),
+    zone=st.sampled_from([BERLIN, "America/New_York", "Australia/Lord_Howe"]),
+)
+def test_an_axis_across_a_change_of_clock_comes_back_from_its_labels(night: str, minutes: int, zone: str) -> None:
+    stamps = np.datetime64(night, "us") + np.arange(2 * 1440 // minutes) * np.timedelta64(minutes, "m")
+    clock = Clock(stamps, Frequency(60 * minutes), zone)
+    again = read_again(clock)
+    assert same_clock(again, clock)
+    assert (again.phase(0, len(stamps), 24) == clock.phase(0, len(stamps), 24)).all()
+
+
+@given(
+    first=st.dates(datetime(1975, 1, 1).date(), datetime(2035, 1, 1).date()),
+    hour=st.sampled_from([0, 9]),
+    frequency=st.sampled_from([DAY, Frequency(7 * 86400), Frequency(months=1), Frequency(months=3)]),
+    rows=st.integers(1, 40),
+    zone=st.sampled_from([None, BERLIN, "America/New_York", "+05:30"]),
+)
+def test_an_axis_of_dates_or_months_comes_back_from_its_labels(
+    first: date, hour: int, frequency: Frequency, rows: int, zone: str | None
+) -> None:
+    start = np.datetime64(first, "us") + np.timedelta64(hour, "h")
+    wall = frequency.after(start, np.arange(rows), first.day)
+    clock = Clock(to_utc(wall, zone), frequency, zone)
+    assert same_clock(read_again(clock), clock)
+
+
+@given(first=st.integers(-(10**9), 10**9), step=st.integers(1, 1000), rows=st.integers(1, 40))
+def test_numbered_steps_come_back_from_their_labels(first: int, step: int, rows: int) -> None:
+    labels = [str(first + step * row) for row in range(rows)]
+    frequency = "1 step" if step == 1 else f"{step} steps"
+    clock = Clock.of_labels(labels, frequency, None)
+    assert clock.numbered
+    assert (clock.labels(0, rows), clock.step) == (tuple(labels), frequency)
+    assert same_clock(read_again(clock), clock)
+    # A numbered axis goes on by number, and its phases count from zero.
+    assert clock.labels(rows, 1) == (str(first + step * rows),)
+    assert clock.phase(0, 1, 7).tolist() == [first // step % 7]
+
+
+HOURLY = ("2020-01-01 00:00", "2020-01-01 01:00", "2020-01-01 02:00")
+
+
+@pytest.mark.parametrize(
+    ("labels", "frequency", "zone", "message"),
+    [
+        ((), "1h", None, "a time axis must have a time"),
+        (("2020/01/01 00:00", *HOURLY[1:]), "1h", None, "times must be ISO times"),
+        (("2020-02-30 00:00", *HOURLY[1:]), "1h", None, "times must be ISO times"),
+        (("soon", *HOURLY[1:]), "1h", None, "times must be ISO times"),
+        (("2020-01-01T00:00", *HOURLY[1:]), "1h", None, r"must be written as this library .*try '2020-01-01 00:00'"),
+        (("2020-01-01 00:00:00", *HOURLY[1:]), "1h", None, "must be written as this library writes them"),
+        (("20200101 00:00", *HOURLY[1:]), "1h", None, "must be written as this library writes them|ISO times"),
+        (("2020-01-01", *HOURLY[1:]), "1h", None, "must be written as this library writes them"),
+        (("2020-01-01 00:00", "2020-01-02 00:00"), "1d", None, r"try '2020-01-01'"),
+        ([f"{label}+00:00" for label in HOURLY], "1h", None, "times without a zone must have no offset"),
+        (HOURLY, "1h", BERLIN, r"with the offset of their zone .*try '2020-01-01 00:00\+01:00'"),
+        (
+            [f"{label}+02:00" for label in HOURLY],
+            "1h",
+            BERLIN,
+            r"with the offset of their zone .*try '2019-12-31 23:00",
+        ),
+        ([f"{label}+0100" for label in HOURLY], "1h", BERLIN, "with the offset of their zone"),
+        ([f"{label}Z" for label in HOURLY], "1h", "UTC", "with the offset of their zone"),
+        (HOURLY, "60min", None, r"a frequency must be written as this library writes it \(got '60min'\); try '1h'"),
+        (HOURLY, "H", None, "a frequency must be written as this library writes it"),
+        (HOURLY, "hourly", None, "a frequency must be a count and a unit"),
+        (HOURLY, "2h", None, "times must follow each other in even steps, here of 2h"),
+        ((HOURLY[0], HOURLY[2]), "1h", None, "times must follow each other in even steps, here of 1h"),
+        ((HOURLY[0], HOURLY[0]), "1h", None, "times must follow each other in even steps"),
+        (HOURLY[::-1], "1h", None, r"times must increase \(got a step back in row 1\)"),
+        (("2020-01-31", "2020-02-28", "2020-03-31"), "1mo", None, "times must follow each other in even steps"),
+        (("0", "1"), "1 steps", None, "a frequency must be written as this library writes it"),
+        (("0", "1"), "2 step", None, "a frequency must be written as this library writes it"),
+        (("0", "1"), "0 steps", None, "a frequency must be a count and a unit"),
+        (("0", "2"), "1 step", None, "times must follow each other in even steps"),
+        (("1", "0"), "1 step", None, "times must increase"),
+        (("0", "01"), "1 step", None, "must be written as this library writes them"),
+        (("-0", "1"), "1 step", None, "must be written as this library writes them"),
+        (("٠", "1"), "1 step", None, "must be written as this library writes them"),
+        (("9" * 15, "9" * 15), "1 step", None, "times must|must be written"),
+        (("0", "+1"), "1 step", None, "times must be whole numbers without a zone"),
+        (("0", "1.0"), "1 step", None, "times must be whole numbers without a zone"),
+        (("0", HOURLY[0]), "1 step", None, "times must be whole numbers without a zone"),
+        (("0", "1"), "1 step", BERLIN, "times must be whole numbers without a zone"),
+        (("0", "1"), "1h", None, "times must be ISO times|must be written"),
+    ],
+)
+def test_labels_in_another_spelling_or_order_are_refused(
+    labels: Sequence[str], frequency: str, zone: str | None, message: str
+) -> None:
+    with pytest.raises(IBForecastError, match=message):
+        Clock.of_labels(labels, frequency, zone)
+
+
+def test_an_offset_that_the_zone_had_at_another_time_of_the_year_is_refused() -> None:
+    with pytest.raises(DataError, match=r"with the offset of their zone .*try '2020-07-01 01:00\+02:00'"):
+        Clock.of_labels(["2020-07-01 00:00+01:00", "2020-07-01 01:00+01:00"], "1h", BERLIN)
+
+
+def test_rows_that_are_counted_may_be_uneven_or_repeat_but_not_run_backwards() -> None:
+    labels = ("2020-01-01 00:00", "2020-01-01 00:00", "2020-01-01 07:00")
+    clock = Clock.of_labels(labels, "1h", None, row=5)
+    assert clock.phase(0, 3, 24).tolist() == [5, 6, 7]
+    with pytest.raises(DataError, match="times must increase"):
+        Clock.of_labels(labels[::-1], "1h", None, row=5)
+
+
+# --- Windows of an axis ---
+
+
+@given(first=st.integers(0, 60), count=st.integers(1, 60), by_row=st.booleans(), zone=st.sampled_from([None, BERLIN]))
+def test_a_window_of_an_axis_has_its_times_and_phases_also_beyond_the_end(
+    first: int, count: int, by_row: bool, zone: str | None
+) -> None:
+    clock = Clock(hours("2018-03-23", 72), HOUR, zone, by_row=by_row).counted_from(hours("2018-03-20", 1)[0])
+    window = clock.window(first, count)
+    assert (window.stamps == clock.times(first, count)).all()
+    assert window.labels(0, count) == clock.labels(first, count)
+    assert (window.phase(0, count, 24) == clock.phase(first, count, 24)).all()
+    assert window.row == (72 + first if by_row else None)
+    assert same_clock(read_again(window), window)
+
+
+def test_times_that_do_not_count_rows_give_no_number_of_a_row() -> None:
+    counted = Clock(hours("2020-01-02", 24), HOUR, by_row=True)
+    assert counted.counted_from(hours("2020-01-01", 1)[0], countable=True).offset == 24
+    uncountable = counted.counted_from(hours("2020-01-01", 1)[0], countable=False)
+    with pytest.raises(DataError, match=r"a table from 2020-01-02 00:00 on, and those of training did not"):
+        uncountable.window(0, 3)
+    # The first row of training can always be recognised, and a number that is known needs no counting.
+    assert counted.counted_from(counted.stamps[3], countable=False).offset == -3
+    assert replace(uncountable, row=7).offset == 7
+
+
+@pytest.mark.parametrize(
+    ("stamps", "frequency", "even"),
+    [
+        (hours("2020-01-01", 48), HOUR, True),
+        (np.delete(hours("2020-01-01", 48), 7), HOUR, False),
+        (WEEKDAYS, DAY, False),
+        (moments("2020-01-31", "2020-02-29", "2020-03-31"), Frequency(months=1), True),
+    ],
+)
+def test_an_axis_is_even_if_every_row_is_one_step_after_the_last(
+    stamps: np.ndarray, frequency: Frequency, even: bool
+) -> None:
+    assert Clock(stamps, frequency).even is even

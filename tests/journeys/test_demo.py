@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ibforecast.core.account import Account
+from ibforecast import ExplainedForecast
 
 PROGRAM = Path(sys.executable).parent / "ibforecast"
 
@@ -31,9 +31,9 @@ def test_the_demo_ends_with_a_picture_and_an_explanation_that_anyone_can_verify(
     assert (Path(told["model"]) / "model.json").is_file()
     assert 0 < told["mse"] < 1, "in standardised units the training mean alone errs by about 1"
 
-    account = Account.from_json(explanation.read_text())
-    assert 0 < account.open_rate <= account.budget == 0.2
-    assert (account.look_back, account.horizon) == (96, 24)
+    explained = ExplainedForecast.from_json(explanation.read_text())
+    assert 0 < explained.open_rate <= explained.budget == 0.2
+    assert (explained.look_back, explained.horizon) == (96, 24)
 
     again = ibforecast("verify", told["model"], explanation)
     assert again["verified"] is True

@@ -13,8 +13,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from ibforecast.core import document as documents
 from ibforecast.core.errors import ModelFileError, UsageError
-from ibforecast.core.files import sha256, to_json
+from ibforecast.core.files import sha256
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
@@ -22,7 +23,7 @@ from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo import saved
-from ibforecast.zoo.saved import DOCUMENT, FORMAT_VERSION, WEIGHTS, FittedModel, TrainingSummary, load
+from ibforecast.zoo.saved import DOCUMENT, FORMAT, VERSION, WEIGHTS, FittedModel, TrainingSummary, load
 
 RULE_VALUE_REMEDY = r"(?s)^.+ \(.+\); .+"
 
@@ -134,7 +135,7 @@ def test_a_saved_model_is_tensors_and_json_and_nothing_that_could_run(folder: Pa
     with safe_open(folder / WEIGHTS, framework="pt") as tensors:
         assert set(tensors.keys()) == set(fitted().network.state_dict())
     document = json.loads((folder / DOCUMENT).read_text())
-    assert document["format_version"] == FORMAT_VERSION
+    assert (document["format"], document["version"]) == (FORMAT, VERSION)
     assert {"config", "training", "weights", "sha256"} <= document.keys()
 
 
@@ -192,8 +193,16 @@ def edited(folder: Path, edit: Callable[[dict[str, Any]], None], sealed: bool = 
     edit(document)
     if sealed:
         document.pop("sha256")
-        document["sha256"] = sha256(to_json(document))
+        document["sha256"] = documents.fingerprint(document)
     (folder / DOCUMENT).write_text(json.dumps(document))
+
+
+def test_another_client_may_write_the_document_again(folder: Path) -> None:
+    before = load(folder)
+    document = json.loads((folder / DOCUMENT).read_text())
+    (folder / DOCUMENT).write_text(json.dumps(dict(reversed(document.items())), indent=3))
+    again = load(folder)
+    assert (again.config, again.layout, again.summary) == (before.config, before.layout, before.summary)
 
 
 @pytest.mark.parametrize(
@@ -207,28 +216,33 @@ def edited(folder: Path, edit: Callable[[dict[str, Any]], None], sealed: bool = 
         lambda document: document["weights"].update(sha256="0" * 64),
         lambda document: document.update(note="hello"),
         lambda document: document.pop("origin"),
-        lambda document: document.pop("sha256"),
     ],
 )
 def test_a_document_that_was_edited_is_refused(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
     edited(folder, edit)
-    assert "changed" in refused(folder)
+    assert "must match its fingerprint (got content changed" in refused(folder)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_a_document_edited_to_hold_no_number_is_refused(folder: Path, number: str) -> None:
     text = (folder / DOCUMENT).read_text()
-    (folder / DOCUMENT).write_text(re.sub(r'"budget": [\d.]+', f'"budget": {number}', text, count=1))
-    refused(folder)
+    changed = re.sub(r'"budget":[\d.]+', f'"budget":{number}', text, count=1)
+    assert changed != text
+    (folder / DOCUMENT).write_text(changed)
+    assert "a number must be finite" in refused(folder)
 
 
-def test_a_number_that_is_none_does_not_make_up_for_a_fingerprint_taken_away(folder: Path) -> None:
-    document = json.loads((folder / DOCUMENT).read_text())
-    document.pop("sha256")
-    document["config"]["budget"] = 0.9
-    document["training"]["validation_error"] = float("nan")
-    (folder / DOCUMENT).write_text(json.dumps(document))
-    assert "changed" in refused(folder)
+def test_a_document_without_a_fingerprint_is_refused(folder: Path) -> None:
+    edited(folder, lambda document: document.pop("sha256"))
+    assert "must name its fingerprint" in refused(folder)
+    edited(folder, lambda document: document["training"].update(validation_error=float("nan")))
+    assert "a number must be finite" in refused(folder)
+
+
+def test_a_key_that_stands_twice_is_refused(folder: Path) -> None:
+    text = (folder / DOCUMENT).read_text()
+    (folder / DOCUMENT).write_text(text.replace('"budget":', '"budget":0.9,"budget":', 1))
+    assert "a key must stand once" in refused(folder)
 
 
 @pytest.mark.parametrize(
@@ -258,12 +272,12 @@ def test_a_document_that_is_sealed_and_yet_no_model_is_refused(
     assert "complete" in refused(folder)
 
 
-@pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 99, "1", None])
+@pytest.mark.parametrize("version", [VERSION + 1, 99, "1", None])
 def test_a_model_of_a_newer_format_is_refused_with_the_way_out(folder: Path, version: Any) -> None:
-    edited(folder, lambda document: document.update(format_version=version), sealed=True)
+    edited(folder, lambda document: document.update(version=version), sealed=True)
     message = refused(folder)
-    assert f"(got {version!r})" in message
-    assert "upgrade" in message
+    assert f"up to version {VERSION} (got version {version!r}" in message
+    assert message.endswith("upgrade ibforecast")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"{}", b'{"format": "ibforecast.explanation"}'])
@@ -275,7 +289,7 @@ def test_a_document_that_is_none_is_refused(folder: Path, content: bytes) -> Non
 def test_a_truncated_document_is_refused(folder: Path) -> None:
     content = (folder / DOCUMENT).read_bytes()
     (folder / DOCUMENT).write_bytes(content[: len(content) // 2])
-    assert "whole" in refused(folder)
+    assert "valid JSON" in refused(folder)
 
 
 @pytest.mark.parametrize("name", [DOCUMENT, WEIGHTS])

@@ -237,6 +237,8 @@ class Clock:
         Labels of a frequency such as "1 step" are whole numbers, counted in seconds from a Monday at midnight. With a
         `row`, phases are counted by row number, and this is the number of the first one.
         """
+        if not labels:
+            raise DataError("a time axis must have a time", "none", "give the time of every step")
         numbers = NUMBERED.fullmatch(frequency)
         step, read = (Frequency(int(numbers[1])), _number) if numbers else (Frequency.parse(frequency), _moment)
         moments = np.array([read(label, zone) for label in labels], dtype="datetime64[us]")

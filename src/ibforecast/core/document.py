@@ -94,7 +94,7 @@ def opened(
         got = document.get("format") if isinstance(document, dict) else type(document).__name__
         raise error(f"a document must have the format {form!r}", repr(got)[:80], "give one that this library wrote")
     newest = document.pop("version", None)
-    if type(newest) is not int or newest > version:
+    if type(newest) not in (int, float) or newest > version:
         raise error(
             f"this version of ibforecast reads {form} up to version {version}",
             f"version {newest!r}"[:80],

@@ -10,6 +10,7 @@ from jaxtyping import Float32, Float64
 
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import Context
+from ibforecast.core.document import WHOLE as WHOLE_DOUBLE
 from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.explanation import FIELDS, Explanation, Field
 from ibforecast.core.standardiser import Standardiser
@@ -44,7 +45,7 @@ def explanation(content: dict[str, Any]) -> dict[str, Any]:
     known = maybe(matrix, window["known"], "window.known")
     known_units = maybe(units, whole["known_units"], "known_units")
     history = matrix(window["history"], "window.history", nulls=True)
-    ahead = None if known is None or known_units is None else known_units.standardise(known).astype(np.float32)
+    ahead = None if known is None or known_units is None else _standardised(known, known_units)
     return {
         "explanation": _arrays(whole["explanation"], whole["context"], channels, history, ahead),
         "forecast": matrix(whole["forecast"], "forecast", nulls=True),
@@ -62,6 +63,16 @@ def explanation(content: dict[str, Any]) -> dict[str, Any]:
         "known_units": known_units,
         "signature": maybe(text, whole.get("signature"), "signature"),
     }
+
+
+def _standardised(
+    known: Float64[np.ndarray, "steps covariate"], known_units: Standardiser
+) -> Float32[np.ndarray, "steps covariate"]:
+    """Return what is known ahead as the readout saw it."""
+    if known.shape[1] != len(known_units.mean):
+        raise refused("known_units", f"units of {len(known_units.mean)} covariates for {known.shape[1]} known ahead")
+    with np.errstate(all="ignore"):  # what is not finite is refused once the explanation is built
+        return known_units.standardise(known).astype(np.float32)
 
 
 def _arrays(
@@ -183,7 +194,9 @@ def number(value: Any, where: str) -> float:
 
 
 def whole_number(value: Any, where: str) -> int:
-    """Return a whole number that fits into 64 bits."""
+    """Return a whole number that fits into 64 bits; a client that knows only doubles may have written 1.0 for 1."""
+    if type(value) is float and value.is_integer() and abs(value) <= WHOLE_DOUBLE:
+        return int(value)
     if type(value) is not int or abs(value) >= 2**63:
         raise refused(where, f"{value!r:.80}")
     return value
@@ -192,7 +205,10 @@ def whole_number(value: Any, where: str) -> int:
 def units(value: Any, where: str) -> Standardiser:
     """Return the mean and the spread of every channel."""
     given = members(value, ("mean", "std"), where)
-    return Standardiser(*(array(given[name], 1, "float64", f"{where}.{name}") for name in ("mean", "std")))
+    mean, std = (array(given[name], 1, "float64", f"{where}.{name}") for name in ("mean", "std"))
+    if len(mean) != len(std):
+        raise refused(where, f"{len(mean)} means and {len(std)} spreads")
+    return Standardiser(mean, std)
 
 
 def matrix(value: Any, where: str, nulls: bool = False) -> Float64[np.ndarray, "row column"]:
@@ -209,6 +225,8 @@ def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> 
             raise refused(where, f"rows of {sorted(lengths)[:4]} values" if lengths else "no rows")
         shape.append(lengths.pop())
         flat = list(chain.from_iterable(flat))
+    if kind == "int64":
+        flat = [whole_number(one, where) for one in flat]
     allowed = _TYPES[kind]
     if odd := set(map(type, flat)) - (allowed | {type(None)} if nulls else allowed):
         raise refused(where, repr(next(one for one in flat if type(one) in odd))[:80])
@@ -218,7 +236,8 @@ def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> 
         )
     except OverflowError as error:
         raise refused(where, str(error)) from error
-    exact = found.astype(kind)
+    with np.errstate(over="ignore"):  # too large a number becomes infinite, which is refused below
+        exact = found.astype(kind)
     if kind == "float32" and not (exact == found).all():
         raise refused(where, f"{found[exact != found][0]}, which single precision cannot hold")
     if kind.startswith("float") and not np.isfinite(exact[~np.isnan(exact)] if nulls else exact).all():

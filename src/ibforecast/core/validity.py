@@ -119,7 +119,8 @@ def _check_known(explained: ExplainedForecast) -> None:
     _require(there == {bool(explained.covariates)}, "known", "be there with covariates, and only then", there)
     if known is None or units is None or context.response is None or context.known is None:
         return
-    _require(len(units.mean) == len(explained.covariates), "known_units", "fit the covariates", len(units.mean))
+    sizes = (len(units.mean), len(units.std))
+    _require(set(sizes) == {len(explained.covariates)}, "known_units", "fit the covariates", sizes)
     _require(np.isfinite(known).all(), "known", "be finite", "a value that is not")
     standardised = units.standardise(known).astype(np.float32)
     _require((standardised == context.known).all(), "known", "follow from the table's values", "others")

@@ -200,7 +200,8 @@ def _read_content(folder: Path) -> dict[str, Any]:
     try:
         return document.read(path.read_bytes(), FORMAT, VERSION, ModelFileError)
     except ModelFileError as error:
-        raise ModelFileError(error.rule, f"{error.got} in {path}", "save the model again") from error
+        remedy = error.remedy.replace("write it again", "save the model again")
+        raise ModelFileError(error.rule, f"{error.got} in {path}", remedy) from error
 
 
 def _read_calibration(folder: Path, facts: dict[str, Any]) -> Calibration | None:

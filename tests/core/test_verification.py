@@ -1,0 +1,453 @@
+"""Verification by any engine: each check fails for its own reason, and the verdict says what was not checked.
+
+The engine here is a model of a few lines in numpy, so that each way to cheat is a change of one line.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from tests.core.samples import CHANNELS, CYCLE, HORIZON, PATCH_LEN, changed, hourly
+
+from ibforecast.core.calendar import Clock
+from ibforecast.core.context import Context
+from ibforecast.core.errors import DataError
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.facts import ModelFacts
+from ibforecast.core.signatures import new_keys, sign
+from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.verdict import Check, Verification
+from ibforecast.core.verification import NOT_CHECKED, NOT_COMPARED, Engine, Original, read, verify
+
+PATCHES = 4
+LOOK_BACK = PATCHES * PATCH_LEN
+STEPS = LOOK_BACK + HORIZON
+RECOMPUTED = {"replay", "scramble", "rerun"}
+PROFILE = np.random.default_rng(2).normal(size=(CYCLE, 3)).astype(np.float32)
+UNITS = Standardiser(np.array([10.0, 200.0, -3.0]), np.array([2.0, 30.0, 0.5]))
+FACTS = ModelFacts(
+    weights_sha256="ab" * 32,
+    channels=CHANNELS,
+    past=(),
+    covariates=(),
+    look_back=LOOK_BACK,
+    horizon=HORIZON,
+    patch_len=PATCH_LEN,
+    cycles=(CYCLE,),
+    frequency="1h",
+    zone=None,
+    by_row=False,
+    even=True,
+    origin="2020-01-01",
+    missing_values=(),
+    budget=0.25,
+    any_budget=False,
+    prior=0.2,
+    units=UNITS,
+    known_units=None,
+)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Reads the newest patch of each channel, and forecasts that its mean deviation lasts."""
+
+    facts: ModelFacts = FACTS
+
+    def at_budget(self, budget: float) -> Engine:
+        return replace(self, facts=self.facts.at_budget(budget))
+
+    def variants(self) -> Sequence[Engine]:
+        return [self]
+
+    def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        values = self.facts.units.standardise(history).astype(np.float32)
+        level, scale = np.nanmean(values, axis=0), np.nanstd(values, axis=0) + np.float32(0.1)
+        context = Context(level, scale, phase, PROFILE)
+        missing = np.isnan(values).reshape(PATCHES, PATCH_LEN, -1).any(axis=1)
+        mask = (np.arange(PATCHES) == PATCHES - 1)[:, None] & ~missing
+        evidence = self.evidence(values, mask, context)
+        explanation = Explanation(mask, evidence, np.where(mask, 0.75, 0.25).astype(np.float32), missing, context)
+        return explanation, self.replay(explanation)
+
+    def evidence(self, values: np.ndarray, mask: np.ndarray, context: Context[np.ndarray]) -> np.ndarray:
+        deviation = np.nan_to_num(context.remove(values))
+        return np.where(mask.repeat(PATCH_LEN, axis=0), deviation, np.float32(0))
+
+    def replay(self, explanation: Explanation[np.ndarray]) -> np.ndarray:
+        future = np.broadcast_to(explanation.evidence[-PATCH_LEN:].mean(axis=0), (HORIZON, 3))
+        return self.facts.units.to_units(explanation.context.restore(future).astype(np.float64))
+
+    def hold(self, history: np.ndarray, explanation: Explanation[np.ndarray]) -> np.ndarray:
+        values = self.facts.units.standardise(history).astype(np.float32)
+        evidence = self.evidence(values, explanation.mask, explanation.context)
+        return self.replay(replace(explanation, evidence=evidence))
+
+
+def history() -> np.ndarray:
+    return UNITS.to_units(np.random.default_rng(3).normal(size=(LOOK_BACK, 3)))
+
+
+def truth() -> np.ndarray:
+    return UNITS.to_units(np.random.default_rng(4).normal(size=(HORIZON, 3)))
+
+
+def explain(engine: Any = None, values: np.ndarray | None = None, clock: Clock | None = None) -> ExplainedForecast:
+    """What an engine says of a window."""
+    engine, values, clock = engine or Toy(), history() if values is None else values, clock or hourly(STEPS)
+    explanation, forecast = engine.run(values, clock.phase(0, STEPS, CYCLE), None)
+    return ExplainedForecast.of(engine.facts, explanation, forecast, values, clock, truth())
+
+
+def original(**changes: Any) -> Original:
+    """The table's own rows."""
+    return replace(Original(hourly(STEPS), history(), truth()), **changes)
+
+
+def failures(verification: Verification) -> set[str]:
+    return {check.name for check in verification.checks if not check.passed}
+
+
+def detail(verification: Verification, name: str) -> str:
+    (check,) = (check for check in verification.checks if check.name == name)
+    return check.detail
+
+
+# --- What is true ---
+
+
+def test_a_true_explanation_passes_every_check_in_order_bit_for_bit() -> None:
+    assert isinstance(Toy(), Engine)
+    private, public = new_keys()
+    explained = explain()
+    signed = replace(explained, signature=sign(explained.sha256, private))
+    verification = verify(Toy(), signed, original(), key=public, exact=True)
+    assert verification, str(verification)
+    assert [check.name for check in verification.checks] == [
+        "document",
+        "weights",
+        "names",
+        "times",
+        "table",
+        "signature",
+        "budget",
+        "replay",
+        "scramble",
+        "rerun",
+    ]
+    assert all(detail(verification, name).endswith("bit for bit") for name in RECOMPUTED)
+    assert verification.notes == ()
+
+
+def test_a_window_with_gaps_is_true_as_well() -> None:
+    values = history()
+    values[[2, 7], 0] = np.nan
+    assert verify(Toy(), explain(values=values), exact=True)
+
+
+# --- Each check fails for its own reason ---
+
+
+def forecast_moved(explained: ExplainedForecast) -> ExplainedForecast:
+    return replace(explained, forecast=explained.forecast + explained.units.std)
+
+
+def another_mask(explained: ExplainedForecast) -> ExplainedForecast:
+    """One patch of a channel read instead of another, with a forecast that follows from it."""
+    mask = explained.mask.copy()
+    mask[:, 0] = mask[::-1, 0]
+    values = UNITS.standardise(explained.history).astype(np.float32)
+    explanation = replace(explained.explanation, mask=mask, evidence=Toy().evidence(values, mask, explained.context))
+    return replace(explained, explanation=explanation, forecast=Toy().replay(explanation))
+
+
+def false_evidence(explained: ExplainedForecast) -> ExplainedForecast:
+    explanation = replace(explained.explanation, evidence=explained.evidence * 2)
+    return replace(explained, explanation=explanation, forecast=Toy().replay(explanation))
+
+
+LIES: dict[str, tuple[Callable[[ExplainedForecast], ExplainedForecast], set[str], str]] = {
+    "other weights": (
+        lambda it: replace(it, weights_sha256="cd" * 32),
+        {"weights"},
+        "it names cdcdcdcdcdcd, this model has abababababab",
+    ),
+    "another channel": (
+        lambda it: replace(it, channels=("delta", *CHANNELS[1:])),
+        {"names"},
+        "not the model's: channels",
+    ),
+    "another budget": (lambda it: replace(it, budget=0.26), {"names"}, "not the model's: budget"),
+    "another prior": (lambda it: replace(it, prior=0.21), {"names"}, "not the model's: prior"),
+    "other units": (
+        lambda it: replace(it, units=Standardiser(UNITS.mean + 1, UNITS.std)),
+        {"names"},
+        "not the model's: units",
+    ),
+    "another zone": (
+        lambda it: replace(it, clock=hourly(STEPS, zone="UTC")),
+        {"names"},
+        "not the model's: zone",
+    ),
+    "a forecast moved": (forecast_moved, RECOMPUTED, "differs by up to"),
+    "another mask": (another_mask, {"rerun"}, "differs in mask, evidence, forecast"),
+    "false evidence": (false_evidence, {"scramble", "rerun"}, "in evidence, forecast"),
+    "another probability": (
+        lambda it: changed(it, probability=it.probability / 2),
+        {"rerun"},
+        "differs by up to 3.8e-01 scales in probability",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_fails_at_its_own_check_with_the_reason(name: str) -> None:
+    lie, expected, reason = LIES[name]
+    told = ExplainedForecast.from_json(lie(explain()).to_json())
+    for exact in (False, True):
+        verification = verify(Toy(), told, original(), exact=exact)
+        assert failures(verification) == expected
+        assert reason in str(verification)
+
+
+@pytest.mark.parametrize("name", ["other weights", "another channel"])
+def test_nothing_is_computed_again_by_a_model_that_is_not_the_one(name: str) -> None:
+    verification = verify(Toy(), LIES[name][0](explain()))
+    assert [check.name for check in verification.checks] == ["document", "weights", "names", "times"]
+
+
+def test_more_open_tokens_than_the_budget_allows_are_refused_even_where_the_model_opens_them() -> None:
+    greedy = Toy(replace(FACTS, budget=0.2))
+    verification = verify(greedy, explain(greedy))
+    assert failures(verification) == {"budget"}
+    assert detail(verification, "budget") == "3 tokens open, 2 allowed, none of them missing"
+
+
+# --- Models that cheat ---
+
+
+class Remembering(Toy):
+    """Puts a statistic of the window it saw last into the forecast."""
+
+    last: ClassVar[list[float]] = [0.0]
+
+    def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        self.last[0] = float(np.nanmean(history))
+        return super().run(history, phase, known)
+
+    def replay(self, explanation: Explanation[np.ndarray]) -> np.ndarray:
+        return super().replay(explanation) + self.last[0]
+
+
+class Peeking(Toy):
+    """Reads a closed token where the mask is held."""
+
+    def hold(self, history: np.ndarray, explanation: Explanation[np.ndarray]) -> np.ndarray:
+        return super().hold(history, explanation) + history[0, 0] * 1e-3
+
+
+class Unexplained(Toy):
+    """Forecasts something else than what follows from its explanation."""
+
+    def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        explanation, forecast = super().run(history, phase, known)
+        return explanation, forecast + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [(Remembering(), {"replay", "scramble"}), (Peeking(), {"scramble"}), (Unexplained(), {"replay", "scramble"})],
+)
+def test_a_model_that_cheats_fails_every_time(model: Toy, expected: set[str]) -> None:
+    for _ in range(2):
+        assert failures(verify(model, explain(model))) == expected
+
+
+# --- Tolerance ---
+
+
+@dataclass(frozen=True)
+class Elsewhere(Toy):
+    """The same model on a machine that rounds the level in another way."""
+
+    by: float = 1e-7
+
+    def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        explanation, _ = super().run(history, phase, known)
+        context = replace(explanation.context, level=explanation.context.level + np.float32(self.by))
+        values = self.facts.units.standardise(history).astype(np.float32)
+        explanation = replace(explanation, context=context, evidence=self.evidence(values, explanation.mask, context))
+        return explanation, self.replay(explanation)
+
+
+def test_last_digits_of_another_machine_pass_with_the_tolerance_named_unless_it_must_be_exact() -> None:
+    explained = explain(Elsewhere())
+    verification = verify(Toy(), explained)
+    assert verification, str(verification)
+    assert "rounding on this machine explains" in detail(verification, "rerun")
+    assert "bit for bit" not in detail(verification, "rerun")
+    strict = verify(Toy(), explained, exact=True)
+    assert "rerun" in failures(strict)
+    assert "no difference is allowed" in detail(strict, "rerun")
+    assert verify(Elsewhere(), explained, exact=True)
+
+
+@pytest.mark.parametrize("by", [1e-4, 1e-2, 1.0])
+def test_more_than_rounding_is_not_tolerated(by: float) -> None:
+    verification = verify(Toy(), explain(Elsewhere(by=by)))
+    assert "rerun" in failures(verification)
+    assert "rounding on this machine explains" in detail(verification, "rerun")
+
+
+def test_a_mask_is_never_within_a_tolerance() -> None:
+    explained = explain(Elsewhere())
+    assert failures(verify(Toy(), another_mask(explained))) >= {"rerun"}
+
+
+def test_bits_that_any_variant_of_the_machine_gives_pass_as_exact() -> None:
+    class Several(Toy):
+        def variants(self) -> Sequence[Engine]:
+            return [Toy(), Elsewhere()]
+
+    verification = verify(Several(), explain(Elsewhere()), exact=True)
+    assert verification
+    assert all(detail(verification, name).endswith("bit for bit") for name in RECOMPUTED)
+    assert not verify(Toy(), explain(Elsewhere()), exact=True)
+
+
+# --- The table ---
+
+
+def test_without_a_table_a_note_says_what_was_not_compared() -> None:
+    assert verify(Toy(), explain()).notes == (NOT_COMPARED,)
+    assert "made-up table would pass" in str(verify(Toy(), explain()))
+    made_up = explain(values=history() * 2)
+    assert verify(Toy(), made_up)
+    assert failures(verify(Toy(), made_up, original())) == {"table"}
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"history": history() + 1e-9}, "history"),
+        ({"clock": replace(hourly(STEPS), stamps=hourly(STEPS).stamps + np.timedelta64(CYCLE, "h"))}, "times"),
+        ({"truth": truth() + 1e-9}, "truth"),
+        ({"truth": None}, "truth"),
+        ({"truth": np.vstack([truth()[:-1], np.full((1, 3), np.nan)])}, "truth"),
+        ({"known": np.ones((STEPS, 1))}, "known"),
+    ],
+)
+def test_rows_that_are_not_the_tables_are_named(change: dict[str, Any], name: str) -> None:
+    verification = verify(Toy(), explain(), original(**change))
+    assert failures(verification) == {"table"}
+    assert detail(verification, "table") == f"not the table's: {name}"
+    assert verification.notes == ()
+
+
+@pytest.mark.parametrize("steps", range(HORIZON + 1))
+def test_a_table_that_has_grown_since_still_confirms_the_truth(steps: int) -> None:
+    early = truth()
+    early[steps:] = np.nan
+    explained = replace(explain(), truth=early if steps else None)
+    assert verify(Toy(), explained, original())
+    holes = truth()
+    holes[0, 0] = np.nan
+    if steps:
+        assert failures(verify(Toy(), explained, original(truth=holes))) == {"table"}
+        early[0, 0] = np.nan
+        assert failures(verify(Toy(), replace(explained, truth=early), original())) == {"table"}
+
+
+# --- Rows that are counted ---
+
+
+def counted(row: int) -> Clock:
+    return hourly(STEPS, by_row=True, row=row)
+
+
+def test_the_number_of_the_first_row_follows_from_the_times_where_training_was_even() -> None:
+    toy = Toy(replace(FACTS, by_row=True, origin="2019-12-31"))
+    assert verify(toy, explain(toy, clock=counted(24)))
+    verification = verify(toy, explain(toy, clock=counted(25)))
+    assert failures(verification) == {"times"}
+    assert "is 25, by the times 24" in detail(verification, "times")
+
+
+def test_without_even_training_the_table_is_needed_for_the_number_of_the_first_row() -> None:
+    toy = Toy(replace(FACTS, by_row=True, even=False, origin="2019-12-31"))
+    explained = explain(toy, clock=counted(20))
+    verification = verify(toy, explained)
+    assert failures(verification) == {"times"}
+    assert "does not follow from the times here; give the table" in detail(verification, "times")
+    assert verify(toy, explained, original(clock=counted(20)))
+    other = verify(toy, explained, original(clock=counted(26)))
+    assert failures(other) == {"times"}
+    assert "is 20, in the table 26" in detail(other, "times")
+
+
+def test_an_explanation_by_the_clock_is_not_one_of_a_model_that_counts_rows() -> None:
+    toy = Toy(replace(FACTS, by_row=True))
+    assert failures(verify(toy, explain(Toy()))) == {"names", "times"}
+
+
+# --- Budgets that can be chosen ---
+
+
+def test_a_model_for_any_budget_is_checked_under_the_budget_of_the_explanation() -> None:
+    toy = Toy(replace(FACTS, any_budget=True, budget=0.5))
+    explained = explain(toy.at_budget(0.25))
+    assert explained.budget == 0.25
+    assert verify(toy, explained)
+    # A budget between two numbers of tokens is never stated, so that two budgets never mean the same mask.
+    assert failures(verify(toy, replace(explained, budget=0.26))) == {"names"}
+
+
+# --- Signatures ---
+
+
+def test_a_signature_is_noted_without_a_key_and_checked_with_one() -> None:
+    (private, public), explained = new_keys(), explain()
+    signed = replace(explained, signature=sign(explained.sha256, private))
+    assert verify(Toy(), signed, original()).notes == (NOT_CHECKED,)
+    assert verify(Toy(), signed).notes == (NOT_COMPARED, NOT_CHECKED)
+    assert detail(verify(Toy(), signed, key=public), "signature") == "signed by the key given"
+    for unsigned, reason in (
+        (explained, "it is not signed"),
+        (replace(signed, signature=sign("cd" * 32, private)), "not signed by the key given"),
+        (replace(signed, signature="nonsense"), "not signed by the key given"),
+    ):
+        verification = verify(Toy(), unsigned, key=public)
+        assert failures(verification) == {"signature"}
+        assert detail(verification, "signature") == reason
+    assert failures(verify(Toy(), signed, key=new_keys()[1])) == {"signature"}
+
+
+# --- Documents ---
+
+
+def test_a_document_that_was_changed_is_a_verdict_and_one_that_cannot_be_read_an_error() -> None:
+    text = explain().to_json()
+    given = read(text)
+    assert isinstance(given, ExplainedForecast)
+    assert verify(Toy(), given)
+    lie = json.loads(text)
+    lie["forecast"][0][0] += 1
+    verdict = read(json.dumps(lie))
+    assert isinstance(verdict, Verification)
+    assert not verdict
+    assert [check.name for check in verdict.checks] == ["document"]
+    assert "must match its fingerprint" in detail(verdict, "document")
+    with pytest.raises(DataError, match="forecast must be as an explanation has it"):
+        read(json.dumps(lie | {"forecast": "fine"}))
+
+
+def test_a_verdict_is_true_only_if_every_check_passed_and_is_printed_line_by_line() -> None:
+    good, bad = Check("one", True, "fine"), Check("two", False, "broken")
+    assert Verification((good,))
+    verdict = Verification((good, bad), ("remember",))
+    assert not verdict
+    assert str(verdict).splitlines() == ["ok     one: fine", "FAILED two: broken", "note   remember"]
