@@ -66,6 +66,8 @@ class Desk:
 
     fitted: FittedModel
     device: str = "auto"
+    kind: Kind = "pyarrow"
+    """The kind of tables that are made of an explanation."""
 
     @property
     def look_back(self) -> int:
@@ -141,7 +143,7 @@ class Desk:
         """Forecast and explain the window that begins at a row, in one forward pass."""
         engine, rows = TorchEngine(self.fitted.at_budget(budget)), self.original(source, start)
         explanation, forecast = self._run(engine, rows)
-        host = ModelHost(self, source.kind)
+        host = replace(self, kind=source.kind)
         return ExplainedForecast.of(
             engine.facts, explanation, forecast, rows.history, rows.clock, rows.truth, rows.known, host
         )
@@ -161,6 +163,18 @@ class Desk:
             return given
         original = None if table is None else self._claimed(given, self.open(table, future))
         return verification.verify(TorchEngine(self.fitted), given, original, exact=exact, key=key)
+
+    def draw(self, explained: ExplainedForecast, path: Path) -> None:
+        """Draw an explanation into a file, as its suffix says."""
+        draw(explained, path, self.verify)
+
+    def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
+        """Return rows, dataclasses of one kind, as a table of the user's kind."""
+        return to_native(from_rows(kind, rows), self.kind)
+
+    def html(self, explained: ExplainedForecast) -> str:
+        """Show an explanation in a notebook."""
+        return explanation_html(explained)
 
     def _run(
         self, engine: TorchEngine, rows: Original
@@ -265,30 +279,6 @@ class Desk:
             yield device
         finally:
             network.cpu()
-
-
-@dataclass(frozen=True)
-class ModelHost:
-    """The model that gave an explanation: it checks it, draws it, and makes tables of the user's kind of it."""
-
-    desk: Desk
-    kind: Kind
-
-    def verify(self, explained: ExplainedForecast, table: Any = None, *, exact: bool = False) -> Verification:
-        """Check it."""
-        return self.desk.verify(explained, table, exact=exact)
-
-    def draw(self, explained: ExplainedForecast, path: Path) -> None:
-        """Draw it into a file."""
-        draw(explained, path, self.desk.verify)
-
-    def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
-        """Return rows, dataclasses of this kind, as a table."""
-        return to_native(from_rows(kind, rows), self.kind)
-
-    def html(self, explained: ExplainedForecast) -> str:
-        """Show it in a notebook."""
-        return explanation_html(explained)
 
 
 def _check_read_alike(layout: Layout, wanted: Layout) -> None:

@@ -21,7 +21,6 @@ from jaxtyping import Bool, Float32, Float64, Int64, Shaped
 from ibforecast.adapters.onnx_file import CARD, Card, read
 from ibforecast.core import verification
 from ibforecast.core.calendar import Clock
-from ibforecast.core.context import Context
 from ibforecast.core.errors import DataError, MissingExtraError, ModelFileError, UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation, Field
@@ -30,25 +29,17 @@ from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
 from ibforecast.core.zones import to_utc, uncertain
 
-GIVEN = ("phase", "known")
-"""Arrays of the field table that the window brings; the graph computes all others."""
-
-NOT_READ_AGAIN = ("probability", "missing")
-"""Arrays that the readout does not look at, so that they need not be held."""
-
 FORECAST = "forecast"
-WINDOW = ("values", "observed", *GIVEN)
 
 
 def computed(facts: ModelFacts) -> list[Field]:
-    """Return the arrays that the graph of a model gives beside the forecast, in the order of its outputs."""
-    there = bool(facts.covariates)
-    return [field for field in FIELDS if field.name not in GIVEN and (there or not field.optional)]
+    """Return the arrays that the graph of a model gives after the forecast, in the order of its outputs."""
+    return [row for row in FIELDS if not row.given and (facts.covariates or not row.optional)]
 
 
 def held(facts: ModelFacts) -> list[Field]:
     """Return the arrays that can be held: what the readout sees."""
-    return [field for field in computed(facts) if field.name not in NOT_READ_AGAIN]
+    return [row for row in computed(facts) if row.replayed]
 
 
 class OnnxForecaster:
@@ -204,12 +195,9 @@ class OnnxForecaster:
         if facts.any_budget:
             given = given | {"allowance": np.array(facts.allowance)}
         forecast, *arrays = self._session.run([FORECAST, *(row.name for row in rows)], given)
-        parts: dict[str, dict[str, np.ndarray]] = {"explanation": {}, "context": {}}
-        for row, array in zip(rows, arrays, strict=True):
-            parts[row.part][row.name] = array
-        parts["context"] |= {name: given[name] for name in GIVEN if name in given}
-        context = Context(cycles=facts.cycles, **parts["context"])
-        return Explanation(context=context, **parts["explanation"]), forecast
+        results = {row.name: array for row, array in zip(rows, arrays, strict=True)}
+        window = {row.name: given[row.name] for row in FIELDS if row.name in given}
+        return Explanation.of(results | window, facts.cycles), forecast
 
     def _window(
         self,

@@ -59,7 +59,9 @@ class Graph(nn.Module):
         )
         mask = (hold & held["held_mask"]) | (~hold & gates)
         evidence = torch.where(replay, held["held_evidence"], closed_to_zero(mask, deviation))
-        explanation = Explanation(mask, evidence, probability, missing, context)
+        explanation = Explanation(
+            mask=mask, evidence=evidence, probability=probability, missing=missing, context=context
+        )
         return network.replay(explanation), *(row.of(explanation) for row in self.outputs)
 
 

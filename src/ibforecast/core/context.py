@@ -3,7 +3,7 @@
 Beyond the paper, Q may be the sum of several profiles, and covariates that are known ahead may be part of 𝒞.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 from jaxtyping import Float, Int
@@ -37,12 +37,14 @@ class Context(Generic[Array]):
     much a unit of each moves each channel, at the phases of the first cycle.
     """
 
-    level: Float[Array, "*batch channel"]
-    scale: Float[Array, "*batch channel"]
-    phase: Int[Array, "*batch steps"]
+    level: Float[Array, "*batch channel"] = field(metadata={"in_scales": True})
+    scale: Float[Array, "*batch channel"] = field(metadata={"in_scales": True})
+    phase: Int[Array, "*batch steps"] = field(metadata={"given": True})
     profile: Float[Array, "cycle channel"]
     cycles: tuple[int, ...] = ()
-    known: Float[Array, "*batch steps covariate"] | None = None
+    known: Float[Array, "*batch steps covariate"] | None = field(
+        default=None, metadata={"given": True, "written": False}
+    )
     response: Float[Array, "first_cycle covariate channel"] | None = None
 
     def __post_init__(self) -> None:

@@ -59,7 +59,8 @@ def _canonical(value: Any) -> Iterator[bytes]:
     elif value is None or isinstance(value, bool):
         yield {None: b"n", True: b"y", False: b"f"}[value]
     elif isinstance(value, int) and abs(value) > WHOLE:
-        yield from _canonical(f"{value}:int")
+        digits = str(value).encode()
+        yield struct.pack("<cq", b"i", len(digits)) + digits
     elif isinstance(value, int | float):
         yield struct.pack("<cd", b"d", value + 0.0)
     else:

@@ -8,6 +8,7 @@ fingerprint is that of its content.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,13 +19,18 @@ from ibforecast.core import document, reading
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import effect
 from ibforecast.core.errors import UsageError, VerificationError
-from ibforecast.core.explanation import Explanation
+from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.information import token_bits
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Verification
 
 FORMAT, VERSION = "ibforecast.explanation", 1
+READABLE = {row.name: row.of for row in FIELDS} | {
+    name: attrgetter(path) for name, path in (("cycles", "context.cycles"), ("patch_len", "patch_len"))
+}
+"""What can be read off an explained forecast directly, and how its explanation gives it."""
+
 DIGITS = 6
 """Decimals of the bits in a document: the last ones of a logarithm depend on the processor."""
 
@@ -140,14 +146,9 @@ class ExplainedForecast:
 
     def __getattr__(self, name: str) -> Any:
         """Read the arrays of the explanation and its context: `explained.mask`, `explained.level`."""
-        if name.startswith("_") or "explanation" not in self.__dict__:
-            raise AttributeError(name)
-        explanation = self.explanation
-        if hasattr(explanation, name):
-            return getattr(explanation, name)
-        if hasattr(explanation.context, name):
-            return getattr(explanation.context, name)
-        raise AttributeError(f"an ExplainedForecast has no attribute {name!r}")
+        if name not in READABLE or "explanation" not in self.__dict__:
+            raise AttributeError(f"an ExplainedForecast has no attribute {name!r}")
+        return READABLE[name](self.explanation)
 
     @property
     def look_back(self) -> int:
@@ -347,12 +348,11 @@ class ExplainedForecast:
 
     def _content(self) -> dict[str, Any]:
         """Everything an explanation states, in the sections of a document."""
-        parts: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
-        for row, array in self.explanation.arrays():
-            if row.name != "known":  # it follows from the window's own
-                parts[row.part][row.name] = array
-        parts["context"]["cycles"] = list(self.explanation.context.cycles)
-        parts["context"].setdefault("response", None)
+        sections: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
+        for row in FIELDS:
+            if row.written:
+                sections[row.part][row.name] = row.of(self.explanation)
+        sections["context"]["cycles"] = list(self.explanation.context.cycles)
         return {
             "weights_sha256": self.weights_sha256,
             "budget": self.budget,
@@ -370,7 +370,7 @@ class ExplainedForecast:
             },
             "units": _units(self.units),
             "known_units": None if self.known_units is None else _units(self.known_units),
-            **parts,
+            **sections,
             "forecast": self.forecast,
             "truth": self.truth,
         }

@@ -4,8 +4,8 @@
 inputs and outputs of ONNX graphs are all driven by it, so that a new field is written down in one place.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Generic, Literal, get_args
 
@@ -18,6 +18,8 @@ from ibforecast.core.errors import DataError
 BATCH = "*batch"
 """The axis that is there for a batch of windows and absent for a single one."""
 
+REMEDY = "build it from arrays of one window or one batch"
+
 Kind = Literal["bool", "int64", "float32"]
 
 
@@ -25,31 +27,38 @@ Kind = Literal["bool", "int64", "float32"]
 class Explanation(Generic[Array]):
     """E = (mask, evidence) of one window or a batch, with its context. Paper: Algorithm 1, E.
 
-    `probability` grades the tokens: what is open lies above ½, and what lies above ½ yet is closed was cut by the
+    `probability` grades the tokens: open ones have a probability above ½, and closed ones above ½ were cut by the
     budget. `missing` marks the tokens with a missing step, which are never open.
     """
 
     mask: Bool[Array, "*batch patch channel"]
     evidence: Float[Array, "*batch look_back channel"]
-    probability: Float[Array, "*batch patch channel"]
-    missing: Bool[Array, "*batch patch channel"]
+    probability: Float[Array, "*batch patch channel"] = field(metadata={"replayed": False})
+    missing: Bool[Array, "*batch patch channel"] = field(metadata={"replayed": False})
     context: Context[Array]
 
+    @classmethod
+    def of(cls, arrays: Mapping[str, Any], cycles: tuple[int, ...] = ()) -> "Explanation[Any]":
+        """Put an explanation together from its arrays by name; optional ones may be left out or None."""
+        parts: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
+        for row in FIELDS:
+            if row.name in arrays or not row.optional:
+                parts[row.part][row.name] = arrays[row.name]
+        return cls(context=Context(cycles=cycles, **parts["context"]), **parts["explanation"])
+
     def __post_init__(self) -> None:
-        sizes: dict[str, tuple[int, ...]] = {}
-        for field in FIELDS:
-            array = field.of(self)
-            if array is None:
-                continue
-            shape, axes = tuple(array.shape), field.axes
-            if field.batched:
-                shape, axes = (shape[: len(shape) - len(axes) + 1], *shape[len(shape) - len(axes) + 1 :]), axes
-            for axis, size in zip(axes, shape, strict=True):
+        sizes: dict[str, Any] = {}
+        for row, array in self.arrays():
+            cut = max(len(array.shape) - len(row.axes) + 1, 0)
+            shape = (tuple(array.shape[:cut]), *array.shape[cut:]) if row.batched else tuple(array.shape)
+            if len(shape) != len(row.axes):
+                raise DataError(f"{row.name} must have the axes {' '.join(row.axes)}", f"shape {shape}", REMEDY)
+            for axis, size in zip(row.axes, shape, strict=True):
                 if sizes.setdefault(axis, size) != size:
                     raise DataError(
                         f"the arrays of an explanation must agree in the axis {axis.lstrip('*')}",
-                        f"{size} in {field.name}, {sizes[axis]} before",
-                        "build it from arrays of one window or one batch",
+                        f"{size} in {row.name}, {sizes[axis]} before",
+                        REMEDY,
                     )
 
     @property
@@ -74,63 +83,66 @@ class Explanation(Generic[Array]):
 
     def map(self, change: Callable[["Field", Any], Any]) -> "Explanation[Any]":
         """Return the same explanation with every array changed."""
-        arrays = {field.name: change(field, array) for field, array in self.arrays()}
-        own = {name: arrays.pop(name) for name in [field.name for field in fields(self)] if name in arrays}
-        return replace(self, context=replace(self.context, **arrays), **own)
+        return self.of({row.name: change(row, array) for row, array in self.arrays()}, self.context.cycles)
 
     def arrays(self) -> Iterator[tuple["Field", Array]]:
-        """Every array with its row of the field table; an optional one only where it is there."""
-        for field in FIELDS:
-            array = field.of(self)
+        """Yield each array with its row of the field table; skip optional ones that are None."""
+        for row in FIELDS:
+            array = row.of(self)
             if array is not None:
-                yield field, array
+                yield row, array
 
     def numpy(self) -> "Explanation[np.ndarray]":
         """Return a copy of tensors in numpy arrays, of the types a document has."""
-        return self.map(lambda field, array: array.detach().cpu().numpy().astype(field.kind))
+        return self.map(lambda row, array: array.detach().cpu().numpy().astype(row.kind))
 
     def window(self, number: int) -> "Explanation[Array]":
         """Return one window of a batch."""
-        return self.map(lambda field, array: array[number] if field.batched else array)
+        return self.map(lambda row, array: array[number] if row.batched else array)
 
     def batch(self) -> "Explanation[Array]":
         """Return a batch of this one window: `explanation.batch().window(0)` is the explanation."""
-        return self.map(lambda field, array: array[None] if field.batched else array)
+        return self.map(lambda row, array: array[None] if row.batched else array)
 
 
 @dataclass(frozen=True)
 class Field:
     """A row of the field table: an array of an explanation, its axes and the type it has in a document.
 
-    `batched` arrays have a value for every window, all others belong to the model. `of(explanation)` gives the array,
-    None where an optional one is not there.
+    `of(explanation)` gives the array, or None. `batched` arrays have a value for every window, all others belong to
+    the model. `given` arrays come with the window, all others are computed. `written` ones are part of a document,
+    `replayed` ones are what the readout sees, and differences of those `in_scales` are counted in scales.
     """
 
     name: str
     axes: tuple[str, ...]
     kind: Kind
-    optional: bool
     part: Literal["explanation", "context"]
-    batched: bool
     of: Callable[[Explanation[Any]], Any]
+    optional: bool
+    batched: bool
+    given: bool = False
+    written: bool = True
+    replayed: bool = True
+    in_scales: bool = False
 
 
 def _rows(part: Literal["explanation", "context"], owner: type[Any]) -> Iterator[Field]:
     """Read the table off a dataclass: every field whose type is an array with named axes."""
-    for field in fields(owner):
-        kinds = get_args(field.type) or (field.type,)
+    for each in fields(owner):
+        kinds = get_args(each.type) or (each.type,)
         array = next((kind for kind in kinds if hasattr(kind, "dim_str")), None)
-        if array is None:
-            continue
-        matches: dict[Kind, bool] = {
-            "bool": "bool" in array.dtypes,
-            "int64": "int64" in array.dtypes,
-            "float32": "float32" in array.dtypes,
-        }
-        kind = next(kind for kind, fits in matches.items() if fits)
-        axes = tuple(array.dim_str.split())
-        path = field.name if part == "explanation" else f"{part}.{field.name}"
-        yield Field(field.name, axes, kind, len(kinds) > 1, part, axes[0] == BATCH, attrgetter(path))
+        if array is not None:
+            yield Field(
+                name=each.name,
+                axes=tuple(array.dim_str.split()),
+                kind=next(kind for kind in get_args(Kind) if kind in array.dtypes),
+                part=part,
+                of=attrgetter(each.name if part == "explanation" else f"{part}.{each.name}"),
+                optional=len(kinds) > 1,
+                batched=array.dim_str.startswith(BATCH),
+                **each.metadata,
+            )
 
 
 FIELDS = (*_rows("explanation", Explanation), *_rows("context", Context))

@@ -9,7 +9,7 @@ import numpy as np
 from ibforecast.core.budget import allowance, settled
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.cycles import period
-from ibforecast.core.errors import UsageError, require
+from ibforecast.core.errors import ModelFileError, require
 from ibforecast.core.standardiser import Standardiser
 
 
@@ -77,7 +77,10 @@ class ModelFacts:
         return kept
 
     def settled(self) -> "ModelFacts":
-        """State a budget that was chosen freely by the tokens it allows, so that two budgets never mean the same."""
+        """Return the facts with the smallest budget that allows the same number of tokens, for a model of any budget.
+
+        So two budgets never stand for the same mask.
+        """
         return replace(self, budget=settled(self.budget, self.tokens)) if self.any_budget else self
 
     def clock(self, stamps: np.ndarray) -> Clock:
@@ -87,22 +90,15 @@ class ModelFacts:
 
     def document(self) -> dict[str, Any]:
         """Return the facts as plain data: the inverse of `of`."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return plain | {name: _plain(plain[name]) for name in ("units", "known_units")}
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value.document() if isinstance(value, Standardiser) else value for name, value in plain.items()}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "ModelFacts":
         """Read what `document` gave; unknown or missing facts are refused."""
-        names = {field.name for field in fields(cls)}
+        names = {each.name for each in fields(cls)}
         if names != set(plain):
-            raise UsageError("the facts of a model must be complete", sorted(names ^ set(plain)), "export it again")
+            raise ModelFileError("the facts of a model must be complete", sorted(names ^ set(plain)), "export it again")
         lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
-        return cls(**{**plain, **lists, **{name: _units(plain[name]) for name in ("units", "known_units")}})
-
-
-def _plain(units: Standardiser | None) -> dict[str, list[float]] | None:
-    return None if units is None else {"mean": units.mean.tolist(), "std": units.std.tolist()}
-
-
-def _units(plain: Mapping[str, Any] | None) -> Standardiser | None:
-    return None if plain is None else Standardiser(np.array(plain["mean"], float), np.array(plain["std"], float))
+        units = {name: Standardiser.of_document(value) for name, value in plain.items() if isinstance(value, dict)}
+        return cls(**{**plain, **lists, **units})

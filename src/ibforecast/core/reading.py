@@ -9,10 +9,9 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from ibforecast.core.calendar import Clock
-from ibforecast.core.context import Context
 from ibforecast.core.document import WHOLE as WHOLE_DOUBLE
 from ibforecast.core.errors import DataError, IBForecastError
-from ibforecast.core.explanation import FIELDS, Explanation, Field
+from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.standardiser import Standardiser
 
 T = TypeVar("T")
@@ -31,8 +30,6 @@ WHOLE = (
     "truth",
 )
 WINDOW = ("channels", "past", "covariates", "frequency", "zone", "row", "times", "history", "known")
-DERIVED = "known"
-"""The array of the field table that is not in a document, because it follows from the window and the units."""
 
 
 def explanation(content: dict[str, Any]) -> dict[str, Any]:
@@ -82,25 +79,24 @@ def _arrays(
     history: Float64[np.ndarray, "look_back channel"],
     known: Float32[np.ndarray, "steps covariate"] | None,
 ) -> Explanation[np.ndarray]:
-    """Build the explanation proper from its two sections, by the field table."""
-    parts = {"explanation": gates, "context": context}
-    rows = [row for row in FIELDS if row.name != DERIVED]
+    """Build the explanation itself from its two sections, by the field table."""
+    sections = {"explanation": gates, "context": context}
+    rows = [row for row in FIELDS if row.written]
     for part, extra in (("explanation", ()), ("context", ("cycles",))):
-        names = tuple(row.name for row in rows if row.part == part)
-        parts[part] = members(parts[part], (*names, *extra), part)
-    found: dict[str, Any] = {
-        row.name: maybe(_of_row(row), parts[row.part][row.name], f"{row.part}.{row.name}", row.optional)
-        for row in rows
-        if row.name != "evidence"
-    }
-    cycles = sequence(parts["context"]["cycles"], "context.cycles")
+        names = (row.name for row in rows if row.part == part)
+        sections[part] = members(sections[part], (*names, *extra), part)
+    arrays: dict[str, Any] = {"known": known}
+    for row in rows:
+        value, where = sections[row.part][row.name], f"{row.part}.{row.name}"
+        if row.name == "evidence":
+            arrays[row.name] = _evidence(value, arrays["mask"], channels, history)
+        elif value is not None or not row.optional:
+            arrays[row.name] = array(value, len(row.axes) - row.batched, row.kind, where)
+    cycles = sequence(sections["context"]["cycles"], "context.cycles")
     lengths = tuple(whole_number(cycle, "context.cycles") for cycle in cycles)
     if not lengths:
         raise refused("context.cycles", "no cycle")
-    evidence = _evidence(parts["explanation"]["evidence"], found["mask"], channels, history)
-    own = {row.name: found[row.name] for row in rows if row.part == "explanation" and row.name != "evidence"}
-    rest = {row.name: found[row.name] for row in rows if row.part == "context"}
-    return Explanation(evidence=evidence, context=Context(cycles=lengths, known=known, **rest), **own)
+    return Explanation.of(arrays, lengths)
 
 
 def _evidence(
@@ -127,10 +123,6 @@ def _evidence(
             raise refused(where, f"{len(deviation)} numbers for a patch of {patch_len} steps")
         evidence[patch * patch_len : (patch + 1) * patch_len, column] = deviation
     return evidence
-
-
-def _of_row(row: Field) -> Callable[[Any, str], np.ndarray]:
-    return lambda value, where: array(value, len(row.axes) - row.batched, row.kind, where)
 
 
 def _named(where: str, read: Callable[[], T]) -> T:

@@ -20,9 +20,9 @@ def sign(sha256: str, key: bytes) -> str:
 
 def is_signed_by(sha256: str, signature: str, key: bytes) -> bool:
     """Whether a signature of a fingerprint was made with the private half of a public key in PEM."""
+    public = _key(key, "public")
     from cryptography.exceptions import InvalidSignature
 
-    public = _key(key, "public")
     try:
         given = base64.b64decode(signature, validate=True)
         if len(given) != SIZE or base64.b64encode(given).decode() != signature:

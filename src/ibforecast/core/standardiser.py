@@ -1,6 +1,8 @@
 """Units: from the table's to standardised ones and back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -40,6 +42,15 @@ class Standardiser:
     def to_units(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
         """From standardised units back to the table's."""
         return np.asarray(values * self.std + self.mean)
+
+    def document(self) -> dict[str, list[float]]:
+        """Return the numbers as plain data: the inverse of `of_document`."""
+        return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+
+    @classmethod
+    def of_document(cls, plain: Mapping[str, Any]) -> "Standardiser":
+        """Read what `document` gave."""
+        return cls(np.array(plain["mean"], dtype=np.float64), np.array(plain["std"], dtype=np.float64))
 
     def same_as(self, other: "Standardiser") -> bool:
         """Whether two have the same numbers."""

@@ -75,8 +75,8 @@ def _check_numbers(explained: ExplainedForecast) -> None:
     _require(
         (np.isfinite(explained.forecast) == explained.is_forecast).all() and not np.isinf(explained.forecast).any(),
         "forecast",
-        "be finite for every channel but those in past, which have none",
-        "another; give the model values in the units of training",
+        "be finite for every channel, except for those in past, which have none",
+        "another, as a model gives for values that are not in the units of training",
     )
     spreads = {"std": explained.units.std, "scale": explained.explanation.context.scale}
     if explained.known_units is not None:
@@ -93,7 +93,7 @@ def _check_times(explained: ExplainedForecast) -> None:
     clock, context = explained.clock, explained.explanation.context
     cycles, profile, steps = context.cycles, context.profile, len(context.phase)
     _require(min(cycles) > 0 and sum(cycles) == len(profile), "cycles", f"add up to {len(profile)} rows", cycles)
-    _require(clock.by_row == (clock.row is not None), "row", "be there where rows are counted", clock.row)
+    _require(clock.by_row == (clock.row is not None), "row", "be given if and only if rows are counted", clock.row)
     clock.check_steps()
     phase = clock.phase(0, steps, period(cycles))
     _require(
@@ -116,7 +116,7 @@ def _check_tokens(explained: ExplainedForecast) -> None:
 def _check_known(explained: ExplainedForecast) -> None:
     context, known, units = explained.explanation.context, explained.known, explained.known_units
     there = {part is not None for part in (known, units, context.known, context.response)}
-    _require(there == {bool(explained.covariates)}, "known", "be there with covariates, and only then", there)
+    _require(there == {bool(explained.covariates)}, "known", "be given if and only if there are covariates", there)
     if known is None or units is None or context.response is None or context.known is None:
         return
     sizes = (len(units.mean), len(units.std))

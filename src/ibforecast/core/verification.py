@@ -72,16 +72,6 @@ class Original:
     known: Float64[np.ndarray, "steps covariate"] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Outcome:
-    """What an engine computes for the window of an explanation."""
-
-    replayed: Future
-    unmoved: Future
-    again: Explanation[np.ndarray]
-    forecast: Future
-
-
 def verify(
     engine: Engine,
     explained: ExplainedForecast,
@@ -223,17 +213,18 @@ def _budget(facts: ModelFacts, explained: ExplainedForecast) -> Check:
 
 def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> list[Check]:
     """Compute the forecast again: from the explanation, with closed tokens scrambled, and from the history."""
-    first = None
+    apart = None
     for variant in engine.variants():
-        outcome = _outcome(variant, explained)
-        first = first or outcome
-        if not any(_differences(explained, outcome).values()):
-            return _checks(explained, outcome, 0.0)
-    assert first is not None
-    return _checks(explained, first, 0.0 if exact else ROUNDINGS * _rounding(engine, explained))
+        differences = _differences(variant, explained)
+        if not any(differences.values()):
+            return _checks(explained, differences, 0.0)
+        apart = apart or differences
+    assert apart is not None
+    return _checks(explained, apart, 0.0 if exact else ROUNDINGS * _rounding(engine, explained))
 
 
-def _outcome(engine: Engine, explained: ExplainedForecast) -> _Outcome:
+def _differences(engine: Engine, explained: ExplainedForecast) -> dict[str, float]:
+    """By how much everything that is computed again differs from what the explanation says, in scales."""
     explanation, history, units = explained.explanation, explained.history, engine.facts.units
     size = 10 * (np.abs(np.nan_to_num(units.standardise(history))).max() + 1)
     noise = units.to_units(size * np.random.default_rng(0).standard_normal(history.shape))
@@ -242,7 +233,13 @@ def _outcome(engine: Engine, explained: ExplainedForecast) -> _Outcome:
     replayed = engine.replay(explanation)
     read = explanation.mask.repeat(explanation.patch_len, axis=0)
     unmoved = engine.hold(np.where(read, history, noise), explanation)
-    return _Outcome(replayed, unmoved, *_rerun(engine, explained))
+    again, forecast = _rerun(engine, explained)
+    return {
+        "replay": _shift(explained, replayed),
+        "scramble": _shift(explained, unmoved),
+        **_apart(explanation, again),
+        "forecast": _shift(explained, forecast),
+    }
 
 
 def _rerun(engine: Engine, explained: ExplainedForecast) -> tuple[Explanation[np.ndarray], Future]:
@@ -264,16 +261,6 @@ def _rounding(engine: Engine, explained: ExplainedForecast) -> float:
     return largest
 
 
-def _differences(explained: ExplainedForecast, outcome: _Outcome) -> dict[str, float]:
-    """By how much everything that is computed again differs from what the explanation says, in scales."""
-    return {
-        "replay": _shift(explained, outcome.replayed),
-        "scramble": _shift(explained, outcome.unmoved),
-        **_apart(explained.explanation, outcome.again),
-        "forecast": _shift(explained, outcome.forecast),
-    }
-
-
 def _shift(explained: ExplainedForecast, forecast: Future, own: Future | None = None) -> float:
     """Return the largest shift of a forecast from the explanation's or from its `own`, in scales.
 
@@ -288,7 +275,7 @@ def _shift(explained: ExplainedForecast, forecast: Future, own: Future | None = 
 def _apart(own: Explanation[np.ndarray], again: Explanation[np.ndarray]) -> dict[str, float]:
     """By how much each array of an explanation differs; infinite for those that rounding cannot change.
 
-    Levels and scales are compared in scales, all others as they are, in units of the scale or as probabilities.
+    All sizes are in scales, except those of probabilities.
     """
     apart = {}
     for field in FIELDS:
@@ -297,8 +284,8 @@ def _apart(own: Explanation[np.ndarray], again: Explanation[np.ndarray]) -> dict
             apart[field.name] = 0.0 if ours is theirs else np.inf
         elif ours.shape != theirs.shape:
             apart[field.name] = np.inf
-        elif field.kind == "float32" and field.name != "known":
-            divisor = own.context.scale if field.name in ("level", "scale") else 1.0
+        elif field.kind == "float32" and not field.given:
+            divisor = own.context.scale if field.in_scales else 1.0
             apart[field.name] = _largest((theirs.astype(np.float64) - ours) / divisor)
         else:
             apart[field.name] = 0.0 if (ours == theirs).all() else np.inf
@@ -310,8 +297,7 @@ def _largest(differences: np.ndarray) -> float:
     return float(seen.max(initial=0.0))
 
 
-def _checks(explained: ExplainedForecast, outcome: _Outcome, tolerance: float) -> list[Check]:
-    apart = _differences(explained, outcome)
+def _checks(explained: ExplainedForecast, apart: dict[str, float], tolerance: float) -> list[Check]:
     rerun = {name: size for name, size in apart.items() if name not in ("replay", "scramble")}
     values = f"({int(explained.is_forecast.sum()) * explained.horizon} values)"
     return [

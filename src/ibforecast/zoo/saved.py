@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from
@@ -123,8 +122,8 @@ class FittedModel:
             "origin": self.origin,
             "even": self.even,
             "split": asdict(self.split),
-            "standardisation": _units(self.standardiser),
-            "known": None if self.known is None else _units(self.known),
+            "standardisation": self.standardiser.document(),
+            "known": None if self.known is None else self.known.document(),
             "training": asdict(self.summary),
             "weights": _facts(WEIGHTS, self.weights),
         }
@@ -148,13 +147,13 @@ def load(folder: Path) -> FittedModel:
         network.load_state_dict(tensors_from(weights))
         return FittedModel(
             network=network.eval(),
-            standardiser=_standardiser(content["standardisation"]),
+            standardiser=Standardiser.of_document(content["standardisation"]),
             layout=build(Layout, content["layout"], "layout"),
             origin=content["origin"],
             even=content["even"],
             split=Split(**content["split"]),
             summary=build(TrainingSummary, content["training"], "training"),
-            known=None if content["known"] is None else _standardiser(content["known"]),
+            known=None if content["known"] is None else Standardiser.of_document(content["known"]),
             calibration=_read_calibration(folder, content["intervals"]) if "intervals" in content else None,
         )
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
@@ -167,14 +166,6 @@ def _quantiles(calibration: Calibration) -> bytes:
 
 def _facts(name: str, content: bytes) -> dict[str, str | int]:
     return {"file": name, "bytes": len(content), "sha256": sha256(content)}
-
-
-def _units(standardiser: Standardiser) -> dict[str, list[float]]:
-    return {"mean": standardiser.mean.tolist(), "std": standardiser.std.tolist()}
-
-
-def _standardiser(units: dict[str, list[float]]) -> Standardiser:
-    return Standardiser(np.array(units["mean"]), np.array(units["std"]))
 
 
 def put_in_place(temporary: Path, folder: Path) -> None:
