@@ -80,7 +80,7 @@ def test_a_message_leaves_out_the_parts_that_are_empty(parts: tuple[Any, ...], m
         (("a rule", "row 1: a; row 2: b"), ("a rule (got row 1: a; row 2: b)", "")),
         (("a rule; in two clauses", None, "a remedy"), ("a rule; in two clauses", "a remedy")),
         (("a rule",), ("a rule", "")),
-        (("a rule (got 3); a remedy",), ("a rule (got 3)", "a remedy")),
+        (("a rule (got 3); no remedy",), ("a rule (got 3); no remedy", "")),
     ],
 )
 def test_the_error_and_the_hint_are_the_parts_wherever_a_semicolon_is(

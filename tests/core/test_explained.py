@@ -212,7 +212,7 @@ def test_an_explanation_without_covariates_can_not_know_anything_ahead() -> None
         {"known": np.empty((STEPS, 0))},
         {"explanation": replace(bare.explanation, context=replace(bare.context, known=ahead.context.known))},
     ):
-        with pytest.raises(DataError, match="known of an explanation must be there with covariates, and only then"):
+        with pytest.raises(DataError, match="known of an explanation must be given, and only then"):
             changed(bare, **change)
 
 

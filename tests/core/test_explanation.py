@@ -86,14 +86,24 @@ def test_the_table_lists_every_array_of_the_two_dataclasses_once() -> None:
 
 def test_the_table_has_the_axes_the_kind_and_whether_a_model_may_lack_it() -> None:
     rows = {row.name: row for row in FIELDS}
-    assert rows["mask"] == Field("mask", ("*batch", "patch", "channel"), "bool", False, "explanation")
+
+    def names(of: str) -> set[str]:
+        return {name for name, row in rows.items() if getattr(row, of)}
+
+    assert rows["mask"].axes == ("*batch", "patch", "channel")
     assert rows["evidence"].axes == ("*batch", "look_back", "channel")
-    assert rows["phase"] == Field("phase", ("*batch", "steps"), "int64", False, "context")
-    assert rows["profile"] == Field("profile", ("cycle", "channel"), "float32", False, "context")
     assert rows["response"].axes == ("first_cycle", "covariate", "channel")
-    assert {name for name, row in rows.items() if row.optional} == {"known", "response"}
-    assert {name for name, row in rows.items() if not row.batched} == {"profile", "response"}
+    assert {row.kind for row in FIELDS} == {"bool", "int64", "float32"}
     assert {name for name, row in rows.items() if row.kind == "bool"} == {"mask", "missing"}
+    assert {name for name, row in rows.items() if row.part == "explanation"} == {*rows} - {
+        *("level", "scale", "phase", "profile", "known", "response")
+    }
+    assert names("optional") == {"known", "response"}
+    assert {*rows} - names("batched") == {"profile", "response"}
+    assert names("given") == {"phase", "known"}
+    assert {*rows} - names("written") == {"known"}
+    assert {*rows} - names("replayed") == {"probability", "missing"}
+    assert names("in_scales") == {"level", "scale"}
 
 
 def test_only_the_arrays_that_are_there_are_listed() -> None:

@@ -49,8 +49,8 @@ def _canonical(value: Any) -> Iterator[bytes]:
     elif isinstance(value, np.ndarray):
         kind = value.dtype.newbyteorder("<").str.encode()
         yield struct.pack("<cqq", b"a", len(kind), value.ndim) + kind + struct.pack(f"<{value.ndim}q", *value.shape)
-        # Adding zero turns -0.0 into 0.0: JavaScript writes both as 0.
-        plain = value + 0.0 if value.dtype.kind == "f" else value
+        # JavaScript writes -0.0 as 0, and JSON has one null for every NaN: neither sign is content.
+        plain = np.where(np.isnan(value), np.nan, value + 0.0) if value.dtype.kind == "f" else value
         yield np.ascontiguousarray(plain, dtype=value.dtype.newbyteorder("<")).tobytes()
     elif isinstance(value, Sequence):
         yield struct.pack("<cq", b"l", len(value))

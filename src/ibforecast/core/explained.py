@@ -27,7 +27,7 @@ from ibforecast.core.verdict import Verification
 
 FORMAT, VERSION = "ibforecast.explanation", 1
 READABLE = {row.name: row.of for row in FIELDS} | {
-    name: attrgetter(path) for name, path in (("cycles", "context.cycles"), ("patch_len", "patch_len"))
+    name: attrgetter(path) for name, path in (("context", "context"), ("cycles", "context.cycles"), ("patch_len", "patch_len"))
 }
 """What can be read off an explained forecast directly, and how its explanation gives it."""
 

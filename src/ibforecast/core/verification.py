@@ -23,6 +23,9 @@ from ibforecast.core.verdict import Check, Verification
 LAST_DIGIT = 2.0**-23
 """The spacing of single-precision numbers, relative to their size."""
 
+LARGEST_ROUNDING = 1e-4
+"""The most that is ever put down to rounding, in scales: beyond, a window cannot be verified on another machine."""
+
 DRAWS, ROUNDINGS = 4, 16
 """How often the history's last digits are changed to see what rounding does, and how many times that is tolerated."""
 
@@ -257,8 +260,10 @@ def _rounding(engine: Engine, explained: ExplainedForecast) -> float:
         history = units.to_units(units.standardise(explained.history) * (1 + signs))
         again, forecast = engine.run(history, phase, known)
         apart = _apart(own, again) | {"forecast": _shift(explained, forecast, values)}
-        largest = max(largest, *(size for size in apart.values() if np.isfinite(size)))
-    return largest
+        # Another mask is another explanation: what it moves is not rounding.
+        if np.isfinite(list(apart.values())).all():
+            largest = max(largest, *apart.values())
+    return min(largest, LARGEST_ROUNDING)
 
 
 def _shift(explained: ExplainedForecast, forecast: Future, own: Future | None = None) -> float:
