@@ -142,8 +142,8 @@ INVALID: dict[str, tuple[Change, str]] = {
     ),
     "cycles that are too short": (lambda it: {"cycles": (2, 5)}, "cycles .* add up to 8 rows"),
     "a cycle of no steps": (lambda it: {"cycles": (0, 8)}, "cycles .* add up to 8 rows"),
-    "rows that are counted from nowhere": (lambda it: {"clock": rows_counted(it)}, "row .* be there"),
-    "a row where none is counted": (lambda it: {"clock": replace(it.clock, row=0)}, "row .* be there"),
+    "rows that are counted from nowhere": (lambda it: {"clock": rows_counted(it)}, "row .* be given"),
+    "a row where none is counted": (lambda it: {"clock": replace(it.clock, row=0)}, "row .* be given"),
     "times that are uneven": (
         lambda it: {"clock": replace(it.clock, stamps=put(it.clock.stamps, 3, it.clock.stamps[4]))},
         "times must follow each other in even steps",
@@ -174,9 +174,9 @@ INVALID: dict[str, tuple[Change, str]] = {
         lambda it: {"probability": put(it.probability, (0, 0), 1.5)},
         r"probability .* lie in \[0, 1\]",
     ),
-    "covariates without values": (lambda it: {"known": None}, "known .* be there with covariates"),
-    "covariates without units": (lambda it: {"known_units": None}, "known .* be there with covariates"),
-    "covariates without a response": (lambda it: {"response": None}, "known .* be there with covariates"),
+    "covariates without values": (lambda it: {"known": None}, "known .* be given"),
+    "covariates without units": (lambda it: {"known_units": None}, "known .* be given"),
+    "covariates without a response": (lambda it: {"response": None}, "known .* be given"),
     "units of too few covariates": (
         lambda it: {"known_units": Standardiser(it.known_units.mean[:1], it.known_units.std[:1])},
         "known_units .* fit the covariates",
@@ -212,7 +212,7 @@ def test_an_explanation_without_covariates_can_not_know_anything_ahead() -> None
         {"known": np.empty((STEPS, 0))},
         {"explanation": replace(bare.explanation, context=replace(bare.context, known=ahead.context.known))},
     ):
-        with pytest.raises(DataError, match="known of an explanation must be given, and only then"):
+        with pytest.raises(DataError, match="known of an explanation must be given"):
             changed(bare, **change)
 
 
