@@ -62,37 +62,39 @@ def test_a_model_that_remembers_the_window_fails_every_time(model: IBForecaster)
         assert failures(sly.verify(sly.explain(table()))) == {"replay", "scramble"}
 
 
-def moved(told: ExplainedForecast, by: timedelta) -> Clock:
+def moved(explained: ExplainedForecast, by: timedelta) -> Clock:
     """The time axis as if all had been at another time."""
-    return replace(told.clock, stamps=told.clock.stamps + np.timedelta64(by))
+    return replace(explained.clock, stamps=explained.clock.stamps + np.timedelta64(by))
 
 
 @pytest.mark.parametrize("by", [timedelta(hours=1), timedelta(hours=-7), timedelta(days=3, hours=5)])
 def test_other_times_are_refused_with_the_phases_as_they_were_and_not_true_with_others(
     model: IBForecaster, by: timedelta
 ) -> None:
-    told = model.explain(table())
-    clock = moved(told, by)
+    explained = model.explain(table())
+    clock = moved(explained, by)
     with pytest.raises(DataError, match="phase of an explanation must follow from the times"):
-        replace(told, clock=clock)
-    context = replace(told.context, phase=clock.phase(0, LOOK_BACK + HORIZON, 24))
-    verification = model.verify(replace(told, clock=clock, explanation=replace(told.explanation, context=context)))
+        replace(explained, clock=clock)
+    context = replace(explained.context, phase=clock.phase(0, LOOK_BACK + HORIZON, 24))
+    verification = model.verify(
+        replace(explained, clock=clock, explanation=replace(explained.explanation, context=context))
+    )
     assert "rerun" in failures(verification)
 
 
 def test_times_moved_by_whole_cycles_are_noticed_with_the_table_only(model: IBForecaster) -> None:
-    told = model.explain(table(), table()["when"][150])
-    later = replace(told, clock=moved(told, timedelta(hours=24)))
+    explained = model.explain(table(), table()["when"][150])
+    later = replace(explained, clock=moved(explained, timedelta(hours=24)))
     assert model.verify(later)
     assert failures(model.verify(later, table())) == {"table"}
 
 
 def test_one_time_that_is_out_of_step_is_refused(model: IBForecaster) -> None:
-    told = model.explain(table())
-    stamps = told.clock.stamps.copy()
+    explained = model.explain(table())
+    stamps = explained.clock.stamps.copy()
     stamps[1] += np.timedelta64(7, "h")
     with pytest.raises(DataError, match="times must"):
-        replace(told, clock=replace(told.clock, stamps=stamps))
+        replace(explained, clock=replace(explained.clock, stamps=stamps))
 
 
 @pytest.mark.parametrize(
@@ -112,53 +114,53 @@ def test_true_times_of_every_calendar_pass(made: Callable[[], pd.DataFrame], cyc
     given = made()
     model = fitted(given, cycle, irregular)
     for row in (LOOK_BACK + 2, len(given) - HORIZON - 30, len(given) - 1):
-        told = ExplainedForecast.from_json(model.explain(given, given["when"].iloc[row]).to_json())
-        verification = model.verify(told, given, exact=True)
+        explained = ExplainedForecast.from_json(model.explain(given, given["when"].iloc[row]).to_json())
+        verification = model.verify(explained, given, exact=True)
         assert verification, str(verification)
-        alone = model.verify(told)
+        alone = model.verify(explained)
         # Uneven rows that are counted need the table, unless the first row of training is in the window.
         assert failures(alone) == ({"times"} if irregular == "by_row" else set()), str(alone)
 
 
 def test_rows_that_are_counted_in_even_steps_need_no_table() -> None:
     model = fitted(table(), irregular="by_row")
-    told = model.explain(table(), table()["when"][150])
-    assert told.clock.row == 150 - LOOK_BACK + 1
-    assert model.verify(told)
-    assert model.verify(told, table())
-    assert model.verify(told, table()[100:].reset_index(drop=True))
+    explained = model.explain(table(), table()["when"][150])
+    assert explained.clock.row == 150 - LOOK_BACK + 1
+    assert model.verify(explained)
+    assert model.verify(explained, table())
+    assert model.verify(explained, table()[100:].reset_index(drop=True))
 
 
 # --- The engine ---
 
 
 def test_the_engine_gives_what_the_model_gives(model: IBForecaster) -> None:
-    engine, told = TorchEngine(model.fitted), model.explain(table())
+    engine, explained = TorchEngine(model.fitted), model.explain(table())
     assert isinstance(engine, Engine)
-    explanation, forecast = engine.run(told.history, told.phase, None)
-    assert forecast.tobytes() == told.forecast.tobytes()
+    explanation, forecast = engine.run(explained.history, explained.phase, None)
+    assert forecast.tobytes() == explained.forecast.tobytes()
     for row, array in explanation.arrays():
-        assert array.tobytes() == row.of(told.explanation).tobytes(), row.name
-    assert engine.replay(told.explanation).tobytes() == told.forecast.tobytes()
-    assert engine.hold(told.history, told.explanation).tobytes() == told.forecast.tobytes()
+        assert array.tobytes() == row.of(explained.explanation).tobytes(), row.name
+    assert engine.replay(explained.explanation).tobytes() == explained.forecast.tobytes()
+    assert engine.hold(explained.history, explained.explanation).tobytes() == explained.forecast.tobytes()
 
 
 def test_the_deviation_of_the_open_tokens_is_the_evidence(model: IBForecaster) -> None:
-    told = model.explain(table())
-    deviation = TorchEngine(model.fitted).deviation(told.history, told.explanation)[0].numpy()
-    is_open = told.mask.repeat(told.patch_len, axis=0)
+    explained = model.explain(table())
+    deviation = TorchEngine(model.fitted).deviation(explained.history, explained.explanation)[0].numpy()
+    is_open = explained.mask.repeat(explained.patch_len, axis=0)
     assert is_open.any()
-    assert deviation[is_open].tobytes() == told.evidence[is_open].tobytes()
+    assert deviation[is_open].tobytes() == explained.evidence[is_open].tobytes()
     assert deviation[~is_open].any()
 
 
 def test_a_batch_of_one_window_shares_no_memory_with_the_explanation(model: IBForecaster) -> None:
-    told = model.explain(table())
-    batch = tensors(told.explanation)
-    assert batch.mask.shape == (1, *told.mask.shape)
+    explained = model.explain(table())
+    batch = tensors(explained.explanation)
+    assert batch.mask.shape == (1, *explained.mask.shape)
     batch.evidence.fill_(9.0)
     batch.context.level.fill_(9.0)
-    assert told.verify(exact=True)
+    assert explained.verify(exact=True)
 
 
 def test_the_number_of_threads_is_as_it_was_whatever_a_variant_uses(model: IBForecaster) -> None:
@@ -166,20 +168,24 @@ def test_the_number_of_threads_is_as_it_was_whatever_a_variant_uses(model: IBFor
     variants = TorchEngine(model.fitted).variants()
     assert variants[0].threads == before
     assert len({variant.threads for variant in variants}) == len(variants)
-    told = model.explain(table())
+    explained = model.explain(table())
     for variant in variants:
-        variant.run(told.history, told.phase, None)
+        variant.run(explained.history, explained.phase, None)
         assert torch.get_num_threads() == before
 
 
 def test_the_facts_are_those_of_the_model_and_of_its_explanations(model: IBForecaster) -> None:
-    facts, told = facts_of(model.fitted), model.explain(table())
-    assert facts.weights_sha256 == told.weights_sha256 == model.fitted.weights_sha256
+    facts, explained = facts_of(model.fitted), model.explain(table())
+    assert facts.weights_sha256 == explained.weights_sha256 == model.fitted.weights_sha256
     assert (facts.look_back, facts.horizon, facts.steps) == (LOOK_BACK, HORIZON, LOOK_BACK + HORIZON)
-    assert (facts.channels, facts.cycles, facts.frequency) == (told.channels, told.cycles, told.frequency)
-    assert facts.tokens == told.mask.size
-    assert told.open_count <= facts.allowance
-    assert facts.units.same_as(told.units)
+    assert (facts.channels, facts.cycles, facts.frequency) == (
+        explained.channels,
+        explained.cycles,
+        explained.frequency,
+    )
+    assert facts.tokens == explained.mask.size
+    assert explained.open_count <= facts.allowance
+    assert facts.units.same_as(explained.units)
 
 
 def test_forecasts_far_from_the_units_of_training_are_refused(model: IBForecaster) -> None:
