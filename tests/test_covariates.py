@@ -1,6 +1,5 @@
 """Past covariates, covariates known ahead and several cycles, from the table to the checked explanation."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ibforecast.core.account import Account
+from tests.core.samples import changed
 
-from ibforecast import DataError, IBForecaster, UsageError, VerificationError
+from ibforecast import DataError, ExplainedForecast, IBForecaster, UsageError, VerificationError
 from ibforecast.cli.main import run
-from ibforecast.core.errors import MissingExtraError
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.report import to_html
 
 ROWS, LOOK_BACK, HORIZON = 400, 48, 12
-OLDER = Path(__file__).parent / "older"
 TINY = """
 [model.gate]
 width = 8
@@ -108,8 +106,8 @@ def test_past_channels_are_read_and_count_towards_the_budget(model: IBForecaster
 
 def test_the_explanation_holds_what_was_known_step_by_step(model: IBForecaster) -> None:
     told, given = model.explain(table()), table()[["holiday", "plan"]].to_numpy(dtype=np.float64)
-    assert told.known.names == ("holiday", "plan")
-    np.testing.assert_array_equal(told.known.values, given[ROWS - LOOK_BACK :])
+    assert told.covariates == ("holiday", "plan")
+    np.testing.assert_array_equal(told.known, given[ROWS - LOOK_BACK :])
     rows = told.known_to_table()
     assert rows.columns.tolist() == ["time", "covariate", "value", "channel", "effect"]
     assert len(rows) == (LOOK_BACK + HORIZON) * 2 * 2
@@ -169,32 +167,49 @@ def test_a_recipe_that_reads_channels_apart_is_refused_for_past_covariates(recip
 def test_an_explanation_is_verified_and_so_is_what_its_document_says(model: IBForecaster) -> None:
     told = model.explain(table())
     assert told.verify()
-    again = Account.from_json(told.to_json())
-    assert all("bit for bit" in check.detail for check in model.verify(again).checks if check.name == "replay")
-    assert model.verify(again)
+    verification = model.verify(told.to_json(), table(), exact=True)
+    assert verification, str(verification)
+    assert all("bit for bit" in check.detail for check in verification.checks if check.name == "replay")
+    apart = model.verify(told, table()[:ROWS], future=table()[["when", "holiday", "plan"]][ROWS:])
+    assert apart, str(apart)
 
 
-def resealed(told: Account, **changes: Any) -> Account:
-    """A forger's document, with a fingerprint that is right again."""
-    return Account.from_json(replace(told, **changes).to_json())
+def other_values(told: ExplainedForecast, known: np.ndarray, units: Standardiser) -> ExplainedForecast:
+    """The same with other covariates, standardised as an explanation must have them."""
+    context = replace(told.context, known=units.standardise(known).astype(np.float32))
+    return replace(told, known=known, known_units=units, explanation=replace(told.explanation, context=context))
 
 
-def test_a_document_that_lies_about_what_was_known_is_found_out(model: IBForecaster) -> None:
+def test_a_document_that_lies_about_what_was_known_is_not_verified(model: IBForecaster) -> None:
     told = model.explain(table())
-    known = told.known
-    for lie, caught in (
-        ({"values": known.values + 1}, "replay"),
-        ({"response": known.response * np.float32(1.5)}, "rerun"),
-        ({"usual": known.usual + 1}, "names"),
-        ({"std": known.std * 2}, "names"),
-        ({"names": ("plan", "holiday")}, "names"),
-    ):
-        verification = model.verify(resealed(told, known=replace(known, **lie)))
-        assert caught in [check.name for check in verification.checks if not check.passed], lie
-    for lie in ({"known": None}, {"cycles": (168, 24), "known": None}):
-        assert not model.verify(resealed(told, **lie))
+    known, units = told.known, told.known_units
+    assert known is not None
+    assert units is not None
+    lies = {
+        "values": (other_values(told, known + 1, units), {"replay", "scramble", "rerun"}),
+        "usual values": (other_values(told, known, Standardiser(units.mean + 1, units.std)), {"names"}),
+        "spreads": (other_values(told, known, Standardiser(units.mean, units.std * 2)), {"names"}),
+        "names": (replace(told, covariates=("plan", "holiday")), {"names"}),
+        "response": (changed(told, response=told.response * np.float32(1.5)), {"replay", "scramble", "rerun"}),
+    }
+    for name, (lie, expected) in lies.items():
+        verification = model.verify(lie.to_json())
+        assert {check.name for check in verification.checks if not check.passed} == expected, name
+    bare = replace(told.explanation, context=replace(told.context, known=None, response=None))
+    without = replace(told, explanation=bare, covariates=(), known=None, known_units=None)
+    assert not model.verify(without.to_json())
     with pytest.raises(VerificationError):
-        replace(told, known=replace(known, values=known.values + 1)).verify()
+        lies["values"][0].verify()
+
+
+def test_what_was_known_ahead_is_compared_with_the_table(model: IBForecaster) -> None:
+    told, other = model.explain(table()), table()
+    other.loc[ROWS + 3, "plan"] += 1
+    verification = model.verify(told, other)
+    assert [check.detail for check in verification.checks if not check.passed] == ["not the table's: known"]
+    consistent = model.explain(other)
+    assert model.verify(consistent)
+    assert not model.verify(consistent, table())
 
 
 def test_the_audit_holds_and_the_evaluation_counts_what_is_forecast_alone(model: IBForecaster) -> None:
@@ -225,8 +240,8 @@ def test_a_model_that_is_saved_comes_back_with_all_of_it(model: IBForecaster, tm
 
 def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
     given = table()
-    changed = change(given)
-    return given if changed is None else changed
+    made = change(given)
+    return given if made is None else made
 
 
 @pytest.mark.parametrize(
@@ -310,42 +325,18 @@ def test_a_model_without_covariates_is_told_nothing_ahead(recipe: Callable[..., 
         fitted.predict(plain, future=table())
 
 
-def test_the_service_and_onnx_take_neither_covariates_nor_several_cycles(model: IBForecaster, tmp_path: Path) -> None:
+def test_the_service_and_onnx_take_covariates_and_several_cycles(model: IBForecaster, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    from ibforecast.adapters.onnx import OnnxForecaster
     from ibforecast.serve.metrics import Metrics
     from ibforecast.serve.models import Models
 
     model.save(tmp_path / "model")
-    with pytest.raises(
-        UsageError, match=r"the service takes models with one cycle and without covariates \(got .+\); use"
-    ):
-        Models({"one": tmp_path / "model"}, 1, Metrics())
-    try:
-        with pytest.raises(UsageError, match="an ONNX file takes models with one cycle and without covariates"):
-            model.to_onnx(tmp_path / "model.onnx")
-    except MissingExtraError:
-        pytest.skip("needs the onnx extra")
-
-
-# --- Formats ---
-
-
-def test_a_model_and_an_explanation_of_the_version_before_are_read_verified_and_written_anew(
-    tmp_path: Path,
-) -> None:
-    """What 0.1.0 wrote before there were covariates: model format 1, explanation format 2."""
-    text = (OLDER / "explanation.json").read_text()
-    model, told = IBForecaster.load(OLDER / "model"), Account.from_json(text)
-    assert json.loads((OLDER / "model" / "model.json").read_text())["format_version"] == 1
-    assert json.loads(text)["format_version"] == 2
-    assert told.intact
-    assert json.loads(told.to_json())["format_version"] == 4
-    assert (told.cycles, told.past, told.known) == ((24,), (), None)
-    verification = model.verify(told)
+    Models({"one": tmp_path / "model"}, 1, Metrics())
+    model.to_onnx(tmp_path / "model.onnx")
+    told = model.explain(table())
+    verification = OnnxForecaster(tmp_path / "model.onnx").verify(told.to_json())
     assert verification, str(verification)
-    model.save(tmp_path / "model")
-    assert json.loads((tmp_path / "model" / "model.json").read_text())["format_version"] == 3
-    assert IBForecaster.load(tmp_path / "model").fitted.weights == model.fitted.weights
-    assert model.fitted.weights == (OLDER / "model" / "weights.safetensors").read_bytes()
 
 
 # --- What they are good for ---
@@ -369,7 +360,7 @@ def test_a_known_holiday_takes_the_error_down_to_the_noise_and_an_unknown_one_do
     assert errors[0] > 8
     assert errors[1] < 1.5
     told = fitted.explain(given, given["when"].iloc[-25])
-    learned = told.known.response[:, 0, 0] * told.std[0] / told.known.std[0]
+    learned = told.response[:, 0, 0] * told.units.std[0] / told.known_units.std[0]
     np.testing.assert_allclose(learned, effect, atol=1.5)
 
 
@@ -381,7 +372,7 @@ def test_the_shapes_of_day_and_week_are_found_again_each_on_its_own(recipe: Call
     given = pd.DataFrame({"when": hours(len(hour)), "load": load})
     bare = recipe(BARE.format(context_rate=30.0, epochs=9, rate=0.001))
     told = IBForecaster(24, 168, 0.1, (24, 168), recipe=bare, device="cpu").fit(given).explain(given)
-    scale = float(told.std[0] * told.scale[0])
+    scale = float(told.units.std[0] * told.scale[0])
     found_day, found_week = told.profile[:24, 0] * scale, told.profile[24:, 0].reshape(7, 24) * scale
     usual = week.reshape(7, 24).mean(axis=0)  # what every day of the week has in common belongs to the day
     expected = day + usual
@@ -415,7 +406,7 @@ def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster
         False,
     ]
     assert [len(line.get_xdata()) for line in beside[0].lines if len(line.get_xdata()) > 2] == [24, 168]
-    np.testing.assert_allclose(main[4].lines[0].get_ydata(), told.known.values[:, 1], atol=1e-5)
+    np.testing.assert_allclose(main[4].lines[0].get_ydata(), told.known[:, 1], atol=1e-5)
 
 
 def test_the_responses_of_several_channels_are_told_apart_and_named(model: IBForecaster) -> None:
@@ -436,7 +427,7 @@ def test_the_responses_of_several_channels_are_told_apart_and_named(model: IBFor
 
 def test_a_report_holds_the_documents_as_they_are(model: IBForecaster) -> None:
     page = to_html(model, table()[:ROWS], [None], "m", "t", future=table()).decode()
-    assert '\\"covariate\\": \\"holiday\\"' in page
+    assert '\\"covariates\\":[\\"holiday\\",\\"plan\\"]' in page
 
 
 def test_the_commands_fit_forecast_explain_and_verify(tmp_path: Path, recipe: Callable[..., str]) -> None:

@@ -445,12 +445,14 @@ def test_a_folder_of_something_else_is_left_alone(
 
 @pytest.mark.parametrize(
     "content",
-    [None, "{", "[]", '{"format": "ibforecast.model"}', '{"format": "ibforecast.fleet", "format_version": 9}'],
+    [None, "{", "[]", '{"format": "ibforecast.model"}', '{"format": "ibforecast.fleet", "version": 9}'],
 )
 def test_what_is_no_fleet_gives_no_forecast(three: dict[str, pd.DataFrame], tmp_path: Path, content: str) -> None:
     if content:
         (tmp_path / "fleet.json").write_text(content)
-    with pytest.raises(ModelFileError, match=r"a fleet is a folder with fleet\.json"):
+    with pytest.raises(
+        ModelFileError, match=r"a fleet is a folder with a whole fleet\.json .*name the folder of a fleet"
+    ):
         Fleet(tmp_path).predict(three)
 
 
@@ -475,9 +477,13 @@ def test_the_document_says_how_the_fleet_was_fitted(
 ) -> None:
     Fleet(tmp_path / "fleet").fit(long(three), forecaster(zone="UTC"))
     document = json.loads((tmp_path / "fleet" / "fleet.json").read_text())
-    assert (document["format"], document["format_version"]) == ("ibforecast.fleet", 2)
+    assert (document["format"], document["version"]) == ("ibforecast.fleet", 1)
     assert document["settings"]["zone"] == "UTC"
     assert document["settings"]["horizon"] == 12
+    text = (tmp_path / "fleet" / "fleet.json").read_text()
+    (tmp_path / "fleet" / "fleet.json").write_text(text.replace('"UTC"', '"GMT"'))
+    with pytest.raises(ModelFileError, match="must match its fingerprint"):
+        Fleet(tmp_path / "fleet").predict(long(three))
 
 
 def test_a_fingerprint_depends_on_the_numbers_and_not_on_how_they_were_stored(series: Make, tmp_path: Path) -> None:

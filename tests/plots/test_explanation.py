@@ -1,4 +1,4 @@
-"""The figure of one account as a file, whatever its format."""
+"""The figure of one explained forecast as a file, whatever its format."""
 
 import builtins
 import json
@@ -14,19 +14,19 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
-from ibforecast.core.account import Account
-from ibforecast.explained import ExplainedForecast
+from tests.core.samples import changed
 
 from ibforecast.core.errors import MissingExtraError, UsageError
-from ibforecast.core.verification import Check, Verification
-from ibforecast.plots import static
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.verdict import Check, Verification
+from ibforecast.plots import explanation, static
 from ibforecast.plots.explanation import SUFFIXES, draw, figure
 from ibforecast.plots.extra import needs
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.sheet import Sheet, sheet_of
 
 PICTURES = (".png", ".svg")
-Accounts = Callable[..., Account]
+Samples = Callable[..., ExplainedForecast]
 
 
 def png_size(path: Path) -> tuple[int, int]:
@@ -62,45 +62,45 @@ def content_of(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("with_truth", [True, False])
 @pytest.mark.parametrize("with_missing", [True, False])
 def test_a_file_is_written_for_every_suffix(
-    tmp_path: Path, synthetic_account: Accounts, suffix: str, with_truth: bool, with_missing: bool
+    tmp_path: Path, synthetic: Samples, suffix: str, with_truth: bool, with_missing: bool
 ) -> None:
-    draw(synthetic_account(3, with_truth=with_truth, with_missing=with_missing), tmp_path / f"window{suffix}")
+    draw(synthetic(3, with_truth=with_truth, with_missing=with_missing), tmp_path / f"window{suffix}")
     assert [path.name for path in tmp_path.iterdir()] == [f"window{suffix}"]
     assert (tmp_path / f"window{suffix}").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
-def test_the_same_account_gives_the_same_bytes(tmp_path: Path, synthetic_account: Accounts, suffix: str) -> None:
+def test_the_same_account_gives_the_same_bytes(tmp_path: Path, synthetic: Samples, suffix: str) -> None:
     for name in ("one", "other"):
-        draw(synthetic_account(2), tmp_path / f"{name}{suffix}")
+        draw(synthetic(2), tmp_path / f"{name}{suffix}")
     assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"other{suffix}").read_bytes()
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
 def test_drawing_leaves_the_account_and_matplotlib_as_they_were(
-    tmp_path: Path, synthetic_account: Accounts, suffix: str
+    tmp_path: Path, synthetic: Samples, suffix: str
 ) -> None:
-    account = synthetic_account(2)
-    before, settings = account.to_json(), dict(matplotlib.rcParams)
-    draw(account, tmp_path / f"window{suffix}")
-    assert account.to_json() == before
+    explained = synthetic(2)
+    before, settings = explained.to_json(), dict(matplotlib.rcParams)
+    draw(explained, tmp_path / f"window{suffix}")
+    assert explained.to_json() == before
     assert dict(matplotlib.rcParams) == settings
 
 
-def test_a_users_matplotlib_settings_do_not_change_the_picture(tmp_path: Path, synthetic_account: Accounts) -> None:
-    draw(synthetic_account(2), tmp_path / "plain.png")
+def test_a_users_matplotlib_settings_do_not_change_the_picture(tmp_path: Path, synthetic: Samples) -> None:
+    draw(synthetic(2), tmp_path / "plain.png")
     with matplotlib.rc_context({"axes.facecolor": "black", "font.size": 30, "savefig.bbox": "tight"}):
-        draw(synthetic_account(2), tmp_path / "styled.png")
+        draw(synthetic(2), tmp_path / "styled.png")
         assert matplotlib.rcParams["font.size"] == 30
     assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "styled.png").read_bytes()
 
 
 def test_more_channels_make_a_taller_picture_of_the_same_width_with_slimmer_rows(
-    tmp_path: Path, synthetic_account: Accounts
+    tmp_path: Path, synthetic: Samples
 ) -> None:
     sizes = {}
     for channels in (7, 50):
-        draw(synthetic_account(channels, seed=1), tmp_path / f"{channels}.png")
+        draw(synthetic(channels, seed=1), tmp_path / f"{channels}.png")
         sizes[channels] = png_size(tmp_path / f"{channels}.png")
     assert sizes[7][0] == sizes[50][0] == 1600
     assert 0.75 < sizes[7][1] / sizes[7][0] < 1
@@ -108,68 +108,67 @@ def test_more_channels_make_a_taller_picture_of_the_same_width_with_slimmer_rows
     assert sizes[50][1] / 50 > 80
 
 
-def test_a_very_tall_picture_stays_within_what_png_can_hold(synthetic_account: Accounts) -> None:
-    sheet: Sheet = replace(sheet_of(scene_of(synthetic_account(1))), rows=2000)
+def test_a_very_tall_picture_stays_within_what_png_can_hold(synthetic: Samples) -> None:
+    sheet: Sheet = replace(sheet_of(scene_of(synthetic(1))), rows=2000)
     assert sheet.height / 72 * static.resolution(sheet) < 2**16
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
-def test_a_picture_carries_no_date(tmp_path: Path, synthetic_account: Accounts, suffix: str) -> None:
-    draw(synthetic_account(1), tmp_path / f"window{suffix}")
+def test_a_picture_carries_no_date(tmp_path: Path, synthetic: Samples, suffix: str) -> None:
+    draw(synthetic(1), tmp_path / f"window{suffix}")
     content = (tmp_path / f"window{suffix}").read_bytes()
     assert b"<dc:date>" not in content
     assert b"tEXt" not in content
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
-def test_a_channel_without_a_single_value_is_still_drawn(
-    tmp_path: Path, synthetic_account: Accounts, suffix: str
-) -> None:
-    account = synthetic_account(2, with_missing=False)
-    history, mask, missing = account.history.copy(), account.mask.copy(), account.missing.copy()
-    history[:, 0], mask[:, 0], missing[:, 0] = np.nan, False, True
-    draw(replace(account, history=history, mask=mask, missing=missing), tmp_path / f"window{suffix}")
+def test_a_channel_without_a_single_value_is_still_drawn(tmp_path: Path, synthetic: Samples, suffix: str) -> None:
+    explained = synthetic(2, with_missing=False)
+    arrays = {name: getattr(explained, name).copy() for name in ("history", "mask", "missing", "evidence")}
+    for name, value in {"history": np.nan, "mask": False, "missing": True, "evidence": 0.0}.items():
+        arrays[name][:, 0] = value
+    draw(changed(explained, **arrays), tmp_path / f"window{suffix}")
     assert (tmp_path / f"window{suffix}").exists()
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
 def test_a_horizon_of_one_step_and_a_cycle_of_one_are_still_drawn(
-    tmp_path: Path, synthetic_account: Accounts, suffix: str
+    tmp_path: Path, synthetic: Samples, suffix: str
 ) -> None:
-    draw(synthetic_account(1, horizon=1, cycle=1), tmp_path / f"window{suffix}")
+    draw(synthetic(1, horizon=1, cycle=1), tmp_path / f"window{suffix}")
     assert (tmp_path / f"window{suffix}").exists()
 
 
-def test_the_figure_has_a_row_and_a_profile_per_channel_on_shared_axes(synthetic_account: Accounts) -> None:
-    account = synthetic_account(7)
-    drawing = figure(account)
+def test_the_figure_has_a_row_and_a_profile_per_channel_on_shared_axes(synthetic: Samples) -> None:
+    explained = synthetic(7)
+    drawing = figure(explained)
     assert len(drawing.axes) == 14
     rows, profiles = drawing.axes[:7], drawing.axes[7:]
-    assert {axes.get_xlim() for axes in rows} == {(-0.5, len(account.times) - 0.5)}
+    assert {axes.get_xlim() for axes in rows} == {(-0.5, len(explained.times) - 0.5)}
     assert {axes.get_ylim() for axes in profiles} == {profiles[0].get_ylim()}
     assert all(2 <= len(axes.get_yticks()) <= 3 for axes in rows)
 
 
-def test_every_open_and_missing_token_is_shaded_where_it_lies(synthetic_account: Accounts) -> None:
-    account = synthetic_account(7)
-    for row, axes in enumerate(figure(account).axes[:7]):
-        for cells, hatched in ((account.mask, False), (account.missing, True)):
+def test_every_open_and_missing_token_is_shaded_where_it_lies(synthetic: Samples) -> None:
+    explained = synthetic(7)
+    for row, axes in enumerate(figure(explained).axes[:7]):
+        for cells, hatched in ((explained.mask, False), (explained.missing, True)):
             starts = sorted(patch.get_x() for patch in axes.patches if bool(patch.get_hatch()) == hatched)
-            assert starts == [patch * account.patch_len - 0.5 for patch in np.flatnonzero(cells[:, row])]
+            assert starts == [patch * explained.patch_len - 0.5 for patch in np.flatnonzero(cells[:, row])]
 
 
-def test_no_number_next_to_the_profiles_leaves_the_sheet(synthetic_account: Accounts) -> None:
-    account = synthetic_account(3)
-    drawing = figure(replace(account, profile=(0.006 * account.profile / np.abs(account.profile).max())))
+def test_no_number_next_to_the_profiles_leaves_the_sheet(synthetic: Samples) -> None:
+    explained = synthetic(3)
+    drawing = figure(changed(explained, profile=0.006 * explained.profile / np.abs(explained.profile).max()))
     renderer = drawing.canvas.get_renderer()  # type: ignore[attr-defined]
     numbers = [label for axes in drawing.axes[3:] for label in axes.get_yticklabels()]
     assert "−0.005" in {label.get_text() for label in numbers}
     assert all(label.get_window_extent(renderer).x1 < drawing.bbox.x1 - 4 for label in numbers)
 
 
-def test_no_text_in_the_left_margin_leaves_the_sheet_or_touches_another(synthetic_account: Accounts) -> None:
+def test_no_text_in_the_left_margin_leaves_the_sheet_or_touches_another(synthetic: Samples) -> None:
     long = tuple(f"plant_03_building_{index}_floor_2_temperature_sensor" for index in range(9))
-    drawing = figure(synthetic_account(names=(*long, "OT", "WWWWWWWWWWWWWWWWW", "zone 12 electricity"), seed=1))
+    drawing = figure(synthetic(names=(*long, "OT", "WWWWWWWWWWWWWWWWW", "zone 12 electricity"), seed=1))
     renderer = drawing.canvas.get_renderer()  # type: ignore[attr-defined]
     for axes in drawing.axes[:12]:
         (name,) = axes.texts
@@ -180,8 +179,8 @@ def test_no_text_in_the_left_margin_leaves_the_sheet_or_touches_another(syntheti
         assert not any(one.overlaps(other) for one, other in pairwise(numbers))
 
 
-def test_no_text_of_the_legend_leaves_the_sheet_or_touches_another(account_with_covariates: Account) -> None:
-    drawing = figure(account_with_covariates)
+def test_no_text_of_the_legend_leaves_the_sheet_or_touches_another(with_covariates: ExplainedForecast) -> None:
+    drawing = figure(with_covariates)
     renderer = drawing.canvas.get_renderer()  # type: ignore[attr-defined]
     boxes = [text.get_window_extent(renderer) for text in drawing.texts]
     assert all(box.x0 >= 0 and box.x1 < drawing.bbox.x1 for box in boxes)
@@ -189,31 +188,27 @@ def test_no_text_of_the_legend_leaves_the_sheet_or_touches_another(account_with_
 
 
 @pytest.mark.parametrize("name", ["window.pdf", "window", "window.png.bak"])
-def test_an_unknown_suffix_is_refused_with_the_allowed_ones(
-    tmp_path: Path, synthetic_account: Accounts, name: str
-) -> None:
+def test_an_unknown_suffix_is_refused_with_the_allowed_ones(tmp_path: Path, synthetic: Samples, name: str) -> None:
     with pytest.raises(UsageError, match=r"\.png, \.svg or \.html \(got 'window") as refusal:
-        draw(synthetic_account(1), tmp_path / name)
+        draw(synthetic(1), tmp_path / name)
     assert name in str(refusal.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_suffix_may_be_written_in_capitals_and_a_path_as_a_string(
-    tmp_path: Path, synthetic_account: Accounts
-) -> None:
-    draw(synthetic_account(1), str(tmp_path / "window.PNG"))
+def test_a_suffix_may_be_written_in_capitals_and_a_path_as_a_string(tmp_path: Path, synthetic: Samples) -> None:
+    draw(synthetic(1), str(tmp_path / "window.PNG"))
     assert png_size(tmp_path / "window.PNG")[0] == 1600
 
 
 def test_without_matplotlib_a_png_names_the_command_that_installs_it_and_an_svg_is_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synthetic_account: Accounts
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synthetic: Samples
 ) -> None:
-    account = synthetic_account(1)
+    explained = synthetic(1)
     with monkeypatch.context() as patched:
         without(patched, "matplotlib")
         with pytest.raises(MissingExtraError, match=r"needs matplotlib.*pip install 'ibforecast\[plot\]'"):
-            draw(account, tmp_path / "window.png")
-        draw(account, tmp_path / "window.svg")
+            draw(explained, tmp_path / "window.png")
+        draw(explained, tmp_path / "window.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["window.svg"]
 
 
@@ -225,35 +220,34 @@ def test_a_library_that_is_there_but_broken_speaks_for_itself() -> None:
 
 @pytest.mark.parametrize("suffix", PICTURES)
 def test_a_failure_leaves_an_older_file_whole_and_no_other_file(
-    tmp_path: Path, synthetic_account: Accounts, suffix: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synthetic: Samples, suffix: str
 ) -> None:
+    def fail(explained: ExplainedForecast) -> Any:
+        raise IndexError("out of the picture")
+
     path = tmp_path / f"window{suffix}"
     path.write_bytes(b"older")
-    broken = replace(synthetic_account(2), phase=np.arange(3, dtype=np.int64))
-    with pytest.raises(IndexError):
-        draw(broken, path)
+    monkeypatch.setattr(explanation, "scene_of", fail)
+    with pytest.raises(IndexError, match="out of the picture"):
+        draw(synthetic(2), path)
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"older"]
 
 
-def test_a_page_is_the_report_of_one_explanation_that_was_not_checked(
-    tmp_path: Path, synthetic_account: Accounts
-) -> None:
-    account = synthetic_account(2)
-    draw(account, tmp_path / "why.html")
+def test_a_page_is_the_report_of_one_explanation_that_was_not_checked(tmp_path: Path, synthetic: Samples) -> None:
+    explained = synthetic(2)
+    draw(explained, tmp_path / "why.html")
     content = content_of(tmp_path / "why.html")
     (moment,) = content["moments"]
     assert (moment["verified"], moment["checks"]) == (None, [])
-    assert (moment["document"], moment["scene"]) == (account.to_json(), scene_of(account).document())
-    assert content["model"]["channels"] == content["table"]["channels"] == list(account.channels)
+    assert (moment["document"], moment["scene"]) == (explained.to_json(), scene_of(explained).document())
+    assert content["model"]["channels"] == content["table"]["channels"] == list(explained.channels)
 
 
-def test_a_page_of_an_explanation_with_its_model_has_the_checks(tmp_path: Path, synthetic_account: Accounts) -> None:
-    class Doubtful:
-        def verify(self, account: Account) -> Verification:
-            return Verification((Check("replay", False, "differs"),))
+def test_a_page_of_an_explanation_with_its_model_has_the_checks(tmp_path: Path, synthetic: Samples) -> None:
+    def doubt(explained: ExplainedForecast) -> Verification:
+        return Verification((Check("replay", False, "differs"),))
 
-    explained = ExplainedForecast(**vars(synthetic_account(2)), verifier=Doubtful())
-    assert explained.plot(tmp_path / "why.html") == tmp_path / "why.html"
+    draw(synthetic(2), tmp_path / "why.html", doubt)
     (moment,) = content_of(tmp_path / "why.html")["moments"]
     assert moment["verified"] is False
     assert moment["checks"] == [{"name": "replay", "passed": False, "detail": "differs"}]

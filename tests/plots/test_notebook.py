@@ -1,14 +1,15 @@
 """A model and an explanation in a notebook: all that matters, nothing that runs, nothing that is fetched."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.core.samples import changed
 
 from ibforecast import ExplainedForecast, IBForecaster
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.plots.labels import MANY
 from ibforecast.plots.notebook import explanation_html
 
@@ -94,13 +95,15 @@ def test_gaps_break_the_line_and_no_number_that_is_none_is_drawn(explanation: Ex
 
 def test_of_many_channels_those_most_was_read_of_are_drawn(explanation: ExplainedForecast) -> None:
     names = tuple(f"channel {number}" for number in range(20))
-    numbers = ("history", "forecast", "mean", "std", "level", "scale", "profile", "probability", "missing", "evidence")
+    numbers = ("history", "forecast", "level", "scale", "profile", "probability", "missing")
     mask = np.zeros((4, 20), dtype=bool)
-    mask[0, -1] = mask[:2, -2] = True
-    many = replace(
+    mask[3, -1] = mask[2:, -2] = True
+    many = changed(
         explanation,
         channels=names,
         mask=mask,
+        evidence=np.zeros((LOOK_BACK, 20), dtype=np.float32),
+        units=Standardiser(np.tile(explanation.units.mean, 10), np.tile(explanation.units.std, 10)),
         **{name: np.tile(getattr(explanation, name), 10) for name in numbers},
     )
     html = explanation_html(many)
@@ -125,6 +128,6 @@ def test_a_model_that_is_not_fitted_shows_its_settings_and_what_comes_next() -> 
 
 def test_an_explanation_tells_itself_in_one_line(explanation: ExplainedForecast) -> None:
     assert re.fullmatch(
-        r"ExplainedForecast\(at='2023-01-13 11:00', horizon=12; read \d of 8 tokens: .+ \(budget 25 %\)\)",
+        r"ExplainedForecast\(at='2023-01-13 11:00', horizon=12, channels=2; read \d of 8 tokens: .+ \(budget 25 %\)\)",
         repr(explanation),
     )

@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from ibforecast.core.account import Account
+from tests.core.samples import changed
 
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.plots.labels import MANY
 from ibforecast.plots.scene import Line, Row, Tick, fitting, scene_of
 
-Accounts = Callable[..., Account]
+Samples = Callable[..., ExplainedForecast]
 WINDOWS = some.fixed_dictionaries(
     {
         "channels": some.integers(1, 5),
@@ -32,10 +32,8 @@ def line(row: Row, role: str) -> Line:
 
 
 @given(window=WINDOWS)
-def test_ticks_lie_inside_their_ranges_and_every_set_has_its_own_size(
-    synthetic_account: Accounts, window: dict
-) -> None:
-    scene = scene_of(synthetic_account(**window))
+def test_ticks_lie_inside_their_ranges_and_every_set_has_its_own_size(synthetic: Samples, window: dict) -> None:
+    scene = scene_of(synthetic(**window))
     for row in scene.rows:
         for panel, sets in ((row, row.ticks), (row.side, (row.side.ticks,))):
             assert all(panel.low <= tick.at <= panel.high for ticks in sets for tick in ticks)
@@ -47,12 +45,12 @@ def test_ticks_lie_inside_their_ranges_and_every_set_has_its_own_size(
 
 @given(window=WINDOWS)
 def test_lines_cover_the_steps_of_their_part_of_the_window_and_lie_in_their_row(
-    synthetic_account: Accounts, window: dict
+    synthetic: Samples, window: dict
 ) -> None:
-    account = synthetic_account(**window)
-    scene = scene_of(account)
-    past, all_steps = (0, account.look_back), (0, len(account.times))
-    future = (account.look_back, account.horizon)
+    explained = synthetic(**window)
+    scene = scene_of(explained)
+    past, all_steps = (0, explained.look_back), (0, len(explained.times))
+    future = (explained.look_back, explained.horizon)
     expected = {"level": all_steps, "baseline": all_steps, "look-back": past, "truth": future, "forecast": future}
     for row in scene.channels:
         for one in row.lines:
@@ -62,44 +60,48 @@ def test_lines_cover_the_steps_of_their_part_of_the_window_and_lie_in_their_row(
     assert ("truth" in drawn) == window["with_truth"]
 
 
-def test_lines_have_the_values_of_the_account_to_a_millionth_of_the_row(synthetic_account: Accounts) -> None:
-    account = synthetic_account(5)
-    for column, row in enumerate(scene_of(account).rows):
-        for role, values in (("look-back", account.history), ("baseline", account.expected), ("truth", account.truth)):
+def test_lines_have_the_values_of_the_account_to_a_millionth_of_the_row(synthetic: Samples) -> None:
+    explained = synthetic(5)
+    for column, row in enumerate(scene_of(explained).rows):
+        for role, values in (
+            ("look-back", explained.history),
+            ("baseline", explained.expected),
+            ("truth", explained.truth),
+        ):
             drawn = np.array(line(row, role).values, dtype=np.float64)
             np.testing.assert_allclose(drawn, values[:, column], rtol=0, atol=1e-6 * (row.high - row.low))
 
 
 @given(window=WINDOWS)
-def test_bands_and_the_map_of_gates_equal_the_mask(synthetic_account: Accounts, window: dict) -> None:
-    account = synthetic_account(**window)
-    scene, size = scene_of(account), account.patch_len
+def test_bands_and_the_map_of_gates_equal_the_mask(synthetic: Samples, window: dict) -> None:
+    explained = synthetic(**window)
+    scene, size = scene_of(explained), explained.patch_len
     for column, row in enumerate(scene.rows):
-        for state, cells in (("open", account.mask), ("missing", account.missing)):
+        for state, cells in (("open", explained.mask), ("missing", explained.missing)):
             shaded = [(band.first, band.last) for band in row.bands if band.state == state]
             patches = np.flatnonzero(cells[:, column]).tolist()
             assert shaded == [(patch * size, (patch + 1) * size - 1) for patch in patches]
             assert [states[column] == state for states in scene.gates.state] == cells[:, column].tolist()
-    np.testing.assert_allclose(scene.gates.probability, account.probability, atol=5e-5)
+    np.testing.assert_allclose(scene.gates.probability, explained.probability, atol=5e-5)
 
 
-def test_a_gate_says_its_channel_its_time_its_state_and_its_probability(synthetic_account: Accounts) -> None:
-    account = synthetic_account(2)
-    texts = scene_of(account).gates.text
-    for token, text in zip(account.tokens(), [row[column] for column in (0, 1) for row in texts], strict=True):
+def test_a_gate_says_its_channel_its_time_its_state_and_its_probability(synthetic: Samples) -> None:
+    explained = synthetic(2)
+    texts = scene_of(explained).gates.text
+    for token, text in zip(explained.tokens(), [row[column] for column in (0, 1) for row in texts], strict=True):
         state = "open" if token.open else "missing" if token.missing else "closed"
         assert text == f"{token.channel}, {token.start} to {token.end}: {state}, probability {token.probability:.2f}"
 
 
-def test_words_are_those_of_the_account(account_with_covariates: Account) -> None:
-    scene = scene_of(account_with_covariates)
-    assert scene.words == account_with_covariates.in_words()
-    assert account_with_covariates.at in scene.headline
-    assert f"read {account_with_covariates.open_count} of" in scene.rate
+def test_words_are_those_of_the_account(with_covariates: ExplainedForecast) -> None:
+    scene = scene_of(with_covariates)
+    assert scene.words == with_covariates.in_words()
+    assert with_covariates.at in scene.headline
+    assert f"read {with_covariates.open_count} of" in scene.rate
 
 
-def test_a_document_is_plain_json_that_gives_the_same_numbers_back(account_with_covariates: Account) -> None:
-    scene = scene_of(account_with_covariates)
+def test_a_document_is_plain_json_that_gives_the_same_numbers_back(with_covariates: ExplainedForecast) -> None:
+    scene = scene_of(with_covariates)
     document = scene.document()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert [row["name"] for row in document["rows"]] == [row.name for row in scene.rows]
@@ -107,27 +109,27 @@ def test_a_document_is_plain_json_that_gives_the_same_numbers_back(account_with_
     assert None in document["rows"][0]["lines"][2]["values"]
 
 
-def test_the_same_account_gives_the_same_scene(synthetic_account: Accounts) -> None:
-    assert scene_of(synthetic_account(3)) == scene_of(synthetic_account(3))
+def test_the_same_account_gives_the_same_scene(synthetic: Samples) -> None:
+    assert scene_of(synthetic(3)) == scene_of(synthetic(3))
 
 
-def test_covariates_follow_the_channels_with_their_responses(account_with_covariates: Account) -> None:
-    scene = scene_of(account_with_covariates)
+def test_covariates_follow_the_channels_with_their_responses(with_covariates: ExplainedForecast) -> None:
+    scene = scene_of(with_covariates)
     assert [row.kind for row in scene.rows] == ["channel"] * 3 + ["known"] * 2
     holiday = scene.rows[3]
-    assert line(holiday, "known").values == tuple(account_with_covariates.known.values[:, 0])
+    assert line(holiday, "known").values == tuple(with_covariates.known[:, 0])
     assert [curve.name for curve in holiday.side.curves] == ["load", "heat"]
     assert [key.name for key in scene.key] == ["load", "heat"]
     assert {curve.style for curve in holiday.side.curves} == {0, 1}
 
 
-def test_a_channel_that_is_not_forecast_has_no_forecast_line(account_with_covariates: Account) -> None:
-    rows = scene_of(account_with_covariates).channels
+def test_a_channel_that_is_not_forecast_has_no_forecast_line(with_covariates: ExplainedForecast) -> None:
+    rows = scene_of(with_covariates).channels
     assert [any(one.role == "forecast" for one in row.lines) for row in rows] == [True, True, False]
 
 
-def test_profiles_of_two_cycles_lie_next_to_each_other_equally_wide(account_with_covariates: Account) -> None:
-    scene = scene_of(account_with_covariates)
+def test_profiles_of_two_cycles_lie_next_to_each_other_equally_wide(with_covariates: ExplainedForecast) -> None:
+    scene = scene_of(with_covariates)
     side = scene.rows[0].side
     day, week = side.curves
     assert (len(day.values), len(week.values)) == (24, 168)
@@ -139,29 +141,29 @@ def test_profiles_of_two_cycles_lie_next_to_each_other_equally_wide(account_with
 
 
 def test_the_legend_names_what_is_drawn_and_nothing_else(
-    synthetic_account: Accounts, account_with_covariates: Account
+    synthetic: Samples, with_covariates: ExplainedForecast
 ) -> None:
-    plain = scene_of(synthetic_account(2, with_truth=False, with_missing=False))
+    plain = scene_of(synthetic(2, with_truth=False, with_missing=False))
     roles = [entry.role for entry in plain.legend]
     assert roles == ["look-back", "forecast", "level", "baseline", "open", "made"]
-    more = {entry.role: entry.text for entry in scene_of(account_with_covariates).legend}
+    more = {entry.role: entry.text for entry in scene_of(with_covariates).legend}
     assert more.keys() == {*roles, "truth", "known", "missing"}
     assert more["baseline"] == "profile at this level + effects"
 
 
-def test_of_many_channels_those_with_the_most_open_tokens_are_kept(synthetic_account: Accounts) -> None:
-    account = synthetic_account(20, with_missing=False)
-    mask = np.zeros_like(account.mask)
+def test_of_many_channels_those_with_the_most_open_tokens_are_kept(synthetic: Samples) -> None:
+    explained = synthetic(20, with_missing=False)
+    mask = np.zeros_like(explained.mask)
     mask[0, -1] = mask[:2, -2] = True
-    scene = scene_of(replace(account, mask=mask)).most_read(MANY)
-    names = [*account.channels[: MANY - 2], *account.channels[-2:]]
+    scene = scene_of(changed(explained, mask=mask, evidence=np.zeros_like(explained.evidence))).most_read(MANY)
+    names = [*explained.channels[: MANY - 2], *explained.channels[-2:]]
     assert [row.name for row in scene.rows] == list(scene.gates.channels) == names
     assert scene.gates.state[1][-2:] == ("open", "closed")
     assert all(len(row) == MANY for row in (*scene.gates.probability, *scene.gates.text))
 
 
-def test_few_channels_are_all_kept(account_with_covariates: Account) -> None:
-    scene = scene_of(account_with_covariates)
+def test_few_channels_are_all_kept(with_covariates: ExplainedForecast) -> None:
+    scene = scene_of(with_covariates)
     assert scene.most_read(MANY) == scene
 
 

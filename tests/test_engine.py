@@ -1,0 +1,194 @@
+"""PyTorch as an engine: facts, runs and replays of one window, models that cheat, and times of every calendar."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from ibforecast import DataError, ExplainedForecast, IBForecaster, Verification
+from ibforecast.core.calendar import Clock
+from ibforecast.core.context import Context
+from ibforecast.core.explanation import Explanation, Forecast
+from ibforecast.core.verification import Engine
+from ibforecast.core.window import Window
+from ibforecast.engine import TorchEngine, facts_of, tensors
+from ibforecast.model.network import IBForecast
+
+ROWS, LOOK_BACK, HORIZON = 200, 24, 6
+
+
+def table(zone: str | None = None, frequency: str = "h") -> pd.DataFrame:
+    """Two noisy channels; hour by hour the table spans the night the clocks of Berlin are put on."""
+    when = pd.date_range("2023-03-20", periods=ROWS, freq=frequency, tz=zone)
+    values = np.random.default_rng(3).normal(size=(ROWS, 2)) + np.sin(np.arange(ROWS) * 2 * np.pi / 24)[:, None]
+    return pd.DataFrame({"when": when, "load": values[:, 0], "wind": values[:, 1]})
+
+
+def fitted(given: pd.DataFrame, cycle: int | str = "auto", irregular: str = "error") -> IBForecaster:
+    settings = {"recipe": "static-fixed", "epochs": 1, "device": "cpu"}
+    return IBForecaster(HORIZON, LOOK_BACK, 0.25, cycle=cycle, irregular=irregular, **settings).fit(given)
+
+
+@pytest.fixture(scope="module")
+def model() -> IBForecaster:
+    return fitted(table())
+
+
+def failures(verification: Verification) -> set[str]:
+    return {check.name for check in verification.checks if not check.passed}
+
+
+class Remembering(IBForecast):
+    """Puts a statistic of the window it saw last into the forecast, behind the explanation's back."""
+
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
+        self.last = window.values.mean()
+        return super().forward(window, held)
+
+    def replay(self, explanation: Explanation) -> Tensor:
+        return super().replay(explanation) + self.last
+
+
+def test_a_model_that_remembers_the_window_fails_every_time(model: IBForecaster) -> None:
+    network = Remembering(model.fitted.config).eval()
+    network.load_state_dict(model.fitted.network.state_dict())
+    sly = IBForecaster.of(replace(model.fitted, network=network), device="cpu")
+    for _ in range(2):
+        assert failures(sly.verify(sly.explain(table()))) == {"replay", "scramble"}
+
+
+def moved(explained: ExplainedForecast, by: timedelta) -> Clock:
+    """The time axis as if all had been at another time."""
+    return replace(explained.clock, stamps=explained.clock.stamps + np.timedelta64(by))
+
+
+@pytest.mark.parametrize("by", [timedelta(hours=1), timedelta(hours=-7), timedelta(days=3, hours=5)])
+def test_other_times_are_refused_with_the_phases_as_they_were_and_not_true_with_others(
+    model: IBForecaster, by: timedelta
+) -> None:
+    explained = model.explain(table())
+    clock = moved(explained, by)
+    with pytest.raises(DataError, match="phase of an explanation must follow from the times"):
+        replace(explained, clock=clock)
+    context = replace(explained.context, phase=clock.phase(0, LOOK_BACK + HORIZON, 24))
+    verification = model.verify(
+        replace(explained, clock=clock, explanation=replace(explained.explanation, context=context))
+    )
+    assert "rerun" in failures(verification)
+
+
+def test_times_moved_by_whole_cycles_are_noticed_with_the_table_only(model: IBForecaster) -> None:
+    explained = model.explain(table(), table()["when"][150])
+    later = replace(explained, clock=moved(explained, timedelta(hours=24)))
+    assert model.verify(later)
+    assert failures(model.verify(later, table())) == {"table"}
+
+
+def test_one_time_that_is_out_of_step_is_refused(model: IBForecaster) -> None:
+    explained = model.explain(table())
+    stamps = explained.clock.stamps.copy()
+    stamps[1] += np.timedelta64(7, "h")
+    with pytest.raises(DataError, match="times must"):
+        replace(explained, clock=replace(explained.clock, stamps=stamps))
+
+
+@pytest.mark.parametrize(
+    ("made", "cycle", "irregular"),
+    [
+        (lambda: table("Europe/Berlin"), "auto", "error"),
+        (lambda: table("Europe/Berlin", "D"), "auto", "error"),
+        (lambda: table(frequency="ME"), "auto", "error"),
+        (lambda: table(frequency="17min"), 5, "error"),
+        (lambda: table().drop(index=[30, 31, 150]), "auto", "by_row"),
+        (lambda: table().drop(index=[30, 31, 150]), "auto", "fill"),
+        (lambda: table().assign(when=lambda it: it["when"] + pd.Timedelta("00:20:00.5")), "auto", "error"),
+    ],
+    ids=["clocks put on", "days of a zone", "ends of months", "odd steps", "rows counted", "rows filled", "fractions"],
+)
+def test_true_times_of_every_calendar_pass(made: Callable[[], pd.DataFrame], cycle: int | str, irregular: str) -> None:
+    given = made()
+    model = fitted(given, cycle, irregular)
+    for row in (LOOK_BACK + 2, len(given) - HORIZON - 30, len(given) - 1):
+        explained = ExplainedForecast.from_json(model.explain(given, given["when"].iloc[row]).to_json())
+        verification = model.verify(explained, given, exact=True)
+        assert verification, str(verification)
+        alone = model.verify(explained)
+        # Uneven rows that are counted need the table, unless the first row of training is in the window.
+        assert failures(alone) == ({"times"} if irregular == "by_row" else set()), str(alone)
+
+
+def test_rows_that_are_counted_in_even_steps_need_no_table() -> None:
+    model = fitted(table(), irregular="by_row")
+    explained = model.explain(table(), table()["when"][150])
+    assert explained.clock.row == 150 - LOOK_BACK + 1
+    assert model.verify(explained)
+    assert model.verify(explained, table())
+    assert model.verify(explained, table()[100:].reset_index(drop=True))
+
+
+# --- The engine ---
+
+
+def test_the_engine_gives_what_the_model_gives(model: IBForecaster) -> None:
+    engine, explained = TorchEngine(model.fitted), model.explain(table())
+    assert isinstance(engine, Engine)
+    explanation, forecast = engine.run(explained.history, explained.phase, None)
+    assert forecast.tobytes() == explained.forecast.tobytes()
+    for row, array in explanation.arrays():
+        assert array.tobytes() == row.of(explained.explanation).tobytes(), row.name
+    assert engine.replay(explained.explanation).tobytes() == explained.forecast.tobytes()
+    assert engine.hold(explained.history, explained.explanation).tobytes() == explained.forecast.tobytes()
+
+
+def test_the_deviation_of_the_open_tokens_is_the_evidence(model: IBForecaster) -> None:
+    explained = model.explain(table())
+    deviation = TorchEngine(model.fitted).deviation(explained.history, explained.explanation)[0].numpy()
+    is_open = explained.mask.repeat(explained.patch_len, axis=0)
+    assert is_open.any()
+    assert deviation[is_open].tobytes() == explained.evidence[is_open].tobytes()
+    assert deviation[~is_open].any()
+
+
+def test_a_batch_of_one_window_shares_no_memory_with_the_explanation(model: IBForecaster) -> None:
+    explained = model.explain(table())
+    batch = tensors(explained.explanation)
+    assert batch.mask.shape == (1, *explained.mask.shape)
+    batch.evidence.fill_(9.0)
+    batch.context.level.fill_(9.0)
+    assert explained.verify(exact=True)
+
+
+def test_the_number_of_threads_is_as_it_was_whatever_a_variant_uses(model: IBForecaster) -> None:
+    before = torch.get_num_threads()
+    variants = TorchEngine(model.fitted).variants()
+    assert variants[0].threads == before
+    assert len({variant.threads for variant in variants}) == len(variants)
+    explained = model.explain(table())
+    for variant in variants:
+        variant.run(explained.history, explained.phase, None)
+        assert torch.get_num_threads() == before
+
+
+def test_the_facts_are_those_of_the_model_and_of_its_explanations(model: IBForecaster) -> None:
+    facts, explained = facts_of(model.fitted), model.explain(table())
+    assert facts.weights_sha256 == explained.weights_sha256 == model.fitted.weights_sha256
+    assert (facts.look_back, facts.horizon, facts.steps) == (LOOK_BACK, HORIZON, LOOK_BACK + HORIZON)
+    assert (facts.channels, facts.cycles, facts.frequency) == (
+        explained.channels,
+        explained.cycles,
+        explained.frequency,
+    )
+    assert facts.tokens == explained.mask.size
+    assert explained.open_count <= facts.allowance
+    assert facts.units.same_as(explained.units)
+
+
+def test_forecasts_far_from_the_units_of_training_are_refused(model: IBForecaster) -> None:
+    far = table().assign(load=1e300)
+    with pytest.raises(DataError, match="must be finite"):
+        model.explain(far)
