@@ -23,8 +23,8 @@ import torch
 from benchmarks.measures import BATCH, CYCLE, HORIZON, LOOK_BACK
 from ibforecast import IBForecaster, IBForecastError
 from ibforecast.core.sizes import Sizes
-from ibforecast.data import catalogue
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.data import catalogue
 from ibforecast.data.windows import Windows
 from ibforecast.train.step import Step
 from ibforecast.zoo.recipes import resolve
@@ -233,7 +233,7 @@ def _pace() -> Any:
         def __init__(self) -> None:
             self.ends: list[float] = []
 
-        def on_train_batch_end(self, *told: Any) -> None:
+        def on_train_batch_end(self, *arguments: Any) -> None:
             self.ends.append(time.process_time())
 
     return Pace()

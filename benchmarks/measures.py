@@ -10,8 +10,8 @@ import torch
 
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.sizes import Sizes
-from ibforecast.data.series import Series
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
 from ibforecast.model.network import IBForecast
 from ibforecast.train.step import Step
