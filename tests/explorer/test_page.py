@@ -89,6 +89,17 @@ def test_the_badge_is_not_green_before_the_check_is_over_nor_when_it_fails(view:
     assert page.locator("#badge-words").inner_text() == "Not verified"
 
 
+def test_a_shown_explanation_is_compared_with_its_table_and_notes_are_shown(view: Any, place: Any) -> None:
+    page = view(place.at())
+    checks = page.locator("#checks")
+    assert "are the table's own" in checks.text_content()
+    assert "made-up table" not in checks.text_content()
+    answer = {"version": 1, "model": "town", "verified": True, "checks": [], "notes": ["signature: not checked"]}
+    page.route("**/verify", lambda route: route.fulfill(json=answer))
+    page.click("#forth")
+    page.wait_for_function("() => document.querySelector('#checks').textContent === 'signature: not checked'")
+
+
 def test_a_check_that_comes_too_late_is_not_taken_for_the_next_document(view: Any, place: Any) -> None:
     page = view(place.at())
     held: list[Any] = []
@@ -284,7 +295,7 @@ def test_everything_that_can_be_used_has_a_name(view: Any, place: Any) -> None:
             assert name, f"a {role} without a name"
 
 
-@pytest.mark.parametrize("model", ["town", "fifty"])
+@pytest.mark.parametrize("model", ["town", "fifty", "driven"])
 def test_nothing_sticks_out_of_a_narrow_screen(view: Any, place: Any, model: str) -> None:
     page = view(place.at(model=model), width=390, height=844)
     for act in (lambda: None, lambda: turned(page, lambda: open_gate(page).click()), lambda: page.click("#tab-table")):
