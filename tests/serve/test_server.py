@@ -178,7 +178,7 @@ def test_models_are_swapped_without_dropping_a_request(
             assert len(weights) == 1, "a request keeps the model it began with"
             assert weights <= known.keys()
         last = ask(0).json()["explanations"][0]
-        assert last["model"]["weights_sha256"] == new.fitted.weights_sha256
+        assert last["weights_sha256"] == new.fitted.weights_sha256
     service.models.close()
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "windows of swapped"])
 
