@@ -233,7 +233,7 @@ def _pace() -> Any:
         def __init__(self) -> None:
             self.ends: list[float] = []
 
-        def on_train_batch_end(self, *told: Any) -> None:
+        def on_train_batch_end(self, *arguments: Any) -> None:
             self.ends.append(time.process_time())
 
     return Pace()

@@ -52,10 +52,10 @@ def _measured(browser: Browser, view: str) -> dict[str, float]:
 
 def _entries(page: Any, name: str, at_least: int) -> list[float]:
     """What the page measured under a name, once there are so many."""
-    told = f"performance.getEntriesByName('{name}')"
-    page.wait_for_function(f"least => {told}.length >= least", arg=at_least)
-    found: list[float] = page.evaluate(f"{told}.map(entry => entry.duration)")
-    return found
+    entries = f"performance.getEntriesByName('{name}')"
+    page.wait_for_function(f"least => {entries}.length >= least", arg=at_least)
+    durations: list[float] = page.evaluate(f"{entries}.map(entry => entry.duration)")
+    return durations
 
 
 def _table() -> str:

@@ -59,7 +59,9 @@ def _latency(network: IBForecast, runner: OnnxForecaster, batch: int) -> dict[st
     window = _some(batch)
     arrays = (window.values.numpy(), window.observed.numpy(), window.phase.numpy())
     with torch.no_grad():
-        torch_s, onnx_s = _interleaved(lambda: network(window).explanation, lambda: runner.run(*arrays), rounds=300)
+        torch_s, onnx_s = _interleaved(
+            lambda: network(window).explanation, lambda: runner.run_batch(*arrays), rounds=300
+        )
     return {
         f"torch_ms_batch_{batch}": torch_s * 1e3,
         f"onnx_ms_batch_{batch}": onnx_s * 1e3,
@@ -71,10 +73,10 @@ def _latency(network: IBForecast, runner: OnnxForecaster, batch: int) -> dict[st
 def _agreement(network: IBForecast, runner: OnnxForecaster) -> dict[str, float]:
     window = _some(2000)
     forecast = network(window)
-    outputs = runner.run(window.values.numpy(), window.observed.numpy(), window.phase.numpy())
+    explanation, values = runner.run_batch(window.values.numpy(), window.observed.numpy(), window.phase.numpy())
     assert forecast.explanation is not None
-    apart = (outputs.mask != forecast.explanation.mask.numpy()).any(axis=(1, 2))
-    off = np.abs(outputs.forecast - forecast.values.numpy())[~apart]
+    apart = (explanation.mask != forecast.explanation.mask.numpy()).any(axis=(1, 2))
+    off = np.abs(values - forecast.values.numpy())[~apart]
     return {"windows": float(len(apart)), "masks_apart": float(apart.sum()), "largest_difference": float(off.max())}
 
 

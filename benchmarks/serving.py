@@ -23,6 +23,7 @@ from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
+from ibforecast.engine import TorchEngine
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.recipes import resolve
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
@@ -40,7 +41,7 @@ serve({"model": Path(sys.argv[1])}, "127.0.0.1", 0, Settings(), lambda url: prin
 CONSTANT = """
 from ibforecast.serve.service import Service
 
-async def explain(service, asked):
+async def explain(service, question, form):
     return "model", [bytes(int(sys.argv[2]))]
 
 Service.explain = explain
@@ -71,7 +72,7 @@ def serving(device: torch.device) -> dict[str, float]:
     Beside it: one call of the network on that window, one `explain(table).to_json()` in this process, and the network
     on batches on all cores. And two ceilings: the service with a constant answer of the same size (`constant`), and the
     barest server that sends one (`http`). The clients share the cores; `client_ms` is what a request costs them. All
-    of this is measured in turns, `ROUNDS` times; of each number the best is told, and of errors the sum.
+    of this is measured in turns, `ROUNDS` times; of each number the best is reported, and of errors the sum.
     """
     with tempfile.TemporaryDirectory() as folder:
         path, table = Path(folder) / "model", _table()
@@ -85,7 +86,7 @@ def serving(device: torch.device) -> dict[str, float]:
         ):
             _load(port, body, max(CLIENTS), 3.0)
             rounds = [_round(path, table, body, port, {"constant": constant, "http": http}) for _ in range(ROUNDS)]
-    results = {name: _told(name, [one[name] for one in rounds]) for name in rounds[0]}
+    results = {name: _summary(name, [one[name] for one in rounds]) for name in rounds[0]}
     results["p50_above_network_ms"] = results["clients_1_p50_ms"] - results["network_ms"]
     results["p50_above_library_ms"] = results["clients_1_p50_ms"] - results["library_ms"]
     for bare in ("batched", "alone", "library", "constant", "http"):
@@ -103,8 +104,8 @@ def _round(path: Path, table: dict[str, Any], body: bytes, port: int, ceilings: 
     return results
 
 
-def _told(name: str, values: list[float]) -> float:
-    """What is told of a number measured several times."""
+def _summary(name: str, values: list[float]) -> float:
+    """Return one number for one that was measured several times: the best, or the sum of errors."""
     return (max if name.endswith("per_second") else sum if name.endswith("errors") else min)(values)
 
 
@@ -113,7 +114,7 @@ def _bare(path: Path, table: dict[str, Any]) -> dict[str, float]:
     model = IBForecaster.load(path, device="cpu")
     given = pa.table(table)
     explained = model.explain(given)
-    window = window_of(explained.history, explained.phase, model.fitted.standardiser)
+    window = TorchEngine(model.fitted).window(explained.history, explained.phase, None)
     batch = Window(*(torch.cat([part] * BATCH) for part in (window.values, window.observed, window.phase)))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -196,9 +197,9 @@ class _Client(asyncio.Protocol):
             self._head, end, body = (self._head + data).partition(b"\r\n\r\n")
             if not end:
                 return
-            told = self._head.lower()
-            self._left = int(told.partition(b"content-length: ")[2].partition(b"\r\n")[0])
-            self.errors += not told.startswith(b"http/1.1 200")
+            head = self._head.lower()
+            self._left = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            self.errors += not head.startswith(b"http/1.1 200")
             self._head, data = b"", body
         self._left -= len(data)
         if not self._left:

@@ -202,12 +202,13 @@ function momentAt(date) {
 
 async function lookAt(moment, wish = unchanged()) {
   const number = (looks += 1);
+  const { model, table } = state;
   const at = state.moments.indexOf(moment);
   byId("slider").value = Math.max(at, 0);
   byId("slider").setAttribute("aria-valuetext", moment);
   byId("date").value = boxed(moment);
   try {
-    const answer = await source.explain(state.model, state.table, moment, state.budget ?? undefined);
+    const answer = await source.explain(model, table, moment, state.budget ?? undefined);
     if (number !== looks) return;
     calm();
     const isFirst = !account;
@@ -219,16 +220,16 @@ async function lookAt(moment, wish = unchanged()) {
     render();
     if (isFirst) requestAnimationFrame(() => performance.measure("first picture"));
     if (!isUnchanged(state.wish)) await replay();
-    await check(account.text);
+    await check(model, table, account.text);
   } catch (error) {
     if (number === looks) complain(error);
   }
 }
 
 /** Have the document checked; drop the answer if another document is shown by then. */
-async function check(text) {
+async function check(model, table, text) {
   try {
-    const answer = await source.verify(state.model, text);
+    const answer = await source.verify(model, table, text);
     if (account?.text !== text) return;
     const words = { true: "verified", false: "refuted", null: "unknown" };
     [verdict, checked] = [answer, words[String(answer.verified)]];

@@ -30,6 +30,7 @@ export function showBadge(state, verdict = null, isWhatIf = false) {
   const checks = (verdict?.checks ?? []).map((check) =>
     make("li", { class: check.passed ? "passed" : "failed" }, make("b", {}, check.name), ` ${check.detail}`),
   );
+  const notes = (verdict?.notes ?? []).map((note) => make("li", {}, note));
   const made = verdict?.made;
   const again = made
     ? [
@@ -40,7 +41,7 @@ export function showBadge(state, verdict = null, isWhatIf = false) {
         ),
       ]
     : [];
-  byId("checks").replaceChildren(...checks, ...again);
+  byId("checks").replaceChildren(...checks, ...notes, ...again);
 }
 
 /**

@@ -56,9 +56,12 @@ export class Service {
     return (await this.#post(`explain?form=${form}`, { model, table, at, budget })).text();
   }
 
-  /** @returns {Promise<Verdict>} */
-  async verify(model, text) {
-    return (await this.#post("verify", { model, explanation: text })).json();
+  /**
+   * Check a document, and compare it with the table it is about.
+   * @returns {Promise<Verdict>}
+   */
+  async verify(model, table, text) {
+    return (await this.#post("verify", { model, table, explanation: text })).json();
   }
 
   async replay(model, text, question) {
@@ -126,9 +129,9 @@ export class Report {
   }
 
   /** @returns {Promise<Verdict>} */
-  async verify(_model, text) {
+  async verify(_model, _table, text) {
     const { verified, checks } = this.content.moments.find((moment) => moment.document === text);
-    return { verified, checks, made: this.content.made };
+    return { verified, checks, notes: [], made: this.content.made };
   }
 
   #moment(at) {

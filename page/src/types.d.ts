@@ -98,6 +98,8 @@ export interface Table {
 export interface Verdict {
   verified: boolean | null;
   checks: { name: string; passed: boolean; detail: string }[];
+  /** What was not checked. */
+  notes: string[];
   made?: { on: string; version: string };
 }
 

@@ -89,7 +89,9 @@ class TorchEngine:
         ahead = None
         if known is not None and fitted.known is not None:
             ahead = torch.from_numpy(fitted.known.standardise(known)).float()[None]
-        return Window(values.nan_to_num(0.0)[None], ~values.isnan()[None], torch.from_numpy(phase)[None], known=ahead)
+        # Not nan_to_num, which would turn a value too large for single precision into a number that was not given.
+        seen = values.masked_fill(values.isnan(), 0.0)
+        return Window(seen[None], ~values.isnan()[None], torch.from_numpy(phase)[None], known=ahead)
 
     def _in_units(self, values: Float[Tensor, "1 horizon channel"]) -> Float64[np.ndarray, "horizon channel"]:
         return in_units(values, self.fitted.standardiser, self.fitted.config.past)

@@ -19,7 +19,7 @@ def to_html(
     budget: float | None = None,
     future: Any = None,
 ) -> bytes:
-    """Explain a table at every moment (None: its end), verify each explanation, and write the page that shows them.
+    """Explain a table at every moment (None: its end), verify each explanation with it, and write the page of them all.
 
     `name` is what the page calls the model, `title` the table; `future` is that of `IBForecaster.explain`. Raises
     VerificationError unless every check passes.
@@ -39,6 +39,6 @@ def to_html(
             "any_budget": config.gate.any_budget,
         },
         "table": {"id": "report", "name": title, "kind": "report", "channels": fitted.channels},
-        "moments": [moment(one, one.verify().checks) for _, one in sorted(explanations.items())],
+        "moments": [moment(one, one.verify(source).checks) for _, one in sorted(explanations.items())],
     }
     return page(content)

@@ -180,7 +180,14 @@ class Desk:
         self, engine: TorchEngine, rows: Original
     ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
         phase = rows.clock.phase(0, self.look_back + self.horizon, self.fitted.config.period)
-        return engine.run(rows.history, phase, rows.known)
+        explanation, forecast = engine.run(rows.history, phase, rows.known)
+        if not np.isfinite(forecast[:, : len(self.fitted.channels) - self.fitted.config.past]).all():
+            raise DataError(
+                "values must be of a size the model can compute with",
+                f"no number after {rows.clock.labels(self.look_back - 1, 1)[0]}",
+                "give them in the units of training",
+            )
+        return explanation, forecast
 
     def _claimed(self, explained: ExplainedForecast, source: Table) -> Original:
         """Return the rows of a table that an explanation says it is about, as many as the model reads."""

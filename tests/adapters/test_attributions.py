@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ibforecast.core.account import Account
 
-from ibforecast import IBForecaster, UsageError, checks
+from ibforecast import ExplainedForecast, IBForecaster, UsageError
 from ibforecast.adapters.attributions import Contributions, contributions
-from ibforecast.core.tokens import closed_to_zero
+from ibforecast.engine import TorchEngine
 
 pd = pytest.importorskip("pandas")
 DOCS = Path(__file__).parents[2] / "docs" / "interop.md"
@@ -41,42 +40,44 @@ def model() -> IBForecaster:
 
 
 @pytest.fixture(scope="module")
-def told(model: IBForecaster) -> Account:
+def explained(model: IBForecaster) -> ExplainedForecast:
     return model.explain(table())
 
 
 @pytest.fixture(scope="module")
-def added(model: IBForecaster, told: Account) -> Contributions:
-    return contributions(model, told)
+def added(model: IBForecaster, explained: ExplainedForecast) -> Contributions:
+    return contributions(model, explained)
 
 
-def forecast_with(model: IBForecaster, told: Account, opened: Any) -> Any:
-    held, mask = checks.explanation_of(told), torch.zeros(1, *told.mask.shape, dtype=torch.bool)
+def forecast_with(model: IBForecaster, explained: ExplainedForecast, opened: Any) -> Any:
+    own = explained.explanation
+    mask = np.zeros_like(own.mask)
     for patch, column in opened:
-        mask[0, patch, column] = True
-    chosen = replace(held, mask=mask, evidence=closed_to_zero(mask, held.evidence))
-    with torch.no_grad():
-        return checks.in_units(model.fitted.network.replay(chosen), model.fitted.standardiser)
+        mask[patch, column] = True
+    evidence = np.where(mask.repeat(PATCH, axis=0), own.evidence, np.float32(0))
+    return TorchEngine(model.fitted).replay(replace(own, mask=mask, evidence=evidence))
 
 
-def test_base_and_values_add_up_to_the_forecast(added: Contributions, told: Account) -> None:
-    assert len(added.places) == told.open_count >= 2
-    np.testing.assert_allclose(added.base + added.values.sum(axis=0), told.forecast, rtol=1e-12)
+def test_base_and_values_add_up_to_the_forecast(added: Contributions, explained: ExplainedForecast) -> None:
+    assert len(added.places) == explained.open_count >= 2
+    np.testing.assert_allclose(added.base + added.values.sum(axis=0), explained.forecast, rtol=1e-12)
 
 
 def test_the_base_is_the_forecast_of_the_context_alone(
-    model: IBForecaster, told: Account, added: Contributions
+    model: IBForecaster, explained: ExplainedForecast, added: Contributions
 ) -> None:
-    np.testing.assert_array_equal(added.base, forecast_with(model, told, []))
+    np.testing.assert_array_equal(added.base, forecast_with(model, explained, []))
 
 
-def test_values_are_the_mean_move_over_all_orders(model: IBForecaster, told: Account) -> None:
-    many = contributions(model, told, orders=40)
+def test_values_are_the_mean_move_over_all_orders(model: IBForecaster, explained: ExplainedForecast) -> None:
+    many = contributions(model, explained, orders=40)
     orders = list(permutations(range(len(many.places))))
     exact = np.zeros_like(many.values)
     for order in orders:
         for place, number in enumerate(order):
-            before, after = (forecast_with(model, told, many.places[list(order[:end])]) for end in (place, place + 1))
+            before, after = (
+                forecast_with(model, explained, many.places[list(order[:end])]) for end in (place, place + 1)
+            )
             exact[number] += (after - before) / len(orders)
     np.testing.assert_allclose(many.values, exact, atol=0.1 * np.abs(exact).max())
 
@@ -85,19 +86,23 @@ def test_where_the_readout_is_linear_a_value_is_what_closing_the_token_takes_awa
     recipe = tmp_path / "linear.toml"
     recipe.write_text('[model]\nframe = "mean"\n[model.readout]\nkind = "linear"\n')
     model = fit(str(recipe))
-    told = model.explain(table())
-    one, many = contributions(model, told, orders=1), contributions(model, told, orders=5, seed=9)
+    explained = model.explain(table())
+    one, many = contributions(model, explained, orders=1), contributions(model, explained, orders=5, seed=9)
     np.testing.assert_allclose(one.values, many.values, atol=1e-4)
     for number, place in enumerate(one.places):
         others = [other for other in one.places if not np.array_equal(other, place)]
-        np.testing.assert_allclose(one.values[number], told.forecast - forecast_with(model, told, others), atol=1e-4)
+        np.testing.assert_allclose(
+            one.values[number], explained.forecast - forecast_with(model, explained, others), atol=1e-4
+        )
 
 
-def test_captums_form_is_the_window_and_adds_up_to_what_was_moved(added: Contributions, told: Account) -> None:
+def test_captums_form_is_the_window_and_adds_up_to_what_was_moved(
+    added: Contributions, explained: ExplainedForecast
+) -> None:
     attributed = added.to_captum(step=2, channel="heat")
-    assert attributed.shape == (1, *told.history.shape)
-    assert attributed.sum().item() == pytest.approx(told.forecast[2, 1] - added.base[2, 1])
-    read = torch.from_numpy(told.mask).repeat_interleave(PATCH, dim=0)
+    assert attributed.shape == (1, *explained.history.shape)
+    assert attributed.sum().item() == pytest.approx(explained.forecast[2, 1] - added.base[2, 1])
+    read = torch.from_numpy(explained.mask).repeat_interleave(PATCH, dim=0)
     assert (attributed[0][~read] == 0).all()
     patches = attributed[0].reshape(-1, PATCH, 3)
     assert (patches == patches[:, :1]).all()
@@ -110,18 +115,18 @@ def shap() -> Iterator[Any]:
         yield pytest.importorskip("shap", reason="needs shap: pip install 'ibforecast[shap]'")
 
 
-def test_shap_reads_steps_tokens_and_channels(added: Contributions, told: Account, shap: Any) -> None:
+def test_shap_reads_steps_tokens_and_channels(added: Contributions, explained: ExplainedForecast, shap: Any) -> None:
     explanation = added.to_shap()
     assert isinstance(explanation, shap.Explanation)
-    assert explanation.shape == (HORIZON, told.mask.size, 3)
-    np.testing.assert_allclose(explanation.base_values + explanation.values.sum(axis=1), told.forecast, rtol=1e-12)
-    tokens = list(told.tokens())
+    assert explanation.shape == (HORIZON, explained.mask.size, 3)
+    np.testing.assert_allclose(explanation.base_values + explanation.values.sum(axis=1), explained.forecast, rtol=1e-12)
+    tokens = list(explained.tokens())
     assert explanation.feature_names[5] == f"heat {tokens[5].start} to {tokens[5].end}"
     closed = [number for number, token in enumerate(tokens) if not token.open]
     assert (explanation.values[:, closed] == 0).all()
     patch, column = added.places[0]
-    np.testing.assert_array_equal(explanation.values[:, column * len(told.mask) + patch], added.values[0])
-    np.testing.assert_allclose(explanation.data[0, 0], told.history[:PATCH, 0].mean())
+    np.testing.assert_array_equal(explanation.values[:, column * len(explained.mask) + patch], added.values[0])
+    np.testing.assert_allclose(explanation.data[0, 0], explained.history[:PATCH, 0].mean())
     assert np.isfinite(explanation.data).all()
 
 
@@ -135,20 +140,21 @@ def test_shaps_plots_draw_it(added: Contributions, shap: Any) -> None:
     matplotlib.pyplot.close("all")
 
 
-def test_what_cannot_be_is_refused(model: IBForecaster, told: Account, added: Contributions) -> None:
-    with pytest.raises(UsageError, match=r"from the model at hand \(got weights 123, where this model has"):
-        contributions(model, replace(told, weights_sha256="123"))
+def test_what_cannot_be_is_refused(model: IBForecaster, explained: ExplainedForecast, added: Contributions) -> None:
+    with pytest.raises(UsageError, match=r"from the model at hand \(got weights 000000000000, where this model has"):
+        contributions(model, replace(explained, weights_sha256="0" * 64))
     with pytest.raises(UsageError, match=r"orders must be at least 1 \(got 0\)"):
-        contributions(model, told, orders=0)
+        contributions(model, explained, orders=0)
     with pytest.raises(UsageError, match=r"channel must be one of the forecast's \(got 'cold'\); try 'load'"):
         added.to_captum(0, "cold")
     with pytest.raises(UsageError, match=r"step must lie below 4 \(got 4\)"):
         added.to_captum(4, "load")
 
 
-def test_nothing_read_means_nothing_added(model: IBForecaster, told: Account) -> None:
-    closed = replace(told, mask=np.zeros_like(told.mask), evidence=np.zeros_like(told.evidence))
-    assert contributions(model, closed).values.shape == (0, HORIZON, 3)
+def test_nothing_read_means_nothing_added(model: IBForecaster, explained: ExplainedForecast) -> None:
+    own = explained.explanation
+    closed = replace(own, mask=np.zeros_like(own.mask), evidence=np.zeros_like(own.evidence))
+    assert contributions(model, replace(explained, explanation=closed)).values.shape == (0, HORIZON, 3)
 
 
 @pytest.mark.filterwarnings("ignore")  # shap's, about matplotlib and numba

@@ -39,8 +39,8 @@ def test_evaluate_takes_a_forecast_beside_its_truth(make: Any, kind: type) -> No
     model, now = fitted(table), wide_table()["day"][NOW - 1]
     scores = evaluate(with_truth(model.predict(table, at=now), table), metrics=[mae])
     assert isinstance(scores, kind)
-    told = model.explain(table, at=now)
-    errors = dict(zip(told.channels, np.abs(told.forecast - told.truth).mean(axis=0), strict=True))
+    explained = model.explain(table, at=now)
+    errors = dict(zip(explained.channels, np.abs(explained.forecast - explained.truth).mean(axis=0), strict=True))
     assert dict(zip(scores["unique_id"], scores["IBForecast"], strict=True)) == pytest.approx(errors)
 
 

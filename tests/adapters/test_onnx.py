@@ -15,15 +15,16 @@ import onnx
 import pandas as pd
 import pytest
 import torch
-from ibforecast.core.account import Account
 
-from ibforecast import DataError, IBForecaster, MissingExtraError, ModelFileError, UsageError
+from ibforecast import DataError, ExplainedForecast, IBForecaster, MissingExtraError, ModelFileError, UsageError
 from ibforecast.adapters import onnx_export
-from ibforecast.adapters.onnx import OUTPUTS, OnnxForecaster
+from ibforecast.adapters.onnx import GIVEN, NOT_READ_AGAIN, OnnxForecaster
 from ibforecast.adapters.onnx_export import export
-from ibforecast.adapters.onnx_file import CARD, SEAL, UNSEALED, sealed
+from ibforecast.adapters.onnx_file import CARD, FORMAT, SEAL, UNSEALED, VERSION, sealed
+from ibforecast.core import document
+from ibforecast.core.explanation import FIELDS
 from ibforecast.core.standardiser import Standardiser
-from ibforecast.core.verification import Verification
+from ibforecast.core.verdict import Verification
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
@@ -33,12 +34,14 @@ from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 LOOK_BACK, HORIZON, PATCH_LEN, CYCLE = 48, 12, 6, 24
 CHANNELS = ("load", "wind", "heat", "rain")
+COVARIATES = ("price", "holiday")
 ROWS, PATCHES, TOKENS = 60, LOOK_BACK // PATCH_LEN, LOOK_BACK // PATCH_LEN * len(CHANNELS)
 APART = 1e-4
 """By how much the logits must differ that decide what is read, so that rounding, large in a stuck channel, cannot."""
 
 SMALL = {"width": 16, "heads": 2}
 ANY_BUDGET = "capped, within, mlp, mean"
+WITH_COVARIATES = "exact, joint, cross-channel, weighted, two cycles and covariates"
 KINDS: dict[str, dict[str, Any]] = {
     ANY_BUDGET: {
         "gate": GateConfig("capped", "within", recent=0, any_budget=True, **SMALL),
@@ -62,6 +65,14 @@ KINDS: dict[str, dict[str, Any]] = {
         "frame": "weighted",
         "profile": False,
     },
+    WITH_COVARIATES: {
+        "gate": GateConfig("exact", "joint", **SMALL),
+        "readout": ReadoutConfig("phase", width=16, cross_channel=True),
+        "frame": "weighted",
+        "further_cycles": (36,),
+        "past": 1,
+        "future": len(COVARIATES),
+    },
 }
 USUAL = {
     "gate": GateConfig("exact", "joint", **SMALL),
@@ -82,27 +93,44 @@ def fitted(**settings: Any) -> FittedModel:
                 parameter += 0.1 * torch.randn(parameter.shape)
             if config.gate.attention == "none":
                 network.score.bias.copy_(torch.randint(-1, 3, network.score.bias.shape))
+    covariates = COVARIATES[: config.future]
     return FittedModel(
         network=network,
         standardiser=Standardiser(np.array([900.0, 40, -2, 0.125]), np.array([20.0, 3, 0.5, 1.75])),
-        layout=Layout(time="when", channels=CHANNELS, shape="wide", frequency="1h", missing_values=(-99.0,)),
+        layout=Layout(
+            time="when",
+            channels=CHANNELS,
+            shape="wide",
+            frequency="1h",
+            missing_values=(-99.0,),
+            past=CHANNELS[len(CHANNELS) - config.past :],
+            future=covariates,
+        ),
         origin="2023-01-01T00:00:00.000000",
         split=Split(40, 50, 60),
         summary=TrainingSummary("exact", "", "", ROWS, 1, "cpu", 0.0, 1, 1, 1, 0.5),
+        known=Standardiser(np.array([30.0, 0]), np.array([4.0, 0.5])) if covariates else None,
     )
 
 
-def windows(count: int, seed: int) -> Window:
+def windows(config: ModelConfig, count: int, seed: int) -> Window:
     """Random windows, some with gaps, some with a channel that stands still, one with a gap in every token."""
-    random = torch.Generator().manual_seed(seed)
+    random, steps = torch.Generator().manual_seed(seed), LOOK_BACK + HORIZON
     values = torch.randn(count, LOOK_BACK, len(CHANNELS), generator=random).cumsum(dim=1) / 3
     values[count // 3 : count // 2, :, 1] = 0.7
     observed = torch.rand(values.shape, generator=random) > 0.02 * torch.rand(count, 1, 1, generator=random)
     observed[-1, ::PATCH_LEN] = False
-    first = torch.randint(0, CYCLE, (count, 1), generator=random)
-    return Window(
-        values.where(observed, torch.zeros(())), observed, (first + torch.arange(LOOK_BACK + HORIZON)) % CYCLE
-    )
+    first = torch.randint(0, config.period, (count, 1), generator=random)
+    known = torch.randn(count, steps, config.future, generator=random) if config.future else None
+    phase = (first + torch.arange(steps)) % config.period
+    return Window(values.where(observed, torch.zeros(())), observed, phase, known=known)
+
+
+def arrays(window: Window) -> dict[str, np.ndarray]:
+    """The inputs of the graph for a batch."""
+    given = {"values": window.values, "observed": window.observed, "phase": window.phase}
+    known = {} if window.known is None else {"known": window.known}
+    return {name: tensor.numpy() for name, tensor in (given | known).items()}
 
 
 def numbers(rows: int = ROWS) -> np.ndarray:
@@ -164,7 +192,7 @@ def runners(folder: Path) -> Callable[[str], OnnxForecaster]:
 
 
 @pytest.fixture(scope="module")
-def told(runner: OnnxForecaster) -> Account:
+def explained(runner: OnnxForecaster) -> ExplainedForecast:
     return runner.explain(numbers(), HOURS)
 
 
@@ -180,7 +208,7 @@ def decided(network: IBForecast, window: Window) -> np.ndarray:
     config = network.config
     if config.gate.kind in ("open", "newest") or config.gate.attention == "none":
         return np.ones(len(window.values), dtype=bool)
-    logits = network.score(network.decompose(window)[1]).masked_fill(network._missing(window), -1e30).flatten(1)
+    logits = network.score(network.decompose(window)[1]).masked_fill(network.missing(window), -1e30).flatten(1)
     ranked = logits.sort(dim=1, descending=True).values
     gap = ranked[:, config.allowance - 1] - ranked[:, config.allowance]
     clear = (gap > APART) | (ranked[:, config.allowance - 1] == -1e30)
@@ -190,20 +218,27 @@ def decided(network: IBForecast, window: Window) -> np.ndarray:
 @torch.no_grad()
 def assert_alike(network: IBForecast, runner: OnnxForecaster) -> None:
     for count, seed in ((1, 0), (2, 1), (400, 2)):
-        window = windows(count, seed)
+        window = windows(network.config, count, seed)
         forecast, clear = network(window), decided(network, window)
-        outputs = runner.run(window.values.numpy(), window.observed.numpy(), window.phase.numpy())
-        explanation = forecast.explanation
+        explanation, values = runner.run_batch(**arrays(window))
+        reference = forecast.explanation.numpy()
         assert clear.mean() > 0.98
-        np.testing.assert_array_equal(outputs.mask[clear], explanation.mask.numpy()[clear])
-        np.testing.assert_array_equal(outputs.missing, explanation.missing)
-        np.testing.assert_allclose(outputs.probability, explanation.probability, atol=APART)
-        np.testing.assert_allclose(outputs.evidence[clear], explanation.evidence.numpy()[clear], atol=APART)
-        assert (outputs.evidence[~outputs.mask.repeat(PATCH_LEN, axis=1)] == 0).all()
-        np.testing.assert_allclose(outputs.level, explanation.context.level, atol=1e-5)
-        np.testing.assert_allclose(outputs.scale, explanation.context.scale, atol=1e-5)
-        np.testing.assert_array_equal(outputs.profile, explanation.context.profile)
-        np.testing.assert_allclose(outputs.forecast[clear], forecast.values.numpy()[clear], rtol=0, atol=1e-5)
+        assert explanation.context.cycles == network.config.cycles
+        np.testing.assert_array_equal(explanation.mask[clear], reference.mask[clear])
+        assert (explanation.evidence[~explanation.mask.repeat(PATCH_LEN, axis=1)] == 0).all()
+        for field in FIELDS:
+            mine, other = field.of(explanation), field.of(reference)
+            if other is None:
+                assert mine is None
+                continue
+            assert mine.dtype == other.dtype == field.kind
+            shown = clear if field.name in ("mask", "evidence") else slice(None)
+            tolerance = APART if field.name in ("probability", "evidence") else 1e-5
+            if field.name in ("level", "scale", "probability", "evidence"):
+                np.testing.assert_allclose(mine[shown], other[shown], rtol=1e-7, atol=tolerance)
+            else:
+                np.testing.assert_array_equal(mine[shown], other[shown])
+        np.testing.assert_allclose(values[clear], forecast.values.numpy()[clear], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -225,24 +260,40 @@ def test_equal_scores_are_told_apart_as_the_network_does_it() -> None:
     assert ranked[allowed - 1] == ranked[allowed] > 0
 
 
-def test_the_file_is_one_graph_with_an_open_batch_and_a_pinned_opset(path: Path) -> None:
-    graph = onnx.load(path)
+@pytest.mark.parametrize("kind", ["usual", ANY_BUDGET, WITH_COVARIATES])
+def test_the_file_is_one_graph_whose_inputs_and_outputs_follow_the_field_table(
+    kind: str, path: Path, folder: Path, runners: Callable[[str], OnnxForecaster]
+) -> None:
+    facts = OnnxForecaster(path).facts if kind == "usual" else runners(kind).facts
+    graph = onnx.load(path if kind == "usual" else folder / f"{kind}.onnx")
     onnx.checker.check_model(graph, full_check=True)
     assert [(entry.domain, entry.version) for entry in graph.opset_import] == [("", onnx_export.OPSET)]
+    computed = [field for field in FIELDS if field.name not in GIVEN and (facts.covariates or not field.optional)]
+    held = [f"held_{field.name}" for field in computed if field.name not in NOT_READ_AGAIN]
+    switches = ["hold", "replay", *(["allowance"] if facts.any_budget else [])]
+    known = ["known"] if facts.covariates else []
+    window = ["values", "observed", "phase", *known]
+    assert [output.name for output in graph.graph.output] == ["forecast", *(field.name for field in computed)]
+    assert [given.name for given in graph.graph.input] == [*window, *held, *switches]
+    optional = {weight.name for weight in graph.graph.initializer}
+    assert [given.name for given in graph.graph.input if given.name not in optional] == window
+    sizes = {"*batch": "batch", "look_back": LOOK_BACK, "steps": LOOK_BACK + HORIZON, "patch": PATCHES}
+    sizes |= {"channel": len(CHANNELS), "covariate": len(COVARIATES), "horizon": HORIZON}
+    sizes |= {"cycle": sum(facts.cycles), "first_cycle": facts.cycles[0]}
+    kinds = {"bool": onnx.TensorProto.BOOL, "int64": onnx.TensorProto.INT64, "float32": onnx.TensorProto.FLOAT}
     shapes = {
-        given.name: [axis.dim_param or axis.dim_value for axis in given.type.tensor_type.shape.dim]
+        given.name: (
+            [axis.dim_param or axis.dim_value for axis in given.type.tensor_type.shape.dim],
+            given.type.tensor_type.elem_type,
+        )
         for given in (*graph.graph.input, *graph.graph.output)
     }
-    assert shapes["values"] == shapes["observed"] == shapes["evidence"] == ["batch", LOOK_BACK, len(CHANNELS)]
-    assert shapes["phase"] == ["batch", LOOK_BACK + HORIZON]
-    assert shapes["forecast"] == ["batch", HORIZON, len(CHANNELS)]
-    assert shapes["mask"] == shapes["probability"] == shapes["missing"] == ["batch", PATCHES, len(CHANNELS)]
-    assert [output.name for output in graph.graph.output] == list(OUTPUTS)
-    assert {given.name for given in graph.graph.input} - {weight.name for weight in graph.graph.initializer} == {
-        "values",
-        "observed",
-        "phase",
-    }
+    for field in FIELDS:
+        if field.name in shapes:
+            assert shapes[field.name] == ([sizes[axis] for axis in field.axes], kinds[field.kind]), field.name
+    assert shapes["values"] == (["batch", LOOK_BACK, len(CHANNELS)], onnx.TensorProto.FLOAT)
+    assert shapes["observed"] == (["batch", LOOK_BACK, len(CHANNELS)], onnx.TensorProto.BOOL)
+    assert shapes["forecast"] == (["batch", HORIZON, len(CHANNELS)], onnx.TensorProto.FLOAT)
 
 
 def test_the_file_does_not_tell_where_it_was_written(path: Path) -> None:
@@ -261,22 +312,27 @@ def test_exporting_leaves_the_model_as_it_was(usual: FittedModel, path: Path, mo
 # --- Forecasts and explanations ---
 
 
+def assert_same_but_for_rounding(mine: ExplainedForecast, reference: ExplainedForecast) -> None:
+    """Compare an explanation with the library's: every word, time and mask the same, every number within 1e-5."""
+    own, other = (json.loads(explained.to_json()) for explained in (mine, reference))
+    assert own.keys() == other.keys()
+    for part in ("format", "version", "budget", "open_count", "open_rate", "prior", "window", "units", "known_units"):
+        assert own[part] == other[part]
+    assert own["truth"] == other["truth"]
+    assert own["weights_sha256"] == other["weights_sha256"]
+    for part, names in (("explanation", ("mask", "missing")), ("context", ("phase", "cycles", "profile", "response"))):
+        assert [own[part][name] for name in names] == [other[part][name] for name in names]
+    for name in ("level", "scale", "evidence", "probability"):
+        np.testing.assert_allclose(getattr(mine, name), getattr(reference, name), atol=1e-5)
+    std = mine.units.std
+    np.testing.assert_allclose(mine.forecast / std, reference.forecast / std, rtol=0, atol=1e-5)
+
+
 def test_a_forecast_is_the_librarys_and_its_explanation_the_same_document(
-    model: IBForecaster, told: Account, runner: OnnxForecaster
+    model: IBForecaster, explained: ExplainedForecast, runner: OnnxForecaster
 ) -> None:
-    reference = model.explain(frame())
-    mine, other = (json.loads(account.to_json()) for account in (told, reference))
-    for part in ("format", "format_version", "budget", "open_count", "open_rate", "prior", "window", "truth"):
-        assert mine[part] == other[part]
-    assert mine["explanation"]["mask"] == other["explanation"]["mask"]
-    assert mine["context"]["phase"] == other["context"]["phase"]
-    assert mine["model"]["weights_sha256"] == other["model"]["weights_sha256"]
-    assert list(mine["model"]["computed_with"]) == ["onnxruntime", "processor", "threads"]
-    assert mine.keys() == other.keys()
-    for name in ("level", "scale", "profile", "evidence", "probability"):
-        np.testing.assert_allclose(getattr(told, name), getattr(reference, name), atol=1e-5)
-    np.testing.assert_allclose(told.forecast / told.std, reference.forecast / told.std, rtol=0, atol=1e-5)
-    assert runner.predict(numbers(), HOURS).tobytes() == told.forecast.tobytes()
+    assert_same_but_for_rounding(explained, model.explain(frame()))
+    assert runner.predict(numbers(), HOURS).tobytes() == explained.forecast.tobytes()
 
 
 def test_gaps_and_marks_for_missing_values_are_read_as_the_library_reads_them(
@@ -288,16 +344,17 @@ def test_gaps_and_marks_for_missing_values_are_read_as_the_library_reads_them(
     np.testing.assert_array_equal(mine.missing, reference.missing)
     np.testing.assert_array_equal(mine.mask, reference.mask)
     np.testing.assert_array_equal(mine.history, reference.history)
-    np.testing.assert_allclose(mine.forecast / mine.std, reference.forecast / mine.std, rtol=0, atol=1e-5)
+    std = mine.units.std
+    np.testing.assert_allclose(mine.forecast / std, reference.forecast / std, rtol=0, atol=1e-5)
     assert mine.missing.sum() == 4
     assert runner.verify(mine)
     assert model.verify(mine)
 
 
-def test_only_the_last_look_back_counts(runner: OnnxForecaster, told: Account) -> None:
+def test_only_the_last_look_back_counts(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
     table = frame()[-LOOK_BACK:]
     again = runner.explain(values_of(table), table["when"].to_numpy())
-    assert again.to_json() == told.to_json()
+    assert again.to_json() == explained.to_json()
 
 
 @pytest.mark.parametrize(
@@ -312,10 +369,10 @@ def test_only_the_last_look_back_counts(runner: OnnxForecaster, told: Account) -
     ids=["datetime64", "seconds", "texts", "timestamps", "datetimes"],
 )
 def test_times_may_be_given_in_many_ways(
-    runner: OnnxForecaster, told: Account, times: Callable[[pd.Series], Any]
+    runner: OnnxForecaster, explained: ExplainedForecast, times: Callable[[pd.Series], Any]
 ) -> None:
     again = runner.explain(values_of(frame()), times(frame()["when"]))
-    assert (again.times, again.phase.tolist()) == (told.times, told.phase.tolist())
+    assert (again.times, again.phase.tolist()) == (explained.times, explained.phase.tolist())
 
 
 def reseal(content: onnx.ModelProto, target: Path, card: str | None = None) -> None:
@@ -324,11 +381,11 @@ def reseal(content: onnx.ModelProto, target: Path, card: str | None = None) -> N
     target.write_bytes(sealed(content.SerializeToString()))
 
 
-def with_card(path: Path, target: Path, **changes: Any) -> OnnxForecaster:
-    """The same model with something else on its card."""
+def with_card(path: Path, target: Path, version: int = VERSION, **changes: Any) -> OnnxForecaster:
+    """The same model with other facts on its card."""
     content = onnx.load(path)
-    card = next(entry.value for entry in content.metadata_props if entry.key == CARD)
-    reseal(content, target, json.dumps(json.loads(card) | changes))
+    card = document.read(next(entry.value for entry in content.metadata_props if entry.key == CARD), FORMAT, VERSION)
+    reseal(content, target, document.write(FORMAT, version, card | {"facts": card["facts"] | changes}))
     return OnnxForecaster(target)
 
 
@@ -367,106 +424,260 @@ def test_rows_that_cannot_be_counted_from_the_origin_are_refused(path: Path, tmp
 # --- Verification ---
 
 
-def test_an_explanation_passes_every_check_bit_for_bit_where_it_was_made(runner: OnnxForecaster, told: Account) -> None:
-    verification = runner.verify(Account.from_json(told.to_json()))
+def test_an_explanation_passes_every_check_bit_for_bit_where_it_was_made(
+    runner: OnnxForecaster, explained: ExplainedForecast
+) -> None:
+    verification = runner.verify(ExplainedForecast.from_json(explained.to_json()))
     assert verification
     assert [check.name for check in verification.checks] == [
         "document",
         "weights",
         "names",
+        "times",
         "budget",
         "replay",
         "scramble",
         "rerun",
     ]
-    assert str(verification).count("bit for bit") == 2
+    assert str(verification).count("bit for bit") == 3
 
 
 def test_the_library_and_the_runner_verify_each_others_explanations(
-    model: IBForecaster, runner: OnnxForecaster, told: Account
+    model: IBForecaster, runner: OnnxForecaster, explained: ExplainedForecast
 ) -> None:
-    for verification in (model.verify(Account.from_json(told.to_json())), runner.verify(model.explain(frame()))):
+    for verification in (
+        model.verify(ExplainedForecast.from_json(explained.to_json())),
+        runner.verify(model.explain(frame())),
+    ):
         assert verification, str(verification)
 
 
-def opened_another(account: Account) -> dict[str, Any]:
+def test_rows_are_compared_with_those_that_are_given(runner: OnnxForecaster) -> None:
+    values, hours = numbers(ROWS + HORIZON), frame(numbers(ROWS + HORIZON))["when"].to_numpy()
+    explained = runner.explain(values[:ROWS], hours[:ROWS])
+    future = values[ROWS:]
+    true = runner.verify(explained, values[:ROWS], hours[:ROWS], truth=future)
+    assert true, str(true)
+    assert (true.checks[4].name, true.notes) == ("table", ())
+    assert "made-up table" in runner.verify(explained).notes[0]
+    other = values[:ROWS].copy()
+    other[-1, 0] += 1
+    assert failures(runner.verify(explained, other, hours[:ROWS])) == {"table"}
+    assert failures(runner.verify(explained, values[1 : ROWS + 1], hours[1 : ROWS + 1])) == {"table"}
+    made_up = replace(explained, truth=future + 1)
+    assert failures(runner.verify(made_up, values[:ROWS], hours[:ROWS], truth=future)) == {"table"}
+
+
+Changed = Callable[[ExplainedForecast], ExplainedForecast]
+
+
+def within(explained: ExplainedForecast, **changes: Any) -> ExplainedForecast:
+    """The same forecast with other arrays in its explanation."""
+    return replace(explained, explanation=replace(explained.explanation, **changes))
+
+
+def in_context(explained: ExplainedForecast, **changes: Any) -> ExplainedForecast:
+    return within(explained, context=replace(explained.explanation.context, **changes))
+
+
+def opened_another(explained: ExplainedForecast) -> ExplainedForecast:
     """One token fewer and another instead."""
-    mask = account.mask.copy()
-    mask[tuple(np.argwhere(account.mask)[0])] = False
-    mask[tuple(np.argwhere(~account.mask)[0])] = True
-    return {"mask": mask}
+    mask = explained.mask.copy()
+    mask[tuple(np.argwhere(explained.mask)[0])] = False
+    mask[tuple(np.argwhere(~explained.mask)[0])] = True
+    return within(explained, mask=mask, evidence=explained.evidence * mask.repeat(PATCH_LEN, axis=0))
 
 
 AFTER_BUDGET = {"replay", "scramble", "rerun"}
-TAMPERED: dict[str, tuple[Callable[[Account], dict[str, Any]], set[str]]] = {
-    "forecast": (lambda told: {"forecast": told.forecast + 1e-9 * told.std}, AFTER_BUDGET),
+TAMPERED: dict[str, tuple[Changed, set[str]]] = {
+    "forecast": (lambda own: replace(own, forecast=own.forecast + 1e-3 * own.units.std), AFTER_BUDGET),
     "mask": (opened_another, AFTER_BUDGET),
-    "everything open": (lambda told: {"mask": np.ones_like(told.mask)}, {"budget", *AFTER_BUDGET}),
-    "evidence": (lambda told: {"evidence": told.evidence * np.float32(1.001)}, {"replay", "rerun"}),
-    "level": (lambda told: {"level": told.level + np.float32(0.01)}, AFTER_BUDGET),
-    "profile": (lambda told: {"profile": told.profile + np.float32(0.01)}, AFTER_BUDGET),
-    "probability": (lambda told: {"probability": told.probability * np.float32(0.5)}, {"rerun"}),
-    "document": (lambda told: {"intact": False}, {"document"}),
-    "weights": (lambda told: {"weights_sha256": "0" * 64}, {"weights"}),
-    "units": (lambda told: {"std": told.std * 2}, {"names"}),
-    "budget": (lambda told: {"budget": 0.9}, {"names"}),
+    "everything open": (lambda own: within(own, mask=np.ones_like(own.mask)), {"budget", *AFTER_BUDGET}),
+    "evidence": (lambda own: within(own, evidence=own.evidence * np.float32(1.01)), {"replay", "rerun"}),
+    "level": (lambda own: in_context(own, level=own.level + np.float32(0.01)), AFTER_BUDGET),
+    "profile": (lambda own: in_context(own, profile=own.profile + np.float32(0.01)), AFTER_BUDGET),
+    "probability": (lambda own: within(own, probability=own.probability * np.float32(0.5)), {"rerun"}),
+    "weights": (lambda own: replace(own, weights_sha256="0" * 64), {"weights"}),
+    "units": (lambda own: replace(own, units=Standardiser(own.units.mean, own.units.std * 2)), {"names"}),
+    "prior": (lambda own: replace(own, prior=0.5), {"names"}),
+    "budget": (lambda own: replace(own, budget=0.9), {"names"}),
 }
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_what_was_tampered_with_is_found(runner: OnnxForecaster, told: Account, what: str) -> None:
+def test_a_changed_explanation_fails_its_checks(
+    runner: OnnxForecaster, explained: ExplainedForecast, what: str
+) -> None:
     change, expected = TAMPERED[what]
-    assert failures(runner.verify(replace(told, **change(told)))) == expected
+    assert failures(runner.verify(change(explained))) == expected
 
 
-def test_a_changed_past_is_found_whether_it_was_read_or_not(runner: OnnxForecaster, told: Account) -> None:
+def test_a_changed_text_fails_the_check_of_the_document(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
+    assert runner.verify(explained.to_json())
+    content = json.loads(explained.to_json())
+    content["forecast"][0][0] += 1
+    assert failures(runner.verify(json.dumps(content))) == {"document"}
+
+
+def test_last_digits_may_differ_unless_exact_bits_are_demanded(
+    runner: OnnxForecaster, explained: ExplainedForecast
+) -> None:
+    changed = replace(explained, forecast=explained.forecast + 1e-9 * explained.units.std)
+    assert "rounding on this machine explains" in str(runner.verify(changed))
+    assert runner.verify(changed)
+    assert failures(runner.verify(changed, exact=True)) == AFTER_BUDGET
+    assert runner.verify(explained, exact=True)
+
+
+def test_a_changed_history_is_noticed_whether_it_was_read_or_not(
+    runner: OnnxForecaster, explained: ExplainedForecast
+) -> None:
     for read in (True, False):
-        patch, column = np.argwhere(told.mask == read)[0]
-        history = told.history.copy()
-        history[patch * PATCH_LEN, column] += told.std[column]
+        patch, column = np.argwhere(explained.mask == read)[0]
+        history = explained.history.copy()
+        history[patch * PATCH_LEN, column] += explained.units.std[column]
         expected = {"scramble", "rerun"} if read else {"rerun"}
-        assert failures(runner.verify(replace(told, history=history))) == expected
+        assert failures(runner.verify(replace(explained, history=history))) == expected
 
 
-def test_a_file_whose_closed_tokens_leak_is_found_out(path: Path, tmp_path: Path) -> None:
-    """Take out of the graph the step that puts zeros in place of what is closed."""
+def without_zeros(path: Path, target: Path, only_the_readout: bool) -> OnnxForecaster:
+    """Take out of the graph the step that puts zeros in place of closed tokens, for all that reads it or the readout.
+
+    The output `evidence` keeps its zeros where only the readout sees the closed tokens.
+    """
     content = onnx.load(path)
     makers = {name: node for node in content.graph.node for name in node.output}
     evidence = makers["evidence"]
     zeros = makers[evidence.input[2]]
     assert (evidence.op_type, zeros.op_type) == ("Where", "Where")
-    evidence.input[2] = zeros.input[1]
-    reseal(content, tmp_path / "leaky.onnx")
-    runner = OnnxForecaster(tmp_path / "leaky.onnx")
-    told = runner.explain(numbers(), HOURS)
-    assert failures(runner.verify(told)) == {"scramble"}
+    if only_the_readout:
+        leak = onnx.helper.make_node("Where", [*evidence.input[:2], zeros.input[1]], ["leak"])
+        for node in content.graph.node:
+            for number, name in enumerate(node.input):
+                if name == "evidence":
+                    node.input[number] = "leak"
+        content.graph.node.insert(list(content.graph.node).index(evidence), leak)
+    else:
+        evidence.input[2] = zeros.input[1]
+    reseal(content, target)
+    return OnnxForecaster(target)
+
+
+def test_a_file_whose_readout_sees_closed_tokens_fails_its_checks(path: Path, tmp_path: Path) -> None:
+    runner = without_zeros(path, tmp_path / "leaky.onnx", only_the_readout=True)
+    assert failures(runner.verify(runner.explain(numbers(), HOURS))) == {"replay", "scramble"}
+
+
+def test_a_file_whose_evidence_shows_closed_tokens_explains_nothing(path: Path, tmp_path: Path) -> None:
+    runner = without_zeros(path, tmp_path / "leaky.onnx", only_the_readout=False)
+    with pytest.raises(DataError, match="evidence of an explanation must be zero in closed tokens"):
+        runner.explain(numbers(), HOURS)
+
+
+# --- Covariates and several cycles ---
+
+
+def ahead(rows: int = ROWS) -> np.ndarray:
+    """What is known ahead, over the rows of a table and the horizon."""
+    steps, random = np.arange(rows + HORIZON), np.random.default_rng(8)
+    return np.stack([30 + 4 * random.normal(size=len(steps)), (steps % 30 < 5).astype(float)], axis=1)
+
+
+@pytest.fixture(scope="module")
+def driven(folder: Path) -> IBForecaster:
+    """The model with covariates, run by PyTorch."""
+    fitted(**KINDS[WITH_COVARIATES]).save(folder / "driven")
+    return IBForecaster.load(folder / "driven", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def driven_runner(runners: Callable[[str], OnnxForecaster]) -> OnnxForecaster:
+    return runners(WITH_COVARIATES)
+
+
+def driven_table(rows: int = ROWS) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A table with covariates, and what is known after its end."""
+    known = pd.DataFrame(ahead(rows), columns=list(COVARIATES))
+    return pd.concat([frame(numbers(rows)), known[:rows]], axis=1), pd.concat(
+        [frame(numbers(rows + HORIZON))[["when"]], known], axis=1
+    )[rows:]
+
+
+def test_a_model_with_covariates_and_two_cycles_predicts_and_explains_as_the_library_does(
+    driven: IBForecaster, driven_runner: OnnxForecaster
+) -> None:
+    table, future = driven_table()
+    mine = driven_runner.explain(numbers(), HOURS, known=ahead())
+    assert mine.cycles == (CYCLE, 36)
+    assert (mine.past, mine.covariates) == (("rain",), COVARIATES)
+    assert np.isnan(mine.forecast[:, 3]).all()
+    assert_same_but_for_rounding(mine, driven.explain(table, future=future))
+    assert driven_runner.predict(numbers(), HOURS, known=ahead()).tobytes() == mine.forecast.tobytes()
+    other = driven_runner.predict(numbers(), HOURS, known=ahead() + 1)
+    assert (np.abs(other - mine.forecast)[:, :3] > 0).all()
+
+
+def test_explanations_with_covariates_verify_both_ways(driven: IBForecaster, driven_runner: OnnxForecaster) -> None:
+    table, future = driven_table()
+    mine, reference = driven_runner.explain(numbers(), HOURS, known=ahead()), driven.explain(table, future=future)
+    again = driven_runner.verify(mine, numbers(), HOURS, known=ahead(), exact=True)
+    verdicts = {
+        "own": again,
+        "by the library": driven.verify(mine.to_json(), table, future=future),
+        "the library's": driven_runner.verify(reference.to_json(), numbers(), HOURS, known=ahead()),
+    }
+    for verdict in verdicts.values():
+        assert verdict, str(verdict)
+        assert verdict.notes == ()
+    assert failures(driven_runner.verify(mine, numbers(), HOURS, known=ahead() + 1)) == {"table"}
+    other = driven_runner.explain(numbers(), HOURS, known=ahead() + 1)
+    forged = replace(other, forecast=mine.forecast)
+    assert failures(driven_runner.verify(forged)) == AFTER_BUDGET
+    response = mine.response * np.float32(1.01)
+    assert failures(driven_runner.verify(in_context(mine, response=response))) == AFTER_BUDGET
+
+
+@pytest.mark.parametrize(
+    "known",
+    [None, ahead()[:-1], ahead()[:, :1], np.full((ROWS + HORIZON, 2), np.nan)],
+    ids=["none", "a step too few", "a covariate too few", "missing values"],
+)
+def test_what_is_known_ahead_must_be_complete(driven_runner: OnnxForecaster, known: Any) -> None:
+    with pytest.raises(DataError, match=r"known must have a row for every moment .* and columns 'price', 'holiday'"):
+        driven_runner.predict(numbers(), HOURS, known=known)
+
+
+def test_what_is_known_ahead_is_refused_without_covariates(runner: OnnxForecaster) -> None:
+    with pytest.raises(UsageError, match="only a model with covariates"):
+        runner.predict(numbers(), HOURS, known=ahead())
 
 
 # --- Any budget ---
 
 
 def test_the_budget_of_a_model_for_any_can_be_turned(
-    runners: Callable[[str], OnnxForecaster], runner: OnnxForecaster, told: Account
+    runners: Callable[[str], OnnxForecaster], runner: OnnxForecaster, explained: ExplainedForecast
 ) -> None:
-    network, any_budget, window = fitted(**KINDS[ANY_BUDGET]).network, runners(ANY_BUDGET), windows(50, 4)
-    table = (numbers(), HOURS)
+    network, any_budget = fitted(**KINDS[ANY_BUDGET]).network, runners(ANY_BUDGET)
+    window, table = windows(network.config, 50, 4), (numbers(), HOURS)
     for budget in (0.1, 0.3, 1.0):
         turned = any_budget.at_budget(budget)
-        outputs = turned.run(window.values.numpy(), window.observed.numpy(), window.phase.numpy())
+        outcome, _ = turned.run_batch(**arrays(window))
         reference = network.with_budget(budget)
         clear = decided(reference, window) if budget < 1 else np.ones(50, dtype=bool)
-        np.testing.assert_array_equal(outputs.mask[clear], reference(window).explanation.mask.numpy()[clear])
-        assert outputs.mask.sum(axis=(1, 2)).max() <= reference.config.allowance == turned.facts.allowance
+        np.testing.assert_array_equal(outcome.mask[clear], reference(window).explanation.mask.numpy()[clear])
+        assert outcome.open_count.max() <= reference.config.allowance == turned.facts.allowance
         explanation = any_budget.explain(*table, budget=budget)
-        assert (explanation.budget, explanation.open_rate <= budget) == (budget, True)
+        assert explanation.budget == reference.config.allowance / TOKENS <= budget
+        assert explanation.open_rate <= explanation.budget
         assert any_budget.verify(explanation)
         assert any_budget.predict(*table, budget=budget).tobytes() == explanation.forecast.tobytes()
-    assert any_budget.facts.budget == 0.3
-    assert failures(any_budget.verify(replace(any_budget.explain(*table, budget=1.0), budget=0.1))) == {
+    assert any_budget.facts.budget == 9 / TOKENS
+    assert failures(any_budget.verify(replace(any_budget.explain(*table, budget=1.0), budget=3 / TOKENS))) == {
         "budget",
         "rerun",
     }
-    assert runner.predict(*table, budget=0.3).tobytes() == told.forecast.tobytes()
+    assert runner.predict(*table, budget=0.3).tobytes() == explained.forecast.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -474,7 +685,7 @@ def test_the_budget_of_a_model_for_any_can_be_turned(
     [
         (0.0, r"budget must lie in \(0, 1\] \(got budget=0.0\); try 0.2"),
         (1.5, r"budget must lie in \(0, 1\] \(got budget=1.5\); try 0.2"),
-        (0.01, r"must allow at least one token \(got budget=0.01 of 32\); try 0.2"),
+        (0.01, r"must allow at least one token \(got 0.01 of 32 tokens\); try 0.2"),
     ],
 )
 def test_a_budget_that_cannot_be_is_refused(
@@ -484,13 +695,19 @@ def test_a_budget_that_cannot_be_is_refused(
         runners(ANY_BUDGET).at_budget(budget)
 
 
-@pytest.mark.parametrize("budget", [5.0, 0.0, -1.0, 0.001, float("nan")])
-def test_an_explanation_of_a_budget_that_cannot_be_fails_its_check_without_raising(
+@pytest.mark.parametrize("budget", [0.001, 0.1])
+def test_an_explanation_with_a_budget_the_model_does_not_state_fails_its_check(
     runners: Callable[[str], OnnxForecaster], runner: OnnxForecaster, budget: float
 ) -> None:
     for model in (runners(ANY_BUDGET), runner):
-        account = replace(model.explain(numbers(), HOURS), budget=budget)
-        assert failures(model.verify(account)) == {"names"}
+        changed = replace(model.explain(numbers(), HOURS), budget=budget)
+        assert failures(model.verify(changed)) == {"names"}
+
+
+@pytest.mark.parametrize("budget", [5.0, 0.0, -1.0, float("nan")])
+def test_an_explanation_cannot_be_built_with_an_invalid_budget(explained: ExplainedForecast, budget: float) -> None:
+    with pytest.raises(DataError, match=r"budget of an explanation must lie in \(0, 1\]"):
+        replace(explained, budget=budget)
 
 
 def test_the_budget_of_a_model_for_one_cannot_be_turned(runner: OnnxForecaster) -> None:
@@ -510,20 +727,22 @@ from ibforecast.adapters.onnx import OnnxForecaster
 runner = OnnxForecaster(sys.argv[1])
 values = np.load(sys.argv[2])
 times = np.datetime64("2023-03-25") + np.arange(len(values)) * np.timedelta64(1, "h")
-told = runner.explain(values, times)
-assert (runner.predict(values, times) == told.forecast).all()
-assert runner.verify(type(told).from_json(told.to_json()))
+explained = runner.explain(values, times)
+assert (runner.predict(values, times) == explained.forecast).all()
+assert runner.verify(type(explained).from_json(explained.to_json()))
 assert not any(name.split(".")[0] == "torch" and module for name, module in sys.modules.items())
-print(told.to_json())
+print(explained.to_json())
 """
 
 
-def test_the_runner_needs_onnxruntime_and_numpy_and_no_pytorch(path: Path, told: Account, tmp_path: Path) -> None:
+def test_the_runner_needs_onnxruntime_and_numpy_and_no_pytorch(
+    path: Path, explained: ExplainedForecast, tmp_path: Path
+) -> None:
     np.save(tmp_path / "values.npy", numbers())
     command = [sys.executable, "-W", "error", "-c", ALONE, str(path), str(tmp_path / "values.npy")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == json.loads(told.to_json())
+    assert json.loads(done.stdout) == json.loads(explained.to_json())
 
 
 # --- What cannot be ---
@@ -538,7 +757,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         r"a column for each of 'load', 'wind', 'heat', 'rain' \(got shape \(60, 3\)\); give rows by channels",
     ),
     "a channel silent in the window": (SILENT, HOURS, r"at least once in the window \(got nothing in 'wind'"),
-    "infinity": (ENDLESS, HOURS, r"values must be finite \('heat' has row 7: inf\); mend them"),
+    "infinity": (ENDLESS, HOURS, r"values must be finite \(got inf in row 7 of 'heat'\); correct them"),
     "text": ([["calm"] * 4] * 60, HOURS, r"must hold numbers \(got .*calm.*\); write NaN"),
     "other times than rows": (numbers(), HOURS[1:], r"must have a time \(got 60 rows, 59 times\); give one per row"),
     "no time": (numbers(), ["teatime"] * 60, r"must be datetimes or ISO texts \(got 'teatime'\); try"),
@@ -573,7 +792,7 @@ def test_an_hour_the_clock_showed_twice_must_come_with_its_offset(path: Path, tm
         runner.predict(numbers(), wall)
 
 
-WINDOW = windows(3, 0)
+WINDOW = windows(fitted(**USUAL).config, 3, 0)
 BAD_BATCHES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "values of another shape": (
         {"values": WINDOW.values[:, 1:].numpy()},
@@ -598,16 +817,15 @@ BAD_BATCHES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 @pytest.mark.parametrize("what", BAD_BATCHES)
 def test_a_batch_the_graph_was_not_made_for_is_refused(runner: OnnxForecaster, what: str) -> None:
     change, error, message = BAD_BATCHES[what]
-    given = {"values": WINDOW.values.numpy(), "observed": WINDOW.observed.numpy(), "phase": WINDOW.phase.numpy()}
     with pytest.raises(error, match=message):
-        runner.run(**(given | change))
+        runner.run_batch(**(arrays(WINDOW) | change))
 
 
 def test_what_is_not_observed_may_be_anything(runner: OnnxForecaster) -> None:
-    values, observed, phase = (part.numpy() for part in (WINDOW.values, WINDOW.observed, WINDOW.phase))
-    spoilt = np.where(observed, values, np.float32(np.nan))
-    one, other = runner.run(values, observed, phase), runner.run(spoilt, observed, phase)
-    assert one.forecast.tobytes() == other.forecast.tobytes()
+    given = arrays(WINDOW)
+    spoilt = np.where(given["observed"], given["values"], np.float32(np.nan))
+    (_, one), (_, other) = runner.run_batch(**given), runner.run_batch(**(given | {"values": spoilt}))
+    assert one.tobytes() == other.tobytes()
 
 
 def flipped(content: bytes) -> bytes:
@@ -616,13 +834,13 @@ def flipped(content: bytes) -> bytes:
 
 
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "a bit flipped": (flipped, r"must match its own fingerprint \(it was changed, .*\); export it again"),
+    "a bit flipped": (flipped, r"must match its fingerprint \(got .*, which was changed\); export it again"),
     "cut off": (
         lambda content: content[:-2000],
         r"ibforecast's and whole \(got .*no fingerprint of ours\); write it with",
     ),
-    "something added": (lambda content: content + b"\0", "must match its own fingerprint"),
-    "another card": (lambda content: content.replace(b'"wind"', b'"wine"'), "must match its own fingerprint"),
+    "something added": (lambda content: content + b"\0", "must match its fingerprint"),
+    "another card": (lambda content: content.replace(b'"wind"', b'"wine"'), "must match its fingerprint"),
     "no ONNX at all": (lambda content: b"forecast: sunny", "ibforecast's and whole"),
     "empty": (lambda content: b"", "ibforecast's and whole"),
 }
@@ -639,8 +857,10 @@ def test_a_damaged_file_is_refused(path: Path, tmp_path: Path, what: str) -> Non
 def test_a_file_that_is_not_there_newer_or_of_a_strange_graph_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"must be a file \(got .*nowhere.onnx, where there is none\); check"):
         OnnxForecaster(tmp_path / "nowhere.onnx")
-    with pytest.raises(ModelFileError, match=r"up to format version 1 \(got .*version 2\); upgrade ibforecast"):
-        with_card(path, tmp_path / "newer.onnx", format_version=2)
+    with pytest.raises(
+        ModelFileError, match=r"reads ibforecast.onnx up to version 1 \(got version 2\); upgrade ibforecast"
+    ):
+        with_card(path, tmp_path / "newer.onnx", version=2)
     content = onnx.load(path)
     content.graph.node[0].op_type = "Divine"
     reseal(content, tmp_path / "strange.onnx")

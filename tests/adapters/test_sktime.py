@@ -17,7 +17,7 @@ import pandas as pd
 from sktime.forecasting.base import ForecastingHorizon
 from sktime.split import ExpandingWindowSplitter
 
-from ibforecast import DataError, IBForecaster, UsageError
+from ibforecast import DataError, ExplainedForecast, IBForecaster, UsageError
 from ibforecast.adapters.sktime import FEWEST_PATCHES, USUAL_LOOK_BACK, Cut, IBForecastForecaster
 from ibforecast.data.splits import Split
 
@@ -146,15 +146,17 @@ def test_periods_of_any_length_go_on_as_they_were(freq: str) -> None:
     index = pd.period_range("2020-01", periods=42, freq=freq)
     fitted = unfitted(cycle="auto", max_epochs=1).fit(series(index[:40]), fh=[1, 2])
     assert fitted.predict().index.tolist() == index[40:].tolist()
-    assert fitted.explain().times[-2:] == tuple(index[40:].astype(str))
+    explained = fitted.explain()
+    assert [pd.Timestamp(time) for time in explained.times[-2:]] == index[40:].start_time.tolist()
+    assert ExplainedForecast.from_json(explained.to_json()).times == explained.times
 
 
 def test_a_time_zone_is_kept_and_phases_follow_the_wall_clock() -> None:
     index = pd.date_range("2020-03-27", periods=62, freq="h", tz="Europe/Berlin")
     fitted = unfitted(cycle="auto").fit(series(index[:60]), fh=[1, 2])
     assert fitted.predict().index.tolist() == index[60:].tolist()
-    told = fitted.explain()
-    assert told.phase.tolist() == index[60 - told.look_back :].hour.tolist()
+    explained = fitted.explain()
+    assert explained.phase.tolist() == index[60 - explained.look_back :].hour.tolist()
 
 
 @pytest.mark.parametrize(
@@ -196,24 +198,27 @@ def test_the_random_state_decides_the_weights() -> None:
 def test_the_explanation_is_of_the_forecast_true_and_in_the_words_of_the_index(kind: str, tmp_path: Path) -> None:
     y = series(INDICES[kind])
     fitted = unfitted().fit(y, fh=FH)
-    told, forecast = fitted.explain(), fitted.predict()
-    assert told.verify()
-    assert told.forecast.tobytes() == forecast.to_numpy().tobytes()
+    explained, forecast = fitted.explain(), fitted.predict()
+    assert explained.verify()
+    assert explained.forecast.tobytes() == forecast.to_numpy().tobytes()
     dates = [str(label).removesuffix(" 00:00:00") for label in [*y.index, *forecast.index]]
-    assert list(told.times) == dates[-HORIZON - told.look_back :]
-    assert f"made at {dates[ROWS - 1]}." in told.in_words()
-    assert isinstance(told.to_table(), pd.DataFrame)
-    assert told.plot(tmp_path / "told.svg").stat().st_size > 1000
+    assert list(explained.times) == dates[-HORIZON - explained.look_back :]
+    assert f"made at {dates[ROWS - 1]}." in explained.in_words()
+    assert explained.frequency == ("1 step" if kind == "a range" else "1d")
+    again = ExplainedForecast.from_json(explained.to_json())
+    assert (again.times, again.frequency) == (explained.times, explained.frequency)
+    assert isinstance(explained.to_table(), pd.DataFrame)
+    assert explained.plot(tmp_path / "explained.svg").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("kind", ["times", "periods", "a range"])
 def test_any_time_of_the_series_can_be_explained(kind: str) -> None:
     y = series(INDICES[kind])
     fitted = unfitted().fit(y, fh=FH)
-    told = fitted.explain(at=y.index[89])
-    assert told.verify()
-    np.testing.assert_array_equal(told.history, y[90 - told.look_back : 90])
-    np.testing.assert_array_equal(told.truth, y[90 : 90 + HORIZON])
+    explained = fitted.explain(at=y.index[89])
+    assert explained.verify()
+    np.testing.assert_array_equal(explained.history, y[90 - explained.look_back : 90])
+    np.testing.assert_array_equal(explained.truth, y[90 : 90 + HORIZON])
 
 
 def test_an_explanation_keeps_the_budget(fitted: IBForecastForecaster) -> None:
@@ -225,10 +230,10 @@ def test_what_is_missing_is_not_read() -> None:
     y.iloc[5::11, 0] = np.nan
     y.iloc[-1] = np.nan
     fitted = unfitted().fit(y, fh=FH)
-    told = fitted.explain()
-    assert told.missing[-1].all()
-    assert not told.mask[-1].any()
-    assert told.verify()
+    explained = fitted.explain()
+    assert explained.missing[-1].all()
+    assert not explained.mask[-1].any()
+    assert explained.verify()
     assert fitted.predict().notna().all(axis=None)
 
 
@@ -240,9 +245,9 @@ def test_rows_that_are_not_there_can_be_filled_and_are_not_read(kind: str) -> No
         unfitted().fit(with_gaps, fh=FH)
     fitted = unfitted(irregular="fill").fit(with_gaps, fh=FH)
     as_missing = unfitted().fit(with_gaps.reindex(y.index), fh=FH)
-    told = fitted.explain()
-    assert told.missing.any()
-    assert told.times == as_missing.explain().times
+    explained = fitted.explain()
+    assert explained.missing.any()
+    assert explained.times == as_missing.explain().times
     assert fitted.predict().index.tolist() == as_missing.predict().index.tolist()
 
 
@@ -275,21 +280,21 @@ def test_intervals_are_those_of_ibforecaster(kind: str) -> None:
 
 def test_the_median_is_the_forecast_and_quantiles_are_ends_of_intervals() -> None:
     fitted = unfitted(val_size=30).fit(series(), fh=FH)
-    told, ends = fitted.predict_quantiles(alpha=[0.1, 0.5, 0.9]), fitted.predict_interval(coverage=0.8)
-    np.testing.assert_array_equal(told["load", 0.5], fitted.predict()["load"])
-    np.testing.assert_array_equal(told["load", 0.1], ends["load", 0.8, "lower"])
-    np.testing.assert_array_equal(told["load", 0.9], ends["load", 0.8, "upper"])
+    quantiles, ends = fitted.predict_quantiles(alpha=[0.1, 0.5, 0.9]), fitted.predict_interval(coverage=0.8)
+    np.testing.assert_array_equal(quantiles["load", 0.5], fitted.predict()["load"])
+    np.testing.assert_array_equal(quantiles["load", 0.1], ends["load", 0.8, "lower"])
+    np.testing.assert_array_equal(quantiles["load", 0.9], ends["load", 0.8, "upper"])
 
 
 def test_quantiles_next_to_the_median_are_ends_of_the_narrowest_interval() -> None:
     fitted = unfitted(val_size=30).fit(series(), fh=FH)
-    told = fitted.predict_quantiles(alpha=[0.495, 0.499, 0.49999, 0.5, 0.501, 0.505])
-    np.testing.assert_array_equal(told["load", 0.5], fitted.predict()["load"])
+    quantiles = fitted.predict_quantiles(alpha=[0.495, 0.499, 0.49999, 0.5, 0.501, 0.505])
+    np.testing.assert_array_equal(quantiles["load", 0.5], fitted.predict()["load"])
     for near in (0.499, 0.49999):
-        np.testing.assert_array_equal(told["load", near], told["load", 0.495])
-    np.testing.assert_array_equal(told["load", 0.501], told["load", 0.505])
-    assert (told["load", 0.499] < told["load", 0.5]).all()
-    assert (told["load", 0.5] < told["load", 0.501]).all()
+        np.testing.assert_array_equal(quantiles["load", near], quantiles["load", 0.495])
+    np.testing.assert_array_equal(quantiles["load", 0.501], quantiles["load", 0.505])
+    assert (quantiles["load", 0.499] < quantiles["load", 0.5]).all()
+    assert (quantiles["load", 0.5] < quantiles["load", 0.501]).all()
 
 
 def test_a_coverage_that_too_few_rows_were_held_back_for_is_unbounded() -> None:
@@ -395,7 +400,7 @@ def test_new_weights_are_those_of_a_fit_to_all_rows() -> None:
     pd.testing.assert_frame_equal(updated.predict(), anew.predict(), check_exact=True)
 
 
-def test_a_row_told_again_is_corrected() -> None:
+def test_a_row_given_again_is_corrected() -> None:
     y, changed = series(), series()
     changed.iloc[-1, 0] += 50
     fitted = unfitted().fit(y, fh=FH)

@@ -1,4 +1,4 @@
-"""Three small models behind a real server, and a real browser before it."""
+"""Four small models behind a real server, and a real browser before it."""
 
 import shutil
 import threading
@@ -69,7 +69,19 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
         recipe.write_text(RECIPE.format(gate=gate))
         model = IBForecaster(HORIZON, LOOK_BACK, recipe=str(recipe), device="cpu")
         model.fit(made.table(table)).save(made.model(name))
+    _make_driven(made)
     return made
+
+
+def _make_driven(desk: Desk) -> None:
+    """A model with two cycles that forecasts a channel, reads another, and knows a third column ahead."""
+    _write_table(desk.table("driven"), ("load", "wind", "price"), gap=False)
+    recipe = desk.folder / "driven.toml"
+    recipe.write_text(RECIPE.format(gate="").replace("[train]", "cross_channel = true\n[train]"))
+    model = IBForecaster(
+        HORIZON, LOOK_BACK, cycle=(24, 168), recipe=str(recipe), device="cpu", past=["wind"], future=["price"]
+    )
+    model.fit(desk.table("driven")).save(desk.model("driven"))
 
 
 def _write_table(path: Path, channels: tuple[str, ...], gap: bool) -> None:
@@ -114,8 +126,8 @@ def serve(desk: Desk) -> Callable[..., Any]:
 def place(serve: Callable[..., Any]) -> Iterator[Place]:
     """A service with all models and their tables uploaded."""
     httpx = pytest.importorskip("httpx", reason="the explorer's tests need httpx")
-    with serve("town", "dial", "fifty") as running:
-        for table, models in (("town", ("town", "dial")), ("fifty", ("fifty",))):
+    with serve("town", "dial", "fifty", "driven") as running:
+        for table, models in (("town", ("town", "dial")), ("fifty", ("fifty",)), ("driven", ("driven",))):
             content = running.desk.table(table).read_bytes()
             kept = httpx.post(f"{running.url}/tables?name={table}.csv", content=content).json()["table"]["id"]
             running.tables.update(dict.fromkeys(models, kept))

@@ -9,9 +9,8 @@ from typing import Any
 import httpx
 import pandas as pd
 import pytest
-from ibforecast.core.account import Account
 
-from ibforecast import IBForecaster
+from ibforecast import ExplainedForecast, IBForecaster
 from ibforecast.data.sources import to_csv
 from ibforecast.plots.explanation import draw
 from ibforecast.plots.scene import scene_of
@@ -59,7 +58,8 @@ def open_gate(page: Any) -> Any:
 def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, place: Any) -> None:
     page, explanation = view(place.at()), json.loads(document(place))
     assert page.locator("#badge-words").inner_text() == "Verified"
-    assert page.locator("#words").inner_text().split() == Account.from_json(json.dumps(explanation)).in_words().split()
+    words = ExplainedForecast.from_json(json.dumps(explanation)).in_words()
+    assert page.locator("#words").inner_text().split() == words.split()
     assert f"{explanation['open_count']} of 12 tokens" in page.locator("#rate-read").inner_text()
     assert "budget 25 %" in page.locator("#rate-budget").inner_text()
     assert page.locator("#gates .cell.open").count() == explanation["open_count"]
@@ -82,10 +82,22 @@ def test_the_badge_is_not_green_before_the_check_is_over_nor_when_it_fails(view:
         "model": "town",
         "verified": False,
         "checks": [{"name": "replay", "passed": False, "detail": "differs"}],
+        "notes": [],
     }
     held[0].fulfill(json=refuted)
     page.wait_for_selector(".badge.refuted")
     assert page.locator("#badge-words").inner_text() == "Not verified"
+
+
+def test_a_shown_explanation_is_compared_with_its_table_and_notes_are_shown(view: Any, place: Any) -> None:
+    page = view(place.at())
+    checks = page.locator("#checks")
+    assert "are the table's own" in checks.text_content()
+    assert "made-up table" not in checks.text_content()
+    answer = {"version": 1, "model": "town", "verified": True, "checks": [], "notes": ["signature: not checked"]}
+    page.route("**/verify", lambda route: route.fulfill(json=answer))
+    page.click("#forth")
+    page.wait_for_function("() => document.querySelector('#checks').textContent === 'signature: not checked'")
 
 
 def test_a_check_that_comes_too_late_is_not_taken_for_the_next_document(view: Any, place: Any) -> None:
@@ -240,7 +252,7 @@ def test_exports_are_exact_and_the_json_verifies_from_the_command_line(
     model = place.desk.model("town")
     assert cli("explain", model, place.desk.table("town"), "--at", MOMENT, "--tokens", tokens) == 0
     assert export("csv").read_text() == tokens.read_text()
-    assert export("svg").read_text() == to_svg(scene_of(Account.from_json(document(place))))
+    assert export("svg").read_text() == to_svg(scene_of(ExplainedForecast.from_json(document(place))))
     assert export("png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -283,7 +295,7 @@ def test_everything_that_can_be_used_has_a_name(view: Any, place: Any) -> None:
             assert name, f"a {role} without a name"
 
 
-@pytest.mark.parametrize("model", ["town", "fifty"])
+@pytest.mark.parametrize("model", ["town", "fifty", "driven"])
 def test_nothing_sticks_out_of_a_narrow_screen(view: Any, place: Any, model: str) -> None:
     page = view(place.at(model=model), width=390, height=844)
     for act in (lambda: None, lambda: turned(page, lambda: open_gate(page).click()), lambda: page.click("#tab-table")):
@@ -358,7 +370,7 @@ def test_a_report_opens_from_a_file_and_asks_for_nothing(view: Any, desk: Any, c
     explained = IBForecaster.load(model).explain(table, MOMENT)
     written = Path(offered.value.path()).read_text()
     assert written == explained.to_json()
-    assert Account.from_json(written).intact
+    assert ExplainedForecast.from_json(written).sha256 == explained.sha256
     assert [url for url in requests if not url.startswith("blob:")] == []
 
 
@@ -378,7 +390,7 @@ def test_a_report_shows_covariates_and_channels_without_a_forecast(view: Any, de
     assert page.locator(f".row[data-channel={known}] .facts").inner_text() == "known ahead"
     assert "not forecast" in page.locator(f".row[data-channel={past}] .facts").inner_text()
     assert page.locator("#gates .grid-row").count() == 2
-    expected = explanation.known.values[-HORIZON:, 0]
+    expected = explanation.known[-HORIZON:, 0]
     assert numbers(page, "meter_02", known) == pytest.approx(expected.tolist(), rel=1e-3)
     page.click(".menu summary")
     for kind, content in (("svg", to_svg(scene_of(explanation))), ("csv", to_csv(explanation.to_table()).decode())):
@@ -387,9 +399,43 @@ def test_a_report_shows_covariates_and_channels_without_a_forecast(view: Any, de
         assert Path(offered.value.path()).read_text() == content
 
 
+def test_a_model_with_covariates_is_shown_and_verified_with_what_was_known_ahead(view: Any, place: Any) -> None:
+    page, explanation = view(place.at(model="driven")), json.loads(document(place, model="driven"))
+    assert page.locator("#badge-words").inner_text() == "Verified"
+    assert page.locator(".row").evaluate_all("rows => rows.map((row) => row.dataset.channel)") == [
+        "load",
+        "wind",
+        "price",
+    ]
+    assert page.locator(".row[data-channel=price] .facts").inner_text() == "known ahead"
+    assert "not forecast" in page.locator(".row[data-channel=wind] .facts").inner_text()
+    assert page.locator(".row canvas").count() == 3
+    assert page.locator("#gates .grid-row").count() == 2
+    assert page.locator("#gates .cell.open").count() == explanation["open_count"]
+    assert numbers(page, "load", "forecast") == pytest.approx([row[0] for row in explanation["forecast"]], rel=1e-3)
+    known = [row[0] for row in explanation["window"]["known"][LOOK_BACK:]]
+    assert numbers(page, "load", "price") == pytest.approx(known, rel=1e-3)
+
+
+def test_a_what_if_of_a_model_with_covariates_is_what_replay_returned(view: Any, place: Any) -> None:
+    page = view(place.at(model="driven"))
+    answer = turned(page, lambda: open_gate(page).click())
+    assert answer["what_if"]
+    assert [shift["channel"] for shift in answer["shift"]] == ["load"]
+    assert numbers(page, "load", "what-if") == pytest.approx([row[0] for row in answer["forecast"]], rel=1e-3)
+    assert page.locator("#shifts tbody tr").count() == 1
+    page.click("#reset")
+    page.wait_for_selector(".badge.verified")
+    answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
+    assert answer["same_bits"]
+    assert "not one bit of the forecast moved" in page.locator("#outcome").inner_text()
+    page.click("#tab-table")
+    page.wait_for_selector("#rates canvas")
+
+
 def test_a_report_of_an_explanation_without_its_model_says_that_nothing_was_checked(
     view: Any, place: Any, tmp_path: Path
 ) -> None:
-    draw(Account.from_json(document(place)), tmp_path / "why.html")
+    draw(ExplainedForecast.from_json(document(place)), tmp_path / "why.html")
     page = view((tmp_path / "why.html").as_uri(), ready="body.has-picture .badge.unknown")
     assert page.locator("#badge-words").inner_text() == "Not checked"

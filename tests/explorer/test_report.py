@@ -9,8 +9,10 @@ import pytest
 
 from ibforecast import IBForecaster
 from ibforecast.core.errors import DataError, UsageError, VerificationError
+from ibforecast.core.verdict import Check, Verification
 from ibforecast.plots.page import EXPLORER
 from ibforecast.report import to_html
+from ibforecast.use import Desk
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,11 @@ def test_a_report_refers_to_no_other_file(town: IBForecaster, desk: Any) -> None
     assert "default-src 'none'" in page
 
 
+def test_the_explanations_of_a_report_are_compared_with_its_table(town: IBForecaster, desk: Any) -> None:
+    page = to_html(town, desk.table("town"), [None], "town", "town.csv").decode()
+    assert "history, times, truth and what was known ahead are the table's own" in page
+
+
 def test_moments_are_in_the_order_of_time_and_once_each(town: IBForecaster, desk: Any) -> None:
     moments = ["2023-01-10 11:00", "2023-01-09 11:00", "2023-01-10 11:00"]
     page = to_html(town, desk.table("town"), moments, "town", "town.csv").decode()
@@ -37,12 +44,11 @@ def test_a_name_that_looks_like_a_tag_stays_a_name(town: IBForecaster, desk: Any
     assert page.count("</script>") == 2
 
 
-def test_an_explanation_that_is_not_the_truth_makes_no_report(
+def test_an_explanation_that_fails_a_check_makes_no_report(
     town: IBForecaster, desk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ibforecast.core.verification import Check, Verification
-
-    monkeypatch.setattr(IBForecaster, "verify", lambda *_: Verification((Check("replay", False, "differs"),)))
+    failed = Verification((Check("replay", False, "differs"),))
+    monkeypatch.setattr(Desk, "verify", lambda *_, **__: failed)
     with pytest.raises(VerificationError, match="differs"):
         to_html(town, desk.table("town"), [None], "town", "town.csv")
 

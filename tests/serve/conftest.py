@@ -159,7 +159,7 @@ def slow_down() -> Callable[[Service, float], None]:
 
 @contextmanager
 def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
-    """A real server on a free port, in a thread; told to stop at the end."""
+    """A real server on a free port, in a thread; it stops at the end."""
     server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="critical", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()

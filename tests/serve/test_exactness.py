@@ -1,4 +1,4 @@
-"""What the service tells is true to the last bit, however many ask at once; and what-ifs are exact."""
+"""What the service answers is true to the last bit, however many ask at once; and what-ifs are exact."""
 
 import json
 from dataclasses import replace
@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from ibforecast import checks
+from ibforecast import ExplainedForecast
 from ibforecast.cli.main import run
-from ibforecast.core.account import Account
-from ibforecast.core.tokens import closed_to_zero
-from ibforecast.core.window import Window
+from ibforecast.engine import TorchEngine
 
 MOMENT = "2023-01-10 05:00"
 
 
 @pytest.fixture(scope="module")
-def told(client: Any, desk: Any) -> dict[str, Any]:
+def explained(client: Any, desk: Any) -> dict[str, Any]:
     document: dict[str, Any] = client.post("/explain", {"table": desk.columns(), "at": MOMENT}).json()["explanations"][
         0
     ]
@@ -42,7 +39,7 @@ def test_thirty_two_at_once_are_each_true_bit_for_bit_also_by_the_command_line(
     for at, answer in zip(moments, answers, strict=True):
         (document,) = answer.json()["explanations"]
         assert document == json.loads(model.explain(desk.table, at).to_json())
-        checked = model.verify(Account.from_json(json.dumps(document)))
+        checked = model.verify(ExplainedForecast.from_json(json.dumps(document)))
         assert bool(checked)
         assert [
             check.detail.count("bit for bit") for check in checked.checks if check.name in ("replay", "scramble")
@@ -54,73 +51,75 @@ def test_thirty_two_at_once_are_each_true_bit_for_bit_also_by_the_command_line(
     with pytest.raises(SystemExit) as stop:
         run(["verify", str(desk.town), str(tmp_path / "why.json")])
     assert stop.value.code == 0
-    assert "give the forecast, bit for bit" in capsys.readouterr().out
+    assert "give the forecast (36 values), bit for bit" in capsys.readouterr().out
 
 
-def test_replaying_an_explanation_as_it_is_gives_its_forecast_to_the_bit(client: Any, told: dict[str, Any]) -> None:
-    mask = told["explanation"]["mask"]
-    for question in ({}, {"mask": mask}, {"mask": mask, "evidence": told["explanation"]["evidence"]}):
-        replayed = client.post("/replay", {"explanation": told} | question).json()
-        assert bits(replayed["forecast"]) == bits(told["forecast"])
+def test_replaying_an_explanation_as_it_is_gives_its_forecast_to_the_bit(
+    client: Any, explained: dict[str, Any]
+) -> None:
+    mask = explained["explanation"]["mask"]
+    for question in ({}, {"mask": mask}, {"mask": mask, "evidence": explained["explanation"]["evidence"]}):
+        replayed = client.post("/replay", {"explanation": explained} | question).json()
+        assert bits(replayed["forecast"]) == bits(explained["forecast"])
         assert replayed["same_bits"] is True
         assert replayed["what_if"] is False
         assert replayed["note"] == "mask and evidence are those of the explanation"
         assert [shift["largest"] for shift in replayed["shift"]] == [0, 0, 0]
-        assert replayed["open_count"] == told["open_count"]
+        assert replayed["open_count"] == explained["open_count"]
 
 
-def by_hand(desk: Any, told: dict[str, Any], mask: Any) -> Any:
-    """What the network's readout gives to a mask, from the account alone."""
-    fitted, account = desk.model().fitted, Account.from_json(json.dumps(told))
-    explanation = checks.explanation_of(account)
-    window: Window = checks.window_of(account.history, account.phase, fitted.standardiser)
-    chosen = torch.tensor(mask, dtype=torch.bool)[None]
-    with torch.no_grad():
-        _, deviation = fitted.network.decompose(window, explanation.context)
-        evidence = closed_to_zero(chosen, deviation)
-        values = fitted.network.replay(replace(explanation, mask=chosen, evidence=evidence))
-    return checks.in_units(values, fitted.standardiser)
+def read(document: dict[str, Any]) -> ExplainedForecast:
+    return ExplainedForecast.from_json(json.dumps(document))
 
 
-def test_a_toggled_gate_gives_what_the_network_gives_by_hand(client: Any, desk: Any, told: dict[str, Any]) -> None:
-    own = np.array(told["explanation"]["mask"])
+def by_hand(desk: Any, document: dict[str, Any], mask: Any) -> Any:
+    """What the network's readout gives to a mask, from the explanation alone."""
+    engine, explained = TorchEngine(desk.model().fitted), read(document)
+    chosen = np.array(mask, dtype=bool)
+    return engine.hold(explained.history, replace(explained.explanation, mask=chosen))
+
+
+def test_a_toggled_gate_gives_what_the_network_gives_by_hand(client: Any, desk: Any, explained: dict[str, Any]) -> None:
+    own = np.array(explained["explanation"]["mask"])
     patch, column = np.argwhere(own)[0]
     other = own.copy()
     other[patch, column] = 0
-    replayed = client.post("/replay", {"explanation": told, "mask": other.tolist()}).json()
-    forecast = by_hand(desk, told, other)
+    replayed = client.post("/replay", {"explanation": explained, "mask": other.tolist()}).json()
+    forecast = by_hand(desk, explained, other)
     assert bits(replayed["forecast"]) == bits(forecast)
     assert replayed["what_if"] is True
     assert replayed["same_bits"] is False
     assert "not the model's own explanation" in replayed["note"]
-    shift = forecast - np.array(told["forecast"])
-    for place, told_shift in enumerate(replayed["shift"]):
+    shift = forecast - np.array(explained["forecast"])
+    for place, stated in enumerate(replayed["shift"]):
         most = np.abs(shift[:, place]).argmax()
-        assert told_shift["largest"] == shift[most, place]
-        assert told_shift["mean_absolute"] == pytest.approx(np.abs(shift[:, place]).mean())
-        assert told_shift["mean"] == pytest.approx(shift[:, place].mean())
+        assert stated["largest"] == shift[most, place]
+        assert stated["mean_absolute"] == pytest.approx(np.abs(shift[:, place]).mean())
+        assert stated["mean"] == pytest.approx(shift[:, place].mean())
     assert replayed["shift"][column]["in_scales"] > 0
     swapped = other.copy()
     swapped[tuple(np.argwhere(own == 0)[0])] = 1
-    replayed = client.post("/replay", {"explanation": told, "mask": swapped.tolist()}).json()
-    assert bits(replayed["forecast"]) == bits(by_hand(desk, told, swapped))
+    replayed = client.post("/replay", {"explanation": explained, "mask": swapped.tolist()}).json()
+    assert bits(replayed["forecast"]) == bits(by_hand(desk, explained, swapped))
 
 
-def test_a_mask_beyond_the_budget_is_refused_unless_it_is_meant(client: Any, desk: Any, told: dict[str, Any]) -> None:
-    everything = np.ones_like(told["explanation"]["mask"])
-    refused = client.post("/replay", {"explanation": told, "mask": everything.tolist()})
+def test_a_mask_beyond_the_budget_is_refused_unless_it_is_meant(
+    client: Any, desk: Any, explained: dict[str, Any]
+) -> None:
+    everything = np.ones_like(explained["explanation"]["mask"])
+    refused = client.post("/replay", {"explanation": explained, "mask": everything.tolist()})
     assert refused.status_code == 422
     assert refused.json()["field"] == "mask"
     assert "a mask must keep the budget of 0.25, 3 of 12 tokens (got 12 open)" in refused.json()["error"]
     assert "beyond_budget" in refused.json()["hint"]
-    question = {"explanation": told, "mask": everything.tolist(), "beyond_budget": True}
+    question = {"explanation": explained, "mask": everything.tolist(), "beyond_budget": True}
     replayed = client.post("/replay", question).json()
-    assert bits(replayed["forecast"]) == bits(by_hand(desk, told, everything))
+    assert bits(replayed["forecast"]) == bits(by_hand(desk, explained, everything))
     assert (replayed["within_budget"], replayed["allowance"], replayed["open_rate"]) == (False, 3, 1.0)
 
 
-def test_scrambling_closed_tokens_moves_no_bit_and_an_open_one_does(client: Any, told: dict[str, Any]) -> None:
-    mask, channels = np.array(told["explanation"]["mask"]), told["window"]["channels"]
+def test_scrambling_closed_tokens_moves_no_bit_and_an_open_one_does(client: Any, explained: dict[str, Any]) -> None:
+    mask, channels = np.array(explained["explanation"]["mask"]), explained["window"]["channels"]
     random = np.random.default_rng(0)
 
     def edits(places: Any, kind: str) -> list[dict[str, Any]]:
@@ -131,38 +130,35 @@ def test_scrambling_closed_tokens_moves_no_bit_and_an_open_one_does(client: Any,
 
     for kind in ("deviation", "values"):
         closed = edits(np.argwhere(mask == 0), kind)
-        replayed = client.post("/replay", {"explanation": told, "evidence": closed}).json()
-        assert bits(replayed["forecast"]) == bits(told["forecast"])
+        replayed = client.post("/replay", {"explanation": explained, "evidence": closed}).json()
+        assert bits(replayed["forecast"]) == bits(explained["forecast"])
         assert (replayed["closed_edits"], replayed["same_bits"], replayed["what_if"]) == (len(closed), True, False)
         opened = edits(np.argwhere(mask)[:1], kind)
-        replayed = client.post("/replay", {"explanation": told, "evidence": opened}).json()
+        replayed = client.post("/replay", {"explanation": explained, "evidence": opened}).json()
         assert (replayed["closed_edits"], replayed["same_bits"], replayed["what_if"]) == (0, False, True)
 
 
-def test_an_edited_value_is_what_the_network_would_read_there(client: Any, desk: Any, told: dict[str, Any]) -> None:
-    account = Account.from_json(json.dumps(told))
-    patch, column = np.argwhere(account.mask)[0]
+def test_an_edited_value_is_what_the_network_would_read_there(
+    client: Any, desk: Any, explained: dict[str, Any]
+) -> None:
+    own = read(explained)
+    patch, column = np.argwhere(own.mask)[0]
     steps = slice(12 * patch, 12 * patch + 12)
-    history = account.history.copy()
+    history = own.history.copy()
     history[steps, column] += 5
-    edit = {"patch": int(patch), "channel": account.channels[column], "values": history[steps, column].tolist()}
-    replayed = client.post("/replay", {"explanation": told, "evidence": [edit]}).json()
-    fitted, explanation = desk.model().fitted, checks.explanation_of(account)
-    with torch.no_grad():
-        window = checks.window_of(history, account.phase, fitted.standardiser)
-        _, deviation = fitted.network.decompose(window, explanation.context)
-        again = replace(explanation, evidence=closed_to_zero(explanation.mask, deviation))
-        forecast = checks.in_units(fitted.network.replay(again), fitted.standardiser)
+    edit = {"patch": int(patch), "channel": own.channels[column], "values": history[steps, column].tolist()}
+    replayed = client.post("/replay", {"explanation": explained, "evidence": [edit]}).json()
+    forecast = TorchEngine(desk.model().fitted).hold(history, own.explanation)
     assert bits(replayed["forecast"]) == bits(forecast)
 
 
 def test_a_token_that_is_missing_cannot_be_opened(client: Any, desk: Any) -> None:
-    (told,) = client.post("/explain", {"table": desk.columns(rows=380)}).json()["explanations"]
-    missing = np.array(told["explanation"]["missing"])
+    (explained,) = client.post("/explain", {"table": desk.columns(rows=380)}).json()["explanations"]
+    missing = np.array(explained["explanation"]["missing"])
     patch, column = np.argwhere(missing)[0]
     mask = np.zeros_like(missing)
     mask[patch, column] = 1
-    refused = client.post("/replay", {"explanation": told, "mask": mask.tolist(), "beyond_budget": True})
+    refused = client.post("/replay", {"explanation": explained, "mask": mask.tolist(), "beyond_budget": True})
     assert refused.json()["error"] == (
         f"a token with a missing step must stay closed (got patch {patch} of 'wind' open)"
     )
@@ -190,22 +186,22 @@ def test_a_token_that_is_missing_cannot_be_opened(client: Any, desk: Any) -> Non
     ],
 )
 def test_a_what_if_that_cannot_be_is_refused(
-    client: Any, told: dict[str, Any], change: dict[str, Any], field: str, words: str
+    client: Any, explained: dict[str, Any], change: dict[str, Any], field: str, words: str
 ) -> None:
-    refused = client.post("/replay", {"explanation": told} | change)
+    refused = client.post("/replay", {"explanation": explained} | change)
     assert refused.status_code == 422
     assert refused.json()["field"] == field
     assert words in refused.json()["error"]
 
 
-def test_edits_of_a_size_no_forecast_survives_are_refused(client: Any, told: dict[str, Any]) -> None:
-    patch, column = (int(place) for place in np.argwhere(told["explanation"]["mask"])[0])
-    edit = {"patch": patch, "channel": told["window"]["channels"][column], "deviation": [1e39] * 12}
-    refused = client.post("/replay", {"explanation": told, "evidence": [edit]})
+def test_edits_of_a_size_no_forecast_survives_are_refused(client: Any, explained: dict[str, Any]) -> None:
+    patch, column = (int(place) for place in np.argwhere(explained["explanation"]["mask"])[0])
+    edit = {"patch": patch, "channel": explained["window"]["channels"][column], "deviation": [1e39] * 12}
+    refused = client.post("/replay", {"explanation": explained, "evidence": [edit]})
     assert (refused.status_code, refused.json()["field"]) == (422, "evidence")
 
 
-def test_an_explanation_of_another_model_is_not_replayed(both: Any, desk: Any, told: dict[str, Any]) -> None:
-    refused = both.post("/replay", {"explanation": told, "model": "dial"})
+def test_an_explanation_of_another_model_is_not_replayed(both: Any, desk: Any, explained: dict[str, Any]) -> None:
+    refused = both.post("/replay", {"explanation": explained, "model": "dial"})
     assert refused.status_code == 422
     assert "must come from the model that replays it" in refused.json()["error"]

@@ -1,4 +1,4 @@
-"""Whatever is wrong is told by field, value and remedy; no limit is passed, and nothing leaks."""
+"""Whatever is wrong is named by field, value and remedy; no limit is passed, and nothing leaks."""
 
 import json
 import math
@@ -12,11 +12,11 @@ Change = Callable[[dict[str, list[Any]]], Any]
 
 def refusal(answer: Any, status: int, field: str | None) -> str:
     """The error and its hint, once status and field are as they should be."""
-    told = answer.json()
-    assert answer.status_code == status, told
-    assert set(told) == {"version", "error", "hint", "field"}
-    assert told["field"] == field, told
-    return f"{told['error']}; {told['hint']}"
+    words = answer.json()
+    assert answer.status_code == status, words
+    assert set(words) == {"version", "error", "hint", "field"}
+    assert words["field"] == field, words
+    return f"{words['error']}; {words['hint']}"
 
 
 def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client: Any, desk: Any) -> None:
@@ -41,14 +41,14 @@ def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client:
         "separated by commas (got ';')": "when;load\n1;2\n",
         "id of a table kept here (got 5)": 5,
     }
-    for told, table in cases.items():
+    for words, table in cases.items():
         body = json.dumps({"table": table})
         answer = client.post("/explain", content=body, headers={"content-type": "application/json"})
-        assert told in refusal(answer, 422, "table")
+        assert words in refusal(answer, 422, "table")
 
 
 @pytest.mark.parametrize(
-    ("at", "told"),
+    ("at", "words"),
     [
         ("2031-01-01", "the nearest is 2023-01-17 15:00"),
         ("yesterday", "must be an ISO time (got 'yesterday'); try '2023-01-01 00:00'"),
@@ -61,8 +61,8 @@ def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client:
     ],
     ids=str,
 )
-def test_a_moment_that_cannot_be_is_refused_by_name(client: Any, desk: Any, at: Any, told: str) -> None:
-    assert told in refusal(client.post("/explain", {"table": desk.columns(), "at": at}), 422, "at")
+def test_a_moment_that_cannot_be_is_refused_by_name(client: Any, desk: Any, at: Any, words: str) -> None:
+    assert words in refusal(client.post("/explain", {"table": desk.columns(), "at": at}), 422, "at")
 
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5])
@@ -81,8 +81,8 @@ def test_fields_that_are_missing_or_unknown_or_of_another_version_are_named(clie
 
 
 def test_a_model_must_be_named_where_there_are_several(both: Any, desk: Any) -> None:
-    told = refusal(both.post("/explain", {"table": desk.columns()}), 422, "model")
-    assert told == "model must be one that is loaded (got None); choose among town, dial"
+    words = refusal(both.post("/explain", {"table": desk.columns()}), 422, "model")
+    assert words == "model must be one that is loaded (got None); choose among town, dial"
 
 
 @pytest.mark.parametrize(
@@ -109,27 +109,30 @@ def test_text_that_is_no_text_comes_back_as_an_error_and_not_as_a_failure(client
 
 
 @pytest.mark.parametrize(
-    ("explanation", "told"),
+    ("explanation", "words"),
     [
         ("", "valid JSON"),
-        ("[" * 100_000, "explanation must be readable (got RecursionError"),
-        ({}, "must say format 'ibforecast.explanation'"),
-        ({"format": "ibforecast.explanation", "format_version": 99}, "format version"),
-        ({"format": "ibforecast.explanation", "format_version": 2}, "complete and of one shape"),
+        ("[" * 100_000, "valid JSON (got maximum recursion depth"),
+        ("[" * 50 + "]" * 50, "must not be nested deeply"),
+        ({}, "must have the format 'ibforecast.explanation' (got None)"),
+        ({"format": "ibforecast.explanation"}, "up to version 1 (got version None)"),
+        ({"format": "ibforecast.explanation", "version": 99}, "up to version 1 (got version 99); upgrade ibforecast"),
+        ({"format": "ibforecast.explanation", "version": 1}, "must name its fingerprint"),
+        ({"format": "ibforecast.explanation", "version": 1, "sha256": "0"}, "must have the member weights_sha256"),
         (5, "the document of /explain or its text (got 5)"),
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_is_no_explanation_is_refused(client: Any, explanation: Any, told: str) -> None:
+def test_what_is_no_explanation_is_refused(client: Any, explanation: Any, words: str) -> None:
     for route in ("/verify", "/replay"):
-        assert told in refusal(client.post(route, {"explanation": explanation}), 422, "explanation")
+        assert words in refusal(client.post(route, {"explanation": explanation}), 422, "explanation")
 
 
 def test_an_explanation_of_odd_types_is_refused_and_not_a_failure(client: Any, desk: Any) -> None:
     text = desk.model().explain(desk.table).to_json()
     for place, name, value in (
-        ("model", "weights_sha256", 5),
-        ("model", "computed_with", [[1, 2]]),
+        (None, "weights_sha256", 5),
+        (None, "computed_with", [[1, 2]]),
         ("window", "channels", [1, 2, 3]),
         ("window", "patch_len", "12"),
         ("window", "times", None),
@@ -144,9 +147,25 @@ def test_an_explanation_of_odd_types_is_refused_and_not_a_failure(client: Any, d
         document = json.loads(text)
         (document[place] if place else document)[name] = value
         for route in ("/verify", "/replay"):
-            answer = client.post(route, {"explanation": document})
-            assert answer.status_code in (200, 422), (place, name, answer.text)
-            assert answer.json().get("verified") is not True
+            assert name in refusal(client.post(route, {"explanation": document}), 422, "explanation"), (place, name)
+
+
+@pytest.mark.parametrize("route", ["/verify", "/replay"])
+@pytest.mark.parametrize("as_text", [False, True], ids=["an object", "text"])
+def test_an_explanation_in_which_a_key_stands_twice_is_refused(
+    client: Any, desk: Any, route: str, as_text: bool
+) -> None:
+    """A person could read the one and the service the other."""
+    text = desk.model().explain(desk.table).to_json()
+    headers = {"content-type": "application/json"}
+    for place in ('"forecast": ', '"mask":', '"history":'):
+        twice = text.replace(place, f"{place}null,{place}", 1)
+        assert twice != text
+        body = json.dumps({"explanation": twice}) if as_text else f'{{"explanation": {twice}}}'
+        error = refusal(client.post(route, content=body, headers=headers), 422, "explanation")
+        assert f"a key must stand once in an object (got '{place.strip().strip(':')[1:-1]}' twice)" in error
+    twice = f'{{"explanation": {json.dumps(text)}, "explanation": {json.dumps(text)}}}'
+    assert "'explanation' twice" in refusal(client.post(route, content=twice, headers=headers), 422, "explanation")
 
 
 # --- Limits ---
@@ -154,9 +173,9 @@ def test_an_explanation_of_odd_types_is_refused_and_not_a_failure(client: Any, d
 
 def test_a_body_that_is_too_large_is_refused_by_its_length(make: Any, over: Any, desk: Any) -> None:
     client = over(make(max_body=2000))
-    told = refusal(client.post("/explain", {"table": desk.columns()}), 413, "body")
-    assert "at most 2000 bytes" in told
-    assert "--max-body" in told
+    words = refusal(client.post("/explain", {"table": desk.columns()}), 413, "body")
+    assert "at most 2000 bytes" in words
+    assert "--max-body" in words
 
 
 def test_a_body_that_is_too_large_is_refused_while_it_streams(make: Any, over: Any) -> None:

@@ -1,20 +1,22 @@
 """What every route answers, and that it is what the library says."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from ibforecast.core.account import PLAIN
 from prometheus_client.parser import text_string_to_metric_families
 
 from ibforecast import IBForecaster, __version__
-from ibforecast.serve.service import Service, _digits
+from ibforecast.serve.service import Service
 
 MOMENT = "2023-01-10 05:00"
+
+
+def failures(verdict: dict[str, Any]) -> list[str]:
+    return [check["name"] for check in verdict["checks"] if not check["passed"]]
 
 
 def test_it_says_that_it_is_up(client: Any) -> None:
@@ -24,16 +26,22 @@ def test_it_says_that_it_is_up(client: Any) -> None:
 
 
 def test_a_model_is_described_by_what_it_reads_and_promises(client: Any, desk: Any) -> None:
-    (told,) = client.get("/models").json()["models"]
+    (explained,) = client.get("/models").json()["models"]
     fitted = desk.model().fitted
-    assert told["name"] == "town"
-    assert (told["look_back"], told["horizon"], told["patch_len"], told["patches"]) == (48, 12, 12, 4)
-    assert told["channels"] == ["load", "wind", "heat"]
-    assert (told["frequency"], told["cycle"], told["time"]) == ("1h", 24, "when")
-    assert (told["budget"], told["allowance"], told["any_budget"]) == (0.25, 3, False)
-    assert told["weights_sha256"] == fitted.weights_sha256
-    assert told["training"]["data_sha256"] == fitted.summary.data_sha256
-    assert told["audit"] is None
+    assert explained["name"] == "town"
+    assert (explained["look_back"], explained["horizon"], explained["patch_len"], explained["patches"]) == (
+        48,
+        12,
+        12,
+        4,
+    )
+    assert explained["channels"] == ["load", "wind", "heat"]
+    assert (explained["frequency"], explained["cycles"], explained["time"]) == ("1h", [24], "when")
+    assert (explained["past"], explained["covariates"]) == ([], [])
+    assert (explained["budget"], explained["allowance"], explained["any_budget"]) == (0.25, 3, False)
+    assert explained["weights_sha256"] == fitted.weights_sha256
+    assert explained["training"]["data_sha256"] == fitted.summary.data_sha256
+    assert explained["audit"] is None
 
 
 def test_an_audit_is_shown_as_it_was_written_if_it_is_of_these_weights(desk: Any, make: Any, tmp_path: Path) -> None:
@@ -57,8 +65,8 @@ def test_an_explanation_is_the_librarys_own_document(client: Any, desk: Any) -> 
     assert answer.status_code == 200
     document = answer.json()
     assert (document["version"], document["model"]) == (1, "town")
-    (told,) = document["explanations"]
-    assert told == json.loads(desk.model().explain(desk.table, MOMENT).to_json())
+    (explained,) = document["explanations"]
+    assert explained == json.loads(desk.model().explain(desk.table, MOMENT).to_json())
 
 
 def test_a_document_comes_byte_for_byte_where_that_is_asked_for(client: Any, desk: Any) -> None:
@@ -77,24 +85,13 @@ def test_a_question_is_understood_alike_however_plainly_it_is_put(client: Any, d
         assert (answer.status_code, answer.text) == (status, plain.text)
 
 
-@given(st.lists(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=1), min_size=1))
-def test_numbers_are_written_digit_for_digit_as_the_library_writes_them(numbers: list[list[float | None]]) -> None:
-    assert _digits(numbers) == PLAIN.encode(numbers)
-
-
-@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
-def test_what_is_no_number_is_never_written(wrong: float) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        _digits([0.5, wrong])
-
-
 def test_a_forecast_is_that_of_the_explanation(client: Any, desk: Any) -> None:
-    (told,) = client.post("/forecast", {"table": desk.columns()}).json()["forecasts"]
+    (explained,) = client.post("/forecast", {"table": desk.columns()}).json()["forecasts"]
     explanation = desk.model().explain(desk.table)
-    assert told["at"] == explanation.at
-    assert told["times"] == list(explanation.times[48:])
-    assert told["channels"] == ["load", "wind", "heat"]
-    assert np.array(told["values"]).tobytes() == explanation.forecast.tobytes()
+    assert explained["at"] == explanation.at
+    assert explained["times"] == list(explanation.times[48:])
+    assert explained["channels"] == ["load", "wind", "heat"]
+    assert np.array(explained["values"]).tobytes() == explanation.forecast.tobytes()
 
 
 def as_records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
@@ -114,29 +111,29 @@ def test_a_row_may_leave_out_what_is_missing(client: Any, desk: Any) -> None:
     rows = [
         {name: cell for name, cell in row.items() if cell is not None} for row in as_records(desk.columns(rows=380))
     ]
-    (told,) = client.post("/explain", {"table": rows}).json()["explanations"]
-    assert told == client.post("/explain", {"table": desk.columns(rows=380)}).json()["explanations"][0]
-    assert sum(map(sum, told["explanation"]["missing"])) == 1
+    (explained,) = client.post("/explain", {"table": rows}).json()["explanations"]
+    assert explained == client.post("/explain", {"table": desk.columns(rows=380)}).json()["explanations"][0]
+    assert sum(map(sum, explained["explanation"]["missing"])) == 1
 
 
 def test_several_moments_are_answered_in_the_order_asked(client: Any, desk: Any) -> None:
     moments = ["2023-01-12 03:00", "2023-01-09 00:00", "2023-01-12 03:00"]
-    told = client.post("/explain", {"table": desk.columns(), "at": moments}).json()["explanations"]
-    assert [document["window"]["times"][47] for document in told] == moments
+    explained = client.post("/explain", {"table": desk.columns(), "at": moments}).json()["explanations"]
+    assert [document["window"]["times"][47] for document in explained] == moments
     forecasts = client.post("/forecast", {"table": desk.columns(), "at": moments}).json()["forecasts"]
     assert [forecast["at"] for forecast in forecasts] == moments
-    assert [forecast["values"] for forecast in forecasts] == [document["forecast"] for document in told]
+    assert [forecast["values"] for forecast in forecasts] == [document["forecast"] for document in explained]
 
 
 def test_the_budget_of_a_model_for_any_can_be_turned(both: Any, desk: Any) -> None:
     shown = {model["name"]: model["any_budget"] for model in both.get("/models").json()["models"]}
     assert shown == {"town": False, "dial": True}
     question = {"model": "dial", "table": desk.columns(), "budget": 0.5}
-    (told,) = both.post("/explain", question).json()["explanations"]
-    assert told["budget"] == 0.5
-    assert told["open_count"] == 6
-    assert both.post("/verify", {"explanation": told}).json()["verified"] is True
-    replayed = both.post("/replay", {"explanation": told}).json()
+    (explained,) = both.post("/explain", question).json()["explanations"]
+    assert explained["budget"] == 0.5
+    assert explained["open_count"] == 6
+    assert both.post("/verify", {"explanation": explained}).json()["verified"] is True
+    replayed = both.post("/replay", {"explanation": explained}).json()
     assert (replayed["same_bits"], replayed["allowance"]) == (True, 6)
     refused = both.post("/explain", question | {"model": "town"})
     assert (refused.status_code, refused.json()["field"]) == (422, "budget")
@@ -153,6 +150,7 @@ def test_an_explanation_is_checked_as_an_object_and_as_text(client: Any, desk: A
             "document",
             "weights",
             "names",
+            "times",
             "budget",
             "replay",
             "scramble",
@@ -160,28 +158,65 @@ def test_an_explanation_is_checked_as_an_object_and_as_text(client: Any, desk: A
         ]
 
 
-def test_a_lie_is_found_out(client: Any, desk: Any) -> None:
-    (told,) = client.post("/explain", {"table": desk.columns()}).json()["explanations"]
-    told["forecast"][0][0] += 1
-    verdict = client.post("/verify", {"explanation": told}).json()
+def test_a_changed_document_fails_its_check(client: Any, desk: Any) -> None:
+    (document,) = client.post("/explain", {"table": desk.columns()}).json()["explanations"]
+    document["forecast"][0][0] += 1
+    verdict = client.post("/verify", {"explanation": document}).json()
     assert verdict["verified"] is False
-    assert [check["name"] for check in verdict["checks"] if not check["passed"]] == [
-        "document",
-        "replay",
-        "scramble",
-        "rerun",
-    ]
+    assert [check["name"] for check in verdict["checks"]] == ["document"]
+    assert "must match its fingerprint" in verdict["checks"][0]["detail"]
+    refused = client.post("/replay", {"explanation": document})
+    assert (refused.status_code, refused.json()["field"]) == (422, "explanation")
+    assert "an explanation must be true to be changed" in refused.json()["error"]
+
+
+def test_a_forged_explanation_with_a_fingerprint_of_its_own_fails_its_checks(client: Any, desk: Any) -> None:
+    explained = desk.model().explain(desk.table)
+    forged = replace(explained, forecast=explained.forecast + 1)
+    verdict = client.post("/verify", {"explanation": forged.to_json()}).json()
+    assert verdict["verified"] is False
+    assert failures(verdict) == ["replay", "scramble", "rerun"]
+
+
+def test_an_explanation_is_compared_with_a_table_where_one_is_given(client: Any, desk: Any) -> None:
+    (document,) = client.post("/explain", {"table": desk.columns(), "at": MOMENT}).json()["explanations"]
+    alone = client.post("/verify", {"explanation": document}).json()
+    assert alone["verified"] is True
+    assert "made-up table would pass" in alone["notes"][0]
+    kept = client.post("/tables", content=desk.table.read_text()).json()["table"]["id"]
+    for table in (desk.columns(), kept):
+        verdict = client.post("/verify", {"explanation": document, "table": table}).json()
+        assert (verdict["verified"], verdict["notes"]) == (True, [])
+        assert "table" in [check["name"] for check in verdict["checks"]]
+    other = desk.columns()
+    other["load"][200] += 1
+    verdict = client.post("/verify", {"explanation": document, "table": other}).json()
+    assert (verdict["verified"], failures(verdict)) == (False, ["table"])
+    refused = client.post("/verify", {"explanation": document, "table": desk.columns(rows=60)})
+    assert refused.status_code == 422
+    assert "the table must hold the window of an explanation" in refused.json()["error"]
+
+
+def test_last_digits_may_differ_unless_exact_bits_are_demanded(client: Any, desk: Any) -> None:
+    explained = desk.model().explain(desk.table)
+    near = replace(explained, forecast=explained.forecast + 1e-9 * explained.units.std).to_json()
+    verdict = client.post("/verify", {"explanation": near}).json()
+    assert verdict["verified"] is True
+    assert "rounding on this machine explains" in verdict["checks"][-1]["detail"]
+    strict = client.post("/verify", {"explanation": near, "exact": True}).json()
+    assert failures(strict) == ["replay", "scramble", "rerun"]
+    assert client.post("/verify", {"explanation": explained.to_json(), "exact": True}).json()["verified"] is True
 
 
 def test_an_explanation_finds_the_model_that_gave_it(both: Any, desk: Any) -> None:
     for name in ("town", "dial"):
-        (told,) = both.post("/explain", {"model": name, "table": desk.columns()}).json()["explanations"]
-        assert both.post("/verify", {"explanation": told}).json()["model"] == name
-    told["model"]["weights_sha256"] = "0" * 64
-    lost = both.post("/verify", {"explanation": told})
+        (document,) = both.post("/explain", {"model": name, "table": desk.columns()}).json()["explanations"]
+        assert both.post("/verify", {"explanation": document}).json()["model"] == name
+    strange = replace(desk.model().explain(desk.table), weights_sha256="0" * 64).to_json()
+    lost = both.post("/verify", {"explanation": strange})
     assert (lost.status_code, lost.json()["field"]) == (422, "model")
-    other = both.post("/verify", {"explanation": told, "model": "town"}).json()
-    assert (other["model"], other["verified"]) == ("town", False)
+    other = both.post("/verify", {"explanation": strange, "model": "town"}).json()
+    assert (other["model"], other["verified"], failures(other)) == ("town", False, ["weights"])
 
 
 def test_the_counters_count(make: Any, over: Any, desk: Any) -> None:

@@ -54,9 +54,9 @@ def command(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[
     )
     try:
         assert process.stderr is not None
-        told = process.stderr.readline()
-        match = re.fullmatch(r"serving (.+) at (http://.+)\n", told)
-        assert match, told + process.stderr.read()
+        answered = process.stderr.readline()
+        match = re.fullmatch(r"serving (.+) at (http://.+)\n", answered)
+        assert match, answered + process.stderr.read()
         yield process, match[2]
     finally:
         process.kill()
@@ -111,9 +111,7 @@ def test_a_slow_request_does_not_hold_up_the_rest(make: Any, desk: Any, listen: 
         assert len(slow.result().json()["explanations"]) == len(moments)
 
 
-def test_a_server_that_is_told_to_stop_finishes_what_it_accepted(
-    make: Any, desk: Any, listen: Any, slow_down: Any
-) -> None:
+def test_a_server_that_must_stop_finishes_what_it_accepted(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
     service = make()
     slow_down(service, 0.3)
     with ThreadPoolExecutor(4) as threads:
@@ -140,10 +138,10 @@ def test_many_clients_at_once_all_get_what_they_asked_for(make: Any, desk: Any, 
         moments = MOMENTS[:64]
         answers = list(threads.map(ask, moments))
         assert [answer.status_code for answer in answers] == [200] * 64
-        told = [answer.json()["explanations"][0] for answer in answers]
-        assert [document["window"]["times"][47] for document in told] == moments
+        answered = [answer.json()["explanations"][0] for answer in answers]
+        assert [document["window"]["times"][47] for document in answered] == moments
         verdicts = threads.map(
-            lambda document: client.post(f"{url}/verify", json={"explanation": document}).json(), told[:8]
+            lambda document: client.post(f"{url}/verify", json={"explanation": document}).json(), answered[:8]
         )
         assert all(verdict["verified"] for verdict in verdicts)
 
@@ -164,23 +162,23 @@ def test_models_are_swapped_without_dropping_a_request(
 
         def swap() -> Any:
             new.save(path, overwrite=True)
-            told = [client.post(f"{url}/models/reload").json() for _ in range(3)]
+            answered = [client.post(f"{url}/models/reload").json() for _ in range(3)]
             swapped.set()
-            return told
+            return answered
 
         asked = [threads.submit(ask, number) for number in range(12)]
         reloaded = threads.submit(swap)
         asked += [threads.submit(ask, number) for number in range(12)]
         answers = [answer.result() for answer in asked]
-        assert [told["changed"] for told in reloaded.result()] == [["swapped"], [], []]
+        assert [answer["changed"] for answer in reloaded.result()] == [["swapped"], [], []]
         assert [answer.status_code for answer in answers] == [200] * 24
         known = {model.fitted.weights_sha256: model for model in (old, new)}
         for answer in answers:
-            weights = {document["model"]["weights_sha256"] for document in answer.json()["explanations"]}
+            weights = {document["weights_sha256"] for document in answer.json()["explanations"]}
             assert len(weights) == 1, "a request keeps the model it began with"
             assert weights <= known.keys()
         last = ask(0).json()["explanations"][0]
-        assert last["model"]["weights_sha256"] == new.fitted.weights_sha256
+        assert last["weights_sha256"] == new.fitted.weights_sha256
     service.models.close()
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "windows of swapped"])
 
@@ -216,12 +214,12 @@ def test_a_body_that_is_too_large_is_answered_before_it_is_sent(make: Any, liste
             head = "POST /tables HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999"
             connection.sendall(f"{head}\r\n\r\n".encode())
             connection.settimeout(20)
-            told = connection.recv(4096)
-            assert b" 413 " in told
-            assert b"connection: close" in told.lower()
+            answered = connection.recv(4096)
+            assert b" 413 " in answered
+            assert b"connection: close" in answered.lower()
 
 
-# --- How it is told to start ---
+# --- Starting it ---
 
 
 def test_other_machines_are_listened_to_only_with_a_token_or_by_intent() -> None:
@@ -237,7 +235,7 @@ def test_other_machines_are_listened_to_only_with_a_token_or_by_intent() -> None
     assert hosts_of("0.0.0.0", None) is None
 
 
-def test_models_are_called_by_their_folder_or_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_called_by_their_folder_or_as_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd=name").mkdir()
     assert named(["models/town", "wind=models/other"]) == {"town": Path("models/town"), "wind": Path("models/other")}
@@ -255,7 +253,7 @@ def test_limits_that_allow_nothing_are_refused(limits: dict[str, Any]) -> None:
         Settings(**limits)
 
 
-def test_a_port_that_is_taken_is_told(desk: Any) -> None:
+def test_a_port_that_is_taken_is_reported(desk: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"must be free .*{port}.* try another --port"):

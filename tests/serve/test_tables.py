@@ -83,7 +83,7 @@ def test_an_upload_that_no_model_reads_is_kept_and_says_why(both: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "answered"),
     [
         (b"", "must be whole and well formed"),
         (b"a,b\n1,2\n", "must have a time column"),
@@ -95,11 +95,11 @@ def test_an_upload_that_no_model_reads_is_kept_and_says_why(both: Any) -> None:
     ],
     ids=lambda value: repr(value)[:24],
 )
-def test_a_broken_upload_is_told_in_the_librarys_own_words(client: Any, content: bytes, told: str) -> None:
+def test_a_broken_upload_is_refused_in_the_librarys_own_words(client: Any, content: bytes, answered: str) -> None:
     answer = client.post("/tables?name=../../etc/broken.csv", content=content)
     assert answer.status_code == 422
     assert answer.json()["field"] == "body"
-    assert told in answer.json()["error"]
+    assert answered in answer.json()["error"]
     assert "/" not in answer.json()["error"]
 
 
@@ -151,9 +151,9 @@ def test_text_that_fits_is_no_hindrance(make: Any, over: Any, desk: Any) -> None
     assert (answer.status_code, answer.json()["models"]) == (201, {"town": None})
 
 
-def test_parquet_whose_size_cannot_be_told_is_refused(client: Any) -> None:
+def test_parquet_of_unknown_size_is_refused(client: Any) -> None:
     prefixed = {"use_dictionary": False, "column_encoding": {"note": "DELTA_BYTE_ARRAY"}}
-    for content, told in (
+    for content, answered in (
         (parquet_of({"note": pa.array([[0.0] * 1000] * 50)}), "lists or structs in 'note.list.element'"),
         (parquet_of({"note": pa.array([{"inner": "x"}] * 50)}), "lists or structs in 'note.inner'"),
         (parquet_of({"note": pa.array(["1"] * 50, pa.json_())}), "got extension<arrow.json> in 'note'"),
@@ -161,7 +161,7 @@ def test_parquet_whose_size_cannot_be_told_is_refused(client: Any) -> None:
     ):
         answer = client.post("/tables", content=content)
         assert (answer.status_code, answer.json()["field"]) == (422, "body")
-        assert told in answer.json()["error"]
+        assert answered in answer.json()["error"]
 
 
 def test_parquet_with_a_name_twice_is_refused(client: Any) -> None:
@@ -210,14 +210,14 @@ def test_a_name_that_could_be_a_path_is_never_read(client: Any, desk: Any) -> No
         assert "must be kept by the service" in refused.json()["error"]
 
 
-def test_the_moments_that_can_be_explained_are_told(client: Any, desk: Any) -> None:
+def test_the_moments_that_can_be_explained_are_listed(client: Any, desk: Any) -> None:
     kept = client.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"]
-    told = client.get(f"/tables/{kept}/moments?model=town&list=true").json()
-    assert (told["first"], told["last"], told["step"]) == ("2023-01-02 23:00", "2023-01-17 15:00", "1h")
-    assert (told["count"], told["unreadable"]) == (353, 0)
-    assert told["moments"] == desk.frame["when"][47:].tolist()
+    answered = client.get(f"/tables/{kept}/moments?model=town&list=true").json()
+    assert (answered["first"], answered["last"], answered["step"]) == ("2023-01-02 23:00", "2023-01-17 15:00", "1h")
+    assert (answered["count"], answered["unreadable"]) == (353, 0)
+    assert answered["moments"] == desk.frame["when"][47:].tolist()
     assert client.get(f"/tables/{kept}/moments").json()["moments"] is None
-    first = client.post("/explain", {"table": kept, "at": [told["first"], told["last"]]})
+    first = client.post("/explain", {"table": kept, "at": [answered["first"], answered["last"]]})
     assert first.status_code == 200
 
 
@@ -225,11 +225,11 @@ def test_moments_in_a_long_gap_are_left_out(client: Any, desk: Any) -> None:
     frame = desk.frame
     frame.loc[100:160, "heat"] = np.nan
     kept = client.post("/tables", content=frame.to_csv(index=False)).json()["table"]["id"]
-    told = client.get(f"/tables/{kept}/moments?list=true").json()
-    assert told["unreadable"] == 61 - 47
-    assert told["count"] == 353 - 14
+    answered = client.get(f"/tables/{kept}/moments?list=true").json()
+    assert answered["unreadable"] == 61 - 47
+    assert answered["count"] == 353 - 14
     lost = frame["when"][150]
-    assert lost not in told["moments"]
+    assert lost not in answered["moments"]
     assert client.post("/explain", {"table": kept, "at": lost}).status_code == 422
     assert client.post("/explain", {"table": kept, "at": frame["when"][146]}).status_code == 200
 
@@ -245,22 +245,22 @@ def test_a_table_without_a_window_is_refused(client: Any, desk: Any) -> None:
 
 def test_a_history_tells_how_often_gates_open_and_how_errors_run(client: Any, desk: Any) -> None:
     kept = client.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"]
-    told = client.get(f"/tables/{kept}/history?windows=20").json()
-    assert (told["windows"], told["available"]) == (20, 353)
-    assert (told["moments"][0], told["moments"][-1]) == ("2023-01-02 23:00", "2023-01-17 15:00")
+    answered = client.get(f"/tables/{kept}/history?windows=20").json()
+    assert (answered["windows"], answered["available"]) == (20, 353)
+    assert (answered["moments"][0], answered["moments"][-1]) == ("2023-01-02 23:00", "2023-01-17 15:00")
     model = desk.model()
-    explained = [model.explain(desk.table, at) for at in told["moments"]]
+    explained = [model.explain(desk.table, at) for at in answered["moments"]]
     masks = np.mean([explanation.mask for explanation in explained], axis=0)
-    assert np.allclose(told["open_frequency"], masks)
-    assert np.allclose(told["open_rate"], [explanation.open_rate for explanation in explained])
+    assert np.allclose(answered["open_frequency"], masks)
+    assert np.allclose(answered["open_rate"], [explanation.open_rate for explanation in explained])
     errors = [
-        np.nanmean(((explanation.forecast - explanation.truth) / explanation.std) ** 2)
+        np.nanmean(((explanation.forecast - explanation.truth) / explanation.units.std) ** 2)
         for explanation in explained[:-1]
     ]
-    assert np.allclose(told["squared_error"][:-1], errors, rtol=1e-4)
-    assert told["squared_error"][-1] is None
-    assert told["absolute_error"][-1] is None
-    assert told == client.get(f"/tables/{kept}/history?windows=20").json()
+    assert np.allclose(answered["squared_error"][:-1], errors, rtol=1e-4)
+    assert answered["squared_error"][-1] is None
+    assert answered["absolute_error"][-1] is None
+    assert answered == client.get(f"/tables/{kept}/history?windows=20").json()
 
 
 def test_a_history_nobody_waits_for_ends_early(service: Any, desk: Any) -> None:

@@ -4845,6 +4845,7 @@ function showBadge(state2, verdict2 = null, isWhatIf = false) {
   const checks = (verdict2?.checks ?? []).map(
     (check2) => make("li", { class: check2.passed ? "passed" : "failed" }, make("b", {}, check2.name), ` ${check2.detail}`)
   );
+  const notes = (verdict2?.notes ?? []).map((note) => make("li", {}, note));
   const made = verdict2?.made;
   const again = made ? [
     make(
@@ -4853,7 +4854,7 @@ function showBadge(state2, verdict2 = null, isWhatIf = false) {
       `Made on ${made.on} with ibforecast ${made.version}. To check it yourself, export the JSON and run ibforecast verify.`
     )
   ] : [];
-  byId("checks").replaceChildren(...checks, ...again);
+  byId("checks").replaceChildren(...checks, ...notes, ...again);
 }
 function showRate(account2, changed2) {
   const { budget, gates: gates2, open_rate: own } = account2.scene;
@@ -5404,9 +5405,12 @@ var Service = class {
   async file(form, model, table, at, budget) {
     return (await this.#post(`explain?form=${form}`, { model, table, at, budget })).text();
   }
-  /** @returns {Promise<Verdict>} */
-  async verify(model, text) {
-    return (await this.#post("verify", { model, explanation: text })).json();
+  /**
+   * Check a document, and compare it with the table it is about.
+   * @returns {Promise<Verdict>}
+   */
+  async verify(model, table, text) {
+    return (await this.#post("verify", { model, table, explanation: text })).json();
   }
   async replay(model, text, question) {
     return (await this.#post("replay", { model, explanation: text, ...question })).json();
@@ -5460,9 +5464,9 @@ var Report = class {
     return this.#moment(at)[form];
   }
   /** @returns {Promise<Verdict>} */
-  async verify(_model, text) {
+  async verify(_model, _table, text) {
     const { verified, checks } = this.content.moments.find((moment) => moment.document === text);
-    return { verified, checks, made: this.content.made };
+    return { verified, checks, notes: [], made: this.content.made };
   }
   #moment(at) {
     return this.content.moments.find((moment) => moment.at === at);
@@ -5614,12 +5618,13 @@ function momentAt(date) {
 }
 async function lookAt(moment, wish = unchanged()) {
   const number2 = looks += 1;
+  const { model, table } = state;
   const at = state.moments.indexOf(moment);
   byId("slider").value = Math.max(at, 0);
   byId("slider").setAttribute("aria-valuetext", moment);
   byId("date").value = boxed(moment);
   try {
-    const answer = await source.explain(state.model, state.table, moment, state.budget ?? void 0);
+    const answer = await source.explain(model, table, moment, state.budget ?? void 0);
     if (number2 !== looks) return;
     calm();
     const isFirst = !account;
@@ -5631,14 +5636,14 @@ async function lookAt(moment, wish = unchanged()) {
     render();
     if (isFirst) requestAnimationFrame(() => performance.measure("first picture"));
     if (!isUnchanged(state.wish)) await replay();
-    await check(account.text);
+    await check(model, table, account.text);
   } catch (error) {
     if (number2 === looks) complain(error);
   }
 }
-async function check(text) {
+async function check(model, table, text) {
   try {
-    const answer = await source.verify(state.model, text);
+    const answer = await source.verify(model, table, text);
     if (account?.text !== text) return;
     const words = { true: "verified", false: "refuted", null: "unknown" };
     [verdict, checked] = [answer, words[String(answer.verified)]];
