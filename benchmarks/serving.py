@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import torch
 import uvloop
-from ibforecast.checks import window_of
 
 from ibforecast import IBForecaster
 from ibforecast.core.sizes import Sizes

@@ -91,7 +91,7 @@ class TorchEngine:
             ahead = torch.from_numpy(fitted.known.standardise(known)).float()[None]
         # Not nan_to_num, which would turn a value too large for single precision into a number that was not given.
         seen = values.masked_fill(values.isnan(), 0.0)
-        return Window(seen[None], ~values.isnan()[None], torch.from_numpy(phase)[None], known=ahead)
+        return Window(seen[None], ~values.isnan()[None], torch.tensor(phase)[None], known=ahead)
 
     def _in_units(self, values: Float[Tensor, "1 horizon channel"]) -> Float64[np.ndarray, "horizon channel"]:
         return in_units(values, self.fitted.standardiser, self.fitted.config.past)

@@ -158,7 +158,7 @@ class Desk:
         key: bytes | None = None,
     ) -> Verification:
         """Check that an explanation, or the text of its document, is true, without raising."""
-        given = verification.read(explained) if isinstance(explained, str | bytes) else explained
+        given = verification.read(explained)
         if isinstance(given, Verification):
             return given
         original = None if table is None else self._claimed(given, self.open(table, future))

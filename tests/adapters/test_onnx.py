@@ -18,7 +18,7 @@ import torch
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, MissingExtraError, ModelFileError, UsageError
 from ibforecast.adapters import onnx_export
-from ibforecast.adapters.onnx import GIVEN, NOT_READ_AGAIN, OnnxForecaster
+from ibforecast.adapters.onnx import OnnxForecaster
 from ibforecast.adapters.onnx_export import export
 from ibforecast.adapters.onnx_file import CARD, FORMAT, SEAL, UNSEALED, VERSION, sealed
 from ibforecast.core import document
@@ -268,8 +268,8 @@ def test_the_file_is_one_graph_whose_inputs_and_outputs_follow_the_field_table(
     graph = onnx.load(path if kind == "usual" else folder / f"{kind}.onnx")
     onnx.checker.check_model(graph, full_check=True)
     assert [(entry.domain, entry.version) for entry in graph.opset_import] == [("", onnx_export.OPSET)]
-    computed = [field for field in FIELDS if field.name not in GIVEN and (facts.covariates or not field.optional)]
-    held = [f"held_{field.name}" for field in computed if field.name not in NOT_READ_AGAIN]
+    computed = [field for field in FIELDS if not field.given and (facts.covariates or not field.optional)]
+    held = [f"held_{field.name}" for field in computed if field.replayed]
     switches = ["hold", "replay", *(["allowance"] if facts.any_budget else [])]
     known = ["known"] if facts.covariates else []
     window = ["values", "observed", "phase", *known]

@@ -62,6 +62,7 @@ GOOD = sign(SHA256, PRIVATE)
         # The last letter before the padding has four unused bits, which must not be another spelling.
         GOOD[:-3] + chr(ord(GOOD[-3]) + 1) + "==",
     ],
+    ids=lambda signature: f"of {len(signature)} characters",
 )
 def test_a_malformed_signature_is_refused_without_an_error(signature: str) -> None:
     assert is_signed_by(SHA256, GOOD, PUBLIC)

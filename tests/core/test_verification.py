@@ -3,6 +3,7 @@
 The engine here is a model of a few lines in numpy, so that each way to cheat is a change of one line.
 """
 
+import base64
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -418,7 +419,7 @@ def test_a_signature_is_noted_without_a_key_and_checked_with_one() -> None:
     for unsigned, reason in (
         (explained, "it is not signed"),
         (replace(signed, signature=sign("cd" * 32, private)), "not signed by the key given"),
-        (replace(signed, signature="nonsense"), "not signed by the key given"),
+        (replace(signed, signature=base64.b64encode(bytes(64)).decode()), "not signed by the key given"),
     ):
         verification = verify(Toy(), unsigned, key=public)
         assert failures(verification) == {"signature"}

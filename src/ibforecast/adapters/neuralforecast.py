@@ -153,8 +153,8 @@ class IBForecast(BaseModel):  # type: ignore[misc]
             )
         self._check_exog(dataset)
         standardiser = _standardiser(dataset, (val_size or 0) + test_size)
-        self.mean.copy_(torch.from_numpy(standardiser.mean))
-        self.std.copy_(torch.from_numpy(standardiser.std))
+        self.mean.copy_(torch.tensor(standardiser.mean))
+        self.std.copy_(torch.tensor(standardiser.std))
         return super().fit(dataset, val_size=val_size, test_size=test_size, **settings)
 
     def forward(self, windows_batch: Mapping[str, Any]) -> Float[Tensor, "batch horizon channel"]:

@@ -112,12 +112,12 @@ class OnnxForecaster:
         Given `history` and `times` (and `known`), arguments as for `predict`, the explanation is compared with these
         rows too, and with the `truth` that followed. `explained` may be the text of a document.
         """
-        given = verification.read(explained) if isinstance(explained, str | bytes) else explained
+        given = verification.read(explained)
         if isinstance(given, Verification):
             return given
         original = None if history is None else self._original(history, times, known)
         if original is not None and truth is not None:
-            original = replace(original, truth=np.array(truth, dtype=np.float64))
+            original = replace(original, truth=_numbers(truth, self.facts, self.facts.horizon))
         return verification.verify(self, given, original, exact=exact, key=key)
 
     def run_batch(
@@ -226,7 +226,7 @@ class OnnxForecaster:
     def _original(self, history: Any, times: Any, known: Any) -> Original:
         """Read the last window of a history as the training table was read; refuse what cannot be."""
         facts = self.facts
-        values, clock = _numbers(history, facts), facts.clock(_moments(times, facts.zone))
+        values, clock = _numbers(history, facts, facts.look_back), facts.clock(_moments(times, facts.zone))
         if len(clock.stamps) != len(values):
             raise DataError(
                 "every row of the history must have a time",
@@ -278,7 +278,7 @@ def _shaped(name: str, given: Any, kind: type[np.generic], shape: tuple[int, ...
     return array.astype(kind)
 
 
-def _numbers(history: Any, facts: ModelFacts) -> Float64[np.ndarray, "row channel"]:
+def _numbers(history: Any, facts: ModelFacts, rows: int) -> Float64[np.ndarray, "row channel"]:
     try:
         values = np.array(history, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -289,10 +289,8 @@ def _numbers(history: Any, facts: ModelFacts) -> Float64[np.ndarray, "row channe
             f"shape {values.shape}",
             "give rows by channels, in this order",
         )
-    if len(values) < facts.look_back:
-        raise DataError(
-            f"a forecast must have look_back = {facts.look_back} rows before it", len(values), "give earlier rows"
-        )
+    if len(values) < rows:
+        raise DataError(f"there must be {rows} rows or more", len(values), "give earlier rows")
     if (endless := np.isinf(values)).any():
         row, column = np.argwhere(endless)[0]
         raise DataError(

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError
+from ibforecast.core.standardiser import frozen
 from ibforecast.core.zones import to_utc, to_wall
 
 DAY = 86_400
@@ -200,7 +201,7 @@ class Clock:
     def window(self, first: int, count: int) -> "Clock":
         """Return the axis of `count` rows from `first` on alone, which knows the number of its first row."""
         row = self.offset + first if self.by_row else None
-        return replace(self, stamps=self.times(first, count), row=row)
+        return replace(self, stamps=frozen(self.times(first, count).copy()), row=row)
 
     def phase(self, first: int, count: int, cycle: int) -> Int64[np.ndarray, " count"]:
         """Where in the cycle these rows lie: by wall clock since a Monday at midnight, or by row number.

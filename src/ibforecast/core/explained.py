@@ -22,12 +22,13 @@ from ibforecast.core.errors import UsageError, VerificationError
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.information import token_bits
-from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser, frozen
 from ibforecast.core.verdict import Verification
 
 FORMAT, VERSION = "ibforecast.explanation", 1
 READABLE = {row.name: row.of for row in FIELDS} | {
-    name: attrgetter(path) for name, path in (("context", "context"), ("cycles", "context.cycles"), ("patch_len", "patch_len"))
+    name: attrgetter(path)
+    for name, path in (("context", "context"), ("cycles", "context.cycles"), ("patch_len", "patch_len"))
 }
 """What can be read off an explained forecast directly, and how its explanation gives it."""
 
@@ -141,7 +142,8 @@ class ExplainedForecast:
         for name in ("forecast", "history", "truth", "known"):
             values = getattr(self, name)
             if values is not None:  # a zero has no sign in a document
-                object.__setattr__(self, name, values + 0.0)
+                object.__setattr__(self, name, frozen(values + 0.0))
+        object.__setattr__(self, "explanation", self.explanation.map(lambda _, array: frozen(array.copy())))
         validity.check(self)
 
     def __getattr__(self, name: str) -> Any:

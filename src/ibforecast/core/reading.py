@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +15,9 @@ from ibforecast.core.standardiser import Standardiser
 
 T = TypeVar("T")
 REMEDY = "give the document as it was written"
+LARGEST = 1e300
+"""No number of a model is larger, and every whole number up to here is a double."""
+
 
 WHOLE = (
     "weights_sha256",
@@ -180,7 +182,7 @@ def texts(value: Any, where: str) -> tuple[str, ...]:
 
 def number(value: Any, where: str) -> float:
     """Return a finite number."""
-    if type(value) not in (int, float) or not isfinite(value):
+    if type(value) not in (int, float) or abs(value) > LARGEST:
         raise refused(where, f"{value!r:.80}")
     return float(value)
 

@@ -5,9 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Shaped
 
 from ibforecast.core.errors import DataError
+
+
+def frozen(array: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
+    """Make an array read-only and return it, so that what was checked once stays as it is."""
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True)
@@ -16,6 +22,10 @@ class Standardiser:
 
     mean: Float64[np.ndarray, " channel"]
     std: Float64[np.ndarray, " channel"]
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "std"):
+            object.__setattr__(self, name, frozen(np.array(getattr(self, name))))
 
     @classmethod
     def of(cls, rows: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> "Standardiser":

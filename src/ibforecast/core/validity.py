@@ -8,6 +8,7 @@ import numpy as np
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.signatures import is_signature
 
 REMEDY = "take it as the model gave it"
 
@@ -63,6 +64,9 @@ def _check_names(explained: ExplainedForecast) -> None:
         "be a SHA-256",
         explained.weights_sha256,
     )
+
+    signature = explained.signature
+    _require(signature is None or is_signature(signature), "signature", "be 64 bytes in base64", f"{signature!r:.40}")
 
 
 def _check_numbers(explained: ExplainedForecast) -> None:

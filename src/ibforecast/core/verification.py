@@ -6,7 +6,7 @@ may differ by what rounding does to this window on the verifier's own machine, a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,7 +33,14 @@ NOT_COMPARED = (
     "table: history, times, truth and what was known ahead were not compared with a table, so an explanation of a "
     "made-up table would pass; give the table to compare them"
 )
-NOT_CHECKED = "signature: it is signed, but no public key was given to check who signed it"
+NOT_CHECKED = "signature: it has one, which was not checked; give the public key of who must have signed it"
+
+TINY = 1e-300
+"""Stands for no tolerance at all, so that it can be divided by."""
+
+Sizes = Float64[np.ndarray, " _"]
+PerChannel = dict[str, Sizes]
+"""Differences by what they are of: one for each channel, or a single one."""
 
 Values = Float64[np.ndarray, "look_back channel"]
 Future = Float64[np.ndarray, "horizon channel"]
@@ -88,6 +95,10 @@ def verify(
     `original` holds the table's own rows, `exact` forbids any tolerance, `key` is the public key of who must have
     signed it.
     """
+    try:  # built again, so that nothing counts that was changed in place or kept since it was first built
+        explained = replace(explained, host=None)
+    except DataError as error:
+        return refuted(error)
     engine = _at_budget_of(engine, explained)
     facts = engine.facts
     checks = [
@@ -96,11 +107,12 @@ def verify(
         _names(facts, explained),
         _times(facts, explained, original),
     ]
+    notes = [NOT_COMPARED] if original is None else []
     if original is not None:
         checks.append(_table(original, explained))
+        notes += _hidden(original, explained)
     if key is not None:
         checks.append(_signature(explained, key))
-    notes = [NOT_COMPARED] if original is None else []
     if key is None and explained.signature is not None:
         notes.append(NOT_CHECKED)
     if checks[1].passed and checks[2].passed:
@@ -113,10 +125,14 @@ def refuted(error: IBForecastError) -> Verification:
     return Verification((Check("document", False, str(error)),))
 
 
-def read(text: str | bytes) -> ExplainedForecast | Verification:
-    """Read a document to be verified: the explanation, or the verdict where its content was changed."""
+def read(given: ExplainedForecast | str | bytes) -> ExplainedForecast | Verification:
+    """Read what is to be verified, if it is text: the explanation, or the verdict where its content was changed."""
+    if isinstance(given, ExplainedForecast):
+        return given
+    if not isinstance(given, str | bytes):
+        raise UsageError("only an explanation or its document can be verified", type(given).__name__, "give one")
     try:
-        return ExplainedForecast.from_json(text)
+        return ExplainedForecast.from_json(given)
     except VerificationError as error:
         return refuted(error)
 
@@ -145,7 +161,8 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "horizon": explained.horizon,
         "patch_len": explained.explanation.patch_len,
         "cycles": explained.explanation.context.cycles,
-        "frequency": str(explained.clock.frequency),
+        # Rows have numbers only where a step is counted in plain seconds: a date would else pass for a number.
+        "frequency": explained.frequency if not facts.frequency.endswith("s") else str(explained.clock.frequency),
         "zone": explained.clock.zone,
         "by_row": explained.clock.by_row,
         "budget": explained.budget,
@@ -169,6 +186,7 @@ def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original |
         own = original.clock.row
         return Check("times", own == row, f"{counted} is {row}" + ("" if own == row else f", in the table {own}"))
     try:
+        replace(explained.clock, by_row=False).check_steps()
         own = facts.clock(explained.clock.stamps).offset
     except DataError:
         return Check("times", False, f"{counted} does not follow from the times here; give the table")
@@ -196,10 +214,20 @@ def _same(one: Any, other: Any) -> bool:
 
 def _is_part_of(truth: Future | None, now: Future | None) -> bool:
     """Whether a truth is what the table held up to some step: it may have grown since, but says the same."""
-    if truth is None:
-        return True
-    steps = int(np.flatnonzero(~np.isnan(truth).all(axis=1)).max(initial=-1)) + 1
-    return now is not None and _same(truth[:steps], now[:steps])
+    steps = _observed(truth)
+    return not steps or (truth is not None and now is not None and _same(truth[:steps], now[:steps]))
+
+
+def _hidden(original: Original, explained: ExplainedForecast) -> list[str]:
+    """Say so where the table knows more of the truth than the explanation tells."""
+    stated, known = (_observed(truth) for truth in (explained.truth, original.truth))
+    more = f"truth: the explanation has that of {stated} steps, the table that of {known} of {explained.horizon}"
+    return [more] if known > stated else []
+
+
+def _observed(truth: Future | None) -> int:
+    """Number of steps up to the last one with a value."""
+    return 0 if truth is None else int(np.flatnonzero(~np.isnan(truth).all(axis=1)).max(initial=-1)) + 1
 
 
 def _signature(explained: ExplainedForecast, key: bytes) -> Check:
@@ -219,15 +247,15 @@ def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> li
     apart = None
     for variant in engine.variants():
         differences = _differences(variant, explained)
-        if not any(differences.values()):
-            return _checks(explained, differences, 0.0)
+        if not any(sizes.any() for sizes in differences.values()):
+            return _checks(explained, differences, {})
         apart = apart or differences
     assert apart is not None
-    return _checks(explained, apart, 0.0 if exact else ROUNDINGS * _rounding(engine, explained))
+    return _checks(explained, apart, {} if exact else _tolerances(engine, explained))
 
 
-def _differences(engine: Engine, explained: ExplainedForecast) -> dict[str, float]:
-    """By how much everything that is computed again differs from what the explanation says, in scales."""
+def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
+    """By how much everything that is computed again differs from what the explanation says."""
     explanation, history, units = explained.explanation, explained.history, engine.facts.units
     size = 10 * (np.abs(np.nan_to_num(units.standardise(history))).max() + 1)
     noise = units.to_units(size * np.random.default_rng(0).standard_normal(history.shape))
@@ -236,12 +264,13 @@ def _differences(engine: Engine, explained: ExplainedForecast) -> dict[str, floa
     replayed = engine.replay(explanation)
     read = explanation.mask.repeat(explanation.patch_len, axis=0)
     unmoved = engine.hold(np.where(read, history, noise), explanation)
-    again, forecast = _rerun(engine, explained)
+    own, forecast = _rerun(engine, explained)
+    scales = units.std * own.context.scale
     return {
-        "replay": _shift(explained, replayed),
-        "scramble": _shift(explained, unmoved),
-        **_apart(explanation, again),
-        "forecast": _shift(explained, forecast),
+        "replay": _shift(replayed, explained.forecast, scales),
+        "scramble": _shift(unmoved, explained.forecast, scales),
+        **_apart(own, explanation),
+        "forecast": _shift(forecast, explained.forecast, scales),
     }
 
 
@@ -250,86 +279,79 @@ def _rerun(engine: Engine, explained: ExplainedForecast) -> tuple[Explanation[np
     return engine.run(explained.history, explained.explanation.context.phase, explained.known)
 
 
-def _rounding(engine: Engine, explained: ExplainedForecast) -> float:
-    """Return how far the last digits of the history alone move the results on this machine, in scales."""
-    units, random, largest = engine.facts.units, np.random.default_rng(1), LAST_DIGIT
+def _tolerances(engine: Engine, explained: ExplainedForecast) -> PerChannel:
+    """How far each result may be off: a multiple of what the last digits of the history alone do to it here."""
+    units, random = engine.facts.units, np.random.default_rng(1)
     phase, known = explained.explanation.context.phase, explained.known
     own, values = _rerun(engine, explained)
+    scales, largest = units.std * own.context.scale, PerChannel()
     for _ in range(DRAWS):
         signs = random.choice([-LAST_DIGIT, LAST_DIGIT], explained.history.shape)
         history = units.to_units(units.standardise(explained.history) * (1 + signs))
         again, forecast = engine.run(history, phase, known)
-        apart = _apart(own, again) | {"forecast": _shift(explained, forecast, values)}
+        apart = _apart(own, again) | {"forecast": _shift(forecast, values, scales)}
         # Another mask is another explanation: what it moves is not rounding.
-        if np.isfinite(list(apart.values())).all():
-            largest = max(largest, *apart.values())
-    return min(largest, LARGEST_ROUNDING)
+        if all(np.isfinite(sizes).all() for sizes in apart.values()):
+            largest = {name: np.maximum(sizes, largest.get(name, LAST_DIGIT)) for name, sizes in apart.items()}
+    tolerances = {name: ROUNDINGS * np.minimum(sizes, LARGEST_ROUNDING) for name, sizes in largest.items()}
+    return tolerances | dict.fromkeys(("replay", "scramble"), tolerances.get("forecast", np.zeros(1)))
 
 
-def _shift(explained: ExplainedForecast, forecast: Future, own: Future | None = None) -> float:
-    """Return the largest shift of a forecast from the explanation's or from its `own`, in scales.
+def _shift(forecast: Future, claimed: Future, scales: Float64[np.ndarray, " channel"]) -> Sizes:
+    """Return how far each channel of a forecast is from the claimed one, in scales.
 
-    It is infinite where one has a number and the other has none.
+    It is infinite where one of them has a number and the other has none.
     """
-    own = explained.forecast if own is None else own
-    if not (np.isnan(forecast) == np.isnan(own)).all():
-        return np.inf
-    return _largest((forecast - own) / (explained.units.std * explained.explanation.context.scale))
+    shifts = np.abs(np.where(np.isnan(forecast) & np.isnan(claimed), 0.0, (forecast - claimed) / scales)).max(axis=0)
+    return np.where(np.isfinite(shifts), shifts, np.inf)
 
 
-def _apart(own: Explanation[np.ndarray], again: Explanation[np.ndarray]) -> dict[str, float]:
-    """By how much each array of an explanation differs; infinite for those that rounding cannot change.
+def _apart(own: Explanation[np.ndarray], claimed: Explanation[np.ndarray]) -> PerChannel:
+    """By how much each channel of each array differs from what is claimed; infinite where rounding cannot change it.
 
-    All sizes are in scales, except those of probabilities.
+    All sizes are in the scales that were computed here, except those of probabilities.
     """
-    apart = {}
+    apart, nowhere = {}, np.full(1, np.inf)
     for field in FIELDS:
-        ours, theirs = field.of(own), field.of(again)
+        ours, theirs = field.of(own), field.of(claimed)
         if ours is None or theirs is None:
-            apart[field.name] = 0.0 if ours is theirs else np.inf
+            apart[field.name] = np.zeros(1) if ours is theirs else nowhere
         elif ours.shape != theirs.shape:
-            apart[field.name] = np.inf
+            apart[field.name] = nowhere
         elif field.kind == "float32" and not field.given:
-            divisor = own.context.scale if field.in_scales else 1.0
-            apart[field.name] = _largest((theirs.astype(np.float64) - ours) / divisor)
+            sizes = np.abs(ours.astype(np.float64) - theirs) / (own.context.scale if field.in_scales else 1.0)
+            largest = sizes.reshape(-1, sizes.shape[-1]).max(axis=0)
+            apart[field.name] = np.where(np.isfinite(largest), largest, np.inf)
         else:
-            apart[field.name] = 0.0 if (ours == theirs).all() else np.inf
+            apart[field.name] = np.zeros(1) if (ours == theirs).all() else nowhere
     return apart
 
 
-def _largest(differences: np.ndarray) -> float:
-    seen = np.abs(differences[~np.isnan(differences)])
-    return float(seen.max(initial=0.0))
-
-
-def _checks(explained: ExplainedForecast, apart: dict[str, float], tolerance: float) -> list[Check]:
-    rerun = {name: size for name, size in apart.items() if name not in ("replay", "scramble")}
+def _checks(explained: ExplainedForecast, apart: PerChannel, tolerances: PerChannel) -> list[Check]:
     values = f"({int(explained.is_forecast.sum()) * explained.horizon} values)"
+    claims = {
+        "replay": f"the explanation and its context alone give the forecast {values}",
+        "scramble": f"every closed token scrambled, context and mask held, the forecast stays {values}",
+        "rerun": "the whole model, run on this history, gives this context, mask, evidence and forecast",
+    }
+    rerun = [name for name in apart if name not in claims]
     return [
-        _check(
-            "replay", f"the explanation and its context alone give the forecast {values}", apart["replay"], tolerance
-        ),
-        _check(
-            "scramble",
-            f"every closed token scrambled, context and mask held, the forecast stays {values}",
-            apart["scramble"],
-            tolerance,
-        ),
-        _check(
-            "rerun",
-            "the whole model, run on this history, gives this context, mask, evidence and forecast",
-            max(rerun.values()),
-            tolerance,
-            [name for name, size in rerun.items() if size > tolerance],
-        ),
+        _check(name, claim, {one: apart[one] for one in (rerun if name == "rerun" else [name])}, tolerances)
+        for name, claim in claims.items()
     ]
 
 
-def _check(name: str, claim: str, apart: float, tolerance: float, at_fault: Sequence[str] = ()) -> Check:
-    if apart == 0:
+def _check(name: str, claim: str, apart: PerChannel, tolerances: PerChannel) -> Check:
+    """Compare sizes with their tolerances; the verdict names the one that comes closest to its own."""
+    if not any(sizes.any() for sizes in apart.values()):
         return Check(name, True, f"{claim}, bit for bit")
-    passed = apart <= tolerance
-    fault = f" in {', '.join(at_fault)}" if at_fault else ""
-    size = f"differs by up to {apart:.1e} scales{fault}" if np.isfinite(apart) else f"differs{fault}"
-    limit = f"rounding on this machine explains {tolerance:.1e}" if tolerance else "no difference is allowed"
-    return Check(name, passed, f"{claim}: {size}; {limit}")
+    allowed = {one: np.broadcast_to(tolerances.get(one, np.zeros(1)), sizes.shape) for one, sizes in apart.items()}
+    needed = {one: float((sizes / allowed[one].clip(min=TINY)).max()) for one, sizes in apart.items()}
+    worst = max(needed, key=lambda one: needed[one])
+    at = int((apart[worst] / allowed[worst].clip(min=TINY)).argmax())
+    at_fault = [one for one in apart if needed[one] > 1 and one != name]
+    largest = max(float(sizes.max()) for sizes in apart.values())
+    size = f"differs by up to {largest:.1e} scales" if np.isfinite(largest) else "differs"
+    where = f" in {', '.join(at_fault)}" if at_fault else ""
+    limit = f"rounding on this machine explains {allowed[worst][at]:.1e}" if tolerances else "no difference is allowed"
+    return Check(name, needed[worst] <= 1, f"{claim}: {size}{where}; {limit}")

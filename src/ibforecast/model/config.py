@@ -6,13 +6,15 @@ from typing import Literal, get_args
 
 from ibforecast.core.budget import allowance
 from ibforecast.core.cycles import period
-from ibforecast.core.errors import require, require_choice
+from ibforecast.core.errors import UsageError, require, require_choice
 from ibforecast.core.sizes import Sizes
 
 FrameKind = Literal["mean", "weighted", "none"]
 GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
 GateAttention = Literal["auto", "joint", "within", "none"]
 ReadoutKind = Literal["linear", "mlp", "phase"]
+LONGEST = 1_000_000
+"""Steps of the longest look-back: a window of more has never been trained on."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +159,15 @@ class ModelConfig(Sizes):
         self.require_positive("patch_len")
         require_choice("frame", self.frame, get_args(FrameKind))
         require(0 < self.context_rate < inf, "context_rate must be positive", str(self.context_rate), "try 3")
-        divisors = [n for n in range(1, self.look_back + 1) if self.look_back % n == 0]
-        nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])
-        require(
-            self.look_back % self.patch_len == 0,
-            "patch_len must divide look_back",
-            f"patch_len={self.patch_len}, look_back={self.look_back}",
-            f"try {', '.join(map(str, nearby))}",
-        )
+        require(self.look_back <= LONGEST, f"look_back must be at most {LONGEST}", self.look_back, "try 96")
+        if self.look_back % self.patch_len:
+            divisors = (n for n in range(1, self.look_back + 1) if self.look_back % n == 0)
+            nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])
+            raise UsageError(
+                "patch_len must divide look_back",
+                f"patch_len={self.patch_len}, look_back={self.look_back}",
+                f"try {', '.join(map(str, nearby))}",
+            )
         require(0 < self.budget <= 1, "budget must lie in (0, 1]", f"budget={self.budget}", "try 0.2 for a fifth")
         require(
             self.gate.kind != "open" or self.budget == 1,

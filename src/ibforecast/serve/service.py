@@ -95,7 +95,8 @@ class Service:
             return _verdict(question.model or "", read)
         model = self.models.that_gave(read.weights_sha256, question.model)
         table = None if question.table is None else await self._source(model, question.table, question.future)
-        check = partial(model.forecaster.verify, read, table, exact=question.exact)
+        key = None if question.key is None else question.key.encode()
+        check = partial(model.forecaster.verify, read, table, exact=question.exact, key=key)
         (verification,) = await self._compute(model, [check], "explanation")
         return _verdict(model.name, verification)
 

@@ -68,6 +68,7 @@ class Claim(AboutExplanation):
     )
     future: Future = None
     exact: Annotated[bool, Field(description="Allow no difference, not even in the last digits.")] = False
+    key: Annotated[str | None, Field(description="Public key, in PEM, of who must have signed it.")] = None
 
 
 class Edit(BaseModel):

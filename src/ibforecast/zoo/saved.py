@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from
@@ -15,7 +16,8 @@ from safetensors.torch import save as tensors_to
 
 from ibforecast._version import __version__
 from ibforecast.core import document
-from ibforecast.core.errors import ModelFileError, UsageError
+from ibforecast.core.calendar import Frequency
+from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, write_atomically
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.splits import Split
@@ -71,6 +73,32 @@ class FittedModel:
 
     calibration: Calibration | None = None
     """What its intervals are made of; a model saved before there were intervals has none."""
+
+    def __post_init__(self) -> None:
+        """Refuse names, units and times that do not go with the network."""
+        config, layout, channels = self.config, self.layout, self.layout.channels or ()
+        facts = {
+            "channels": (len(channels), config.channels),
+            "past channels": (channels[len(channels) - len(layout.past) :], layout.past),
+            "number of past channels": (len(layout.past), config.past),
+            "covariates known ahead": (len(layout.future), config.future),
+            "units of covariates": (0 if self.known is None else len(self.known.mean), config.future),
+            "units": (len(self.standardiser.mean), config.channels),
+        }
+        for name, (there, needed) in facts.items():
+            require(there == needed, f"the {name} of a model must be those of its network", there, f"give {needed}")
+        for units in filter(None, (self.standardiser, self.known)):
+            fits = np.isfinite(units.mean).all() and np.isfinite(units.std).all() and (units.std > 0).all()
+            require(bool(fits), "the units of a model must be finite, and spreads positive", "others", "fit again")
+        require(
+            layout.frequency is not None and str(Frequency.parse(layout.frequency)) == layout.frequency,
+            "a model must know its frequency",
+            repr(layout.frequency),
+            "fit again",
+        )
+        require(
+            not np.isnat(np.datetime64(self.origin, "us")), "a model must know its first moment", "none", "fit again"
+        )
 
     @property
     def config(self) -> ModelConfig:
@@ -156,7 +184,7 @@ def load(folder: Path) -> FittedModel:
             known=None if content["known"] is None else Standardiser.of_document(content["known"]),
             calibration=_read_calibration(folder, content["intervals"]) if "intervals" in content else None,
         )
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError("a saved model must be complete", f"{error} in {folder}", "save it again") from error
 
 
