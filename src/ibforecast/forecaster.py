@@ -149,8 +149,8 @@ class IBForecaster(Settings):
     def calibrate(self, table: Any, split: Selection = "validation") -> "IBForecaster":
         """Take the widths of intervals from a part of the table the model was fitted on, or from "all" of another.
 
-        Fitting does this already, on its validation windows; a model saved before there were intervals needs it, and
-        it helps one whose forecasts have become worse. The windows must not be those it was trained on.
+        Fitting does this already, on its validation windows; it helps a model whose forecasts have become worse. The
+        windows must not be those it was trained on.
         """
         return self._with(self.desk.calibrate(self.open(table), split))
 
@@ -168,10 +168,10 @@ class IBForecaster(Settings):
 
         One row per channel, moment (`cutoff`, the last one read) and step, with what truly followed: the columns
         `unique_id`, `ds`, `cutoff`, `y` and `IBForecast`, which utilsforecast's `evaluate` takes as they are; a long
-        table keeps its own names for the first two and `y`. What was not observed has no row. `refit` fits again to
-        the rows up to the cutoff, before every forecast or before every so many; without it the model is used as it
-        is and the moments must lie after the rows it was trained on. A forecaster that is not fitted is, to the rows up
-        to the first cutoff. The model itself stays as it was. `level` and `adaptive` are those of `predict`.
+        table keeps its own names for the first two and `y`. Steps without an observation are left
+        out. `refit` fits again to the rows up to the cutoff, before every forecast or every so many; without it the
+        model is used as it is and the moments must lie after the rows it was trained on. An unfitted forecaster is fitted to the rows up to
+        the first cutoff. The model itself stays as it was. `level` and `adaptive` are those of `predict`.
         """
         levels = () if level is None else checked_levels(level)
         return backtest.cross_validation(table, self, self._fitted, n_windows, step_size, refit, levels, adaptive)

@@ -29,7 +29,7 @@ class Interval:
     high: Float64[np.ndarray, "horizon channel"]
 
     def columns(self, name: str) -> dict[str, Float64[np.ndarray, "horizon channel"]]:
-        """Both ends under the names others use for them, such as `load-lo-80` and `load-hi-80`."""
+        """Return both ends, named as in other libraries, such as `load-lo-80` and `load-hi-80`."""
         return {f"{name}-lo-{self.level:g}": self.low, f"{name}-hi-{self.level:g}": self.high}
 
 
@@ -109,8 +109,9 @@ def _calibration(fitted: FittedModel, level: Level) -> Calibration:
     calibration = fitted.calibration
     if calibration is None:
         raise UsageError(
-            "a model must be calibrated to know its intervals (this one was saved before there were any)",
-            remedy='call calibrate(table) with the table it was fitted on, or calibrate(table, "all") with a later '
+            "a model must be calibrated to know its intervals",
+            "one that is not",
+            'call calibrate(table) with the table it was fitted on, or calibrate(table, "all") with a later '
             "one, and save it again",
         )
     highest = calibration.highest_level

@@ -234,7 +234,7 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
 
 
 def _checked(storage: Path) -> str:
-    """The path of a search's file; one that holds something else is refused before a word is added to it."""
+    """The path of a search's file; one that holds something else is refused before anything is written."""
     storage.parent.mkdir(parents=True, exist_ok=True)
     try:
         with storage.open("rb") as lines:

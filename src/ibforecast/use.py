@@ -279,7 +279,7 @@ class Desk:
 
     @contextmanager
     def at_work(self, network: IBForecast) -> Iterator[torch.device]:
-        """Lend a network to the device; it comes back to the CPU whatever happens."""
+        """Move a network to the device, and back to the CPU even after an error."""
         device = torch.device(find_device(self.device))
         try:
             network.to(device)

@@ -289,6 +289,22 @@ def another_frequency(scene: Scene) -> Any:
 
 
 @forgery()
+def dates_replaced_by_numbers(scene: Scene) -> Any:
+    lie, clock = scene.document, replace(scene.explained.clock, numbered=True)
+    lie["window"]["times"], lie["window"]["frequency"] = list(clock.labels(0, len(clock.stamps))), clock.step
+    return lie
+
+
+@forgery()
+def times_of_the_forecast_moved_by_twenty_minutes(scene: Scene) -> Any:
+    lie, clock, now = scene.document, scene.explained.clock, scene.explained.look_back
+    stamps = clock.stamps.copy()
+    stamps[now:] += np.timedelta64(20, "m")
+    lie["window"]["times"] = list(replace(clock, stamps=stamps).labels(0, len(stamps)))
+    return lie
+
+
+@forgery()
 def a_number_of_the_first_row_that_is_false(scene: Scene) -> Any:
     lie, clock = scene.document, scene.explained.clock
     lie["window"]["row"] = 7 if clock.row is None else clock.row + 1
@@ -579,6 +595,45 @@ def a_forecast_moved_where_rounding_decides_the_mask(scene: Scene) -> Any:
     return replace(explained, history=history, explanation=explanation, forecast=moved)
 
 
+@forgery()
+def gates_stated_where_the_model_has_no_numbers(scene: Scene) -> Any:
+    """A value too large for single precision in a channel that is only read leaves the forecast as it is."""
+    explained = scene.explained
+    if not explained.past:
+        return None
+    history = explained.history.copy()
+    history[[-20, -30], -1] = 1e25, np.nan
+    explanation, forecast = scene.engine.run(history, explained.explanation.context.phase, explained.known)
+    context = explanation.context
+    stated = replace(
+        explanation,
+        probability=np.where(explanation.missing, 0, 0.999).astype(np.float32),
+        evidence=np.nan_to_num(explanation.evidence),
+        context=replace(context, level=np.nan_to_num(context.level), scale=np.full_like(context.scale, 7)),
+    )
+    return replace(explained, history=history, explanation=stated, forecast=forecast)
+
+
+@forgery()
+def a_forecast_moved_next_to_a_flat_sensor(scene: Scene) -> Any:
+    """A flat channel far from its mean rounds coarsely, which is no tolerance for the others."""
+    explained = scene.explained
+    history = explained.history.copy()
+    history[:, 1] = np.where(np.isnan(history[:, 1]), np.nan, explained.units.mean[1] + 30 * explained.units.std[1])
+    explanation, forecast = scene.engine.run(history, explained.explanation.context.phase, explained.known)
+    moved = forecast.copy()
+    moved[:, 0] += 0.003 * explained.units.std[0] * explanation.context.scale[0]
+    return replace(explained, history=history, explanation=explanation, forecast=moved)
+
+
+@forgery()
+def a_scale_so_large_that_nothing_differs(scene: Scene) -> Any:
+    lie = scene.document
+    lie["context"]["scale"] = [float(np.float32(1e20))] * len(lie["context"]["scale"])
+    lie["forecast"] = [[None if value is None else 123456.0 for value in row] for row in lie["forecast"]]
+    return lie
+
+
 # --- names, units, budget ---
 
 
@@ -715,6 +770,16 @@ def a_member_left_out(scene: Scene) -> Any:
     lie = scene.document
     del lie["context"]["scale"]
     return lie
+
+
+@forgery()
+def words_in_the_place_of_a_signature(scene: Scene) -> Any:
+    return json.dumps(scene.document | {"signature": "Approved by the regulator."})
+
+
+@forgery()
+def a_budget_of_four_hundred_digits(scene: Scene) -> Any:
+    return json.dumps(scene.document | {"budget": 10**400})
 
 
 @forgery()

@@ -20,6 +20,12 @@ for name, text, needs_table in json.loads(Path(sys.argv[3]).read_text("utf8")):
             passed.append(name)
     except ib.IBForecastError:
         pass
+for nothing in (None, 5, {}):
+    try:
+        model.verify(nothing)
+        passed.append(str(nothing))
+    except ib.UsageError:
+        pass
 print(json.dumps(passed))
 """
 

@@ -14,7 +14,7 @@ ENDS = re.compile(r"-(lo|hi)-[\d.]+$")
 
 
 def with_truth(forecast: Any, table: Any, *, time: str | None = None, id: str = "unique_id", target: str = "y") -> Any:
-    """Put what came true beside a forecast, as one long table that utilsforecast's `evaluate` takes as it is.
+    """Join a forecast with the observed values, as one long table that utilsforecast's `evaluate` takes as it is.
 
     `forecast` is what `predict` gave, wide or long, and `table` holds what followed, laid out like it and of its kind.
     `time`, `id` and `target` are the names in them; in what comes out they are ds, unique_id and y, and the forecast

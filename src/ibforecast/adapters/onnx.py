@@ -224,7 +224,7 @@ class OnnxForecaster:
         return clock.phase(0, self.facts.steps, self.facts.period)
 
     def _original(self, history: Any, times: Any, known: Any) -> Original:
-        """Read the last window of a history as the training table was read; refuse what cannot be."""
+        """Read the last window of a history as the training table was read; refuse invalid input."""
         facts = self.facts
         values, clock = _numbers(history, facts, facts.look_back), facts.clock(_moments(times, facts.zone))
         if len(clock.stamps) != len(values):
@@ -260,7 +260,7 @@ def _session(content: bytes, path: str | Path, threads: int) -> Any:
     runtime = _onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 3  # errors only: it would say of each input with a default that it has one
+    options.log_severity_level = 3  # errors only: otherwise it warns about every input with a default
     try:
         return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors share no other base

@@ -82,7 +82,7 @@ def export(fitted: FittedModel, path: Path, overwrite: bool = False) -> None:
     facts = facts_of(fitted)
     model = _traced(fitted.network, facts)
     for message in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer, model.graph):
-        message.ClearField("metadata_props")  # where in whose files it came from
+        message.ClearField("metadata_props")  # source locations on the exporting machine
         message.ClearField("doc_string")
     model.graph.ClearField("value_info")
     defaults = {name: onnx.numpy_helper.from_array(value.numpy(), name) for name, value in _defaults(facts).items()}
@@ -155,7 +155,7 @@ def _make_optional(graph: Any, defaults: dict[str, Any], any_budget: bool) -> No
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep the exporter's talk of its own future and of libraries it does without from users who can act on neither."""
+    """Silence exporter warnings that users cannot act on."""
     talker = logging.getLogger("torch.onnx._internal.exporter._registration")
     level = talker.level
     talker.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""The file a model is exported to: its card, which says everything beside the graph, and its seal."""
+"""The file a model is exported to: its card, which says everything except the graph, and its seal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ibforecast.core.files import sha256
 
 FORMAT, VERSION = "ibforecast.onnx", 1
 CARD, SEAL = "ibforecast", "ibforecast.sha256"
-"""The two entries of the file's metadata: everything beside the graph, and the fingerprint of the whole file."""
+"""The two entries of the file's metadata: everything except the graph, and the fingerprint of the whole file."""
 
 UNSEALED = "0" * 64
 _SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then "a text of 64 characters", as protobuf writes it
@@ -19,7 +19,7 @@ _SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then "a text of 64 characte
 
 @dataclass(frozen=True)
 class Card:
-    """Everything beside the graph: what the model says of itself, and what wrote the file."""
+    """Everything except the graph: what the model says of itself, and what wrote the file."""
 
     facts: ModelFacts
     exported_with: Mapping[str, str]

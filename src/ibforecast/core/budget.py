@@ -2,7 +2,7 @@
 
 
 def allowance(budget: float, tokens: int) -> int:
-    """Return the number of tokens a budget allows, ⌊ρ·P·C⌋, forgiving the last bits of a decimal fraction."""
+    """Return the number of tokens a budget allows, ⌊ρ·P·C⌋, tolerating rounding in the last bits."""
     return int(budget * tokens + 1e-9)
 
 

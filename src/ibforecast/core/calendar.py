@@ -97,7 +97,7 @@ class Frequency:
         return np.asarray((moments - start) // (self.seconds * SECOND), dtype=np.int64)
 
     def after(self, start: np.datetime64, steps: Int64[np.ndarray, " row"], day: int) -> Shaped[np.ndarray, " row"]:
-        """Go so many steps on from `start`; months land on `day`, or on their last if they are shorter."""
+        """Return the moments `steps` after `start`; months land on `day`, or on their last if they are shorter."""
         if not self.months:
             return np.asarray(start + steps * self.seconds * SECOND)
         month = start.astype("datetime64[M]") + steps * self.months
@@ -138,7 +138,7 @@ class Clock:
     numbered: bool = False
     """Whether rows are labelled by number: whole seconds since a Monday at midnight."""
     countable: bool = True
-    """Whether times tell the number of a row, because the rows of training followed each other in even steps."""
+    """Whether a row's number follows from its time: true if the training rows were evenly spaced."""
     row: int | None = None
     """The number of the first row, counted from the origin, where it is known already."""
 
@@ -157,7 +157,7 @@ class Clock:
 
     @cached_property
     def offset(self) -> int:
-        """Number of rows from the origin to the first row; where times do not tell it, an error."""
+        """Number of rows from the origin to the first row. Raises DataError if it does not follow from the times."""
         if self.row is not None:
             return self.row
         if (same := self.stamps == self.origin).any():
@@ -176,7 +176,7 @@ class Clock:
         return bool((np.diff(self._steps_from(self.stamps[0])) == 1).all())
 
     def unplaced(self, why: str) -> DataError:
-        """What to say where times do not tell how many rows lie between the origin and this table."""
+        """Return the error for a table whose row numbers are unknown."""
         first = self._texts(np.array([self.origin]))[0]
         return DataError(
             (
@@ -199,7 +199,7 @@ class Clock:
         return np.concatenate([inside, to_utc(beyond, self.zone)])
 
     def window(self, first: int, count: int) -> "Clock":
-        """Return the axis of `count` rows from `first` on alone, which knows the number of its first row."""
+        """Return the axis of `count` rows from `first` on, with the number of its first row."""
         row = self.offset + first if self.by_row else None
         return replace(self, stamps=frozen(self.times(first, count).copy()), row=row)
 
@@ -323,7 +323,7 @@ class Clock:
 def iso_texts(
     moments: Shaped[np.ndarray, " row"], wall: Shaped[np.ndarray, " row"], by_date: bool, zoned: bool
 ) -> tuple[str, ...]:
-    """Write moments (and their wall-clock times) as local ISO times, dates alone where that says it all."""
+    """Write moments (and their wall-clock times) as local ISO times, dates only if every time is midnight."""
     if by_date and (wall == wall.astype("datetime64[D]")).all():
         return tuple(wall.astype("datetime64[D]").astype(str).tolist())
     unit = next(unit for unit in ("m", "s", "us") if (wall == wall.astype(f"datetime64[{unit}]")).all())

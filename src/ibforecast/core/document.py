@@ -111,7 +111,7 @@ def opened(
 
 
 def parse(text: str | bytes, error: type[IBForecastError] = DataError) -> Any:
-    """Return the value of JSON text; a key that stands twice in an object and NaN are refused, as is deep nesting."""
+    """Return the value of JSON text; repeated keys, numbers that are not finite and deep nesting are refused."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)

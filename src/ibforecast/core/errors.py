@@ -1,9 +1,9 @@
 """What can go wrong, as one tree; every error has the rule, the value and the remedy as fields.
 
 IBForecastError
-├── UsageError          a setting that cannot be (also a ValueError)
+├── UsageError          an invalid setting (also a ValueError)
 ├── DataError           a table that cannot be read as asked
-├── VerificationError   an explanation that is not the truth
+├── VerificationError   an explanation that failed a check
 ├── ModelFileError      a saved model that cannot be trusted or read
 └── MissingExtraError   an optional library that is not installed
 """

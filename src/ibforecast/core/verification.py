@@ -92,8 +92,8 @@ def verify(
 ) -> Verification:
     """Go through the checks; those that need a matching model are left out where the model does not match.
 
-    `original` holds the table's own rows, `exact` forbids any tolerance, `key` is the public key of who must have
-    signed it.
+    `original` holds the table's own rows, `exact` forbids any tolerance, `key` is the public key of the expected
+    signer.
     """
     try:  # built again, so that nothing counts that was changed in place or kept since it was first built
         explained = replace(explained, host=None)
@@ -147,7 +147,9 @@ def _at_budget_of(engine: Engine, explained: ExplainedForecast) -> Engine:
 
 def _weights(facts: ModelFacts, explained: ExplainedForecast) -> Check:
     named, own = explained.weights_sha256, facts.weights_sha256
-    detail = f"{own[:12]} gave it" if named == own else f"it names {named[:12]}, this model has {own[:12]}"
+    detail = (
+        f"computed with the weights {own[:12]}" if named == own else f"it names {named[:12]}, this model has {own[:12]}"
+    )
     return Check("weights", named == own, detail)
 
 
@@ -213,7 +215,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _is_part_of(truth: Future | None, now: Future | None) -> bool:
-    """Whether a truth is what the table held up to some step: it may have grown since, but says the same."""
+    """Whether a truth equals the table's up to its last observed step; the table may have grown since."""
     steps = _observed(truth)
     return not steps or (truth is not None and now is not None and _same(truth[:steps], now[:steps]))
 

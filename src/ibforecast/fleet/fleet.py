@@ -99,8 +99,8 @@ class Fleet:
 
         `tables` is a folder of tables; one long table (a path, or pandas, polars, pyarrow) with an id column, its
         channels the columns named `channels` or else `target`; or a mapping from names to tables. A member that fails
-        is told among the outcomes, stops no other, keeps the model it had, and is tried again next time. A run that is
-        killed loses at most the members under way: the same call goes on from there.
+        is listed among the outcomes, stops no other, keeps the model it had, and is tried again next time. A killed
+        run loses at most the members under way: the same call goes on from there.
         """
         members = members_of(tables, forecaster.id)
         if members.cut:
@@ -142,7 +142,7 @@ class Fleet:
     ) -> Forecasts:
         """Forecast what follows every member's table, or the moment `at` in it; `tables` as in `fit`.
 
-        A member without a model, or whose table cannot be forecast from, is told among the outcomes.
+        A member without a model, or whose table cannot be forecast from, is listed among the outcomes.
         """
         id = self._content()["settings"]["id"]
         members = members_of(tables, id)
@@ -229,7 +229,7 @@ class Fleet:
     def _begin(self, forecaster: IBForecaster) -> None:
         """Write the document over all, and clear away what a killed run left half done."""
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
-            raise UsageError("only a fleet may be gone on with", f"{self.folder}, which is none", "choose another")
+            raise UsageError("only a fleet can be continued", f"{self.folder}, which is none", "choose another")
         content = {"ibforecast_version": __version__, "settings": forecaster.document()}
         write_atomically(self.folder / DOCUMENT, document.write(FORMAT, VERSION, content).encode())
         for half in (self.folder / MEMBERS).glob(".*"):

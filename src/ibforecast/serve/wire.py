@@ -7,9 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 VERSION: Literal[1] = 1
 
 Version = Annotated[Literal[1], Field(description="Version of the wire format.")]
-ModelName = Annotated[
-    str | None, Field(description="Name of a loaded model; may be left out where there is one alone.")
-]
+ModelName = Annotated[str | None, Field(description="Name of a loaded model; may be left out if only one is loaded.")]
 Explanation = Annotated[
     dict[str, Any] | str,
     Field(description="The document of /explain, or its text. The text keeps every digit, whatever the client."),

@@ -72,7 +72,7 @@ class FittedModel:
     """Units of the covariates known ahead, where there are any, counted from what is usual."""
 
     calibration: Calibration | None = None
-    """What its intervals are made of; a model saved before there were intervals has none."""
+    """What its intervals are made of; a model that was trained elsewhere has none."""
 
     def __post_init__(self) -> None:
         """Refuse names, units and times that do not go with the network."""
@@ -197,7 +197,7 @@ def _facts(name: str, content: bytes) -> dict[str, str | int]:
 
 
 def put_in_place(temporary: Path, folder: Path) -> None:
-    """Rename a finished folder to its name; what stood there is put aside first, and back if that fails."""
+    """Rename a finished folder to its name; the old folder is moved aside first, and restored on failure."""
     if not folder.exists():
         temporary.rename(folder)
         return
