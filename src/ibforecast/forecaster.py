@@ -168,10 +168,11 @@ class IBForecaster(Settings):
 
         One row per channel, moment (`cutoff`, the last one read) and step, with what truly followed: the columns
         `unique_id`, `ds`, `cutoff`, `y` and `IBForecast`, which utilsforecast's `evaluate` takes as they are; a long
-        table keeps its own names for the first two and `y`. Steps without an observation are left
-        out. `refit` fits again to the rows up to the cutoff, before every forecast or every so many; without it the
-        model is used as it is and the moments must lie after the rows it was trained on. An unfitted forecaster is fitted to the rows up to
-        the first cutoff. The model itself stays as it was. `level` and `adaptive` are those of `predict`.
+        table keeps its own names for the first two and `y`. Steps without an observation are left out.
+
+        `refit` fits again to the rows up to the cutoff, before every forecast or every so many; without it the model
+        is used as it is and the moments must lie after the rows it was trained on. An unfitted forecaster is fitted to
+        the rows up to the first cutoff. The model itself stays as it was. `level` and `adaptive` are those of `predict`.
         """
         levels = () if level is None else checked_levels(level)
         return backtest.cross_validation(table, self, self._fitted, n_windows, step_size, refit, levels, adaptive)

@@ -17,7 +17,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def old(desk: Any, tmp_path: Path) -> Path:
-    """A model saved before there were intervals, with a file of somebody's beside it."""
+    """A model without intervals, with a file of somebody's beside it."""
     folder = tmp_path / "model"
     replace(IBForecaster.load(desk.model).fitted, calibration=None).save(folder)
     (folder / "notes").mkdir()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def command(model: Path, table: str, split: Literal["validation", "test", "all"], device: str, as_json: bool) -> None:
     """Take the widths of MODEL's intervals from a part of the TABLE it was fitted on, or from all of a later one.
 
-    For a model that was saved before there were intervals, or has been in use for a while. It is replaced when it
+    For a model without intervals, or one that has been in use for a while. It is replaced when it
     is done; its weights and its forecasts stay the same.
 
     \b
