@@ -172,7 +172,7 @@ class IBForecaster(Settings):
 
         `refit` fits again to the rows up to the cutoff, before every forecast or every so many; without it the model
         is used as it is and the moments must lie after the rows it was trained on. An unfitted forecaster is fitted to
-        the rows up to the first cutoff. The model itself stays as it was. `level` and `adaptive` are those of `predict`.
+        the rows up to the first cutoff. The model stays as it was. `level` and `adaptive` are those of `predict`.
         """
         levels = () if level is None else checked_levels(level)
         return backtest.cross_validation(table, self, self._fitted, n_windows, step_size, refit, levels, adaptive)
