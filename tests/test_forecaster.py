@@ -356,7 +356,7 @@ def test_what_stands_in_a_gap_cannot_change_the_training(unfitted: Callable[...,
 def test_level_and_scale_come_from_what_was_observed(model: IBForecaster) -> None:
     table = spoilt(*((row, 1) for row in range(ROWS - 30, ROWS - 10)))
     explanation = model.explain(table)
-    window = (explanation.history - explanation.mean) / explanation.std
+    window = (explanation.history - explanation.units.mean) / explanation.units.std
     np.testing.assert_allclose(explanation.level, np.nanmean(window, axis=0), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(explanation.scale, np.nanstd(window, axis=0, ddof=1), rtol=1e-4)
 
@@ -387,7 +387,7 @@ def test_a_channel_spoilt_by_sentinels_works_read_as_numbers_or_as_missing(
     assert as_missing.verify()
     assert not as_numbers.missing.any()
     assert as_missing.missing[:, 2].any()
-    assert as_numbers.std[2] > 100
+    assert as_numbers.units.std[2] > 100
     assert abs(as_missing.forecast[:, 2] + 2).max() < 5
 
 
@@ -406,7 +406,7 @@ def test_the_measure_is_the_mean_over_all_windows_of_the_part(model: IBForecaste
     told = [model.explain(table, table["when"][last]) for last in lasts]
     errors = np.stack(
         [
-            (one.forecast - values[last + 1 : last + 1 + HORIZON]) / one.std
+            (one.forecast - values[last + 1 : last + 1 + HORIZON]) / one.units.std
             for one, last in zip(told, lasts, strict=True)
         ]
     )
@@ -417,7 +417,9 @@ def test_the_measure_is_the_mean_over_all_windows_of_the_part(model: IBForecaste
     assert measured.largest_open_rate <= measured.budget == 0.25
     assert measured.naive_cycle == max(cycle for cycle in model.fitted.config.cycles if cycle <= LOOK_BACK)
     steps = np.arange(HORIZON) % measured.naive_cycle - measured.naive_cycle + 1
-    naive = np.stack([values[last + steps] - values[last + 1 : last + 1 + HORIZON] for last in lasts]) / told[0].std
+    naive = (
+        np.stack([values[last + steps] - values[last + 1 : last + 1 + HORIZON] for last in lasts]) / told[0].units.std
+    )
     assert measured.naive_mse == pytest.approx((naive**2).mean(), rel=1e-4)
     assert measured.naive_mae == pytest.approx(abs(naive).mean(), rel=1e-4)
 
@@ -626,7 +628,7 @@ def test_rows_of_an_uneven_table_are_counted_from_its_beginning(
     assert fitted.explain(whole).phase[0] == (len(whole) - LOOK_BACK) % 5
     earlier = pd.concat([weekdays(1).assign(when=pd.Timestamp("2022-12-30")), whole])
     assert fitted.explain(earlier).phase[0] == fitted.explain(whole).phase[0]
-    with pytest.raises(DataError, match=r"training, 2023-01-02, .*got a table from 2024-04-05 on, in which .* follows"):
+    with pytest.raises(DataError, match=r"2023-01-02, .*got a table from 2024-04-05 on, and those of training did not"):
         fitted.predict(whole[-101:])
     even = frame(first="2024-07-22", step="1D")
     with pytest.raises(
@@ -903,7 +905,7 @@ def test_a_graphics_card_that_is_not_there_is_refused(
 def test_a_model_must_be_fitted_before_it_is_used(
     unfitted: Callable[..., IBForecaster], model: IBForecaster, use: Callable[..., Any]
 ) -> None:
-    told = replace(model.explain(frame()), verifier=None)
+    told = replace(model.explain(frame()), host=None)
     with pytest.raises(UsageError, match=r"must be fitted before it is used .*; call fit\(table\) first"):
         use(unfitted(), told)
 
@@ -942,7 +944,7 @@ def test_a_model_for_any_budget_reads_as_much_as_it_is_told_and_each_explanation
     little, much = (fitted.explain(table, budget=budget) for budget in (0.1, 0.5))
     assert little.open_rate <= 0.1 < much.open_rate <= 0.5
     assert not (little.mask & ~much.mask).any()
-    assert little.budget == 0.1
+    assert little.budget == 1 / 12  # what a tenth of twelve tokens comes to
     for told in (little, much, fitted.explain(table)):
         told.verify()
     assert values_of(fitted.predict(table, budget=0.5)).tobytes() == much.forecast.tobytes()

@@ -1,6 +1,5 @@
 """Intervals at the front door: beside the forecast, kept in the folder, and never wiser than their moment."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +12,7 @@ import polars as pl
 import pytest
 
 from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
-from ibforecast.core.files import sha256, to_json
-from ibforecast.zoo.saved import DOCUMENT, INTERVALS
+from ibforecast.zoo.saved import INTERVALS
 
 DOCS = Path(__file__).parents[1] / "docs" / "intervals.md"
 ROWS, LOOK_BACK, HORIZON = 500, 48, 6
@@ -183,18 +181,13 @@ def test_a_model_that_is_loaded_gives_the_same_intervals(model: IBForecaster, tm
 
 
 def without_intervals(model: IBForecaster, folder: Path) -> IBForecaster:
-    """The folder an earlier version wrote, read back."""
-    model.save(folder)
-    document = json.loads((folder / DOCUMENT).read_text())
-    del document["intervals"], document["sha256"]
-    (folder / DOCUMENT).write_bytes(to_json(document | {"sha256": sha256(to_json(document))}))
-    (folder / INTERVALS).unlink()
+    """The same model without a calibration, saved and read back."""
+    replace(model.fitted, calibration=None).save(folder)
+    assert not (folder / INTERVALS).exists()
     return IBForecaster.load(folder, device="cpu")
 
 
-def test_a_model_of_an_earlier_version_forecasts_and_is_told_how_to_get_intervals(
-    model: IBForecaster, tmp_path: Path
-) -> None:
+def test_a_model_without_intervals_forecasts_and_says_how_to_get_them(model: IBForecaster, tmp_path: Path) -> None:
     old = without_intervals(model, tmp_path / "model")
     pd.testing.assert_frame_equal(old.predict(frame()), model.predict(frame()), check_exact=True)
     with pytest.raises(

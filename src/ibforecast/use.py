@@ -90,6 +90,8 @@ class Desk:
         clock = source.series.clock.counted_from(np.datetime64(fitted.origin), fitted.even)
         if clock.by_row:
             clock.offset  # noqa: B018  (an error where the rows cannot be counted, at once)
+        if (clock.origin, clock.countable) == (source.series.clock.origin, source.series.clock.countable):
+            return source
         return replace(source, series=replace(source.series, clock=clock))
 
     def start(self, series: Series, at: Any) -> int:

@@ -102,7 +102,7 @@ def test_captums_form_is_the_window_and_adds_up_to_what_was_moved(
     attributed = added.to_captum(step=2, channel="heat")
     assert attributed.shape == (1, *explained.history.shape)
     assert attributed.sum().item() == pytest.approx(explained.forecast[2, 1] - added.base[2, 1])
-    read = torch.from_numpy(explained.mask).repeat_interleave(PATCH, dim=0)
+    read = torch.tensor(explained.mask).repeat_interleave(PATCH, dim=0)
     assert (attributed[0][~read] == 0).all()
     patches = attributed[0].reshape(-1, PATCH, 3)
     assert (patches == patches[:, :1]).all()

@@ -89,7 +89,7 @@ def test_on_the_same_weights_forecasts_and_masks_are_those_of_our_own_model(fitt
     model = nf.models[0]
     model.network.load_state_dict(own.fitted.network.state_dict())
     for units, held in ((model.mean, own.fitted.standardiser.mean), (model.std, own.fitted.standardiser.std)):
-        units.copy_(torch.from_numpy(held))
+        units.copy_(torch.tensor(held))
 
     forecast = own.predict(wide)[["heat", "load"]].to_numpy()
     np.testing.assert_allclose(by_series(nf.predict()), forecast, rtol=1e-5, atol=1e-5)
@@ -322,7 +322,7 @@ def test_what_is_not_available_is_not_read_whatever_stands_there() -> None:
     assert explained.verify()
     other = gaps.assign(y=gaps["y"].where(gaps["available_mask"] == 1, 1e6))
     np.testing.assert_array_equal(nf.predict(other)["IBForecast"], nf.predict(gaps)["IBForecast"])
-    assert spread(torch.from_numpy(explained.missing)[None], PATCH)[0, -1].tolist() == [False, True]
+    assert spread(torch.tensor(explained.missing)[None], PATCH)[0, -1].tolist() == [False, True]
 
 
 def test_a_series_that_begins_later_is_padded_and_keeps_its_phase(fitted: NeuralForecast) -> None:

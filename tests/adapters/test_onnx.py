@@ -452,13 +452,16 @@ def test_the_library_and_the_runner_verify_each_others_explanations(
         assert verification, str(verification)
 
 
+HIDDEN = f"truth: the explanation has that of 0 steps, the table that of {HORIZON} of {HORIZON}"
+
+
 def test_rows_are_compared_with_those_that_are_given(runner: OnnxForecaster) -> None:
     values, hours = numbers(ROWS + HORIZON), frame(numbers(ROWS + HORIZON))["when"].to_numpy()
     explained = runner.explain(values[:ROWS], hours[:ROWS])
     future = values[ROWS:]
     true = runner.verify(explained, values[:ROWS], hours[:ROWS], truth=future)
     assert true, str(true)
-    assert (true.checks[4].name, true.notes) == ("table", ())
+    assert (true.checks[4].name, true.notes) == ("table", (HIDDEN,))
     assert "made-up table" in runner.verify(explained).notes[0]
     other = values[:ROWS].copy()
     other[-1, 0] += 1
@@ -750,7 +753,7 @@ def test_the_runner_needs_onnxruntime_and_numpy_and_no_pytorch(
 ENDLESS, SILENT = numbers(), numbers()
 ENDLESS[7, 2], SILENT[-LOOK_BACK:, 1] = np.inf, np.nan
 REFUSED: dict[str, tuple[Any, Any, str]] = {
-    "too few rows": (numbers(47), HOURS[:47], r"must have look_back = 48 rows before it \(got 47\); give earlier rows"),
+    "too few rows": (numbers(47), HOURS[:47], r"there must be 48 rows or more \(got 47\); give earlier rows"),
     "a channel too few": (
         numbers()[:, :3],
         HOURS,

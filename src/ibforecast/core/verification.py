@@ -304,7 +304,10 @@ def _shift(forecast: Future, claimed: Future, scales: Float64[np.ndarray, " chan
 
     It is infinite where one of them has a number and the other has none.
     """
-    shifts = np.abs(np.where(np.isnan(forecast) & np.isnan(claimed), 0.0, (forecast - claimed) / scales)).max(axis=0)
+    with np.errstate(all="ignore"):  # what is not finite is infinitely far
+        shifts = np.abs(np.where(np.isnan(forecast) & np.isnan(claimed), 0.0, (forecast - claimed) / scales)).max(
+            axis=0
+        )
     return np.where(np.isfinite(shifts), shifts, np.inf)
 
 
@@ -321,7 +324,8 @@ def _apart(own: Explanation[np.ndarray], claimed: Explanation[np.ndarray]) -> Pe
         elif ours.shape != theirs.shape:
             apart[field.name] = nowhere
         elif field.kind == "float32" and not field.given:
-            sizes = np.abs(ours.astype(np.float64) - theirs) / (own.context.scale if field.in_scales else 1.0)
+            with np.errstate(all="ignore"):
+                sizes = np.abs(ours.astype(np.float64) - theirs) / (own.context.scale if field.in_scales else 1.0)
             largest = sizes.reshape(-1, sizes.shape[-1]).max(axis=0)
             apart[field.name] = np.where(np.isfinite(largest), largest, np.inf)
         else:
@@ -348,10 +352,11 @@ def _check(name: str, claim: str, apart: PerChannel, tolerances: PerChannel) -> 
     if not any(sizes.any() for sizes in apart.values()):
         return Check(name, True, f"{claim}, bit for bit")
     allowed = {one: np.broadcast_to(tolerances.get(one, np.zeros(1)), sizes.shape) for one, sizes in apart.items()}
-    needed = {one: float((sizes / allowed[one].clip(min=TINY)).max()) for one, sizes in apart.items()}
+    with np.errstate(all="ignore"):
+        shares = {one: sizes / allowed[one].clip(min=TINY) for one, sizes in apart.items()}
+    needed = {one: float(share.max()) for one, share in shares.items()}
     worst = max(needed, key=lambda one: needed[one])
-    at = int((apart[worst] / allowed[worst].clip(min=TINY)).argmax())
-    at_fault = [one for one in apart if needed[one] > 1 and one != name]
+    at, at_fault = int(shares[worst].argmax()), [one for one in apart if needed[one] > 1 and one != name]
     largest = max(float(sizes.max()) for sizes in apart.values())
     size = f"differs by up to {largest:.1e} scales" if np.isfinite(largest) else "differs"
     where = f" in {', '.join(at_fault)}" if at_fault else ""
