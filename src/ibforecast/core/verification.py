@@ -304,10 +304,9 @@ def _shift(forecast: Future, claimed: Future, scales: Float64[np.ndarray, " chan
 
     It is infinite where one of them has a number and the other has none.
     """
+    neither = np.isnan(forecast) & np.isnan(claimed)
     with np.errstate(all="ignore"):  # what is not finite is infinitely far
-        shifts = np.abs(np.where(np.isnan(forecast) & np.isnan(claimed), 0.0, (forecast - claimed) / scales)).max(
-            axis=0
-        )
+        shifts = np.abs(np.where(neither, 0.0, (forecast - claimed) / scales)).max(axis=0)
     return np.where(np.isfinite(shifts), shifts, np.inf)
 
 
