@@ -12,7 +12,6 @@ export interface Tick {
 export interface Row {
   kind: "channel" | "known";
   name: string;
-  short: string;
   low: number;
   high: number;
   ticks: Tick[][];

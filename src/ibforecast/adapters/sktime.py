@@ -390,13 +390,6 @@ def _to_moments(index: pd.Index) -> pd.DatetimeIndex:
     )
 
 
-def _from_moments(moments: pd.DatetimeIndex, index: pd.Index) -> pd.Index:
-    """Read the clock as an index of this kind: the inverse of `_to_moments`."""
-    if isinstance(index, pd.PeriodIndex):
-        return moments.to_period(index.freq)
-    return (moments - pd.Timestamp(MONDAY)) // pd.Timedelta(seconds=1)
-
-
 def _cycle(index: pd.Index) -> int:
     """The natural cycle of the frequency of an index, 1 where it has none."""
     if pd.api.types.is_integer_dtype(index):

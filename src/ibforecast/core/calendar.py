@@ -163,11 +163,11 @@ class Clock:
         if (same := self.stamps == self.origin).any():
             return -int(same.argmax())
         if not self.countable:
-            raise self.unplaced("and those of training did not")
+            raise self._unplaced("and those of training did not")
         steps = self._steps_from(self.origin)
         if len(off := np.flatnonzero(np.diff(steps) != 1) + 1):
             before, at = self.labels(int(off[0]) - 1, 2)
-            raise self.unplaced(f"in which {at} follows {before}")
+            raise self._unplaced(f"in which {at} follows {before}")
         return int(steps[0])
 
     @property
@@ -175,7 +175,7 @@ class Clock:
         """Whether each row follows the one before it by one step."""
         return bool((np.diff(self._steps_from(self.stamps[0])) == 1).all())
 
-    def unplaced(self, why: str) -> DataError:
+    def _unplaced(self, why: str) -> DataError:
         """Return the error for a table whose row numbers are unknown."""
         first = self._texts(np.array([self.origin]))[0]
         return DataError(

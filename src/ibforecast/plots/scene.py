@@ -18,8 +18,8 @@ Role = Literal["level", "baseline", "look-back", "truth", "forecast", "known"]
 State = Literal["open", "missing", "closed"]
 """What became of a token: it was read, it could not be read, or it was passed over."""
 
-NAME_WIDTH, SHORT_WIDTH = 17, 24
-"""Characters in one line of a row's label, and in a short name."""
+NAME_WIDTH = 17
+"""Characters in one line of a row's label."""
 
 _TIME_LABELS, _VALUE_LABELS = (4, 8, 16), (2, 3)
 """The most ticks in each set of an axis, from a phone's screen to a wide one, and from a low row to a high one."""
@@ -115,7 +115,6 @@ class Row:
     kind: Literal["channel", "known"]
     name: str
     label: tuple[str, ...]
-    short: str
     low: float
     high: float
     ticks: TickSets
@@ -265,7 +264,6 @@ def _channel_rows(explained: ExplainedForecast) -> Iterator[Row]:
             kind="channel",
             name=name,
             label=label[column],
-            short=labels.shortened(name, SHORT_WIDTH),
             low=low,
             high=high,
             ticks=_value_ticks(low, high),
@@ -294,7 +292,6 @@ def _known_rows(explained: ExplainedForecast) -> Iterator[Row]:
             kind="known",
             name=name,
             label=label[number],
-            short=labels.shortened(name, SHORT_WIDTH),
             low=low,
             high=high,
             ticks=_value_ticks(low, high),
