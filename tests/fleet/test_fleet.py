@@ -438,7 +438,7 @@ def test_a_folder_of_something_else_is_left_alone(
 ) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("do not lose me")
-    with pytest.raises(UsageError, match="only a fleet may be gone on with"):
+    with pytest.raises(UsageError, match="only a fleet can be continued"):
         Fleet(tmp_path / "letters").fit(three, forecaster())
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
 
