@@ -8,7 +8,7 @@ import torch
 
 from benchmarks import ecosystem, explorer, fits, measures, mutations, onnx, serving
 from ibforecast.core.files import to_json, write_atomically
-from ibforecast.experiments.run import commit, device_name, versions
+from ibforecast_lab.experiments.run import commit, device_name, versions
 
 MEASURES = measures.MEASURES | {
     "onnx": onnx.exported,

@@ -24,10 +24,10 @@ from benchmarks.measures import BATCH, CYCLE, HORIZON, LOOK_BACK
 from ibforecast import IBForecaster, IBForecastError
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
-from ibforecast.data import catalogue
 from ibforecast.data.windows import Windows
 from ibforecast.train.step import Step
 from ibforecast.zoo.recipes import resolve
+from ibforecast_lab.data import catalogue
 
 ROWS = 12 * 30 * 24
 """The training part of ETTh1."""

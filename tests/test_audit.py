@@ -26,10 +26,10 @@ from ibforecast.evaluate.fidelity import (
     native_importance,
     native_points,
 )
-from ibforecast.explain.occlusion import Occlusion
-from ibforecast.explain.saliency import Saliency
 from ibforecast.model.network import IBForecast
 from ibforecast.model.stage2_score import GateNetwork
+from ibforecast_lab.explainers.occlusion import Occlusion
+from ibforecast_lab.explainers.saliency import Saliency
 
 ROWS, LOOK_BACK, HORIZON, PATCH_LEN = 400, 48, 12, 12
 TEST_WINDOWS = 69

@@ -17,10 +17,10 @@ import pytest
 import ibforecast
 from ibforecast import DataError, IBForecaster, IBForecastError, UsageError
 from ibforecast.core.calendar import Clock, Frequency
-from ibforecast.data import catalogue
 from ibforecast.data.series import Series
 from ibforecast.data.tables import Layout, write
 from ibforecast.zoo import recipes
+from ibforecast_lab.data import catalogue
 
 ROWS, LOOK_BACK, HORIZON, PATCHES = 400, 48, 12, 4
 CHANNELS = ("load", "wind", "heat")

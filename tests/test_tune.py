@@ -12,10 +12,10 @@ import pytest
 from ibforecast import DataError, IBForecaster, IBForecastError, MissingExtraError, UsageError
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.sizes import Sizes
-from ibforecast.data import catalogue
 from ibforecast.data.series import Series
 from ibforecast.tune import KNOBS, Span, Trial, Tuning, to_toml, tune
 from ibforecast.zoo.recipes import forecaster_of, names, resolve
+from ibforecast_lab.data import catalogue
 
 pytest.importorskip("optuna", reason="needs the tune extra")
 

@@ -95,7 +95,7 @@ async function begin() {
 }
 
 function listTables() {
-  const kinds = { upload: "Uploaded", demo: "Embedded", catalogue: "Catalogue", report: "In this report" };
+  const kinds = { upload: "Uploaded", demo: "Embedded", report: "In this report" };
   const groups = Object.entries(kinds).flatMap(([kind, label]) => {
     const these = state.tables.filter((table) => table.kind === kind);
     return these.length

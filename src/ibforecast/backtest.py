@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from ibforecast.core.errors import DataError, UsageError, require
-from ibforecast.data.catalogue import DataSet
-from ibforecast.data.opening import open_table
+from ibforecast.data import tables
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
@@ -40,21 +39,19 @@ def cross_validation(
     n_windows = whole("n_windows", n_windows)
     step = settings.horizon if step_size is None else whole("step_size", step_size)
     desk = None if fitted is None or refit else Desk(fitted, settings.device)
-    source, facts = (desk.open(table), None) if desk else open_table(table, settings.layout)
+    source = desk.open(table) if desk else tables.read(table, settings.layout)
     lasts = cutoffs(source.series.rows, settings.look_back, settings.horizon, n_windows, step)
     if desk:
         _require_untrained(desk, source.series, lasts[0] + 1)
     made, every = [], int(refit) or n_windows
     for group in (lasts[first : first + every] for first in range(0, n_windows, every)):
-        at_hand = desk or Desk(_refitted(source, facts, settings, fitted, group[0] + 1), settings.device)
+        at_hand = desk or Desk(_refitted(source, settings, fitted, group[0] + 1), settings.device)
         starts = [at_hand.start_of(source.series, last) for last in group]
         made += folds(at_hand, source, starts, levels, adaptive)
     return tidy(source, made)
 
 
-def _refitted(
-    source: Table, facts: DataSet | None, settings: Settings, fitted: FittedModel | None, rows: int
-) -> FittedModel:
+def _refitted(source: Table, settings: Settings, fitted: FittedModel | None, rows: int) -> FittedModel:
     """Fit to the first rows only, and keep none of them to test on."""
     series = source.series
     clock = replace(series.clock, stamps=series.clock.stamps[:rows])
@@ -63,7 +60,7 @@ def _refitted(
     return fit_source(
         replace(source, series=replace(series, values=series.values[:rows], clock=clock)),
         settings,
-        recipe_for(settings, series, facts),
+        recipe_for(settings, series),
         Split.by_fractions((share, 1 - share, 0.0), rows),
     )
 

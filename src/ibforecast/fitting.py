@@ -13,8 +13,7 @@ from ibforecast.core.devices import find_device
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
-from ibforecast.data.catalogue import DataSet
-from ibforecast.data.opening import open_table
+from ibforecast.data import tables
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
@@ -38,11 +37,10 @@ def unobserved(epoch: int, epochs: int, outcome: Epoch) -> None:
 def fit(
     table: Any, settings: Settings, checkpoint: str | Path | None = None, on_epoch: OnEpoch = unobserved
 ) -> FittedModel:
-    """Fit to a table: a path, a pandas, polars or pyarrow table, or the name of a data set in the catalogue."""
-    source, facts = open_table(table, settings.layout)
-    rows = source.series.rows
-    split = Split.by_rule(facts.split, rows) if facts else Split.by_fractions(settings.split, rows)
-    return fit_source(source, settings, recipe_for(settings, source.series, facts), split, checkpoint, on_epoch)
+    """Fit to a table: a path, or a pandas, polars or pyarrow table."""
+    source = tables.read(table, settings.layout)
+    split = Split.by_fractions(settings.split, source.series.rows)
+    return fit_source(source, settings, recipe_for(settings, source.series), split, checkpoint, on_epoch)
 
 
 def fit_source(
@@ -116,10 +114,9 @@ def calibrated_on(network: IBForecast, windows: Windows, series: Series) -> Cali
     return Calibration.of(scores(network, windows), str(since))
 
 
-def recipe_for(settings: Settings, series: Series, facts: DataSet | None = None) -> Recipe:
-    """Return the recipe as it is resolved for a table, or for a data set of the catalogue."""
-    natural = settings.cycle == "auto"
-    cycle = (facts.cycle if facts else series.clock.frequency.cycle()) if natural else settings.cycle
+def recipe_for(settings: Settings, series: Series) -> Recipe:
+    """Return the recipe as it is resolved for a table."""
+    cycle = series.clock.frequency.cycle() if settings.cycle == "auto" else settings.cycle
     first, *further = cycle if isinstance(cycle, tuple) else (cycle,)
     sizes = Sizes(settings.look_back, settings.horizon, len(series.channels), first)
     overrides = {
@@ -133,7 +130,7 @@ def recipe_for(settings: Settings, series: Series, facts: DataSet | None = None)
     if isinstance(settings.recipe, Recipe):
         recipe = adapted(settings.recipe, sizes, **overrides)
     else:
-        recipe = resolve_ours(settings.recipe, sizes, facts.name if facts else None, **overrides)
+        recipe = resolve_ours(settings.recipe, sizes, **overrides)
     return recipe if settings.epochs is None else replace(recipe, train=replace(recipe.train, epochs=settings.epochs))
 
 

@@ -66,7 +66,7 @@ class IBForecaster(Settings):
     def fit(
         self, table: Any, *, checkpoint: str | Path | None = None, on_epoch: OnEpoch = unobserved
     ) -> "IBForecaster":
-        """Fit to a table: a path, a pandas, polars or pyarrow table, or the name of a data set in the catalogue.
+        """Fit to a table: a path, or a pandas, polars or pyarrow table.
 
         With a `checkpoint` path, a run that was killed continues after its last finished epoch. `on_epoch` is called
         after each epoch with its number, the number of epochs there are at most, and its outcome.

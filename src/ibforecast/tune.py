@@ -14,7 +14,7 @@ from ibforecast.core.budget import allowance
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
-from ibforecast.data.opening import catalogued, open_table
+from ibforecast.data import tables
 from ibforecast.data.sources import load
 from ibforecast.fitting import recipe_for
 from ibforecast.forecaster import IBForecaster
@@ -128,7 +128,7 @@ def tune(
     """
     if trials < 1:
         raise UsageError("trials must be at least 1", trials, "try 30")
-    source = table if catalogued(table) else load(table)[0]
+    source = load(table)[0]
     base, data_sha256 = _base(source, forecaster)
     knobs = _knobs(base, forecaster, budgets)
     identity = sha256(f"{data_sha256}/{base.sha256}/{_settings(forecaster)}/{knobs}".encode())
@@ -171,8 +171,8 @@ def _settings(forecaster: IBForecaster) -> str:
 
 def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
     """The recipe to begin with, as the forecaster would resolve it for this table, and the table's fingerprint."""
-    table, facts = open_table(source, forecaster.layout)
-    return recipe_for(forecaster, table.series, facts), table.series.sha256
+    series = tables.read(source, forecaster.layout).series
+    return recipe_for(forecaster, series), series.sha256
 
 
 def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -> dict[str, Knob]:

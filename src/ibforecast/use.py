@@ -19,7 +19,7 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
-from ibforecast.data.opening import open_table
+from ibforecast.data import tables
 from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, from_rows, to_native
@@ -86,7 +86,7 @@ class Desk:
         fitted = self.fitted
         if isinstance(table, Table):
             _check_read_alike(table.layout, fitted.layout)
-        source = table if isinstance(table, Table) else open_table(table, fitted.layout, fitted=True)[0]
+        source = table if isinstance(table, Table) else tables.read(table, fitted.layout)
         clock = source.series.clock.counted_from(np.datetime64(fitted.origin), fitted.even)
         if clock.by_row:
             clock.offset  # noqa: B018  (an error where the rows cannot be counted, at once)

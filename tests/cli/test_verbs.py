@@ -14,7 +14,7 @@ import pytest
 
 from ibforecast import Evaluation, ExplainedForecast, IBForecaster
 from ibforecast.cli.main import VERBS, run
-from ibforecast.data.catalogue import CATALOGUE
+from ibforecast_lab.data.catalogue import CATALOGUE
 
 Call = Callable[..., Any]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ibforecast.zoo.registry import FORECASTERS
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
-from ibforecast.data.catalogue import CATALOGUE
 from ibforecast.model.config import ModelConfig
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.recipes import DEFAULT, OURS, names, resolve, text_of
-from ibforecast.zoo.registry import FORECASTERS
+from ibforecast_lab.data.catalogue import CATALOGUE
 
 HORIZONS = (96, 192, 336, 720)
 SIZES = Sizes(look_back=96, horizon=96, channels=7, cycle=24)

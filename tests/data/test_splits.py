@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ibforecast.core.errors import DataError, UsageError
-from ibforecast.data.catalogue import CATALOGUE
 from ibforecast.data.splits import Part, Split
+from ibforecast_lab.data.catalogue import CATALOGUE
 
 LOOK_BACK, HORIZONS = 96, (96, 192, 336, 720)
 ETTH = ((8449, 2785, 2785), (8353, 2689, 2689), (8209, 2545, 2545), (7825, 2161, 2161))

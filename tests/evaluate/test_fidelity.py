@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ibforecast.baselines.dlinear import DLinear, DLinearConfig
 from ibforecast.core.context import Context
 from ibforecast.core.contracts import Predictor
 from ibforecast.core.errors import UsageError
@@ -36,6 +35,7 @@ from ibforecast.evaluate.fidelity import (
 )
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
 
 BATCH, LOOK_BACK, HORIZON, CHANNELS, PATCH_LEN, CYCLE = 9, 12, 5, 3, 3, 4
 modest = settings(max_examples=30, deadline=None, derandomize=True)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ibforecast.baselines.dlinear import DLinear, DLinearConfig
 from ibforecast.core.context import Context
 from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
@@ -20,6 +19,7 @@ from ibforecast.evaluate.sensitivity import certificate, end_to_end, resampled
 from ibforecast.evaluate.verification import changed_bits
 from ibforecast.model.config import FrameKind, GateConfig, GateKind, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
 
 LOOK_BACK, HORIZON, CHANNELS, ROWS, PATCH_LEN, CYCLE = 12, 4, 2, 90, 3, 5
 COUNT = ROWS - LOOK_BACK - HORIZON + 1

@@ -15,8 +15,8 @@ import pytest
 from pyarrow import parquet
 
 from ibforecast import demo_table
-from ibforecast.data.catalogue import CATALOGUE
 from ibforecast.serve.history import history
+from ibforecast_lab.data.catalogue import CATALOGUE
 
 
 def as_parquet(frame: pd.DataFrame) -> bytes:

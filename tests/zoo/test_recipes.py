@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from ibforecast.zoo.registry import FORECASTERS, entry
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.configs import build, chosen
 from ibforecast.zoo.recipes import kind_of, names, resolve, resolve_ours
-from ibforecast.zoo.registry import FORECASTERS, entry
 
 SIZES = Sizes(look_back=96, horizon=6, channels=2, cycle=24)
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 @click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
 @json_option
 def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: Any) -> None:
-    """Fit a model to TABLE: a CSV, CSV.gz or Parquet path, or the name of a benchmark data set.
+    """Fit a model to TABLE: a CSV, CSV.gz or Parquet path.
 
     A run that was stopped goes on where it was when the same command is given again.
 
     \b
     ibforecast fit load.csv --horizon 24 --out model
-    ibforecast fit ETTh1 --horizon 96 --budget 0.1 --out etth1
+    ibforecast fit load.csv --horizon 96 --budget 0.1 --out model
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     """
@@ -46,7 +46,7 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
         raise IBForecastError("stopped", remedy="give the same command again to go on where it was") from stop
     model.save(out, overwrite)
     checkpoint.unlink(missing_ok=True)
-    _announce_fit(model, table)
+    _announce_fit(model)
     summary, config = model.fitted.summary, model.fitted.config
     chosen = {"patch_len": config.patch_len, "tokens": config.patches * config.channels, "allowance": config.allowance}
     deliver({"model": str(out), **chosen, "training": asdict(summary)}, str(out), as_json)
@@ -61,10 +61,8 @@ def check_folder(out: Path, overwrite: bool) -> None:
     check_place(out)
 
 
-def _announce_fit(model: "IBForecaster", table: str) -> None:
+def _announce_fit(model: "IBForecaster") -> None:
     """Say what was fitted, and which look-back would suit the recipe better, if one would."""
-    from ibforecast.data.opening import catalogued
-
     summary, config = model.fitted.summary, model.fitted.config
     tokens, steps = config.patches * config.channels, "step" if config.patch_len == 1 else "steps"
     announce(
@@ -73,8 +71,7 @@ def _announce_fit(model: "IBForecaster", table: str) -> None:
         f"patches of {config.patch_len} {steps}, {tokens} tokens, at most {config.allowance} read"
     )
     sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)
-    known = catalogued(table)
-    usual = usual_patch_len(model.recipe_name, sizes, known.name if known else None)
+    usual = usual_patch_len(model.recipe_name, sizes)
     if model.patch_len is None and config.look_back % usual:
         announce(
             f"the recipe's patches of {usual} steps do not divide a look-back of {config.look_back}: "

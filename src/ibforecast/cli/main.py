@@ -6,13 +6,22 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 import click
 
 from ibforecast._version import __version__
 from ibforecast.cli.shared import announce, not_usable
-from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError, VerificationError
+from ibforecast.core.errors import (
+    DataError,
+    IBForecastError,
+    MissingExtraError,
+    ModelFileError,
+    UsageError,
+    VerificationError,
+)
 
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
 """0 is good, 1 anything else."""
@@ -39,25 +48,30 @@ VERBS = (
     "serve",
     "report",
     "recipe",
-    "datasets",
-    "reproduce",
-    "show",
 )
+
+LAB_VERBS = ("datasets", "reproduce", "show")
+"""Verbs of ibforecast-lab, which it adds through entry points of the group `ibforecast.verbs`."""
 
 
 class Verbs(click.Group):
     """The verbs, each imported only when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the verbs in the order of a day's work."""
-        return list(VERBS)
+        """Name the verbs in the order of a day's work, then those of other packages."""
+        return [*VERBS, *sorted(entry_points(group="ibforecast.verbs").names)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a verb's file and return its command."""
-        if cmd_name not in VERBS:
+        added = entry_points(group="ibforecast.verbs")
+        if cmd_name in VERBS:
+            command: click.Command = import_module(f"ibforecast.cli.{cmd_name}").command
+        elif cmd_name in added.names:
+            command = added[cmd_name].load()
+        elif cmd_name in LAB_VERBS:
+            raise MissingExtraError("ibforecast_lab", "lab")
+        else:
             return None
-        module = __import__(f"ibforecast.cli.{cmd_name}", fromlist=["command"])
-        command: click.Command = module.command
         return command
 
 

@@ -5,7 +5,7 @@ import tomllib
 import click
 
 from ibforecast.cli.shared import deliver, json_option
-from ibforecast.zoo.recipes import names, text_of
+from ibforecast.zoo.recipes import OWN
 
 
 @click.command("recipe")
@@ -19,7 +19,7 @@ def command(name: str | None, as_json: bool) -> None:
     ibforecast fit load.csv --horizon 24 --recipe mine.toml --out model
     """
     if name is None:
-        deliver(names(), "\n".join(names()), as_json)
+        deliver(OWN.names, "\n".join(OWN.names), as_json)
     else:
-        text = text_of(name)
+        text = OWN.text(name)
         deliver(tomllib.loads(text), text.rstrip(), as_json)

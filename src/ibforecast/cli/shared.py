@@ -90,17 +90,6 @@ def future_option(command: Command) -> Command:
     )(command)
 
 
-def ledger_option(command: Command) -> Command:
-    """Add --ledger."""
-    return click.option(
-        "--ledger",
-        type=click.Path(path_type=Path),
-        default=Path("results/ledger"),
-        show_default=True,
-        help="Its folder.",
-    )(command)
-
-
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar on stderr, and only for a person: told which step is done, of how many, and what to say of it."""

@@ -1,1 +1,1 @@
-"""Tables in: calendars, the catalogue of data sets, splits, windows, and generators with planted truth."""
+"""Tables in: columns, time axis, splits and windows."""

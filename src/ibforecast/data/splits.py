@@ -5,10 +5,7 @@ from typing import Literal
 
 from ibforecast.core.errors import DataError, UsageError
 
-Rule = Literal["ett-hour", "ett-minute", "ratio"]
 Part = Literal["train", "validation", "test"]
-
-_MONTH = {"ett-hour": 30 * 24, "ett-minute": 30 * 24 * 4}
 
 
 @dataclass(frozen=True)
@@ -18,14 +15,6 @@ class Split:
     train_end: int
     validation_end: int
     test_end: int
-
-    @classmethod
-    def by_rule(cls, rule: Rule, rows: int) -> "Split":
-        """Cut as the protocol does: 12, 4 and 4 months for ETT, 70 %, the rest and 20 % otherwise."""
-        if rule in _MONTH:
-            month = _MONTH[rule]
-            return cls(12 * month, 16 * month, 20 * month)
-        return cls(int(rows * 0.7), rows - int(rows * 0.2), rows)
 
     @classmethod
     def by_fractions(cls, fractions: tuple[float, float, float], rows: int) -> "Split":

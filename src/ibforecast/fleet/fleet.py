@@ -21,7 +21,7 @@ from ibforecast.data.tables import write
 from ibforecast.fleet.members import Member, members_of
 from ibforecast.fleet.work import Files, Outcome, column_names, failure, fit_member, forecast_member
 from ibforecast.forecaster import IBForecaster
-from ibforecast.zoo.recipes import Recipe, require_ours, text_of
+from ibforecast.zoo.recipes import OWN, Recipe
 from ibforecast.zoo.saved import put_in_place
 
 FORMAT, VERSION = "ibforecast.fleet", 1
@@ -254,5 +254,4 @@ def _identity(forecaster: IBForecaster) -> str:
     settings = {name: value for name, value in forecaster.document().items() if name not in ("recipe", "device")}
     if isinstance(forecaster.recipe, Recipe):
         return sha256([to_json(settings), forecaster.recipe.sha256.encode()])
-    require_ours(forecaster.recipe)
-    return sha256([to_json(settings), text_of(forecaster.recipe).encode()])
+    return sha256([to_json(settings), OWN.text(forecaster.recipe).encode()])

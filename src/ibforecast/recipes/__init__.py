@@ -1,1 +1,1 @@
-"""Recipes as TOML: the paper's settings, ours and the rivals'. Each holds what differs from the defaults."""
+"""Recipes as TOML files: what differs from the defaults."""

@@ -169,7 +169,7 @@ def _add_tables(app: FastAPI, service: Service) -> None:
 
     @app.get("/tables", response_model=wire.Tables)
     async def tables() -> Response:
-        """The available tables: uploads, data sets of the catalogue that are on this machine, and the embedded demo."""
+        """The available tables: uploads, and the embedded demo."""
         return _answer(service.tables())
 
     @app.get("/tables/{id}/moments", response_model=wire.MomentsOf, responses=ABSENT)

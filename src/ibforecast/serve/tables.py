@@ -18,7 +18,6 @@ from pyarrow import parquet
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256
-from ibforecast.data import catalogue
 from ibforecast.data.demo import demo_table
 from ibforecast.data.series import Series
 from ibforecast.data.sources import load
@@ -91,7 +90,7 @@ def keep(store: dict[K, V], key: K, value: V, most: int) -> None:
 
 
 class Shelf:
-    """The available tables: uploads (the least recently used one is dropped first), the catalogue, the demo."""
+    """The available tables: uploads (the least recently used one is dropped first) and the demo."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -128,7 +127,6 @@ class Shelf:
         """Facts of every available table."""
         return [
             *(kept.facts for kept in self._uploads.values()),
-            *(_of_catalogue(name) for name in catalogue.CATALOGUE if catalogue.find(name)),
             self.get(DEMO).facts,
         ]
 
@@ -136,8 +134,6 @@ class Shelf:
         if id == DEMO:
             demo = demo_table()
             return Kept(facts_of(DEMO, "a small town's energy", "demo", demo.series), pa.table(demo.columns()))
-        if id in catalogue.CATALOGUE and catalogue.find(id):
-            return Kept(_of_catalogue(id), id)
         return None
 
 
@@ -174,20 +170,6 @@ def starts(series: Series, look_back: int, horizon: int) -> Int64[np.ndarray, " 
             "table",
         )
     return rows
-
-
-def _of_catalogue(name: str) -> wire.Table:
-    facts = catalogue.CATALOGUE[name]
-    return wire.Table(
-        id=name,
-        name=name,
-        kind="catalogue",
-        rows=facts.rows,
-        channels=facts.channels,
-        frequency=facts.frequency,
-        first=None,
-        last=None,
-    )
 
 
 def _names(rows: list[dict[str, Any]]) -> dict[str, None]:

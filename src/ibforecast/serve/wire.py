@@ -230,7 +230,7 @@ class Table(BaseModel):
 
     id: str
     name: str
-    kind: Literal["upload", "catalogue", "demo"]
+    kind: Literal["upload", "demo"]
     rows: int
     channels: list[str] | int
     frequency: str
@@ -239,7 +239,7 @@ class Table(BaseModel):
 
 
 class Tables(Answer):
-    """The tables at hand: uploads, data sets of the catalogue that are found here, and the embedded demo."""
+    """The available tables: uploads, and the embedded demo."""
 
     tables: list[Table]
 

@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,9 +15,9 @@ from ibforecast.core.errors import UsageError, hint
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.config import ModelConfig
+from ibforecast.model.network import IBForecast
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build, changed, chosen
-from ibforecast.zoo.registry import entry
 
 DEFAULT = "steady"
 OURS = "ibforecast"
@@ -35,13 +36,61 @@ def kind_of(sizes: Sizes) -> Kind:
 
 
 @dataclass(frozen=True)
+class Book:
+    """The packages that hold recipes as TOML files, and by name the forecasters those may be for.
+
+    A forecaster is a pair: the class of its configuration, and the class of the network built from one.
+    """
+
+    packages: tuple[str, ...]
+    forecasters: Mapping[str, tuple[type[Any], type[Forecaster]]]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the recipes, sorted."""
+        return sorted(self._files)
+
+    @property
+    def _files(self) -> dict[str, Traversable]:
+        files = (file for package in self.packages for file in resources.files(package).iterdir())
+        return {Path(file.name).stem: file for file in files if file.name.endswith(".toml")}
+
+    def text(self, name: str) -> str:
+        """Return the text of a recipe, given its name or the path of a file."""
+        path = Path(name)
+        if name in self._files:
+            content = self._files[name].read_bytes()
+        elif path.suffix == ".toml" and path.is_file():
+            content = path.read_bytes()
+        else:
+            rule = "recipe must be one that ships or a path to a .toml file"
+            raise UsageError(rule, repr(name), hint(name, self.names))
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return a recipe as it is written, given its name or the path of a file."""
+        try:
+            return tomllib.loads(self.text(name))
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
+
+
+OWN = Book(("ibforecast.recipes",), {OURS: (ModelConfig, IBForecast)})
+"""The recipes of this package."""
+
+
+@dataclass(frozen=True)
 class Recipe:
-    """A forecaster's name, its whole configuration, and how it is trained."""
+    """A forecaster's name, its whole configuration, how it is trained, and the network built from the configuration."""
 
     name: str
     forecaster: str
     config: Any
     train: TrainConfig
+    network: type[Forecaster] = IBForecast
 
     @property
     def sha256(self) -> str:
@@ -56,66 +105,51 @@ class Recipe:
         """Build the forecaster with its first weights drawn from the seed."""
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
-            return entry(self.forecaster).forecaster(self.config)
+            return self.network(self.config)
 
 
-def names() -> list[str]:
-    """Names of the recipes that ship with the library."""
-    folder = resources.files("ibforecast.recipes")
-    return sorted(Path(file.name).stem for file in folder.iterdir() if file.name.endswith(".toml"))
-
-
-def forecaster_of(name: str) -> str:
-    """Return the name of the forecaster a recipe is for, without reading anything else in it."""
-    return str(_read(name).get("forecaster", OURS))
-
-
-def require_ours(name: str) -> None:
-    """Refuse the recipe of a rival."""
-    if forecaster_of(name) != OURS:
-        raise UsageError("recipe must be one of ibforecast's own", f"{name!r}, a rival's", f"try {DEFAULT!r}")
-
-
-def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
+def resolve(name: str, sizes: Sizes, data: str | None = None, *, book: Book = OWN, **overrides: Any) -> Recipe:
     """Read a recipe by name or path, with its differences for the kind of table, the data set and the horizon.
 
     The `overrides` replace settings of the model part, unless they are None.
     """
-    settings, where = _settings(name, sizes, data), f"recipe {name}"
+    settings, where = _settings(book, name, sizes, data), f"recipe {name}"
     forecaster = settings.get("forecaster", OURS)
     if not isinstance(forecaster, str):
         raise UsageError(f"{where}: forecaster must be a name", repr(forecaster), f'write it as "{OURS}"')
+    if forecaster not in book.forecasters:
+        known = ", ".join(book.forecasters)
+        raise UsageError(f"forecaster must be one of {known}", repr(forecaster), "correct the recipe")
+    kind, network = book.forecasters[forecaster]
     model = {**vars(sizes), **_table(settings, where, "model")}
     model = _laid_over(model, {key: value for key, value in overrides.items() if value is not None})
     return Recipe(
         name=Path(name).stem,
         forecaster=forecaster,
-        config=build(entry(forecaster).config, model, f"{where}: model"),
+        config=build(kind, model, f"{where}: model"),
         train=build(TrainConfig, _table(settings, where, "train"), f"{where}: train"),
+        network=network,
     )
 
 
-def resolve_ours(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
-    """Like `resolve`, for ibforecast only; the patch length, unless one is given, is fitted to the look-back."""
-    require_ours(name)
+def resolve_ours(name: str, sizes: Sizes, **overrides: Any) -> Recipe:
+    """Like `resolve` with the recipes of this package, and with a patch length that divides the look-back."""
     if overrides.get("patch_len") is None:
-        own = usual_patch_len(name, sizes, data)
+        own = usual_patch_len(name, sizes)
         overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if type(own) is int else own
-    return resolve(name, sizes, data, **overrides)
+    return resolve(name, sizes, **overrides)
 
 
 def adapted(recipe: Recipe, sizes: Sizes, **overrides: Any) -> Recipe:
     """Return a resolved recipe for a table of other sizes; `overrides` and patch length as in `resolve_ours`."""
-    if recipe.forecaster != OURS:
-        raise UsageError("recipe must be one of ibforecast's own", f"{recipe.name!r}, a rival's", f"try {DEFAULT!r}")
     patch_len = _nearest_divisor(sizes.look_back, recipe.config.patch_len)
     changes = {key: value for key, value in overrides.items() if value is not None}
     return replace(recipe, config=changed(recipe.config, {"patch_len": patch_len, **vars(sizes), **changes}))
 
 
-def usual_patch_len(name: str, sizes: Sizes, data: str | None = None) -> int:
+def usual_patch_len(name: str, sizes: Sizes) -> int:
     """Return the patch length of one of our recipes, whether or not it divides the look-back."""
-    model = _table(_settings(name, sizes, data), f"recipe {name}", "model")
+    model = _table(_settings(OWN, name, sizes, None), f"recipe {name}", "model")
     return model.get("patch_len", ModelConfig.patch_len)  # type: ignore[no-any-return]
 
 
@@ -124,9 +158,9 @@ def _nearest_divisor(number: int, wanted: int) -> int:
     return min((n for n in range(1, number + 1) if number % n == 0), key=lambda n: abs(n - wanted), default=wanted)
 
 
-def _settings(name: str, sizes: Sizes, data: str | None) -> dict[str, Any]:
+def _settings(book: Book, name: str, sizes: Sizes, data: str | None) -> dict[str, Any]:
     """Return the settings of a recipe, with its differences for kind of table, data set and horizon merged in."""
-    document, where = _read(name), f"recipe {name}"
+    document, where = book.read(name), f"recipe {name}"
     for_kind = _table(document, where, "kind", kind_of(sizes))
     unknown = sorted(set(_table(document, where, "kind")) - set(get_args(Kind)))
     if unknown:
@@ -145,28 +179,6 @@ def _settings(name: str, sizes: Sizes, data: str | None) -> dict[str, Any]:
     if unknown:
         raise UsageError(f"{where} must hold forecaster, model and train", repr(unknown[0]), "correct it")
     return settings
-
-
-def text_of(name: str) -> str:
-    """Return the text of a recipe, by its name or path."""
-    path = Path(name)
-    if name in names():
-        content = resources.files("ibforecast.recipes").joinpath(f"{name}.toml").read_bytes()
-    elif path.suffix == ".toml" and path.is_file():
-        content = path.read_bytes()
-    else:
-        raise UsageError("recipe must be one that ships or a path to a .toml file", repr(name), hint(name, names()))
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
-
-
-def _read(name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text_of(name))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
 
 
 def _table(document: Mapping[str, Any], where: str, *path: str) -> dict[str, Any]:

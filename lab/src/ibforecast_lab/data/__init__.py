@@ -1,0 +1,1 @@
+"""The benchmark data sets, generated ones with a known truth, and stand-ins for the largest."""

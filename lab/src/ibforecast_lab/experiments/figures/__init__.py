@@ -1,0 +1,39 @@
+"""One file per figure: from the ledger's records to plain data, and by `plots` to bytes."""
+
+from collections.abc import Callable
+
+from ibforecast.core.errors import DataError, UsageError
+from ibforecast_lab.experiments.figures import ablations, cost, gate_frequency, gate_map, sensitivity, tradeoff
+from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.plots.records import Form
+
+FIGURES: dict[str, Callable[[list[Record], Form], bytes | None]] = {
+    "cost": cost.figure,
+    "gate_map": gate_map.figure,
+    "gate_frequency": gate_frequency.figure,
+    "tradeoff": tradeoff.figure,
+    "ablations": ablations.figure,
+    "sensitivity": sensitivity.figure,
+}
+"""Each gives nothing where nothing of it was run."""
+
+
+def drawn(label: str, records: list[Record], form: Form) -> bytes:
+    """Draw a label's figure; one that has none, or of which nothing was run, is refused."""
+    check_has_figure(label)
+    picture = FIGURES[label](records, form)
+    if picture is None:
+        raise DataError(
+            "a figure needs records", f"none of {label!r} in the ledger", f"run: ibforecast reproduce {label}"
+        )
+    return picture
+
+
+def check_has_figure(label: str) -> None:
+    """Refuse a label that is a table and nothing else."""
+    if label not in FIGURES:
+        raise UsageError(
+            f"a label must be one of {', '.join(FIGURES)} to be drawn",
+            f"{label!r}, a table",
+            "use --format md, csv, tex or json",
+        )

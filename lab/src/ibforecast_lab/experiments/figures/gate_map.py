@@ -1,0 +1,25 @@
+"""The gates of one window. Paper: Figure "gatemap"."""
+
+from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.experiments.tables.gates import ONE, Gates, one_window
+from ibforecast_lab.plots.gates import GatePicture, draw
+from ibforecast_lab.plots.records import Form
+
+
+def figure(records: list[Record], form: Form) -> bytes | None:
+    """Probabilities, patch by channel, with the open gates outlined, a panel per recipe that was run."""
+    pictures = [picture_of(gates, f"{ONE.lower()}; outlined: open") for gates in one_window(records)]
+    return draw(pictures, form) if pictures else None
+
+
+def picture_of(gates: Gates, shown: str) -> GatePicture:
+    """Gates of a record as a picture takes them."""
+    return GatePicture(
+        title=f"{gates.cell.recipe}: {shown}",
+        where=gates.where,
+        meaning=gates.name,
+        patches=gates.patches,
+        channels=gates.channels,
+        values=gates.values,
+        mask=gates.mask,
+    )

@@ -1,0 +1,44 @@
+"""The local engine: cells in processes of this machine, several side by side."""
+
+import multiprocessing
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from ibforecast.core.engines import Processes
+from ibforecast_lab.experiments.ledger import Cell, Ledger, Record
+from ibforecast_lab.experiments.run import missing_from, run
+
+
+def run_missing(
+    cells: Iterable[Cell],
+    folder: Path,
+    device: str,
+    jobs: int = 1,
+    on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
+) -> dict[Cell, str]:
+    """Run the cells whose record is missing or outdated; return the failures by cell, with what went wrong.
+
+    A cell that is killed leaves its finished epochs beside the ledger's records, and goes on from there next time.
+    """
+    missing = missing_from(Ledger(folder), cells)
+    failures: dict[Cell, str] = {}
+    jobs = min(jobs, max(1, len(missing)))
+    engine = Processes(jobs)
+    for cell, record, failure in engine.run(missing, partial(_run, folder=folder, device=device, jobs=jobs)):
+        if failure:
+            failures[cell] = failure
+        on_cell(cell, record, failure)
+    return failures
+
+
+def _run(cell: Cell, folder: Path, device: str, jobs: int) -> Record:
+    torch.set_num_threads(max(1, multiprocessing.cpu_count() // jobs))  # or the processes fight over the cores
+    ledger = Ledger(folder)
+    under_way = ledger.path(cell).with_suffix(".safetensors")
+    record = run(cell, torch.device(device), under_way)
+    ledger.write(record)
+    under_way.unlink(missing_ok=True)
+    return record

@@ -1,0 +1,85 @@
+"""The windows of a cell, trained on, selected by and measured: of real data, stand-ins or generators."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from ibforecast.core.files import sha256
+from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
+from ibforecast.data.series import Series
+from ibforecast.data.windows import Windows
+from ibforecast_lab.data import catalogue, drivers, framed
+from ibforecast_lab.data.resident import resident
+from ibforecast_lab.data.standin import STAND_INS, stand_in
+from ibforecast_lab.experiments.ledger import Cell
+
+FRAMED: dict[str, framed.Mode] = {f"framed-{mode}": mode for mode in framed.MODES}
+"""The benchmark with planted truth, by the name of each of its modes as a data set."""
+
+DRIVERS = "drivers"
+"""The benchmark with several drivers, as a data set."""
+
+GENERATED = (*FRAMED, DRIVERS)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The three parts of a data set on a device; `support` marks what was planted in the test windows, if anything."""
+
+    training: Windows
+    validation: Windows
+    test: Windows
+    support: Bool[Tensor, "window look_back channel"] | None = None
+
+
+def sizes_of(cell: Cell) -> Sizes:
+    """Lengths, channels and cycle of a cell."""
+    facts = framed.FramedConstants() if cell.data in GENERATED else facts_of(cell.data)
+    return Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
+
+
+def facts_of(name: str) -> catalogue.DataSet:
+    """The facts of a data set, or of the stand-in for one."""
+    return STAND_INS[name] if name in STAND_INS else catalogue.CATALOGUE[name]
+
+
+def fingerprint_of(name: str) -> str:
+    """Fingerprint of a data set's numbers."""
+    return _generated_fingerprint(name) if name in GENERATED else series_of(name).sha256
+
+
+@cache
+def series_of(name: str) -> Series:
+    """The numbers of a data set, or of the stand-in for one."""
+    return stand_in(name) if name in STAND_INS else catalogue.load(name)
+
+
+def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
+    """Cut a cell's windows; real ones are standardised by the training rows, generated ones are left as they are."""
+    if cell.data in GENERATED:
+        drawn = _generated(cell.data)
+        train, validation, test = (resident(part.window, part.target, part.phase).to(device) for part in drawn)
+        support = torch.from_numpy(drawn[2].support).to(device)
+        return Parts(train, validation, test, support.any(dim=1) if cell.data == DRIVERS else support)
+    facts, series = facts_of(cell.data), series_of(cell.data)
+    split = facts.parts
+    standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
+    starts = {part: split.starts(part, cell.look_back, cell.horizon) for part in ("train", "validation", "test")}
+    training = Windows.of(
+        series, standardiser, facts.cycle, starts["train"], cell.look_back, cell.horizon, with_calendar
+    ).to(device)
+    return Parts(training, training.at(starts["validation"]), training.at(starts["test"]))
+
+
+def _generated(name: str) -> tuple[framed.FramedWindows, ...] | tuple[drivers.DriverWindows, ...]:
+    return drivers.splits() if name == DRIVERS else framed.splits(FRAMED[name])
+
+
+@cache
+def _generated_fingerprint(name: str) -> str:
+    parts = _generated(name)
+    return sha256(array.tobytes() for part in parts for array in (part.window, part.target, part.phase, part.support))

@@ -1,0 +1,195 @@
+"""Labels of the paper, and the cells each of them takes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ibforecast.core.errors import UsageError, hint
+from ibforecast_lab.data.standin import STAND_INS
+from ibforecast_lab.experiments.ledger import Cell
+from ibforecast_lab.experiments.parts import DRIVERS, FRAMED
+from ibforecast_lab.experiments.rows import HORIZONS
+from ibforecast_lab.experiments.variants import JOIN, SWEEPS
+from ibforecast_lab.recipes import names
+
+T = TypeVar("T", str, int)
+
+MAIN = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
+LARGE = ("Electricity", "Solar", "Traffic")
+SEEDS = (2024, 2025, 2026)
+EXPLAINED = ("ETTh1", "ETTm1", "Weather")
+AT_A_BUDGET = ("steady", "paper-sparse", "static-newest", "static-fixed")
+OURS = ("steady", "exact", "dense", "paper", "static-newest", "static-fixed")
+INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
+BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet")
+STATIC = ("static-fixed", "static-newest")
+BY_HAND = "exact"
+"""What the default recipe is held against: settings chosen for each data set by its name."""
+
+SMALL_BUDGETS = (0.05, 0.1)
+OTHER_BUDGETS = (*SMALL_BUDGETS, 0.35, 0.5)
+"""Where the trade-off is measured beside 0.2, which is the recipes' own."""
+
+WHOLE_PATCHES = (0.125, 0.5)
+"""What 0.2 and 0.5 come to in whole patches of every channel, of eight; 0.35 comes to a quarter, that recipe's own."""
+
+ABLATED = {
+    "steady": (
+        *("no-gated-base", "no-hard-gates", "no-profile", "no-budget"),
+        *("no-departure", "no-consistency", "no-phase", "no-bias"),
+    ),
+    "paper-sparse": ("no-gated-base", "no-hard-gates", "no-profile", "no-budget", "no-contiguity"),
+    "factors": ("no-diversity",),
+}
+"""What is taken out of which recipe: of ours what it has, of the paper's what the paper took out of it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a label takes: its data sets, horizons, models (recipes), seeds and study; none where it takes no run.
+
+    A model may be a variant of a recipe; it is run at each of the `budgets` (None: its own). `also` holds what a label
+    takes beside that and otherwise.
+    """
+
+    data: tuple[str, ...] = ()
+    horizons: tuple[int, ...] = ()
+    models: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = SEEDS
+    study: str = ""
+    budgets: tuple[float | None, ...] = (None,)
+    also: tuple["Plan", ...] = ()
+
+    def cells(self) -> list[Cell]:
+        """Every cell, short horizons first."""
+        own = [
+            Cell(data, horizon, model, seed, budget, study=self.study)
+            for horizon in self.horizons
+            for data in self.data
+            for model in self.models
+            for budget in self.budgets
+            for seed in self.seeds
+        ]
+        return sorted((*own, *(cell for plan in self.also for cell in plan.cells())), key=lambda cell: cell.horizon)
+
+    def narrowed(
+        self,
+        data: tuple[str, ...] = (),
+        horizons: tuple[int, ...] = (),
+        models: tuple[str, ...] = (),
+        seeds: tuple[int, ...] = (),
+    ) -> "Plan":
+        """Keep what is named; what is not named stays whole. Models may be any recipe."""
+        every = (self, *self.also)
+        data = _chosen("data set", data, _all(plan.data for plan in every))
+        horizons = _chosen("horizon", horizons, _all(plan.horizons for plan in every))
+        known = _all(plan.models for plan in every)
+        models = _chosen("model", models, (*known, *names())) if models else known
+        others = set(known) - set(self.models)
+        return replace(
+            self._kept(data, horizons, seeds),
+            models=tuple(model for model in models if model not in others),
+            also=tuple(
+                replace(plan._kept(data, horizons, seeds), models=_both(plan.models, models)) for plan in self.also
+            ),
+        )
+
+    def _kept(self, data: tuple[str, ...], horizons: tuple[int, ...], seeds: tuple[int, ...]) -> "Plan":
+        return replace(
+            self, data=_both(self.data, data), horizons=_both(self.horizons, horizons), seeds=seeds or self.seeds
+        )
+
+
+def _variants(recipe: str, variants: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{recipe}{JOIN}{variant}" for variant in variants)
+
+
+def _sweeps(recipe: str, *knobs: str) -> tuple[str, ...]:
+    return _variants(recipe, tuple(f"{knob}={value:g}" for knob in knobs for value in SWEEPS[knob]))
+
+
+_OTHER_KNOBS, _WITH_RATE = tuple(knob for knob in SWEEPS if knob != "prior"), ("ETTh1", "Weather")
+"""The prior is felt only where the rate is: recipe `steady` leaves that term out on ETTm1."""
+
+_ALL_MODELS = (*OURS, *INTERPRETABLE, *BLACK_BOX)
+PLANS: dict[str, Plan] = {
+    "datasets": Plan(),
+    "configuration": Plan(),
+    "accuracy": Plan(MAIN, HORIZONS, _ALL_MODELS),
+    "per_horizon": Plan(MAIN, HORIZONS, _ALL_MODELS),
+    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("steady", "dense", "tqnet")),
+    "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
+    "fidelity_rankings": Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), study="explanations"),
+    "certificate": Plan(MAIN, (96,), ("steady",), study="explanations"),
+    "gate_map": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
+    "gate_frequency": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
+    "support_recovery": Plan(tuple(FRAMED), (24,), ("framed", "patchdecomp", "tft"), study="recovery"),
+    "cost": Plan(("ETTh1", "Weather"), (96,), ("steady",), SEEDS[:1], "cost"),
+    "coverage": Plan(MAIN, (96,), ("steady",), study="coverage"),
+    "tradeoff": Plan(
+        EXPLAINED,
+        HORIZONS[:3],
+        ("steady", *STATIC, "dense"),
+        also=(
+            Plan(EXPLAINED, HORIZONS[:3], ("steady", "static-fixed"), study="native", budgets=OTHER_BUDGETS),
+            Plan(EXPLAINED, HORIZONS[:3], ("static-newest",), study="native", budgets=WHOLE_PATCHES),
+            Plan(EXPLAINED, HORIZONS[:3], ("any-budget",), study="budgets"),
+        ),
+    ),
+    "fixed_mask": Plan(
+        MAIN,
+        (96, 336),
+        ("steady", "static-fixed"),
+        also=(
+            Plan(MAIN, (96,), ("steady", "static-fixed"), study="native", budgets=SMALL_BUDGETS),
+            Plan(MAIN, (96,), ("steady",), study="choice", budgets=(None, *SMALL_BUDGETS)),
+        ),
+    ),
+    "unseen": Plan(MAIN, HORIZONS, ("steady", BY_HAND)),
+    "ablations": Plan(
+        ("ETTh1",),
+        (96,),
+        (*(model for recipe, parts in ABLATED.items() for model in (recipe, *_variants(recipe, parts))), *STATIC),
+        study="native",
+    ),
+    "sensitivity": Plan(
+        EXPLAINED,
+        (96,),
+        ("steady", *_sweeps("steady", *_OTHER_KNOBS), "paper-sparse", *_sweeps("paper-sparse", *SWEEPS)),
+        SEEDS[:1],
+        "native",
+        also=(
+            Plan(_WITH_RATE, (96,), _sweeps("steady", "prior"), SEEDS[:1], "native"),
+            Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), SEEDS[:1], "native", OTHER_BUDGETS),
+        ),
+    ),
+    "factors": Plan(
+        (DRIVERS,),
+        (24,),
+        ("factors", *_variants("factors", ABLATED["factors"])),
+        study="factors",
+        also=(Plan(("ETTh1",), (96,), ("factors",), study="factors"),),
+    ),
+}
+
+
+def plan(label: str) -> Plan:
+    """Look a label up."""
+    if label not in PLANS:
+        raise UsageError("a label must be one of the paper's that are built", repr(label), hint(label, list(PLANS)))
+    return PLANS[label]
+
+
+def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(one for group in groups for one in group))
+
+
+def _both(known: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(one for one in asked if one in known)
+
+
+def _chosen(what: str, asked: tuple[T, ...], known: tuple[T, ...]) -> tuple[T, ...]:
+    for one in asked:
+        if one not in known:
+            raise UsageError(f"{what} must belong to the label", one, f"choose among {', '.join(map(str, known))}")
+    return asked or known

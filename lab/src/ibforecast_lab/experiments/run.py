@@ -1,0 +1,143 @@
+"""Run a cell: data in, trained forecaster, record out."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from ibforecast._version import __version__
+from ibforecast.core.contracts import Accountable, Forecaster
+from ibforecast.core.errors import DataError
+from ibforecast.core.files import sha256
+from ibforecast.data.windows import Windows
+from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.verification import verify_windows
+from ibforecast.train.loop import train
+from ibforecast.zoo.recipes import Recipe
+from ibforecast_lab.data.standin import SUFFIX
+from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
+from ibforecast_lab.experiments.parts import fingerprint_of, parts_of, sizes_of
+from ibforecast_lab.experiments.studies import STUDIES
+from ibforecast_lab.experiments.variants import varied
+
+RESULTS_VERSION = 1
+"""Raised whenever a change of the code may change a result; older records are then run again."""
+
+VERIFIED_WINDOWS = 1000
+
+
+def recipe_of(cell: Cell) -> Recipe:
+    """The recipe a cell stands for, with its data set's sizes filled in."""
+    return varied(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), cell.budget)
+
+
+def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Record:
+    """Train and measure one cell; the test windows are looked at once, after selection.
+
+    With a `checkpoint` path a run that was killed goes on from its last finished epoch.
+    """
+    recipe = recipe_of(cell)
+    forecaster = recipe.build(cell.seed)
+    parts = parts_of(cell, device, forecaster.reads_calendar)
+
+    identity = f"{recipe.sha256}/{fingerprint_of(cell.data)}/{cell.seed}/{RESULTS_VERSION}/{device.type}"
+    training_run = train(
+        forecaster, parts.training, parts.validation, recipe.train, cell.seed, checkpoint, sha256(identity.encode())
+    )
+    seconds = training_run.seconds
+
+    scores = {
+        part: _scores(forecaster, windows) for part, windows in (("validation", parts.validation), ("test", parts.test))
+    }
+    measurements = STUDIES[cell.study](forecaster, parts, cell) if cell.study else []
+    cpu = torch.device("cpu")
+    checked, failed = (0, 0)
+    if isinstance(forecaster, Accountable):
+        checked, failed = verify_windows(forecaster.to(cpu), parts.test.to(cpu), VERIFIED_WINDOWS)
+    epochs = len(training_run.history)
+    return Record(
+        cell=cell,
+        forecaster=recipe.forecaster,
+        **scores,
+        verified_windows=checked,
+        broken_windows=failed,
+        parameters=sum(p.numel() for p in forecaster.parameters() if p.requires_grad),
+        epochs=epochs,
+        best_epoch=training_run.best_epoch,
+        seconds=round(seconds, 3),
+        windows_per_second=round(len(parts.training) * epochs / seconds, 1),
+        recipe={"config": asdict(recipe.config), "train": asdict(recipe.train)},
+        recipe_sha256=recipe.sha256,
+        data_sha256=fingerprint_of(cell.data),
+        results_version=RESULTS_VERSION,
+        commit=commit(),
+        device=device_name(device),
+        versions=versions(),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        measurements=measurements,
+    )
+
+
+def missing_from(ledger: Ledger, cells: Iterable[Cell]) -> list[Cell]:
+    """The cells that have no record, an outdated one or a damaged one."""
+    return [cell for cell in cells if not is_current(_readable(ledger, cell), cell)]
+
+
+def _readable(ledger: Ledger, cell: Cell) -> Record | None:
+    try:
+        return ledger.read(cell)
+    except DataError:
+        return None
+
+
+def is_current(record: Record | None, cell: Cell) -> bool:
+    """Tell whether a record still answers for its cell: same recipe, same data, same version of the results."""
+    return (
+        record is not None
+        and record.recipe_sha256 == recipe_of(cell).sha256
+        and record.data_sha256 == fingerprint_of(cell.data)
+        and record.results_version == RESULTS_VERSION
+    )
+
+
+def commit() -> str:
+    """The commit the code stands at: from git, or from IBFORECAST_COMMIT where there is no repository."""
+    given = os.environ.get("IBFORECAST_COMMIT")
+    if given:
+        return given
+    folder = Path(__file__).parent
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or "unknown"
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result may depend on."""
+    found = {"python": platform.python_version(), "ibforecast": __version__}
+    for library in ("torch", "numpy"):
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "unknown"
+    return found
+
+
+def _scores(forecaster: Forecaster, windows: Windows) -> Scores:
+    measured = accuracy(forecaster, windows)
+    return Scores(
+        windows=len(windows),
+        mse=measured.mse,
+        mae=measured.mae,
+        open_rate=float(measured.open_rate.mean()),
+        largest_open_rate=float(measured.open_rate.max()),
+    )

@@ -1,0 +1,22 @@
+"""What is measured on a trained forecaster beyond its errors: one file per study, each giving flat rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast_lab.experiments.ledger import Cell
+from ibforecast_lab.experiments.parts import Parts
+from ibforecast_lab.experiments.studies import budgets, choice, cost, coverage, explanations, factors, native, recovery
+
+Study = Callable[[Forecaster, Parts, Cell], list[dict[str, Any]]]
+
+STUDIES: dict[str, Study] = {
+    "explanations": explanations.study,
+    "recovery": recovery.study,
+    "cost": cost.study,
+    "native": native.study,
+    "budgets": budgets.study,
+    "coverage": coverage.study,
+    "choice": choice.study,
+    "factors": factors.study,
+}

@@ -1,0 +1,15 @@
+"""How faithful is a forecaster's own explanation, and nothing else: the light study, for many cells."""
+
+from typing import Any
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast_lab.experiments.ledger import Cell
+from ibforecast_lab.experiments.parts import Parts
+from ibforecast_lab.experiments.studies import explanations
+from ibforecast_lab.explainers.native import Native
+
+
+def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
+    """Measure the fidelity of the native map on evenly spaced test windows, in every way there is."""
+    found = explanations.fidelity(forecaster, explanations.spaced(parts.test), Native(), cell.seed)
+    return [explanations.flat("native", row) for row in found]

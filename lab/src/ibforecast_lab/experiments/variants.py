@@ -1,0 +1,96 @@
+"""Variants of recipes: one thing taken out or set otherwise, by the name RECIPE+VARIANT."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast.core.errors import UsageError, hint, require
+from ibforecast.core.sizes import Sizes
+from ibforecast.zoo.recipes import Recipe
+from ibforecast_lab.networks.ablations import PhaselessForecast, SoftForecast, UngatedForecast
+from ibforecast_lab.recipes import names, resolve
+
+JOIN = "+"
+NETWORKS: dict[str, type[Forecaster]] = {
+    "ibforecast-ungated": UngatedForecast,
+    "ibforecast-soft": SoftForecast,
+    "ibforecast-phaseless": PhaselessForecast,
+}
+"""Networks that no recipe is for, by the name their records give as forecaster."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is done to a recipe: `settings` laid over its model part, or another of the `NETWORKS` built from it.
+
+    `words` is how a table calls it.
+    """
+
+    words: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    network: str = ""
+
+
+SWEEPS: dict[str, tuple[float, ...]] = {
+    "rate_weight": (0.005, 0.1, 0.5),
+    "contiguity_weight": (1e-4, 1e-2, 1e-1),
+    "budget_weight": (0.5, 2.0, 20.0),
+    "prior": (0.05, 0.1, 0.5),
+}
+"""Knobs of the objective and the values each is set to, one at a time; the budget's are cells of their own."""
+
+VARIANTS: dict[str, Variant] = {
+    "no-gated-base": Variant("− gated base", network="ibforecast-ungated"),
+    "no-hard-gates": Variant("− hard gates", network="ibforecast-soft"),
+    "no-profile": Variant("− cycle Q", {"profile": False}),
+    "no-budget": Variant("− budget", {"budget": 1.0, "objective": {"budget_weight": 0.0}}),
+    "no-contiguity": Variant("− gate TV", {"objective": {"contiguity_weight": 0.0}}),
+    "no-diversity": Variant("− diversity", {"diversity_weight": 0.0}),
+    "no-departure": Variant("− departure", {"objective": {"departure_weight": 0.0}}),
+    "no-consistency": Variant("− self-consistency", {"objective": {"consistency_weight": 0.0}}),
+    "no-phase": Variant("− phase in the readout", network="ibforecast-phaseless"),
+    "no-bias": Variant("− gate bias", {"gate": {"recent": 0, "every": 0}}),
+    **{
+        f"{knob}={value:g}": Variant(f"{knob} = {value:g}", {"objective": {knob: value}})
+        for knob, values in SWEEPS.items()
+        for value in values
+    },
+}
+
+
+def parted(name: str) -> tuple[str, str]:
+    """Part a recipe that ships from the variant of it; a recipe of one's own, by its path, has none."""
+    recipe, _, variant = name.partition(JOIN)
+    return (recipe, variant) if recipe in names() else (name, "")
+
+
+def words_for(name: str) -> str:
+    """What a table calls a recipe or a variant of one."""
+    recipe, variant = parted(name)
+    return VARIANTS[variant].words if variant in VARIANTS else recipe
+
+
+def varied(name: str, sizes: Sizes, data: str | None = None, budget: float | None = None) -> Recipe:
+    """Resolve a recipe or a variant of one; a budget that is given goes before that of either."""
+    base, called = parted(name)
+    if not called:
+        return resolve(name, sizes, data, budget=budget)
+    variant = _variant(called)
+    given = {} if budget is None else {"budget": budget}
+    recipe = replace(resolve(base, sizes, data, **{**variant.settings, **given}), name=name)
+    if not variant.network:
+        return recipe
+    require(
+        recipe.forecaster == "ibforecast",
+        f"{called} must be of a recipe for ibforecast",
+        f"{base}, a recipe for {recipe.forecaster}",
+        "try steady",
+    )
+    return replace(recipe, forecaster=variant.network, network=NETWORKS[variant.network])
+
+
+def _variant(name: str) -> Variant:
+    if name not in VARIANTS:
+        raise UsageError("a variant must be one of the table's", repr(name), hint(name, list(VARIANTS)))
+    return VARIANTS[name]

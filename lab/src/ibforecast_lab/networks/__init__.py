@@ -1,0 +1,1 @@
+"""Variants of our network: with a part taken out, and with named factors."""

@@ -1,0 +1,44 @@
+"""Every recipe of both packages by name: ours, the rivals', and those of single experiments."""
+
+from typing import Any
+
+from ibforecast.core.sizes import Sizes
+from ibforecast.zoo.recipes import OWN, Book, Recipe
+from ibforecast.zoo.recipes import resolve as resolve_from
+from ibforecast_lab.networks.factors import FactorConfig, FactorForecast
+from ibforecast_lab.rivals.cyclenet import CycleNet, CycleNetConfig
+from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
+from ibforecast_lab.rivals.itransformer import ITransformer, ITransformerConfig
+from ibforecast_lab.rivals.patchdecomp import PatchDecomp, PatchDecompConfig
+from ibforecast_lab.rivals.patchtst import PatchTST, PatchTSTConfig
+from ibforecast_lab.rivals.protots import ProtoTS, ProtoTSConfig
+from ibforecast_lab.rivals.tft import TFT, TFTConfig
+from ibforecast_lab.rivals.timesnet import TimesNet, TimesNetConfig
+from ibforecast_lab.rivals.tqnet import TQNet, TQNetConfig
+
+BOOK = Book(
+    packages=(*OWN.packages, "ibforecast_lab.recipes"),
+    forecasters={
+        **OWN.forecasters,
+        "ibforecast-factors": (FactorConfig, FactorForecast),
+        "dlinear": (DLinearConfig, DLinear),
+        "patchdecomp": (PatchDecompConfig, PatchDecomp),
+        "tft": (TFTConfig, TFT),
+        "protots": (ProtoTSConfig, ProtoTS),
+        "tqnet": (TQNetConfig, TQNet),
+        "cyclenet": (CycleNetConfig, CycleNet),
+        "itransformer": (ITransformerConfig, ITransformer),
+        "patchtst": (PatchTSTConfig, PatchTST),
+        "timesnet": (TimesNetConfig, TimesNet),
+    },
+)
+
+
+def names() -> list[str]:
+    """Return the names of all recipes, sorted."""
+    return BOOK.names
+
+
+def resolve(name: str, sizes: Sizes, data: str | None = None, **overrides: Any) -> Recipe:
+    """Resolve a recipe of either package for a table of these sizes; see `ibforecast.zoo.recipes.resolve`."""
+    return resolve_from(name, sizes, data, book=BOOK, **overrides)

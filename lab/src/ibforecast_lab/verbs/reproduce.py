@@ -1,0 +1,85 @@
+"""ibforecast reproduce: run the cells a label takes, those that are missing."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from tqdm import tqdm
+
+from ibforecast.cli.shared import announce, deliver, json_option
+from ibforecast_lab.verbs.shared import ledger_option
+
+
+@click.command("reproduce")
+@click.argument("label")
+@click.option("--data", multiple=True, help="Only this data set; may be repeated.")
+@click.option("--horizon", type=int, multiple=True, help="Only this horizon; may be repeated.")
+@click.option("--model", multiple=True, help="Only this model (a recipe's name); may be repeated.")
+@click.option("--seeds", help="Seeds, separated by commas; default: the label's.")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells side by side (local engine)."
+)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda (local engine).")
+@click.option("--address", help="Address of the Ray cluster; default: one on this machine.")
+@click.option("--gpus-per-cell", type=float, default=0.0, show_default=True, help="A fraction is fine (Ray engine).")
+@ledger_option
+@json_option
+def command(
+    label: str,
+    data: tuple[str, ...],
+    horizon: tuple[int, ...],
+    model: tuple[str, ...],
+    seeds: str | None,
+    engine: Literal["local", "ray"],
+    jobs: int,
+    device: str,
+    address: str | None,
+    gpus_per_cell: float,
+    ledger: Path,
+    as_json: bool,
+) -> None:
+    """Run the cells that LABEL takes and the ledger lacks; a finished cell is never run again.
+
+    A cell that fails is reported at the end and stops no other; a run that is killed loses at most the cells under way.
+
+    \b
+    ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model steady
+    ibforecast reproduce accuracy --jobs 8 --device cuda
+    """
+    from ibforecast.core.devices import find_device
+    from ibforecast_lab.experiments.cluster import run_missing_on_ray
+    from ibforecast_lab.experiments.ledger import Ledger
+    from ibforecast_lab.experiments.local import run_missing
+    from ibforecast_lab.experiments.plans import plan
+    from ibforecast_lab.experiments.run import missing_from
+
+    chosen = plan(label).narrowed(data, horizon, model, _numbers(seeds))
+    cells = chosen.cells()
+    missing = missing_from(Ledger(ledger), cells)
+    announce(f"{label}: {len(cells)} cells, {len(missing)} to run")
+    with tqdm(total=len(missing), desc=label, unit="cell", disable=None) as bar:
+
+        def report(cell: Any, record: Any, failure: str) -> None:
+            bar.set_postfix_str(f"{cell.key}: {failure or f'MSE {record.test.mse:.4f}'}")
+            bar.update()
+
+        if engine == "ray":
+            failures = run_missing_on_ray(missing, ledger, address, gpus_per_cell, on_cell=report)
+        else:
+            failures = run_missing(missing, ledger, find_device(device), jobs, report)
+    for cell, failure in failures.items():
+        announce(f"failed: {cell.key}: {failure}")
+    done = len(missing) - len(failures)
+    document = {"cells": len(cells), "run": done, "failed": {cell.key: text for cell, text in failures.items()}}
+    deliver(document, f"{done} cells run, {len(failures)} failed; show them with: ibforecast show {label}", as_json)
+    if failures:
+        raise click.exceptions.Exit(1)
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    if not text:
+        return ()
+    if not all(part.strip().isdigit() for part in text.split(",")):
+        raise click.BadParameter(f"{text!r} is not a list of whole numbers like 2024,2025", param_hint="--seeds")
+    return tuple(int(part) for part in text.split(","))

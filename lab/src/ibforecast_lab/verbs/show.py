@@ -1,0 +1,67 @@
+"""ibforecast show: a table or figure of the paper, from the ledger alone."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from ibforecast.cli.shared import announce, check_file
+from ibforecast.core.errors import UsageError
+from ibforecast.core.files import write_atomically
+from ibforecast_lab.verbs.shared import ledger_option
+
+
+@click.command("show")
+@click.argument("label")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["md", "csv", "tex", "json", "png", "svg"]),
+    default="md",
+    show_default=True,
+    help="A table as text, or a figure.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Write to this file; a figure needs one.")
+@ledger_option
+def command(
+    label: str, form: Literal["md", "csv", "tex", "json", "png", "svg"], out: Path | None, ledger: Path
+) -> None:
+    """Show what LABEL comes to: a table, or a figure.
+
+    \b
+    datasets configuration
+    accuracy per_horizon large_channels
+    fidelity fidelity_rankings certificate support_recovery coverage
+    fixed_mask unseen
+    cost gate_map gate_frequency                           (figures too)
+    tradeoff ablations sensitivity                         (figures too)
+    factors
+
+    Nothing is run; a cell without a record says "not run".
+
+    \b
+    ibforecast show per_horizon
+    ibforecast show accuracy --format json
+    ibforecast show cost --format png --out cost.png
+    """
+    from ibforecast_lab.experiments.figures import check_has_figure, drawn
+    from ibforecast_lab.experiments.ledger import Ledger
+    from ibforecast_lab.experiments.plans import plan
+    from ibforecast_lab.experiments.sheet import FORMATS
+    from ibforecast_lab.experiments.tables import TABLES
+
+    plan(label)  # refuses a word that is no label
+    if out is not None:
+        check_file(out)
+    if form == "png" or form == "svg":
+        check_has_figure(label)
+        if out is None:
+            raise UsageError("a figure must go into a file", "none", f"add --out {label}.{form}")
+        content = drawn(label, Ledger(ledger).records(), form)
+    else:
+        content = FORMATS[form](TABLES[label](Ledger(ledger).records())).encode()
+    if out is None:
+        click.echo(content, nl=False)
+    else:
+        write_atomically(out, content)
+        announce(f"written to {out}")

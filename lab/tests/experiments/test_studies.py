@@ -1,0 +1,188 @@
+"""What is measured on a trained forecaster: the studies' rows, on small windows of every kind of data."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast.core.errors import UsageError
+from ibforecast.train.config import TrainConfig
+from ibforecast.zoo.recipes import Recipe
+from ibforecast_lab.data import framed
+from ibforecast_lab.data.standin import STAND_INS
+from ibforecast_lab.experiments.ledger import HOLDER, Cell, Ledger
+from ibforecast_lab.experiments.parts import FRAMED, Parts, fingerprint_of, parts_of, sizes_of
+from ibforecast_lab.experiments.plans import PLANS
+from ibforecast_lab.experiments.rows import ledger_rows
+from ibforecast_lab.experiments.run import missing_from, recipe_of, run
+from ibforecast_lab.experiments.studies import STUDIES, cost, explanations, recovery
+from ibforecast_lab.experiments.studies import explainers as room
+from ibforecast_lab.explainers import EXPLAINERS
+from ibforecast_lab.explainers.dynamask import Dynamask
+from ibforecast_lab.explainers.extremal_mask import ExtremalMask
+from ibforecast_lab.recipes import resolve
+
+CPU = torch.device("cpu")
+PULSE = Cell("framed-pulse", 24, "framed", 1, study="recovery")
+POST_HOC = {"occlusion", "saliency", "dynamask", "extremal_mask", "chance", "integrated_gradients"}
+
+
+@pytest.fixture(autouse=True)
+def _few_windows_and_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanations, "FIDELITY_WINDOWS", 12)
+    monkeypatch.setattr(explanations, "GATE_WINDOWS", 9)
+    monkeypatch.setattr(recovery, "WINDOWS", 12)
+    monkeypatch.setattr(cost, "WINDOWS", 2)
+    monkeypatch.setattr(cost, "REPEATS", 1)
+    short = {"dynamask": Dynamask(steps=2), "extremal_mask": ExtremalMask(steps=2)}
+    monkeypatch.setattr(room, "EXPLAINERS", EXPLAINERS | short)
+
+
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    every = parts_of(PULSE, CPU, with_calendar=False)
+    assert every.support is not None
+    return replace(every, test=replace(every.test, starts=every.test.starts[:30]), support=every.support[:30])
+
+
+def ours(budget: float = 0.25) -> Forecaster:
+    settings: dict[str, Any] = {"budget": budget, "gate": {"width": 8, "heads": 2}, "readout": {"width": 16}}
+    return resolve("exact", sizes_of(PULSE), **settings).build(1).eval()
+
+
+def rival() -> Forecaster:
+    return resolve("dlinear", sizes_of(PULSE)).build(1).eval()
+
+
+def by_measure(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {kind: [row for row in rows if row["measure"] == kind] for kind in {row["measure"] for row in rows}}
+
+
+@pytest.mark.parametrize("name", FRAMED)
+def test_generated_windows_are_the_parts_of_a_cell_as_they_were_drawn(name: str) -> None:
+    cell = Cell(name, 24, "framed", 1)
+    found, (train, _, test) = parts_of(cell, CPU, with_calendar=False), framed.splits(FRAMED[name])
+    assert (len(found.training), len(found.validation), len(found.test)) == (4000, 1000, 1000)
+    window, target = found.training.take(found.training.starts[7:8])
+    assert torch.equal(window.values[0], torch.from_numpy(train.window[7]))
+    assert torch.equal(target.values[0], torch.from_numpy(train.target[7]))
+    assert found.support is not None
+    assert torch.equal(found.support, torch.from_numpy(test.support))
+
+
+def test_every_generated_data_set_has_a_fingerprint_of_its_own() -> None:
+    assert len({fingerprint_of(name) for name in FRAMED}) == len(FRAMED)
+
+
+def test_a_stand_in_is_cut_into_parts_like_the_data_it_stands_for() -> None:
+    cell = Cell("Solar-stand-in", 96, "exact", 1)
+    found, facts = parts_of(cell, CPU, with_calendar=False), STAND_INS["Solar-stand-in"]
+    assert found.training.values.shape == (facts.rows, facts.channels)
+    assert len(found.test) == 10417
+
+
+def test_a_study_of_ours_tells_the_fidelity_of_every_explainer_in_every_way(parts: Parts) -> None:
+    rows = by_measure(explanations.study(ours(), parts, PULSE))
+    found = {
+        (row["explainer"], row["gating"], row["space"], row["shift"], row["aggregate"]) for row in rows["fidelity"]
+    }
+    assert len(found) == len(rows["fidelity"]) == 24 * 11
+    assert {name for name, *_ in found} >= POST_HOC | {"native", "timing_defaults", "integrated_gradients_reference"}
+    assert rows["windows"][0]["indices"].split()[0] == "0"
+    assert len(rows["windows"][0]["indices"].split()) == 12
+
+
+def test_the_native_map_is_complete_and_sufficient_with_its_mask_held(parts: Parts) -> None:
+    rows = explanations.study(ours(), parts, PULSE)
+    native = [row for row in rows if row.get("explainer") == "native" and row["gating"] == "frozen"]
+    assert {(row["comprehensiveness"], row["sufficiency"]) for row in native} == {(1.0, 0.0)}
+
+
+def test_a_study_counts_bits_over_all_test_windows_and_finds_none_changed(parts: Parts) -> None:
+    (row,) = by_measure(explanations.study(ours(), parts, PULSE))["certificate"]
+    assert (row["windows"], row["replay_bits"], row["scramble_bits"]) == (30, 0, 0)
+    assert row["compared"] == 30 * 24 * 4
+
+
+def test_gate_frequencies_average_to_the_open_rate(parts: Parts) -> None:
+    rows = by_measure(explanations.study(ours(), parts, PULSE))
+    frequency = torch.tensor(rows["gate_frequency"][0]["frequency"])
+    assert frequency.shape == (8, 4)
+    assert frequency.mean() == pytest.approx(0.25, abs=1e-4)
+    (gates,) = rows["gate_map"]
+    assert torch.equal(torch.tensor(gates["probability"]) > 0.5, torch.tensor(gates["mask"]).bool())
+
+
+def test_a_rival_is_studied_by_its_own_map_at_the_same_number_of_points(parts: Parts) -> None:
+    rows = by_measure(explanations.study(rival(), parts, PULSE))
+    assert {row["explainer"] for row in rows["fidelity"]} == {"native"}
+    assert {row["gating"] for row in rows["fidelity"]} == {"regated"}
+    window = parts.test.look_backs(parts.test.starts[:2])
+    assert explanations.points_of(rival(), window).tolist() == [6 * 12, 6 * 12]  # ⌊0.2 · 8 · 4⌋ patches
+
+
+def test_recovery_of_the_truth_itself_is_perfect_and_of_chance_is_chance(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ibforecast.explain.guest import GivenMap
+
+    assert parts.support is not None
+    told = {"native": GivenMap(parts.support[:12].float()), "chance": EXPLAINERS["chance"]}
+    monkeypatch.setattr(recovery, "explainers_of", lambda forecaster, window: told)
+    truth, chance = recovery.study(ours(), parts, PULSE)
+    assert (truth["auroc"], truth["aup"], truth["aur"]) == (1.0, pytest.approx(1.0, abs=0.6), 1.0)
+    assert chance["auroc"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_recovery_needs_something_planted(parts: Parts) -> None:
+    with pytest.raises(UsageError, match="use framed-pulse"):
+        recovery.study(ours(), replace(parts, support=None), PULSE)
+
+
+def test_cost_counts_what_each_explainer_runs(parts: Parts) -> None:
+    rows = {row["explainer"]: row for row in cost.study(ours(), parts, PULSE)}
+    assert (rows["native"]["forwards"], rows["native"]["backwards"]) == (1, 0)
+    assert (rows["saliency"]["forwards"], rows["saliency"]["backwards"]) == (1, 1)
+    assert rows["occlusion"]["forwards"] == 1 + 8 * 4
+    assert all(row["forward_equivalents"] > 0 and row["device"] == "cpu" for row in rows.values() if row["forwards"])
+
+
+def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def short(cell: Cell) -> Recipe:
+        recipe = recipe_of(replace(cell, recipe="dlinear"))
+        return replace(recipe, train=TrainConfig(epochs=1, batch=512))
+
+    monkeypatch.setattr("ibforecast_lab.experiments.run.recipe_of", short)
+    record = run(PULSE, CPU)
+    assert record.cell.key == "framed-pulse-96-24-framed-s1-recovery"
+    assert [row["explainer"] for row in record.measurements] == ["native"]
+    assert record.data_sha256 == fingerprint_of("framed-pulse")
+    plain = replace(record, cell=replace(record.cell, study=""))
+    (row,) = ledger_rows([record, plain])
+    assert row.seeds == 1
+    assert ledger_rows([record]) == ledger_rows([plain]) == [row]
+    for other in ({"budget": 0.1}, {"recipe": "framed+no-profile"}):
+        assert ledger_rows([replace(record, cell=replace(record.cell, **other))]) == []
+    ledger = Ledger(tmp_path)
+    ledger.write(record)
+    assert ledger.read(plain.cell) == record
+    assert ledger.read(replace(plain.cell, study="cost")) is None
+    assert missing_from(ledger, [plain.cell, record.cell]) == []
+
+
+@pytest.mark.parametrize(("study", "holder"), HOLDER.items())
+def test_what_a_study_measures_is_in_the_one_that_holds_it(parts: Parts, study: str, holder: str) -> None:
+    part, whole = (STUDIES[name](ours(), parts, PULSE) for name in (study, holder))
+    assert part == [row for row in whole if row.get("explainer") == study]
+
+
+@pytest.mark.parametrize("label", [label for label, plan in PLANS.items() if plan.study])
+def test_every_studied_label_has_a_study_and_recipes_for_its_cells(label: str) -> None:
+    for cell in PLANS[label].cells():
+        assert cell.study in STUDIES
+        assert recipe_of(cell).config.horizon == cell.horizon

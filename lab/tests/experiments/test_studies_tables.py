@@ -1,0 +1,443 @@
+"""From the measurements of studies to tables: means over seeds, ranks, and the published numbers beside them."""
+
+import json
+from itertools import product
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ibforecast.cli.main import main
+from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
+from ibforecast_lab.experiments.sheet import FORMATS, Sheet
+from ibforecast_lab.experiments.tables import TABLES
+from ibforecast_lab.experiments.tables.fidelity_rankings import WAYS
+
+Measurements = list[dict[str, Any]]
+LABELS = ["fidelity", "fidelity_rankings", "certificate", "support_recovery", "cost", "gate_map", "gate_frequency"]
+FIDELITY = [
+    "data",
+    "horizon",
+    "model",
+    "budget",
+    "seeds",
+    "explainer",
+    "comprehensiveness",
+    "sufficiency",
+    "score",
+    "score_std",
+]
+RECOVERY = [
+    *("mode", "model", "mse", "open_rate", "explainer", "seeds"),
+    *("auroc", "aup", "aur", "auroc_std", "aup_std", "aur_std"),
+]
+EXPLAINERS = {
+    "occlusion": (0.9, 0.2),
+    "chance": (0.2, 0.9),
+    "native": (1.1, 0.1),
+    "timing_defaults": (0.8, 0.4),
+    "timing_ten": (0.9, 0.3),
+    "timing_twenty": (0.7, 0.3),
+}
+
+
+def record(cell: Cell, measurements: Measurements, open_rate: float = 0.2) -> Record:
+    scores = Scores(10, 0.3, 0.4, open_rate, open_rate)
+    numbers = (10, 0, 1, 2, 1, 1.0, 10.0)
+    recipe = {"config": {"budget": 0.2} if cell.recipe == "steady" else {}, "train": {}}
+    proof = ("r", "d", 1, "c", "CPU", {}, "now")
+    return Record(cell, "ibforecast", scores, scores, *numbers, recipe, *proof, measurements)
+
+
+def fidelity_rows(explainer: str, comp: float | None, suff: float | None, frozen: bool = True) -> Measurements:
+    """Every way to measure alike, but held masks, whose numbers are perfect for the native map and worse for others."""
+    rows = []
+    for measure, aggregate in WAYS:
+        held = measure.gating == "frozen"
+        if held and not frozen:
+            continue
+        values = ((1.0, 0.0) if explainer == "native" else (0.5, 0.5)) if held else (comp, suff)
+        rows.append(
+            {
+                "measure": "fidelity",
+                "explainer": explainer,
+                "gating": measure.gating,
+                "space": measure.space,
+                "shift": measure.shift,
+                "aggregate": aggregate,
+                "left_out": 0,
+                "comprehensiveness": values[0],
+                "clipped_comprehensiveness": None if values[0] is None else min(values[0], 1.0) - 0.05,
+                "sufficiency": values[1],
+            }
+        )
+    return rows
+
+
+def explained(
+    data: str = "ETTh1", recipe: str = "steady", seed: int = 2024, shift: float = 0.0, extra: Measurements | None = None
+) -> Record:
+    rows = [row for name, (c, s) in EXPLAINERS.items() for row in fidelity_rows(name, c, s + shift)]
+    return record(Cell(data, 96, recipe, seed, study="explanations"), [*rows, *(extra or [])])
+
+
+def promises(replay_bits: int = 0) -> Measurements:
+    return [
+        {"measure": "windows", "of": 10, "indices": "0 9"},
+        {
+            "measure": "certificate",
+            "windows": 2785,
+            "replay_bits": replay_bits,
+            "scramble_bits": 0,
+            "compared": 1000,
+            "scrambled": 2000,
+        },
+        {"measure": "sensitivity", "windows": 2785, "relative": 0.25, "gates_relative": None, "masks_changed": 0.9},
+        {"measure": "rate", "windows": 2785, "prior": 0.2, "bits": 31.25},
+    ]
+
+
+def recovered(mode: str, recipe: str, seed: int, **auroc: float) -> Record:
+    rows = []
+    for explainer, value in auroc.items():
+        areas = {"auroc": value, "aup": 0.4, "aur": 0.5}
+        areas |= {f"{name}_by_window": area + 0.01 for name, area in areas.items()}
+        rows.append({"measure": "recovery", "explainer": explainer, **areas})
+    return record(Cell(f"framed-{mode}", 24, recipe, seed, study="recovery"), rows)
+
+
+def costs(*devices: str) -> Record:
+    rows = [
+        {
+            "measure": "cost",
+            "explainer": explainer,
+            "device": device,
+            "windows": 64,
+            "forward_equivalents": taken,
+            "forwards": forwards,
+            "backwards": 0.0,
+        }
+        for device in devices
+        for explainer, taken, forwards in (("native", 1.02, 1.0), ("occlusion", 44.0, 57.0), ("saliency", 2.4, 1.0))
+    ]
+    return record(Cell("ETTh1", 96, "steady", 2024, study="cost"), rows)
+
+
+def lines(sheet: Sheet, **where: str) -> list[dict[str, str]]:
+    found = [dict(zip(sheet.header, line, strict=True)) for line in sheet.body]
+    return [line for line in found if all(line[name] == value for name, value in where.items())]
+
+
+def rows(sheet: Sheet, **where: Any) -> Measurements:
+    return [row for row in sheet.rows if all(row[name] == value for name, value in where.items())]
+
+
+# --- Every label ---
+
+
+def some_of_each() -> list[Record]:
+    return [explained(extra=promises()), recovered("pulse", "framed", 2024, native=0.9), costs("cpu")]
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    ledger = Ledger(tmp_path_factory.mktemp("ledger"))
+    for one in some_of_each():
+        ledger.write(one)
+    return ledger
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_label_is_shown_in_every_format_with_records_and_without(
+    ledger: Ledger, tmp_path: Path, label: str
+) -> None:
+    for form, folder in product(FORMATS, (ledger.folder, tmp_path)):
+        shown = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(folder)])
+        assert shown.exit_code == 0, shown.output
+        if form == "json":
+            keys = [list(row) for row in json.loads(shown.stdout)]
+            assert all(key == keys[0] for key in keys)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_line_of_a_table_has_a_cell_for_each_of_its_columns(label: str) -> None:
+    sheet = TABLES[label](some_of_each())
+    assert {len(line) for line in sheet.body} == {len(sheet.header)}
+
+
+# --- Fidelity ---
+
+
+def test_fidelity_is_averaged_over_seeds_and_the_score_counts_comprehensiveness_as_one_at_most() -> None:
+    sheet = TABLES["fidelity"]([explained(seed=2024), explained(seed=2025, shift=0.2)])
+    (row,) = rows(sheet, data="ETTh1", explainer="native", source="ledger")
+    assert list(row)[: len(FIDELITY)] == FIDELITY
+    assert (row["seeds"], row["budget"], row["horizon"]) == (2, 0.2, 96)
+    assert row["comprehensiveness"] == pytest.approx(1.1)
+    assert row["sufficiency"] == pytest.approx(0.2)
+    assert row["score"] == pytest.approx(0.8)
+    assert row["score_std"] == pytest.approx(0.2 / 2**0.5)
+    assert row["clipped_comprehensiveness"] == pytest.approx(0.95)
+    assert row["score_by_window"] == pytest.approx(0.75)
+    assert (row["frozen_comprehensiveness"], row["frozen_sufficiency"]) == (1.0, 0.0)
+    (line,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
+    assert line["score"] == "**0.800 ± 0.141**"
+    assert (line["read"], line["comp"], line["comp clipped"], line["suff"]) == ("20.0%", "1.100", "0.950", "0.200")
+
+
+def test_published_fidelity_stands_beside_ours_and_never_in_our_columns() -> None:
+    sheet = TABLES["fidelity"]([explained(), explained(recipe="static-newest")])
+    (ours,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
+    assert (ours["published comp"], ours["published suff"], ours["published score"]) == ("1.019", "0.069", "0.950")
+    assert (ours["read"], ours["published read"]) == ("20.0%", "13.9%")
+    absent = lines(sheet, data="ETTh1", model="paper-sparse")
+    assert {line["score"] for line in absent} == {"not run"}
+    assert {line["comp"] for line in absent} == {"–"}
+    assert next(line for line in absent if line["explainer"] == "native")["published score"] == "0.950"
+    (tft,) = lines(sheet, data="ETTh1", model="tft")
+    assert (tft["explainer"], tft["score"], tft["published score"]) == ("native", "not run", "-1.478")
+    static = lines(sheet, data="ETTh1", model="static-newest")
+    assert {line["published score"] for line in static} == {"–"}
+    published = rows(sheet, source="published")
+    assert {row["seeds"] for row in published} == {0}
+    assert {row["model"] for row in published} == {"ibforecast", "dlinear", "patchdecomp", "tft"}
+    assert {row["open_rate"] for row in published if row["explainer"] == "native" and row["model"] != "ibforecast"} == {
+        None
+    }
+
+
+def test_published_timing_stands_beside_the_best_of_three_and_its_defaults_beside_the_defaults() -> None:
+    sheet = TABLES["fidelity"]([explained()])
+    timing = {line["explainer"]: line["published score"] for line in lines(sheet, data="ETTh1", model="steady")}
+    assert timing["timing_ten"] == "0.660"
+    assert timing["timing_defaults"] == "0.404"
+    assert timing["timing_twenty"] == "–"
+
+
+def test_where_the_defaults_are_best_both_published_numbers_stand_there() -> None:
+    best = [
+        row for name, comp in (("timing_defaults", 0.9), ("timing_ten", 0.5)) for row in fidelity_rows(name, comp, 0.1)
+    ]
+    sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "steady", 1, study="explanations"), best)])
+    (line,) = lines(sheet, model="steady", data="ETTh1", explainer="timing_defaults")
+    assert (line["published comp"], line["published score"]) == ("0.939", "0.660 / 0.404")
+
+
+def test_a_perfect_score_by_construction_says_so_and_is_not_called_the_best() -> None:
+    fixed = [*fidelity_rows("native", 1.0, 0.0), *fidelity_rows("occlusion", 0.9, 0.2)]
+    sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "static-fixed", 1, study="explanations"), fixed)])
+    native, occlusion = lines(sheet, model="static-fixed", data="ETTh1")
+    assert native["score"] == "1.000 (by construction)"
+    assert occlusion["score"] == "0.700"
+
+
+def test_what_is_undefined_says_so_and_a_forecaster_without_masks_has_none_to_hold() -> None:
+    measured = fidelity_rows("native", None, None, frozen=False)
+    sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "dlinear", 1, study="explanations"), measured)])
+    (line,) = lines(sheet, model="dlinear", data="ETTh1")
+    assert (line["comp"], line["score"], line["frozen comp"]) == ("undefined", "undefined", "–")
+    assert line["published score"] == "0.387"
+
+
+def test_a_data_set_beyond_the_plan_is_shown_with_what_was_run_on_it() -> None:
+    sheet = TABLES["fidelity"]([explained("ETTh2")])
+    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"steady"}
+    assert {line["published score"] for line in lines(sheet, data="ETTh2")} == {"–"}
+
+
+# --- Rankings ---
+
+
+def test_ranks_are_those_of_the_scores_under_each_of_the_24_ways() -> None:
+    sheet = TABLES["fidelity_rankings"]([explained()])
+    assert len(rows(sheet, explainer="native")) == len(WAYS) == 24
+    regated = {row["explainer"]: row["rank"] for row in rows(sheet, gating="regated", space="frame", shift="squared")}
+    assert regated == {
+        "native": 1,
+        "occlusion": 2,
+        "timing_ten": 3,
+        "timing_defaults": 4,
+        "timing_twenty": 4,
+        "chance": 6,
+    }
+    assert {row["rank"] for row in rows(sheet, gating="frozen") if row["explainer"] != "native"} == {2}
+
+
+def test_rankings_have_a_line_per_way_and_the_range_of_ranks() -> None:
+    sheet = TABLES["fidelity_rankings"]([explained()])
+    assert sheet.header[:2] == ["data", "model"]
+    assert sheet.header[6] == "**native**"
+    assert len(lines(sheet, data="ETTh1", model="steady")) == 24 + 2
+    (line,) = lines(sheet, data="ETTh1", gating="regated", space="output", shift="l2", aggregate="mean_of_ratios")
+    assert (line["**native**"], line["occlusion"]) == ("**1 (0.900)**", "2 (0.700)")
+    (over_all,) = lines(sheet, data="ETTh1", gating="regated", space="all")
+    assert (over_all["**native**"], over_all["chance"]) == ("1", "6")
+
+
+def test_each_model_of_the_rankings_is_ranked_apart_and_one_not_run_says_so() -> None:
+    other = explained(recipe="paper-sparse", shift=0.4)
+    for row in other.measurements:
+        if row["explainer"] == "occlusion":
+            row["sufficiency"] = 0.0
+    unranked = explained(recipe="static-newest")
+    sheet = TABLES["fidelity_rankings"]([other, explained(), unranked, explained("ETTm1"), explained("ETTh2")])
+    assert list(dict.fromkeys(line["model"] for line in lines(sheet, data="ETTh1"))) == ["steady", "paper-sparse"]
+    assert list(dict.fromkeys(row["model"] for row in rows(sheet, data="ETTh1"))) == ["steady", "paper-sparse"]
+    native = {line["model"]: line["**native**"] for line in lines(sheet, data="ETTh1", gating="regated", space="all")}
+    assert native == {"steady": "1", "paper-sparse": "2"}
+    (absent,) = lines(sheet, data="ETTm1", model="paper-sparse")
+    assert (absent["gating"], absent["**native**"]) == ("not run", "–")
+    assert [line["gating"] for line in lines(sheet, data="Weather")] == ["not run", "not run"]
+    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"steady"}
+
+
+def test_a_rank_that_depends_on_the_way_is_a_range() -> None:
+    one = explained()
+    for row in one.measurements:
+        if row["explainer"] == "native" and row["space"] == "output" and row["gating"] == "regated":
+            row["sufficiency"] = 0.5
+    (line,) = lines(TABLES["fidelity_rankings"]([one]), data="ETTh1", gating="regated", space="all")
+    assert (line["**native**"], line["occlusion"]) == ("1–3", "1–2")
+
+
+def test_what_is_undefined_has_no_rank_and_takes_none() -> None:
+    undefined = [*fidelity_rows("native", None, None), *fidelity_rows("chance", 0.2, 0.9)]
+    sheet = TABLES["fidelity_rankings"]([record(Cell("ETTh1", 96, "steady", 1, study="explanations"), undefined)])
+    regated = {row["explainer"]: row["rank"] for row in rows(sheet, gating="regated")}
+    assert regated == {"native": None, "chance": 1}
+
+
+# --- Certificate ---
+
+
+def test_the_certificate_stands_beside_what_it_does_not_promise() -> None:
+    sheet = TABLES["certificate"]([explained(seed=seed, extra=promises(bits)) for seed, bits in ((1, 0), (2, 3))])
+    (line,) = lines(sheet, data="ETTh1", model="steady")
+    assert (line["windows"], line["bits changed on replay"], line["bits changed on scramble"]) == ("5,570", "3", "0")
+    assert (line["values compared"], line["closed points scrambled"]) == ("2,000", "4,000")
+    assert (line["end-to-end sensitivity"], line["by gates alone"]) == ("25.00%", "undefined")
+    assert (line["masks changed"], line["rate in bits"]) == ("90.00%", "31.2")
+    (row,) = sheet.rows
+    assert (row["seeds"], row["sensitivity"], row["rate_bits"]) == (2, 0.25, 31.25)
+
+
+def test_a_data_set_without_a_certificate_says_not_run_and_other_models_follow() -> None:
+    sheet = TABLES["certificate"]([explained(recipe="paper-sparse", extra=promises()), explained("ETTm1")])
+    assert lines(sheet, data="Weather")[0]["windows"] == "not run"
+    assert lines(sheet, data="ETTm1")[0]["windows"] == "not run"
+    assert [line["model"] for line in lines(sheet, data="ETTh1")] == ["steady", "paper-sparse"]
+
+
+# --- Recovery ---
+
+
+def test_recovery_is_averaged_over_seeds_beside_the_published_numbers() -> None:
+    seeds = [recovered("pulse", "framed", seed, native=0.8 + seed / 10, timing_defaults=0.5) for seed in (0, 1, 2)]
+    sheet = TABLES["support_recovery"](seeds)
+    (row,) = rows(sheet, mode="pulse", model="framed", explainer="native")
+    assert list(row) == [*RECOVERY, "auroc_by_window", "aup_by_window", "aur_by_window", "source"]
+    assert (row["seeds"], row["source"]) == (3, "ledger")
+    assert row["mse"] == pytest.approx(mean(one.test.mse for one in seeds))
+    assert row["auroc"] == pytest.approx(0.9)
+    assert row["auroc_std"] == pytest.approx(0.1)
+    assert row["auroc_by_window"] == pytest.approx(0.91)
+    native, timing = lines(sheet, mode="pulse", model="framed")
+    assert (native["AUROC"], native["published auroc"]) == ("**0.900 ± 0.100**", "0.912 ± 0.003")
+    assert (timing["AUROC"], timing["published auroc"]) == ("0.500 ± 0.000", "0.524 ± 0.000")
+    (published,) = rows(sheet, mode="pulse", model="ibforecast", explainer="native")
+    assert (published["source"], published["seeds"], published["aup"]) == ("published", 0, 0.471)
+    assert (published["mse"], published["open_rate"]) == (None, None)
+
+
+def test_rivals_have_their_own_published_numbers_and_what_was_not_run_says_so() -> None:
+    sheet = TABLES["support_recovery"]([recovered("decoy", "patchdecomp", 1, native=0.7)])
+    (rival,) = lines(sheet, mode="decoy", model="patchdecomp")
+    assert (rival["AUROC"], rival["published auroc"]) == ("**0.700**", "0.815 ± 0.008")
+    absent = {line["explainer"]: line for line in lines(sheet, mode="decoy", model="framed")}
+    assert {line["AUROC"] for line in absent.values()} == {"not run"}
+    assert absent["native"]["published auroc"] == "0.878 ± 0.005"
+    assert absent["timing_defaults"]["published auroc"] == "0.530 ± 0.000"
+    assert len(absent) == 8
+
+
+# --- Cost ---
+
+
+def test_cost_stands_beside_the_fidelity_of_the_same_explainer_and_the_published_cost() -> None:
+    sheet = TABLES["cost"]([costs("cuda", "cpu"), explained()])
+    gpu, cpu = lines(sheet, data="ETTh1", explainer="occlusion")
+    assert (gpu["device"], gpu["forward-equivalents"], gpu["forward passes"]) == ("GPU", "44.00", "57")
+    assert (gpu["fidelity score"], gpu["published forward-equivalents"]) == ("0.700", "46")
+    assert gpu["published passes"] == cpu["published passes"] == "56 forward"
+    assert (cpu["device"], cpu["published forward-equivalents"]) == ("CPU", "–")
+    saliency = lines(sheet, data="ETTh1", explainer="saliency")[0]
+    assert (saliency["fidelity score"], saliency["published passes"]) == ("not run", "1 backward")
+    dynamask = lines(sheet, data="ETTh1", explainer="dynamask")[0]
+    assert (dynamask["forward-equivalents"], dynamask["published passes"]) == (
+        "not run",
+        "500 optimisation steps per batch",
+    )
+
+
+def test_the_flat_rows_of_cost_say_whose_they_are() -> None:
+    sheet = TABLES["cost"]([costs("cpu"), explained()])
+    (native,) = rows(sheet, explainer="native", source="ledger")
+    assert (native["device"], native["forward_equivalents"], native["score"]) == ("cpu", 1.02, pytest.approx(0.9))
+    (timed,) = rows(sheet, explainer="timing", source="published", data="ETTh1")
+    assert (timed["device"], timed["forward_equivalents"], timed["forwards"]) == ("cuda", 148.0, None)
+    (counted,) = rows(sheet, explainer="timing", source="published", data="any")
+    assert (counted["forwards"], counted["backwards"]) == (50.0, 50.0)
+    assert {row["model"] for row in rows(sheet, source="published")} == {"ibforecast"}
+
+
+# --- Gates ---
+
+
+def gates(table: list[list[float]]) -> Measurements:
+    return [
+        {"measure": "gate_frequency", "windows": 512, "frequency": table},
+        {"measure": "gate_map", "window": 1392, "probability": table, "mask": [[0, 1], [0, 1]]},
+    ]
+
+
+def test_gates_are_tables_of_lags_by_channels_one_recipe_after_the_other() -> None:
+    steady, paper = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
+    records = [explained(recipe="paper-sparse", extra=paper), explained(extra=steady)]
+    frequency, one = TABLES["gate_frequency"](records), TABLES["gate_map"](records)
+    assert frequency.header == one.header == ["model", "lags", "channel 1", "channel 2"]
+    assert frequency.body == [
+        ["steady", "-96 to -49", "0.10", "0.90"],
+        ["steady", "-48 to -1", "0.25", "0.75"],
+        ["paper-sparse", "-96 to -49", "0.20", "0.80"],
+        ["paper-sparse", "-48 to -1", "0.35", "0.65"],
+    ]
+    assert one.body[0] == ["steady", "-96 to -49", "0.10", "**0.90**"]
+    assert one.body[2] == ["paper-sparse", "-96 to -49", "0.20", "**0.80**"]
+    assert [(row["patch"], row["channel"], row["frequency"]) for row in rows(frequency, model="steady")][1] == (
+        1,
+        2,
+        0.9,
+    )
+    assert [row["frequency"] for row in rows(frequency, model="paper-sparse")] == [0.2, 0.8, 0.35, 0.65]
+    assert [row["open"] for row in one.rows] == [False, True] * 4
+    assert "steady: 512 test windows of ETTh1, horizon 96, seed 2024." in frequency.note
+    assert "paper-sparse: test window 1,392 of ETTh1, horizon 96, seed 2024." in one.note
+
+
+def test_a_recipe_whose_gates_were_not_measured_says_so() -> None:
+    table = [[0.1, 0.9], [0.25, 0.75]]
+    for label in ("gate_map", "gate_frequency"):
+        sheet = TABLES[label]([explained(extra=gates(table)), explained(recipe="paper-sparse")])
+        assert sheet.body[2:] == [["paper-sparse", "not run", "–", "–"]]
+        assert {row["model"] for row in sheet.rows} == {"steady"}
+        elsewhere = TABLES[label]([explained("Weather", extra=gates(table))])
+        assert elsewhere.body == [["steady", "not run"], ["paper-sparse", "not run"]]
+
+
+def test_the_gates_of_the_first_seed_there_is_are_shown() -> None:
+    one, other = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
+    sheet = TABLES["gate_frequency"]([explained(seed=2026, extra=other), explained(seed=2025, extra=one)])
+    assert {row["seed"] for row in sheet.rows} == {2025}
+    assert sheet.body[0] == ["steady", "-96 to -49", "0.10", "0.90"]

@@ -1,0 +1,227 @@
+"""From records to tables: plans, rows, sheets, and the two verbs over them."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+
+import pytest
+from click.testing import CliRunner
+
+from ibforecast.cli.main import main
+from ibforecast.core.errors import UsageError
+from ibforecast_lab.data.standin import STAND_INS, stand_in
+from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
+from ibforecast_lab.experiments.plans import MAIN, PLANS, SEEDS, plan
+from ibforecast_lab.experiments.rows import HORIZONS, averaged, ledger_rows, overall, published_rows
+from ibforecast_lab.experiments.sheet import FORMATS
+from ibforecast_lab.experiments.tables import TABLES
+from ibforecast_lab.recipes import names
+
+FLAT = ["data", "horizon", "model", "budget", "seeds", "mse", "mae", "mse_std", "open_rate", "source"]
+
+
+def record(cell: Cell, mse: float, open_rate: float = 0.2) -> Record:
+    scores = Scores(windows=10, mse=mse, mae=2 * mse, open_rate=open_rate, largest_open_rate=open_rate)
+    return Record(
+        cell=cell,
+        forecaster="ibforecast",
+        validation=scores,
+        test=scores,
+        verified_windows=10,
+        broken_windows=0,
+        parameters=1,
+        epochs=2,
+        best_epoch=1,
+        seconds=1.0,
+        windows_per_second=10.0,
+        recipe={"config": {"budget": 0.2}, "train": {}},
+        recipe_sha256="r",
+        data_sha256="d",
+        results_version=1,
+        commit="c",
+        device="CPU",
+        versions={},
+        finished="now",
+    )
+
+
+def full_grid(recipe: str, mse: float) -> list[Record]:
+    return [
+        record(Cell(data, horizon, recipe, seed), mse + 0.01 * (seed - 2025) + horizon / 1e4)
+        for data in MAIN
+        for horizon in HORIZONS
+        for seed in SEEDS
+    ]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger(tmp_path / "ledger")
+    for one in [*full_grid("exact", 0.3), *full_grid("tqnet", 0.2), record(Cell("ETTh1", 96, "dlinear", 2024), 0.9)]:
+        ledger.write(one)
+    return ledger
+
+
+def show(ledger: Ledger, label: str, form: str) -> str:
+    outcome = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(ledger.folder)])
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.stdout
+
+
+# --- Plans ---
+
+
+def test_the_main_tables_take_every_data_set_horizon_model_and_seed() -> None:
+    cells = PLANS["accuracy"].cells()
+    assert len(cells) == len(set(cells)) == 5 * 4 * len(PLANS["accuracy"].models) * 3
+    assert set(PLANS["accuracy"].models) <= set(names())
+
+
+def test_a_plan_is_narrowed_to_what_is_named_and_refuses_what_it_does_not_hold() -> None:
+    narrowed = plan("per_horizon").narrowed(("Weather",), (96,), ("exact", "quick"), (1, 2))
+    assert narrowed.cells() == [Cell("Weather", 96, model, seed) for model in ("exact", "quick") for seed in (1, 2)]
+    for asked in ({"data": ("Traffic",)}, {"horizons": (97,)}, {"models": ("oracle",)}):
+        with pytest.raises(UsageError, match="must belong to the label"):
+            plan("per_horizon").narrowed(**asked)
+
+
+def test_an_unknown_label_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UsageError, match="did you mean 'accuracy'"):
+        plan("acuracy")
+
+
+# --- Rows ---
+
+
+def test_rows_average_over_seeds_and_tell_their_spread(ledger: Ledger) -> None:
+    row = next(r for r in ledger_rows(ledger.records()) if (r.data, r.horizon, r.model) == ("ETTh1", 96, "exact"))
+    assert (row.seeds, row.budget, row.source) == (3, 0.2, "ledger")
+    assert row.mse == pytest.approx(0.3096)
+    assert row.mae == pytest.approx(0.6192)
+    assert row.mse_std == pytest.approx(0.01)
+
+
+def test_a_mean_over_horizons_needs_all_four_of_them(ledger: Ledger) -> None:
+    rows = averaged(ledger_rows(ledger.records()))
+    assert {row.model for row in rows} == {"exact", "tqnet"}
+    assert next(r for r in rows if r.model == "exact").mse == pytest.approx(0.3 + sum(HORIZONS) / 4e4)
+    assert {row.model for row in overall(rows, MAIN)} == {"exact", "tqnet"}
+    assert overall([row for row in rows if row.data != "Weather"], MAIN) == []
+
+
+def test_published_rows_are_never_rows_of_the_ledger() -> None:
+    assert {row.source for row in published_rows("per_horizon")} == {"published"}
+    assert all(row.seeds == 0 and row.open_rate is None for row in published_rows("per_horizon"))
+
+
+# --- Sheets ---
+
+
+def test_what_cyclenets_authors_publish_stands_beside_our_run_and_in_the_means(ledger: Ledger) -> None:
+    told = [row for row in json.loads(show(ledger, "accuracy", "json")) if row["model"] == "cyclenet-linear"]
+    means = {row["data"]: row["mse"] for row in told if row["source"] == "published"}
+    assert means["ETTh1"] == pytest.approx((0.3785 + 0.4266 + 0.4642 + 0.4619) / 4)
+    assert means["Overall"] == pytest.approx(mean(means[data] for data in MAIN))
+    (cell,) = [
+        row
+        for row in json.loads(show(ledger, "per_horizon", "json"))
+        if (row["data"], row["horizon"], row["model"]) == ("Weather", 720, "cyclenet-linear")
+    ]
+    assert (cell["mse"], cell["source"]) == (0.3497, "published")
+
+
+@pytest.mark.parametrize("label", ["accuracy", "per_horizon", "large_channels"])
+def test_the_json_is_a_list_of_flat_rows(ledger: Ledger, label: str) -> None:
+    rows = json.loads(show(ledger, label, "json"))
+    assert rows
+    assert all(list(row) == FLAT for row in rows)
+    assert {row["source"] for row in rows} <= {"ledger", "published"}
+
+
+def test_the_csv_holds_the_same_rows_as_the_json(ledger: Ledger) -> None:
+    rows = list(csv.DictReader(io.StringIO(show(ledger, "per_horizon", "csv"))))
+    assert len(rows) == len(json.loads(show(ledger, "per_horizon", "json")))
+    assert list(rows[0]) == FLAT
+
+
+def test_our_own_and_published_numbers_never_share_a_column(ledger: Ledger) -> None:
+    sheet = TABLES["per_horizon"](ledger.records())
+    lines = {tuple(line[:3]): line for line in sheet.body}
+    header = sheet.header
+    ours, theirs = lines["ETTh1", "96", "tqnet"], lines["ETTh1", "96", "IB-Forecast, as published"]
+    assert ours[header.index("MSE")] == "**0.210 ± 0.010**"
+    assert ours[header.index("published MSE")] == "0.371"
+    assert theirs[header.index("MSE")] == "–"
+    assert theirs[header.index("published MSE")] == "0.382"
+
+
+def test_the_best_and_the_best_interpretable_are_marked_and_the_rest_says_not_run(ledger: Ledger) -> None:
+    text = show(ledger, "accuracy", "md")
+    assert "| ETTh1 | mean | tqnet | 20.0% | 3 | **0.234** |" in text
+    assert "| ETTh1 | mean | exact | 20.0% | 3 | _0.334_ |" in text
+    assert "| ETTh1 | mean | dlinear | – | – | not run |" in text
+    assert "| Overall | mean | tqnet |" in text
+
+
+def test_latex_marks_and_escapes(ledger: Ledger) -> None:
+    text = show(ledger, "accuracy", "tex")
+    assert r"\textbf{0.234}" in text
+    assert r"\underline{0.334}" in text
+    assert r"20.0\%" in text
+    assert text.count(r"\\") == 1 + len(TABLES["accuracy"](ledger.records()).body)
+
+
+@pytest.mark.parametrize("label", list(TABLES))
+@pytest.mark.parametrize("form", list(FORMATS))
+def test_every_label_can_be_shown_from_an_empty_ledger(tmp_path: Path, label: str, form: str) -> None:
+    assert show(Ledger(tmp_path / "none"), label, form)
+
+
+def test_the_statistics_of_the_data_sets_are_those_of_the_protocol(tmp_path: Path) -> None:
+    text = show(Ledger(tmp_path), "datasets", "md")
+    assert "| ETTh1 | 7 | 17,420 | 1h | 24 | 8,640 / 2,880 / 2,880 |" in text
+    assert "| Weather | 21 | 52,696 | 10min | 144 | 36,887 / 5,270 / 10,539 |" in text
+
+
+# --- Stand-ins ---
+
+
+def test_stand_ins_have_the_sizes_of_what_they_stand_for_and_say_what_they_are() -> None:
+    series = stand_in("Solar-stand-in")
+    assert series.values.shape == (52560, 137)
+    assert series.sha256 == stand_in("Solar-stand-in").sha256
+    assert all(name.endswith("-stand-in") and facts.url == "generated" for name, facts in STAND_INS.items())
+
+
+def test_a_stand_ins_record_is_shown_under_its_own_name(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.write(record(Cell("Traffic-stand-in", 96, "exact", 2024), 0.5))
+    text = show(ledger, "large_channels", "md")
+    assert "| Traffic-stand-in | 96 | exact | 20.0% | 1 |" in text
+    assert "| Traffic | 96 | steady | – | – | not run |" in text
+
+
+# --- Reproduce ---
+
+
+def test_reproduce_runs_nothing_that_is_there_and_reports_failures(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ibforecast_lab.experiments.parts import fingerprint_of
+    from ibforecast_lab.experiments.run import RESULTS_VERSION, recipe_of
+
+    cell = Cell("ETTh1", 96, "exact", 2024)
+    current = replace(
+        record(cell, 0.3),
+        recipe_sha256=recipe_of(cell).sha256,
+        data_sha256=fingerprint_of("ETTh1"),
+        results_version=RESULTS_VERSION,
+    )
+    Ledger(tmp_path).write(current)
+    words = ["reproduce", "per_horizon", "--data", "ETTh1", "--horizon", "96", "--model", "exact", "--seeds", "2024"]
+    outcome = CliRunner().invoke(main, [*words, "--ledger", str(tmp_path), "--json"])
+    assert outcome.exit_code == 0
+    assert json.loads(outcome.stdout) == {"cells": 1, "run": 0, "failed": {}}

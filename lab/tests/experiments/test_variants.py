@@ -1,0 +1,146 @@
+"""Variants of recipes: named, resolved, told apart, and kept apart in the ledger."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ibforecast.core.errors import UsageError
+from ibforecast.core.sizes import Sizes
+from ibforecast.zoo.recipes import DEFAULT, names, resolve
+from ibforecast_lab.experiments.ledger import Cell
+from ibforecast_lab.experiments.parts import sizes_of
+from ibforecast_lab.experiments.plans import MAIN, PLANS
+from ibforecast_lab.experiments.run import recipe_of
+from ibforecast_lab.experiments.studies import STUDIES
+from ibforecast_lab.experiments.tables.tradeoff import BUDGETS
+from ibforecast_lab.experiments.variants import NETWORKS, SWEEPS, VARIANTS, parted, varied, words_for
+from ibforecast_lab.networks.ablations import SoftForecast
+
+SIZES = Sizes(96, 96, 7, 24)
+SHORT = Sizes(96, 96, 7, 96)
+LABELS = ("tradeoff", "ablations", "sensitivity")
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_cell_of_the_labels_has_a_study_a_recipe_and_a_file_of_its_own(label: str) -> None:
+    cells = PLANS[label].cells()
+    assert len({cell.key for cell in cells}) == len(set(cells)) == len(cells)
+    for cell in cells:
+        assert re.fullmatch(r"[\w.+=-]+", cell.key)
+        assert not cell.study or cell.study in STUDIES
+        recipe = recipe_of(cell)
+        assert recipe.config.horizon == cell.horizon
+        assert cell.budget in (None, recipe.config.budget)
+
+
+def test_every_variant_is_run_by_some_label() -> None:
+    run = {parted(model)[1] for whole in PLANS.values() for plan in (whole, *whole.also) for model in plan.models}
+    assert run - {""} == VARIANTS.keys()
+
+
+def test_a_variant_changes_the_fingerprint_and_no_two_share_one() -> None:
+    models = {model for label in LABELS for plan in (PLANS[label], *PLANS[label].also) for model in plan.models}
+    recipes = {model: varied(model, SIZES, "ETTh1") for model in models}
+    assert len({recipe.sha256 for recipe in recipes.values()}) == len(models)
+    for model, recipe in recipes.items():
+        assert recipe.name == model
+        assert recipe.train == resolve(parted(model)[0], SIZES, "ETTh1").train
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_recipe_without_a_variant_is_what_it_always_was(name: str) -> None:
+    assert varied(name, SIZES, "ETTm1") == resolve(name, SIZES, "ETTm1")
+    assert Cell("ETTm1", 96, name, 2024).key == f"ETTm1-96-96-{name}-s2024"
+    assert words_for(name) == name
+
+
+def test_settings_are_laid_over_those_of_the_data_set() -> None:
+    whole, changed = (varied(name, SHORT, "ETTm1").config for name in ("steady", "steady+rate_weight=0.5"))
+    assert (whole.objective.rate_weight, changed.objective.rate_weight) == (0.0, 0.5)
+    assert changed.objective.consistency_weight == whole.objective.consistency_weight
+    assert changed.gate == whole.gate
+
+
+def test_a_budget_that_is_given_goes_before_that_of_a_variant() -> None:
+    assert varied("steady+no-budget", SIZES).config.budget == 1.0
+    assert varied("steady+no-budget", SIZES, budget=0.5).config.budget == 0.5
+    assert varied("steady", SIZES, budget=0.5).config.budget == 0.5
+
+
+def test_a_network_that_no_recipe_is_for_is_built_under_a_name_of_its_own() -> None:
+    recipe = varied("paper-sparse+no-hard-gates", SIZES)
+    assert recipe.forecaster in NETWORKS
+    forecaster = recipe.build(1)
+    assert isinstance(forecaster, SoftForecast)
+    again = {name: tensor.sum() for name, tensor in recipe.build(1).state_dict().items()}
+    assert again == {name: tensor.sum() for name, tensor in forecaster.state_dict().items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("steady+no-fase", "did you mean 'no-phase'"),
+        ("steady+quicker", "choose among no-gated-base"),
+        ("factors+no-phase", "must be of a recipe for ibforecast"),
+        ("steady+no-diversity", "must use known settings"),
+        ("exactly+no-phase", "recipe must be one that ships"),
+    ],
+)
+def test_what_is_no_variant_is_refused_with_a_remedy(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        varied(name, SIZES)
+
+
+def test_a_recipe_of_ones_own_may_lie_where_it_likes(tmp_path: Path) -> None:
+    own = tmp_path / "steady+mine" / "own.toml"
+    own.parent.mkdir()
+    own.write_text('forecaster = "ibforecast"\n')
+    assert varied(str(own), SIZES).config.budget == 0.2
+    assert re.fullmatch(r"ETTh1-96-96-own\.\w{8}-s1", Cell("ETTh1", 96, str(own), 1).key)
+
+
+def test_every_sweep_turns_something_that_is_felt() -> None:
+    for cell in PLANS["sensitivity"].cells():
+        base = recipe_of(Cell(cell.data, cell.horizon, parted(cell.recipe)[0], cell.seed))
+        recipe = recipe_of(cell)
+        if parted(cell.recipe)[1] or cell.budget is not None:
+            assert recipe.sha256 != base.sha256, cell.key
+        if "prior" in cell.recipe:
+            assert recipe.config.objective.rate_weight > 0, cell.key
+    assert set(SWEEPS) <= set(vars(recipe.config.objective))
+
+
+def test_the_trade_off_is_run_at_the_budgets_it_is_shown_at() -> None:
+    run: dict[str, set[float]] = {}
+    for cell in PLANS["tradeoff"].cells():
+        run.setdefault(cell.recipe, set()).add(recipe_of(cell).config.budget)
+    assert {model: set(budgets) for model, budgets in BUDGETS.items() if model != "any-budget"} == {
+        model: budgets for model, budgets in run.items() if model != "any-budget"
+    }
+
+
+def test_labels_share_their_cells() -> None:
+    tradeoff, ablations, sensitivity = (set(PLANS[label].cells()) for label in LABELS)
+    assert len(sensitivity & tradeoff) == 3 * 4
+    assert len(sensitivity & ablations) == 2
+    assert tradeoff & set(PLANS["accuracy"].cells()) == {cell for cell in tradeoff if not cell.study}
+
+
+def test_a_plan_of_several_parts_is_narrowed_in_all_of_them() -> None:
+    narrowed = PLANS["tradeoff"].narrowed(("ETTm1",), (96,), ("steady", "any-budget", "quick"), (1,))
+    assert [cell.key for cell in narrowed.cells()] == [
+        "ETTm1-96-96-steady-s1",
+        "ETTm1-96-96-quick-s1",
+        *(f"ETTm1-96-96-steady-b{budget}-s1-native" for budget in (0.05, 0.1, 0.35, 0.5)),
+        "ETTm1-96-96-any-budget-s1-budgets",
+    ]
+    assert set(PLANS["sensitivity"].narrowed().cells()) == set(PLANS["sensitivity"].cells())
+    with pytest.raises(UsageError, match="model must belong to the label"):
+        PLANS["ablations"].narrowed(models=("steady+prior=0.5",))
+
+
+@pytest.mark.parametrize("data", MAIN)
+def test_the_default_recipe_knows_no_benchmark_by_name(data: str) -> None:
+    sizes = sizes_of(Cell(data, 96, DEFAULT, 0))
+    assert resolve(DEFAULT, sizes, data) == resolve(DEFAULT, sizes)

@@ -1,0 +1,64 @@
+"""Scores of maps against planted drivers know a find from a guess."""
+
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from ibforecast.core.errors import UsageError
+from ibforecast_lab.data.drivers import DriverConstants, generate
+from ibforecast_lab.measures.drivers import alignment, found, matched
+
+CONSTANTS = DriverConstants()
+
+
+def test_a_find_is_one_for_the_truth_zero_for_its_opposite_and_a_half_for_a_guess() -> None:
+    support = torch.from_numpy(generate(200, 1).tokens(12))
+    guess = torch.rand(200, 1, *support.shape[2:], generator=torch.Generator().manual_seed(0))
+    maps = torch.cat([support.float(), 1.0 - support.float(), torch.full_like(guess, 0.3), guess], dim=1)
+    scores = found(maps, support)
+    assert scores.shape == (8, 3)
+    assert (scores[:3].diagonal() == 1).all()
+    assert (scores[3:6].diagonal() == 0).all()
+    assert (scores[6] == 0.5).all()
+    assert (scores[7] - 0.5).abs().max() < 0.1
+
+
+def test_a_find_is_the_area_under_the_curve_ties_and_all() -> None:
+    generator = torch.Generator().manual_seed(0)
+    maps = torch.randint(0, 5, (40, 2, 3, 4), generator=generator) / 4
+    support = torch.rand(40, 3, 3, 4, generator=generator) < 0.2
+    scores = found(maps, support)
+    for one in range(2):
+        for other in range(3):
+            expected = roc_auc_score(support[:, other].flatten(), maps[:, one].flatten())
+            assert float(scores[one, other]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_driver_that_shows_nowhere_or_everywhere_is_refused(shown: bool) -> None:
+    with pytest.raises(UsageError, match=r"must show somewhere and not everywhere \(got .+ of 8 tokens\); draw more"):
+        found(torch.zeros(2, 1, 2, 2), torch.full((2, 1, 2, 2), shown))
+
+
+def test_alignment_knows_neither_size_nor_sign_and_is_zero_for_nothing() -> None:
+    loading = torch.from_numpy(CONSTANTS.loading)
+    learned = torch.cat([-3 * loading[:, [2]], 0.1 * loading[:, [0]], 0 * loading[:, [0]]], dim=1)
+    scores = alignment(learned, loading)
+    assert float(scores[0, 2]) == pytest.approx(1)
+    assert float(scores[1, 0]) == pytest.approx(1)
+    assert (scores[2] == 0).all()
+    assert scores.max() <= 1 + 1e-12
+
+
+def test_maps_are_matched_so_that_the_scores_sum_to_most_and_no_map_twice() -> None:
+    greedy_errs = torch.tensor([[0.9, 0.8], [0.8, 0.1]])
+    assert matched(greedy_errs) == (1, 0)
+    assert matched(torch.tensor([[0.1, 0.2], [0.9, 0.3], [0.2, 0.8]])) == (1, 2)
+    for seed in range(5):
+        order = torch.randperm(4, generator=torch.Generator().manual_seed(seed))
+        assert matched(torch.eye(4)[order]) == tuple(order.argsort().tolist())
+
+
+def test_fewer_maps_than_drivers_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"must be a map for every driver \(got 1 maps, 2 drivers\); use more maps"):
+        matched(torch.zeros(1, 2))

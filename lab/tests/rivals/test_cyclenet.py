@@ -1,0 +1,71 @@
+import pytest
+import torch
+
+from ibforecast.core.errors import UsageError
+from ibforecast.core.window import Window
+from ibforecast_lab.rivals.cyclenet import CycleNet, CycleNetConfig
+
+LOOK_BACK, HORIZON, CHANNELS, CYCLE = 10, 6, 3, 7
+
+
+def window(batch: int = 4) -> Window:
+    first = torch.randint(0, CYCLE, (batch, 1))
+    values = torch.randn(batch, LOOK_BACK, CHANNELS)
+    return Window(values, torch.ones_like(values, dtype=torch.bool), first + torch.arange(LOOK_BACK + HORIZON))
+
+
+def with_profile(**settings: object) -> CycleNet:
+    model = CycleNet(CycleNetConfig(LOOK_BACK, HORIZON, CHANNELS, CYCLE, **settings)).eval()  # type: ignore[arg-type]
+    torch.nn.init.normal_(model.profile)
+    return model
+
+
+@pytest.mark.parametrize("backbone", ["linear", "mlp"])
+@pytest.mark.parametrize("normalise", [True, False])
+def test_it_equals_the_equation_written_step_by_step_where_the_cycle_does_not_divide_the_look_back(
+    backbone: str, normalise: bool
+) -> None:
+    model, given = with_profile(backbone=backbone, width=5, normalise=normalise), window()
+    forecast = model(given).values
+    for n in range(len(given.values)):
+        for c in range(CHANNELS):
+            past = given.values[n, :, c]
+            level = past.mean() if normalise else 0.0
+            scale = (past.var() + 1e-5).sqrt() if normalise else 1.0
+            tau = int(given.phase[n, 0])
+            seasonal = [model.profile[(tau + t) % CYCLE, c] for t in range(LOOK_BACK + HORIZON)]
+            deviation = torch.stack([(past[t] - level) / scale - seasonal[t] for t in range(LOOK_BACK)])
+            future = model.backbone(deviation)
+            for h in range(HORIZON):
+                expected = (future[h] + seasonal[LOOK_BACK + h]) * scale + level
+                torch.testing.assert_close(forecast[n, h, c], expected)
+
+
+def test_a_backbone_that_says_nothing_leaves_the_profile_of_the_coming_phases() -> None:
+    model, given = with_profile(backbone="linear", normalise=False), window()
+    torch.nn.init.zeros_(model.backbone.weight)
+    torch.nn.init.zeros_(model.backbone.bias)
+    torch.testing.assert_close(model(given).values, model.profile[given.phase[:, LOOK_BACK:] % CYCLE])
+
+
+def test_the_profile_starts_at_zero_and_has_a_row_per_phase() -> None:
+    model = CycleNet(CycleNetConfig(LOOK_BACK, HORIZON, CHANNELS, CYCLE))
+    assert model.profile.shape == (CYCLE, CHANNELS)
+    assert not model.profile.any()
+
+
+def test_the_linear_backbone_is_one_map_shared_by_all_channels() -> None:
+    model = CycleNet(CycleNetConfig(96, 720, 21, 144, backbone="linear"))
+    assert sum(p.numel() for p in model.parameters()) == 96 * 720 + 720 + 144 * 21
+
+
+def test_a_backbone_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    config = CycleNetConfig(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
+    object.__setattr__(config, "backbone", "cubic")  # past the type check that only tests make
+    with pytest.raises(UsageError, match="backbone must be one of linear, mlp"):
+        config.__post_init__()
+
+
+def test_a_horizon_of_zero_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"horizon must be at least 1 \(got horizon=0\)"):
+        CycleNetConfig(LOOK_BACK, 0, CHANNELS, CYCLE)
