@@ -108,7 +108,10 @@ class UngatedForecast(Unaccountable):
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
         """Score a training batch: the objective, its fit measured past the gates."""
         gated = self.network.loss(window, target, progress, generator)
-        return Loss({**gated.terms, "fit": objective.fit(self.relaxed(window), target)}, gated.open_rate)
+        return Loss(
+            {**gated.terms, "fit": objective.fit(self.relaxed(window), target, self.network.config.objective)},
+            gated.open_rate,
+        )
 
 
 class PhaselessForecast(IBForecast):
