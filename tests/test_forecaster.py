@@ -16,11 +16,8 @@ import pytest
 
 import ibforecast
 from ibforecast import DataError, IBForecaster, IBForecastError, UsageError
-from ibforecast.core.calendar import Clock, Frequency
-from ibforecast.data.series import Series
-from ibforecast.data.tables import Layout, write
+from ibforecast.data.tables import write
 from ibforecast.zoo import recipes
-from ibforecast_lab.data import catalogue
 
 ROWS, LOOK_BACK, HORIZON, PATCHES = 400, 48, 12, 4
 CHANNELS = ("load", "wind", "heat")
@@ -653,52 +650,6 @@ def test_a_model_knows_whether_its_training_rows_were_even(unfitted: Callable[..
     assert by_day.explain(later).phase[0] == days % 5
 
 
-# --- Data sets of the catalogue ---
-
-
-@pytest.fixture
-def small_weather(monkeypatch: pytest.MonkeyPatch) -> Series:
-    """What the catalogue gives for Weather here: three channels, one row absent."""
-    when = np.delete(hours(ROWS + 1, step="10min"), 250)
-    small = Series(numbers(), CHANNELS, Clock(when, Frequency(600), by_row=True))
-    monkeypatch.setattr(catalogue, "load", lambda name: {"Weather": small}[name])
-    return small
-
-
-def test_a_data_set_is_known_by_its_name_in_whatever_case(
-    unfitted: Callable[..., IBForecaster], small_weather: Series
-) -> None:
-    fitted = unfitted(cycle=24).fit("weather")
-    assert fitted.fitted.summary.data_sha256 == small_weather.sha256
-    assert fitted.fitted.layout == Layout("date", CHANNELS, shape="wide", frequency="10min", irregular="by_row")
-    assert fitted.evaluate("WEATHER", "test").windows > 0
-
-
-def test_the_layout_holds_for_a_data_set_too(unfitted: Callable[..., IBForecaster], small_weather: Series) -> None:
-    fitted = unfitted(cycle=24, channels=["heat"], past=["load"], missing_values=[small_weather.values[0, 2]])
-    series = fitted.fit("Weather").open("Weather").series
-    assert (series.channels, series.past) == (("heat", "load"), 1)
-    assert np.isnan(series.values[0, 0])
-    for settings, message in (
-        ({"channels": ["heta"]}, "the channel 'heta' must be in the table .* did you mean 'heat'"),
-        ({"past": ["nope"]}, "the channel 'nope' must be in the table"),
-        ({"future": ["nope"]}, "the covariate 'nope' must be in the table"),
-        ({"time": "when"}, "the time column 'when' must be in the table"),
-    ):
-        with pytest.raises(DataError, match=message):
-            unfitted(cycle=24, **settings).fit("Weather")
-
-
-def test_a_data_set_is_read_as_the_training_table_was(
-    unfitted: Callable[..., IBForecaster], small_weather: Series
-) -> None:
-    table = frame(step="10min")
-    with pytest.raises(DataError, match=r"even steps, here of 10min \(got row 250"):
-        unfitted(cycle=24).fit(table).predict("Weather")
-    filled = unfitted(cycle=24, irregular="fill").fit(table)
-    assert filled.open("Weather").series.rows == ROWS + 1
-
-
 # --- Tables another model opened ---
 
 
@@ -865,13 +816,10 @@ def test_a_setting_that_cannot_be_is_refused(
         unfitted(**settings).fit(frame())
 
 
-@pytest.mark.parametrize("name", recipes.names())
-def test_every_recipe_that_ships_either_fits_or_is_said_to_be_a_rivals(
-    unfitted: Callable[..., IBForecaster], name: str
-) -> None:
-    own = recipes.resolve(name, recipes.Sizes(LOOK_BACK, HORIZON, 3, 24)).forecaster == "ibforecast"
+@pytest.mark.parametrize("name", recipes.OWN.names)
+def test_every_recipe_reaches_the_windows_of_a_table(unfitted: Callable[..., IBForecaster], name: str) -> None:
     made = unfitted(recipe=name, budget=None, split=(0.7, 0.05, 0.25))
-    with pytest.raises(UsageError, match="a rival's") if not own else pytest.raises(DataError, match="validation part"):
+    with pytest.raises(DataError, match="validation part"):
         made.fit(frame()[:100])
 
 

@@ -330,15 +330,6 @@ def test_data_that_cannot_be_used_end_with_3(desk: Any, call: Call, tmp_path: Pa
     assert not (tmp_path / "model").exists()
 
 
-def test_a_data_set_that_is_not_there_says_how_to_get_it(
-    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("IBFORECAST_DATA", raising=False)
-    monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path))
-    outcome = call("fit", "ETTh1", *desk.settings, "--out", tmp_path / "model")
-    assert refused(outcome, 3, "ETTh1 must be in a folder looked into", "ibforecast datasets --download ETTh1")
-
-
 def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_path: Path) -> None:
     pd.read_csv(desk.table)[10:].to_csv(tmp_path / "other.csv", index=False)
     outcome = call("evaluate", desk.model, tmp_path / "other.csv")

@@ -35,7 +35,7 @@ PARTS: tuple[Part, ...] = ("train", "validation", "test")
 
 
 def split_of(data: str) -> Split:
-    return Split.by_rule(CATALOGUE[data].split, CATALOGUE[data].rows)
+    return CATALOGUE[data].parts
 
 
 def test_every_data_set_of_the_catalogue_is_in_the_protocol() -> None:
@@ -95,9 +95,9 @@ def test_fractions_cut_in_order_of_time(
     assert Split.by_fractions(fractions, rows) == Split(*ends)
 
 
-def test_the_usual_fractions_are_the_protocols_rule() -> None:
-    for rows in (52696, 26304, 52560, 17544):
-        assert Split.by_fractions((0.7, 0.1, 0.2), rows) == Split.by_rule("ratio", rows)
+def test_the_default_fractions_are_those_of_the_protocol() -> None:
+    for data in ("Weather", "Electricity", "Solar", "Traffic"):
+        assert Split.by_fractions((0.7, 0.1, 0.2), CATALOGUE[data].rows) == CATALOGUE[data].parts
 
 
 @pytest.mark.parametrize(

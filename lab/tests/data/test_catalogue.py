@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from ibforecast.core.calendar import Frequency
-from ibforecast.core.errors import DataError, MissingExtraError, UsageError
+from ibforecast.core.errors import DataError, UsageError
 from ibforecast_lab.data import catalogue
 from ibforecast_lab.data.catalogue import CATALOGUE, DataSet
 
@@ -156,14 +155,6 @@ def test_a_download_with_the_wrong_sum_is_not_kept(
 def test_a_download_that_fails_says_so(folder: Path, tiny: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CATALOGUE, "Tiny", replace(tiny, url=tiny.url.replace("tiny_set", "gone")))
     with pytest.raises(DataError, match=r"must come whole from .*404"):
-        catalogue.download("Tiny")
-
-
-def test_without_pooch_the_install_command_is_given(
-    folder: Path, tiny: DataSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'ibforecast\[data\]'"):
         catalogue.download("Tiny")
 
 

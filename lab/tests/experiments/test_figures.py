@@ -14,7 +14,7 @@ from ibforecast_lab.experiments.figures import FIGURES, channels, drawn
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.tables import TABLES
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 SCORES = {"native": (1.0, 0.1), "occlusion": (0.9, 0.2), "extremal_mask": (0.6, 0.4)}
 GATES: list[dict[str, Any]] = [
     {"measure": "gate_frequency", "windows": 512, "frequency": [[0.1, 0.9], [0.25, 0.75]]},

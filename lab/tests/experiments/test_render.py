@@ -9,7 +9,7 @@ from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.render import tables
 from ibforecast_lab.experiments.tables import TABLES
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 def test_every_label_has_a_plan_and_a_table() -> None:
