@@ -1,4 +1,4 @@
-"""The eight data sets: facts, files, checksums."""
+"""The eight data sets: facts, files, checksums, and the splits of the protocol."""
 
 import gzip
 import hashlib
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataSet]:
-    """A data set of five rows, published on this very machine."""
+    """A data set of five rows, published by a local server."""
     (tmp_path / "tiny_set.csv").write_text(TEXT)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -48,7 +48,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataSet]:
     server.server_close()
 
 
-def test_all_eight_data_sets_of_the_paper_are_known() -> None:
+def test_the_catalogue_has_the_eight_data_sets_of_the_paper() -> None:
     facts = {name: (dataset.channels, dataset.rows, dataset.cycle) for name, dataset in CATALOGUE.items()}
     assert facts == {
         "ETTh1": (7, 17420, 24),
@@ -109,17 +109,17 @@ def test_bare_files_have_numbered_channels_and_counted_times(
     assert series.clock.labels(0, 2) == ("2012-01-01 00:00", "2012-01-01 01:00")
 
 
-def test_a_damaged_file_is_refused_with_both_sums(folder: Path, tiny: DataSet) -> None:
+def test_a_damaged_file_is_refused_with_both_checksums(folder: Path, tiny: DataSet) -> None:
     (folder / "Tiny.csv").write_text(TEXT[:-1])
-    found = hashlib.sha256(TEXT[:-1].encode()).hexdigest()
+    actual = hashlib.sha256(TEXT[:-1].encode()).hexdigest()
     expected = tiny.checksum.split(":")[1]
-    with pytest.raises(DataError, match=rf"whose sha256 is {expected} \(got {found}\); delete it and fetch"):
+    with pytest.raises(DataError, match=rf"whose sha256 is {expected} \(got {actual}\); delete it and fetch"):
         catalogue.load("Tiny")
 
 
 def test_a_truncated_file_is_refused(folder: Path, tiny: DataSet) -> None:
     (folder / "Tiny.csv.gz").write_bytes(gzip.compress(TEXT.encode())[:-12])
-    with pytest.raises(DataError, match="must be a whole gzip file"):
+    with pytest.raises(DataError, match="must be a complete gzip file"):
         catalogue.load("Tiny")
 
 
@@ -130,42 +130,42 @@ def test_a_file_of_another_size_is_refused(folder: Path, tiny: DataSet, monkeypa
         catalogue.load("Tiny")
 
 
-def test_nothing_is_downloaded_unasked(folder: Path, tiny: DataSet) -> None:
+def test_nothing_is_downloaded_by_default(folder: Path, tiny: DataSet) -> None:
     with pytest.raises(DataError, match=r"(?s)data and .*cache\).*download=True.*ibforecast datasets --download Tiny"):
         catalogue.load("Tiny")
     assert catalogue.find("Tiny") is None
 
 
-def test_a_download_lands_in_the_cache_and_is_found_there(folder: Path, tiny: DataSet) -> None:
+def test_a_download_is_stored_in_the_cache_and_found_there(folder: Path, tiny: DataSet) -> None:
     series = catalogue.load("Tiny", download=True)
     assert series.rows == 5
     assert catalogue.find("Tiny") == catalogue.cache_folder() / "tiny_set.csv"
     assert catalogue.load("Tiny").sha256 == series.sha256
 
 
-def test_a_download_with_the_wrong_sum_is_not_kept(
+def test_a_download_with_the_wrong_checksum_is_not_kept(
     folder: Path, tiny: DataSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(CATALOGUE, "Tiny", replace(tiny, checksum=f"sha256:{'0' * 64}"))
-    with pytest.raises(DataError, match="must come whole from"):
+    with pytest.raises(DataError, match="must be complete"):
         catalogue.download("Tiny")
     assert catalogue.find("Tiny") is None
 
 
-def test_a_download_that_fails_says_so(folder: Path, tiny: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_is_reported(folder: Path, tiny: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CATALOGUE, "Tiny", replace(tiny, url=tiny.url.replace("tiny_set", "gone")))
-    with pytest.raises(DataError, match=r"must come whole from .*404"):
+    with pytest.raises(DataError, match=r"must be complete .*404"):
         catalogue.download("Tiny")
 
 
-def test_an_unknown_name_is_refused_with_the_closest() -> None:
+def test_an_unknown_name_is_refused_with_the_closest_one() -> None:
     with pytest.raises(UsageError, match="did you mean 'Electricity'"):
         catalogue.lookup("electricty")
     with pytest.raises(UsageError, match="choose among ETTh1"):
         catalogue.lookup("zzz")
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_sets_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("IBFORECAST_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert catalogue.cache_folder() == tmp_path / "ibforecast"

@@ -25,7 +25,7 @@ from ibforecast_lab.recipes import BOOK
 from ibforecast_lab.rivals.tft import TFT, TFTConfig
 
 Make = Callable[..., IBForecast]
-Ask = Callable[..., Importance]
+Explain = Callable[..., Importance]
 HOUSE = Path(ibforecast.__file__).parent
 
 
@@ -59,25 +59,25 @@ def test_every_explainer_of_the_published_tables_is_there_by_its_name() -> None:
     assert models - set(BOOK.forecasters) - {"timing_defaults"} == EXPLAINERS.keys() - {"native"}
 
 
-def test_the_native_explanation_is_the_models_own(make_model: Make, ask: Ask, window: Window) -> None:
+def test_the_native_explanation_is_the_models_own(make_model: Make, explain: Explain, window: Window) -> None:
     model = make_model()
-    importance = ask(Native(), model, window)
+    importance = explain(Native(), model, window)
     with torch.no_grad():
         probability = model(window).explanation.probability
     assert torch.equal(importance.values, spread(probability, 12) * window.observed)
     assert (importance.forwards, importance.backwards) == (1, 0)
 
 
-def test_a_model_without_an_explanation_of_its_own_is_refused_by_name(ask: Ask, window: Window) -> None:
+def test_a_model_without_an_explanation_of_its_own_is_refused_by_name(explain: Explain, window: Window) -> None:
     with pytest.raises(UsageError, match=r"explains itself \(got Guest\); use .*occlusion"):
-        ask(Native(), Guest(lambda values: values), window)
+        explain(Native(), Guest(lambda values: values), window)
 
 
-def test_chance_is_uniform_differs_by_generator_and_asks_nothing_of_the_predictor(ask: Ask) -> None:
+def test_chance_is_uniform_differs_by_generator_and_asks_nothing_of_the_predictor(explain: Explain) -> None:
     values = torch.zeros(20, 96, 7)
     window = Window(values, torch.ones_like(values, dtype=torch.bool), torch.arange(100).expand(20, -1))
     guest = Guest(lambda values: pytest.fail("it was asked"))
-    one, other = (ask(Chance(), guest, window, seed=seed).values for seed in (0, 1))
+    one, other = (explain(Chance(), guest, window, seed=seed).values for seed in (0, 1))
     assert (one != other).double().mean() > 0.99
     assert ((one >= 0) & (one < 1)).all()
     assert abs(float(one.mean()) - 0.5) < 0.01
@@ -110,10 +110,10 @@ def test_cudnn_stands_aside_for_recurrent_predictors_alone_and_comes_back() -> N
         assert torch.backends.cudnn.enabled is found
 
 
-def test_a_recurrent_predictor_that_reads_the_calendar_can_be_explained(ask: Ask, window: Window) -> None:
+def test_a_recurrent_predictor_that_reads_the_calendar_can_be_explained(explain: Explain, window: Window) -> None:
     torch.manual_seed(0)
     predictor = TFT(TFTConfig(36, 12, 2, 12, width=8, heads=2)).double()
     calendar = torch.rand(3, 48, 4, generator=torch.Generator().manual_seed(0)).double() - 0.5
     given = Window(window.values, window.observed, window.phase, calendar)
     for name in ("occlusion", "saliency", "integrated_gradients"):
-        assert ask(EXPLAINERS[name], predictor, given).values.any()
+        assert explain(EXPLAINERS[name], predictor, given).values.any()
