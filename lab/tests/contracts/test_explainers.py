@@ -14,6 +14,7 @@ from ibforecast.explain.chance import Chance
 from ibforecast.explain.guest import GivenMap, Guest
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast_lab.experiments.published import numbers
 from ibforecast_lab.explainers import EXPLAINERS
 from ibforecast_lab.explainers.dynamask import Dynamask
 from ibforecast_lab.explainers.extremal_mask import ExtremalMask
@@ -22,7 +23,9 @@ from ibforecast_lab.explainers.native import Native
 from ibforecast_lab.explainers.occlusion import Occlusion
 from ibforecast_lab.explainers.saliency import Saliency
 from ibforecast_lab.explainers.timing import Timing
+from ibforecast_lab.recipes import BOOK
 from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
+from ibforecast_lab.rivals.tft import TFT, TFTConfig
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 36, 12, 2, 12, 4
 SIZES = {"look_back": LOOK_BACK, "horizon": HORIZON, "channels": CHANNELS, "cycle": CYCLE}
@@ -145,6 +148,11 @@ def test_every_registered_explainer_has_a_case() -> None:
     assert {case.name for case in CASES} == set(EXPLAINERS)
     for case in CASES:
         assert type(case.explainer) is type(EXPLAINERS[case.name])
+
+
+def test_every_explainer_of_the_published_tables_is_registered_by_its_name() -> None:
+    models = {number.model for table in ("fidelity", "support_recovery") for number in numbers(table)}
+    assert models - set(BOOK.forecasters) - {"timing_defaults"} == EXPLAINERS.keys() - {"native"}
 
 
 @every_pair
@@ -314,3 +322,13 @@ def test_a_given_map_is_an_explainer() -> None:
 
 def test_only_the_guest_has_no_native_explanation() -> None:
     assert [kind for kind in PREDICTORS if not isinstance(build(kind), SelfExplaining)] == ["guest"]
+
+
+def test_a_recurrent_predictor_can_be_explained_with_windows_that_have_a_calendar() -> None:
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        predictor = TFT(TFTConfig(**SIZES, width=8, heads=2))
+    calendar = torch.rand(BATCH, LOOK_BACK + HORIZON, 4, generator=torch.Generator().manual_seed(0)) - 0.5
+    window = replace(batch_of_windows(), calendar=calendar)
+    for name in ("occlusion", "saliency", "integrated_gradients"):
+        assert explain(Case(name, EXPLAINERS[name]), predictor, window).values.any()

@@ -14,8 +14,34 @@ import pytest
 
 from ibforecast.core.calendar import Frequency
 from ibforecast.core.errors import DataError, UsageError
+from ibforecast.data.splits import Part, Split
 from ibforecast_lab.data import catalogue
 from ibforecast_lab.data.catalogue import CATALOGUE, DataSet
+
+LOOK_BACK, HORIZONS = 96, (96, 192, 336, 720)
+ETTH = ((8449, 2785, 2785), (8353, 2689, 2689), (8209, 2545, 2545), (7825, 2161, 2161))
+ETTM = ((34369, 11425, 11425), (34273, 11329, 11329), (34129, 11185, 11185), (33745, 10801, 10801))
+PROTOCOL = {
+    "ETTh1": ETTH,
+    "ETTh2": ETTH,
+    "ETTm1": ETTM,
+    "ETTm2": ETTM,
+    "Weather": ((36696, 5175, 10444), (36600, 5079, 10348), (36456, 4935, 10204), (36072, 4551, 9820)),
+    "Electricity": ((18221, 2537, 5165), (18125, 2441, 5069), (17981, 2297, 4925), (17597, 1913, 4541)),
+    "Solar": ((36601, 5161, 10417), (36505, 5065, 10321), (36361, 4921, 10177), (35977, 4537, 9793)),
+    "Traffic": ((12089, 1661, 3413), (11993, 1565, 3317), (11849, 1421, 3173), (11465, 1037, 2789)),
+}
+ROWS = {
+    "ETTh1": (8640, 11520, 14400),
+    "ETTh2": (8640, 11520, 14400),
+    "ETTm1": (34560, 46080, 57600),
+    "ETTm2": (34560, 46080, 57600),
+    "Weather": (36887, 42157, 52696),
+    "Electricity": (18412, 21044, 26304),
+    "Solar": (36792, 42048, 52560),
+    "Traffic": (12280, 14036, 17544),
+}
+PARTS: tuple[Part, ...] = ("train", "validation", "test")
 
 TEXT = "date,x,y\n" + "".join(f"2020-01-01 {hour:02}:00:00,{hour},{hour / 10}\n" for hour in range(5))
 
@@ -171,3 +197,32 @@ def test_the_environment_sets_the_cache_folder(monkeypatch: pytest.MonkeyPatch, 
     assert catalogue.cache_folder() == tmp_path / "ibforecast"
     monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path / "mine"))
     assert catalogue.cache_folder() == tmp_path / "mine"
+
+
+def test_every_data_set_of_the_catalogue_is_in_the_protocol() -> None:
+    assert set(PROTOCOL) == set(ROWS) == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("data", PROTOCOL)
+def test_parts_end_at_the_rows_of_the_protocol(data: str) -> None:
+    split = CATALOGUE[data].parts
+    assert (split.train_end, split.validation_end, split.test_end) == ROWS[data]
+
+
+@pytest.mark.parametrize(("place", "horizon"), list(enumerate(HORIZONS)))
+@pytest.mark.parametrize("data", PROTOCOL)
+def test_every_part_has_the_number_of_windows_of_the_protocol(data: str, place: int, horizon: int) -> None:
+    counts = tuple(len(CATALOGUE[data].parts.starts(part, LOOK_BACK, horizon)) for part in PARTS)
+    assert counts == PROTOCOL[data][place]
+
+
+def test_the_default_fractions_give_the_splits_of_the_protocol() -> None:
+    for data in ("Weather", "Electricity", "Solar", "Traffic"):
+        assert Split.by_fractions((0.7, 0.1, 0.2), CATALOGUE[data].rows) == CATALOGUE[data].parts
+
+
+def test_a_file_is_located_and_one_that_is_missing_is_an_error(folder: Path, tiny: DataSet) -> None:
+    with pytest.raises(DataError, match=r"Tiny must be in one of the folders .*ibforecast datasets --download Tiny"):
+        catalogue.locate("Tiny")
+    (folder / "Tiny.csv").write_text(TEXT)
+    assert catalogue.locate("tiny") == folder / "Tiny.csv"
