@@ -252,7 +252,7 @@ def test_a_table_or_a_setting_that_cannot_be_is_refused(
 ) -> None:
     cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
         (UsageError, "trials must be at least 1", table, {"trials": 0}),
-        (UsageError, "a rival's", table, {"forecaster": forecaster(recipe="dlinear")}),
+        (UsageError, "one that ships", table, {"forecaster": forecaster(recipe="dlinear")}),
         (UsageError, "horizon must be at least 1", table, {"forecaster": forecaster(horizon=0)}),
         (DataError, "at least one window", table[:60], {}),
         (DataError, "must be a file that exists", tmp_path / "nowhere.csv", {}),

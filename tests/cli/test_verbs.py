@@ -265,7 +265,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
         (["--epochs", "0"], ["epochs must be at least 1 (got 0)", "give a positive number"]),
         (["--recipe", "exakt"], ["recipe must be one that ships", "did you mean 'exact'?"]),
-        (["--recipe", "dlinear"], ["a rival's", "try 'steady'"]),
+        (["--recipe", "dlinear"], ["one that ships", "choose among"]),
         (["--device", "abacus"], ["device must be", "try"]),
         (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),
         (["--patch-len", "7"], ["patch_len must divide look_back (got patch_len=7, look_back=48)", "try 4, 6, 8"]),

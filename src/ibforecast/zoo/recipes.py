@@ -142,6 +142,8 @@ def resolve_ours(name: str, sizes: Sizes, **overrides: Any) -> Recipe:
 
 def adapted(recipe: Recipe, sizes: Sizes, **overrides: Any) -> Recipe:
     """Return a resolved recipe for a table of other sizes; `overrides` and patch length as in `resolve_ours`."""
+    if recipe.forecaster != OURS:
+        raise UsageError(f"recipe must be for {OURS}", f"{recipe.name!r}, for {recipe.forecaster}", f"try {DEFAULT!r}")
     patch_len = _nearest_divisor(sizes.look_back, recipe.config.patch_len)
     changes = {key: value for key, value in overrides.items() if value is not None}
     return replace(recipe, config=changed(recipe.config, {"patch_len": patch_len, **vars(sizes), **changes}))
