@@ -32,7 +32,7 @@ def meters(desk: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stay in this process: that processes give the same is tested with the engines."""
+    """Stay in this process: tests/fleet/test_workers.py checks that processes give the same results."""
     monkeypatch.setattr("ibforecast.cli.fleet._engine", lambda *words: Here())
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ibforecast._version import __version__
 from ibforecast.core import document
-from ibforecast.core.engines import HERE, Workers
+from ibforecast.core.workers import HERE, Workers
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
 from ibforecast.data.sources import SUFFIXES, files_become, to_native
