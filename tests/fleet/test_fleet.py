@@ -145,11 +145,11 @@ def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Mak
 
     outcomes = Fleet(tmp_path / "fleet").fit(folder, forecaster())
     problems = {
-        "short": "the train part must hold at least one window",
+        "short": "the train part must contain at least one window",
         "gap": "row 50: 2023-01-03 03:00 follows 2023-01-03 01:00",
         "nothing": "every channel needs an observation",
-        "words": "a channel must hold numbers",
-        "doubled": "2023-01-01 00:00 is there twice",
+        "words": "a channel must contain numbers",
+        "doubled": "2023-01-01 00:00 appears twice",
         "twice": "must stand for one table (got 2 of the name 'twice')",
         "torn": "must be whole and well formed",
     }
