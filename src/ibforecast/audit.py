@@ -122,7 +122,7 @@ class FidelityAudit:
             "shortfalls": [asdict(shortfall) for shortfall in shortfalls],
             "audit": asdict(self),
         }
-        plain: dict[str, Any] = _changed(content, lambda value: None if _is_undefined(value) else value)
+        plain: dict[str, Any] = _map_leaves(content, lambda value: None if _is_undefined(value) else value)
         return plain
 
     def _why_undefined(self) -> str:
@@ -367,7 +367,7 @@ def saved_audit(folder: str | Path, weights_sha256: str) -> Audit | None:
         return None
     try:
         content = document.read(path.read_bytes(), FORMAT, VERSION, ModelFileError)
-        audit = build(Audit, _changed(content["audit"], lambda value: nan if value is None else value), FILE)
+        audit = build(Audit, _map_leaves(content["audit"], lambda value: nan if value is None else value), FILE)
     except (ModelFileError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFileError(f"{FILE} must be as it was written", f"{error} in {folder}", "audit again") from error
     return audit if audit.weights_sha256 == weights_sha256 else None
@@ -440,8 +440,8 @@ def _is_undefined(value: Any) -> bool:
     return isinstance(value, float) and not isfinite(value)
 
 
-def _changed(nested: Any, change: Callable[[Any], Any]) -> Any:
+def _map_leaves(nested: Any, change: Callable[[Any], Any]) -> Any:
     """Return the same nested data with every leaf changed."""
     if isinstance(nested, dict):
-        return {name: _changed(value, change) for name, value in nested.items()}
-    return [_changed(value, change) for value in nested] if isinstance(nested, list) else change(nested)
+        return {name: _map_leaves(value, change) for name, value in nested.items()}
+    return [_map_leaves(value, change) for value in nested] if isinstance(nested, list) else change(nested)

@@ -59,7 +59,7 @@ def fit_source(
     starts = {part: split.starts(part, look_back, horizon) for part in ("train", "validation")}
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
     ahead = None if series.known is None else series.known[: split.train_end]
-    known = None if ahead is None else Standardiser.about_usual(ahead, series.covariates)
+    known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
     device = torch.device(find_device(settings.device))
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()

@@ -136,13 +136,13 @@ def tune(
     with _quiet_optuna():
         study = _study(storage, identity, unpruned_epochs=base.train.epochs // 3)
         while len(ended := _ended(study)) < trials and (timeout is None or time.monotonic() - begun < timeout):
-            _try(_ask(study, base, knobs, forecaster.seed, len(ended)), study, source, base, forecaster)
+            _try(_next_trial(study, base, knobs, forecaster.seed, len(ended)), study, source, base, forecaster)
             on_trial(_ended(study)[-1], trials)
     finished = [trial for trial in ended if trial.state == "finished"]
     if not finished:
         raise IBForecastError("a search must finish a trial", f"{len(ended)} that did not", "give it more time")
     best = min(finished, key=lambda trial: (trial.validation_error, trial.number))
-    winner = _turned(base, best.knobs)
+    winner = _with_knobs(base, best.knobs)
     return Tuning(tuple(ended), best, to_toml(winner), _with_recipe(forecaster, winner, best.knobs))
 
 
@@ -197,7 +197,7 @@ def _position(recipe: Recipe, name: str) -> Any:
     return reduce(getattr, path, recipe.config if part == "model" else recipe.train)
 
 
-def _turned(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
+def _with_knobs(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
     """Return the recipe with these knobs; settings of a phase readout are turned off for any other readout."""
     settings: dict[str, Any] = {}
     for name, value in knobs.items():
@@ -224,7 +224,7 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
 
     kept = None
     if storage is not None:
-        path = _checked(Path(storage))
+        path = _check_storage(Path(storage))
         kept = JournalStorage(JournalFileBackend(path, JournalFileOpenLock(path)))
     pruner = MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_epochs)
     study = create_study(storage=kept, study_name=name, pruner=pruner, load_if_exists=True)
@@ -233,22 +233,24 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
     return study
 
 
-def _checked(storage: Path) -> str:
+def _check_storage(storage: Path) -> str:
     """Return the path of a search's file; refuse a file with other content before anything is written."""
     storage.parent.mkdir(parents=True, exist_ok=True)
     try:
         with storage.open("rb") as lines:
-            begins_well = "op_code" in json.loads(next(lines, b'{"op_code": 0}'))
+            is_search = "op_code" in json.loads(next(lines, b'{"op_code": 0}'))
     except FileNotFoundError:
-        begins_well = True
+        is_search = True
     except (OSError, ValueError, TypeError):
-        begins_well = False
-    if not begins_well:
+        is_search = False
+    if not is_search:
         raise DataError("the storage must be the file of a search", repr(str(storage)), "name another")
     return str(storage)
 
 
-def _ask(study: "optuna.Study", base: Recipe, knobs: Mapping[str, Knob], seed: int, count: int) -> "optuna.Trial":
+def _next_trial(
+    study: "optuna.Study", base: Recipe, knobs: Mapping[str, Knob], seed: int, count: int
+) -> "optuna.Trial":
     """Return the next trial: first the recipe itself, then what Optuna draws."""
     from optuna.samplers import TPESampler
     from optuna.trial import TrialState
@@ -275,7 +277,7 @@ def _try(trial: "optuna.Trial", study: "optuna.Study", source: Any, base: Recipe
 
     begun, state, error = time.perf_counter(), TrialState.COMPLETE, None
     try:
-        recipe = _turned(base, trial.params)
+        recipe = _with_knobs(base, trial.params)
         model = _with_recipe(forecaster, recipe, trial.params).fit(source, on_epoch=report)
         error = model.fitted.summary.validation_error
         trial.set_user_attr("open_rate", model.evaluate(source, "validation").open_rate)

@@ -43,7 +43,7 @@ def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed
     fleet = tmp_path / "fleet"
     fitted = call("fleet", "fit", meters, *desk.settings, "--out", fleet)
     assert (fitted.code, fitted.out) == (6, f"{fleet / 'fleet.csv'}\n")
-    assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must hold")
+    assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must contain")
     assert len(fitted.err.splitlines()) == 2
 
     told = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")

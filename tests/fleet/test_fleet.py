@@ -167,7 +167,7 @@ def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Mak
     forecasts = Fleet(tmp_path / "fleet").predict(folder)
     assert states(forecasts.outcomes) == {name: "failed" if name in problems else "forecast" for name in expected}
     told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
-    assert "its fit failed: the train part must hold" in told["short"]
+    assert "its fit failed: the train part must contain" in told["short"]
     constant = forecasts.parts["constant"]["IBForecast"].to_numpy()
     np.testing.assert_allclose(constant, 5.0, atol=0.1)
 

@@ -115,7 +115,7 @@ def opened(
 def parse(text: str | bytes, error: type[IBForecastError] = DataError) -> Any:
     """Return the value of JSON text; refuse repeated keys, numbers that are not finite and deep nesting."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
             names = [name for name, _ in pairs]
@@ -130,7 +130,7 @@ def parse(text: str | bytes, error: type[IBForecastError] = DataError) -> Any:
         return number
 
     try:
-        value = json.loads(text, object_pairs_hook=once, parse_constant=finite, parse_float=finite)
+        value = json.loads(text, object_pairs_hook=unique_members, parse_constant=finite, parse_float=finite)
     except (ValueError, RecursionError) as problem:
         raise error("a document must be valid JSON", str(problem)[:200], "write it again") from problem
     _check_depth(value, error)

@@ -42,7 +42,7 @@ class Standardiser:
         return cls(mean, np.where(std > 1e-12 * np.abs(mean), std, 1.0))
 
     @classmethod
-    def about_usual(cls, rows: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> "Standardiser":
+    def around_median(cls, rows: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> "Standardiser":
         """Return the standardiser with the median as mean, so that the usual value, such as no holiday, becomes 0."""
         return cls(np.median(rows, axis=0), cls.of(rows, channels).std)
 

@@ -119,8 +119,8 @@ def _check_tokens(explained: ExplainedForecast) -> None:
 
 def _check_known(explained: ExplainedForecast) -> None:
     context, known, units = explained.explanation.context, explained.known, explained.known_units
-    there = {part is not None for part in (known, units, context.known, context.response)}
-    _require(there == {bool(explained.covariates)}, "known", "be given if and only if there are covariates", there)
+    present = {part is not None for part in (known, units, context.known, context.response)}
+    _require(present == {bool(explained.covariates)}, "known", "be given if and only if there are covariates", present)
     if known is None or units is None or context.response is None or context.known is None:
         return
     sizes = (len(units.mean), len(units.std))

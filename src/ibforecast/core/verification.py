@@ -112,7 +112,7 @@ def verify(
     notes = [NOT_COMPARED] if original is None else []
     if original is not None:
         checks.append(_table(original, explained))
-        notes += _hidden(original, explained)
+        notes += _unstated_truth(original, explained)
     if key is not None:
         checks.append(_signature(explained, key))
     if key is None and explained.signature is not None:
@@ -172,13 +172,13 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "budget": explained.budget,
         "prior": explained.prior,
     }
-    apart = [name for name, value in stated.items() if value != getattr(facts, name)]
+    differing = [name for name, value in stated.items() if value != getattr(facts, name)]
     for name in ("units", "known_units"):
         ours, theirs = getattr(facts, name), getattr(explained, name)
         same = ours is theirs or (ours is not None and theirs is not None and ours.same_as(theirs))
-        apart += [] if same else [name]
+        differing += [] if same else [name]
     same = "channels, lengths, calendar, units, budget and prior are the model's"
-    return Check("names", not apart, f"not the model's: {', '.join(apart)}" if apart else same)
+    return Check("names", not differing, f"not the model's: {', '.join(differing)}" if differing else same)
 
 
 def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original | None) -> Check:
@@ -199,15 +199,15 @@ def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original |
 
 
 def _table(original: Original, explained: ExplainedForecast) -> Check:
-    apart = [] if np.array_equal(original.clock.stamps, explained.clock.stamps) else ["times"]
+    differing = [] if np.array_equal(original.clock.stamps, explained.clock.stamps) else ["times"]
     for name in ("history", "known"):
         ours, theirs = getattr(original, name), getattr(explained, name)
         if not _same(ours, theirs):
-            apart.append(name)
+            differing.append(name)
     if not _is_part_of(explained.truth, original.truth):
-        apart.append("truth")
+        differing.append("truth")
     same = "history, times, truth and what was known ahead are the table's own"
-    return Check("table", not apart, f"not the table's: {', '.join(apart)}" if apart else same)
+    return Check("table", not differing, f"not the table's: {', '.join(differing)}" if differing else same)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -222,7 +222,7 @@ def _is_part_of(truth: Future | None, now: Future | None) -> bool:
     return not steps or (truth is not None and now is not None and _same(truth[:steps], now[:steps]))
 
 
-def _hidden(original: Original, explained: ExplainedForecast) -> list[str]:
+def _unstated_truth(original: Original, explained: ExplainedForecast) -> list[str]:
     """Return a note if the table contains more of the truth than the explanation."""
     stated, known = (_observed(truth) for truth in (explained.truth, original.truth))
     more = f"truth: the explanation has that of {stated} steps, the table that of {known} of {explained.horizon}"
@@ -248,14 +248,14 @@ def _budget(facts: ModelFacts, explained: ExplainedForecast) -> Check:
 
 def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> list[Check]:
     """Compute the forecast again: from the explanation, with closed tokens scrambled, and from the history."""
-    apart = None
+    first = None
     for variant in engine.variants():
         differences = _differences(variant, explained)
         if not any(sizes.any() for sizes in differences.values()):
             return _checks(explained, differences, {})
-        apart = apart or differences
-    assert apart is not None
-    return _checks(explained, apart, {} if exact else _tolerances(engine, explained))
+        first = first or differences
+    assert first is not None
+    return _checks(explained, first, {} if exact else _tolerances(engine, explained))
 
 
 def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
@@ -273,7 +273,7 @@ def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
     return {
         "replay": _shift(replayed, explained.forecast, scales),
         "scramble": _shift(unmoved, explained.forecast, scales),
-        **_apart(own, explanation),
+        **_field_differences(own, explanation),
         "forecast": _shift(forecast, explained.forecast, scales),
     }
 
@@ -293,10 +293,10 @@ def _tolerances(engine: Engine, explained: ExplainedForecast) -> PerChannel:
         signs = random.choice([-LAST_DIGIT, LAST_DIGIT], explained.history.shape)
         history = units.to_units(units.standardise(explained.history) * (1 + signs))
         again, forecast = engine.run(history, phase, known)
-        apart = _apart(own, again) | {"forecast": _shift(forecast, values, scales)}
+        changes = _field_differences(own, again) | {"forecast": _shift(forecast, values, scales)}
         # A draw that changes the mask is skipped: its effect is not rounding.
-        if all(np.isfinite(sizes).all() for sizes in apart.values()):
-            largest = {name: np.maximum(sizes, largest.get(name, LAST_DIGIT)) for name, sizes in apart.items()}
+        if all(np.isfinite(sizes).all() for sizes in changes.values()):
+            largest = {name: np.maximum(sizes, largest.get(name, LAST_DIGIT)) for name, sizes in changes.items()}
     tolerances = {name: ROUNDINGS * np.minimum(sizes, LARGEST_ROUNDING) for name, sizes in largest.items()}
     return tolerances | dict.fromkeys(("replay", "scramble"), tolerances.get("forecast", np.zeros(1)))
 
@@ -312,53 +312,56 @@ def _shift(forecast: Future, claimed: Future, scales: Float64[np.ndarray, " chan
     return np.where(np.isfinite(shifts), shifts, np.inf)
 
 
-def _apart(own: Explanation[np.ndarray], claimed: Explanation[np.ndarray]) -> PerChannel:
+def _field_differences(own: Explanation[np.ndarray], claimed: Explanation[np.ndarray]) -> PerChannel:
     """Return by how much each channel of each array differs from the claimed one; infinite if not by rounding.
 
-    All sizes are in the scales that were computed here, except those of probabilities.
+    All sizes are in the scales that were computed here, except those of probabilities: with its own scales a document
+    could make its differences look small.
     """
-    apart, nowhere = {}, np.full(1, np.inf)
+    differences, infinite = {}, np.full(1, np.inf)
     for field in FIELDS:
         ours, theirs = field.of(own), field.of(claimed)
         if ours is None or theirs is None:
-            apart[field.name] = np.zeros(1) if ours is theirs else nowhere
+            differences[field.name] = np.zeros(1) if ours is theirs else infinite
         elif ours.shape != theirs.shape:
-            apart[field.name] = nowhere
+            differences[field.name] = infinite
         elif field.kind == "float32" and not field.given:
             with np.errstate(all="ignore"):
                 sizes = np.abs(ours.astype(np.float64) - theirs) / (own.context.scale if field.in_scales else 1.0)
             largest = sizes.reshape(-1, sizes.shape[-1]).max(axis=0)
-            apart[field.name] = np.where(np.isfinite(largest), largest, np.inf)
+            differences[field.name] = np.where(np.isfinite(largest), largest, np.inf)
         else:
-            apart[field.name] = np.zeros(1) if (ours == theirs).all() else nowhere
-    return apart
+            differences[field.name] = np.zeros(1) if (ours == theirs).all() else infinite
+    return differences
 
 
-def _checks(explained: ExplainedForecast, apart: PerChannel, tolerances: PerChannel) -> list[Check]:
+def _checks(explained: ExplainedForecast, differences: PerChannel, tolerances: PerChannel) -> list[Check]:
     values = f"({int(explained.is_forecast.sum()) * explained.horizon} values)"
     claims = {
         "replay": f"the explanation and its context alone give the forecast {values}",
         "scramble": f"every closed token scrambled, context and mask held, the forecast stays {values}",
         "rerun": "the whole model, run on this history, gives this context, mask, evidence and forecast",
     }
-    rerun = [name for name in apart if name not in claims]
+    rerun = [name for name in differences if name not in claims]
     return [
-        _check(name, claim, {one: apart[one] for one in (rerun if name == "rerun" else [name])}, tolerances)
+        _check(name, claim, {one: differences[one] for one in (rerun if name == "rerun" else [name])}, tolerances)
         for name, claim in claims.items()
     ]
 
 
-def _check(name: str, claim: str, apart: PerChannel, tolerances: PerChannel) -> Check:
+def _check(name: str, claim: str, differences: PerChannel, tolerances: PerChannel) -> Check:
     """Compare sizes with their tolerances; the verdict names the tolerance of the largest relative difference."""
-    if not any(sizes.any() for sizes in apart.values()):
+    if not any(sizes.any() for sizes in differences.values()):
         return Check(name, True, f"{claim}, bit for bit")
-    allowed = {one: np.broadcast_to(tolerances.get(one, np.zeros(1)), sizes.shape) for one, sizes in apart.items()}
+    allowed = {
+        one: np.broadcast_to(tolerances.get(one, np.zeros(1)), sizes.shape) for one, sizes in differences.items()
+    }
     with np.errstate(all="ignore"):
-        shares = {one: sizes / allowed[one].clip(min=TINY) for one, sizes in apart.items()}
+        shares = {one: sizes / allowed[one].clip(min=TINY) for one, sizes in differences.items()}
     needed = {one: float(share.max()) for one, share in shares.items()}
     worst = max(needed, key=lambda one: needed[one])
-    at, at_fault = int(shares[worst].argmax()), [one for one in apart if needed[one] > 1 and one != name]
-    largest = max(float(sizes.max()) for sizes in apart.values())
+    at, at_fault = int(shares[worst].argmax()), [one for one in differences if needed[one] > 1 and one != name]
+    largest = max(float(sizes.max()) for sizes in differences.values())
     size = f"differs by up to {largest:.1e} scales" if np.isfinite(largest) else "differs"
     where = f" in {', '.join(at_fault)}" if at_fault else ""
     limit = f"rounding on this machine explains {allowed[worst][at]:.1e}" if tolerances else "no difference is allowed"

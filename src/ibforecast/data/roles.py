@@ -24,14 +24,14 @@ def by_role(series: Series, past: tuple[str, ...], future: tuple[str, ...]) -> S
         )
     channels = (*targets, *past)
     values = series.values if channels == columns else _chosen(series, channels)
-    parted = replace(series, values=values, channels=channels, past=len(past))
+    separated = replace(series, values=values, channels=channels, past=len(past))
     if not future:
-        return parted
+        return separated
     known = _chosen(series, future)
     rows, ahead = _end(values) or len(values), _end(known)
     _check_known(known[: max(rows, ahead)], future, np.arange(len(known)), series.clock.wall)
     clock = replace(series.clock, stamps=series.clock.stamps[:rows])
-    return replace(parted, values=values[:rows], clock=clock, covariates=future, known=known[: max(rows, ahead)])
+    return replace(separated, values=values[:rows], clock=clock, covariates=future, known=known[: max(rows, ahead)])
 
 
 def with_ahead(
