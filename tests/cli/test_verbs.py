@@ -310,7 +310,7 @@ def test_data_that_cannot_be_used_end_with_3(desk: Any, call: Call, tmp_path: Pa
     )
     assert refused(call("explain", desk.model, desk.table, "--at", "2031-01-01"), 3, "the nearest is 2023-01-17 15:00")
     fit = call("fit", tmp_path / "short.csv", *desk.settings, "--out", tmp_path / "model")
-    assert refused(fit, 3, "the train part must hold at least one window", "give a longer table")
+    assert refused(fit, 3, "the train part must contain at least one window", "give a longer table")
     assert not (tmp_path / "model").exists()
 
 

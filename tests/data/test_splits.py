@@ -83,7 +83,7 @@ def test_a_part_too_short_for_a_window_is_refused_by_name(part: Part) -> None:
     assert len(split.starts(part, 10, 30)) >= 1
     with pytest.raises(
         DataError,
-        match=rf"the {part} part must hold .+ = 51 rows \(got \d+ rows\); .+ 100 rows in all\), .+ look_back .+",
+        match=rf"the {part} part must contain .+ = 51 rows \(got \d+ rows\); .+ 100 rows in all\), .+ look_back .+",
     ):
         split.starts(part, 10, 41)
 
