@@ -692,7 +692,7 @@ BAD_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a repeated time": (
         lambda: pd.concat([frame()[:9], frame()[8:]]),
-        r"even steps.*\(got row 9: 2023-01-01 08:00 is there twice\).*irregular='by_row'.*irregular='fill'",
+        r"even steps.*\(got row 9: 2023-01-01 08:00 appears twice\).*irregular='by_row'.*irregular='fill'",
     ),
     "a gap in time": (
         lambda: frame().drop(index=[30, 31]),
@@ -700,15 +700,15 @@ BAD_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "text": (
         lambda: frame().astype({"wind": object}).replace({"wind": {numbers()[4, 1]: "calm"}}),
-        r"must hold numbers \(got row 4: 'calm' at 2023-01-01 04:00 in 'wind'\); mend the cells",
+        r"must contain numbers \(got row 4: 'calm' at 2023-01-01 04:00 in 'wind'\); correct the cells",
     ),
     "infinity": (
         lambda: spoilt((5, 2), value=np.inf),
-        r"values must be finite \(got row 5: inf at 2023-01-01 05:00 in 'heat'\); mend them",
+        r"values must be finite \(got row 5: inf at 2023-01-01 05:00 in 'heat'\); correct them",
     ),
     "too short": (
         lambda: frame()[:70],
-        r"train part must hold at least one window of look_back \+ horizon = 60 rows \(got 49 rows\); give a longer",
+        r"train part must contain at least one window of look_back \+ horizon = 60 rows \(got 49 rows\); give a longer",
     ),
     "two rows": (lambda: frame()[:2], r"at least 3 rows .*\(got 2\); add rows"),
     "no rows": (lambda: frame()[:0], r"must have rows and columns \(got 0 x 4\); fill it"),
@@ -751,7 +751,7 @@ BAD_NEWS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "another frequency": (
         lambda: frame(step="15min"),
-        r"frequency asked for \(got steps of 15min, asked for 1h\); resample the table",
+        r"requested frequency \(got steps of 15min, requested 1h\); resample the table",
     ),
     "a gap in time": (lambda: frame().drop(index=[390]), r"even steps, here of 1h \(got row 390"),
 }
@@ -834,7 +834,8 @@ def test_a_graphics_card_that_is_not_there_is_refused(
     unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(UsageError, match=r"device must be there \(got 'cuda', but PyTorch sees no GPU\); use \"cpu\""):
+    message = r"device must be available \(got 'cuda', but PyTorch sees no GPU\); use \"cpu\""
+    with pytest.raises(UsageError, match=message):
         unfitted(device="cuda").fit(frame())
 
 

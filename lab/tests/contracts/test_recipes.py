@@ -1,4 +1,4 @@
-"""Every recipe of both packages is whole for every data set and repeats no default."""
+"""Every recipe of both packages resolves for every data set and repeats no default."""
 
 import tomllib
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def test_every_forecaster_has_a_recipe_and_the_default_is_one_of_them() -> None:
 
 
 def flat(settings: Mapping[str, Any], *place: str) -> dict[tuple[str, ...], Any]:
-    """Every single setting, by the keys that lead to it."""
+    """Return every setting by the keys that lead to it."""
     nested = [
         flat(value, *place, key) if isinstance(value, Mapping) else {(*place, key): value}
         for key, value in settings.items()
@@ -63,7 +63,7 @@ def flat(settings: Mapping[str, Any], *place: str) -> dict[tuple[str, ...], Any]
 
 
 def repeated(document: dict[str, Any]) -> set[tuple[str, ...]]:
-    """The settings that could be left out, because what lies under them has the same value."""
+    """Return the settings that could be left out, because the settings below them have the same value."""
     kinds, data = document.pop("kind", {}), document.pop("data", {})
     config = BOOK.forecasters[document.get("forecaster", OURS)][0]
     defaults = flat({"forecaster": OURS, "model": asdict(config(**vars(SIZES))), "train": asdict(TrainConfig())})
@@ -89,7 +89,7 @@ def test_no_recipe_repeats_a_default_or_a_setting_it_overrides(name: str) -> Non
     assert not repeated(tomllib.loads(BOOK.text(name)))
 
 
-def test_settings_that_repeat_what_is_under_them_are_noticed() -> None:
+def test_the_check_for_repeated_settings_finds_them() -> None:
     document = """
         forecaster = "ibforecast"
         [model]
