@@ -409,7 +409,7 @@ def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster
     np.testing.assert_allclose(main[4].lines[0].get_ydata(), told.known[:, 1], atol=1e-5)
 
 
-def test_the_responses_of_several_channels_are_told_apart_and_named(model: IBForecaster) -> None:
+def test_the_responses_of_several_channels_are_separated_and_named(model: IBForecaster) -> None:
     from ibforecast.plots.explanation import figure
     from ibforecast.plots.scene import scene_of
 

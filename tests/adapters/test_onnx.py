@@ -252,7 +252,7 @@ def test_the_usual_kind_gives_the_networks_masks_and_forecasts(usual: FittedMode
     assert_alike(usual.network, runner)
 
 
-def test_equal_scores_are_told_apart_as_the_network_does_it() -> None:
+def test_equal_scores_are_separated_as_the_network_does_it() -> None:
     """The kind without attention scores in whole numbers, so the budget ends in the middle of a tie."""
     bias = fitted(**KINDS["threshold, none, linear, none"]).network.score.bias.flatten()
     ranked = bias.sort(descending=True).values

@@ -259,7 +259,7 @@ def test_a_moment_outside_the_table_is_refused_with_the_nearest() -> None:
         Clock(hours("2020-01-01", 5), HOUR).row_of("2020-01-01 02:40")
 
 
-def test_an_hour_shown_twice_must_be_told_apart() -> None:
+def test_an_hour_shown_twice_must_be_separated() -> None:
     with pytest.raises(UsageError, match=r"write 2018-10-28 02:00\+02:00 or 2018-10-28 02:00\+01:00"):
         Clock(hours("2018-10-27", 72), HOUR, BERLIN).row_of("2018-10-28 02:00")
 

@@ -63,7 +63,7 @@ def test_a_model_trained_for_one_budget_keeps_it() -> None:
 
 
 @torch.no_grad()
-def test_channels_that_are_told_apart_may_be_forecast_differently_from_the_same_past() -> None:
+def test_channels_that_are_separated_may_be_forecast_differently_from_the_same_past() -> None:
     made, alike = network(), window(2)
     values = alike.values[..., :1].expand(-1, -1, CHANNELS).contiguous()
     readout, context = made.readout, made.context(alike)

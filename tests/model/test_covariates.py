@@ -14,7 +14,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.window import Target, Window
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.stage1_decompose import Decompose, MeanFrame, told_apart
+from ibforecast.model.stage1_decompose import Decompose, MeanFrame, separated
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE = 12, 4, 3, 6
 PLAIN = ModelConfig(
@@ -52,7 +52,7 @@ def window(future: int = 0, batch: int = 5) -> Window:
 @pytest.mark.parametrize("cycles", [(2, 6), (4, 6), (3, 5), (2, 3, 12), (4, 6, 10)])
 def test_over_phases_shared_with_an_earlier_cycle_a_profile_sums_to_zero(cycles: tuple[int, ...]) -> None:
     profile = torch.randn(sum(cycles), 2, dtype=torch.float64)
-    kept = parts(told_apart(profile, cycles), cycles)
+    kept = parts(separated(profile, cycles), cycles)
     torch.testing.assert_close(kept[0], parts(profile, cycles)[0])
     for number, part in enumerate(kept):
         for earlier in cycles[:number]:
@@ -66,22 +66,22 @@ def test_no_season_is_lost_by_telling_profiles_apart_and_each_has_one_form(cycle
     phase = torch.arange(60)
     count = sum(cycles)
     seasons = tiled(torch.eye(count, dtype=torch.float64), phase, cycles)
-    apart = tiled(told_apart(torch.eye(count, dtype=torch.float64), cycles), phase, cycles)
+    apart = tiled(separated(torch.eye(count, dtype=torch.float64), cycles), phase, cycles)
     rank = torch.linalg.matrix_rank
     assert rank(apart) == rank(seasons) == rank(torch.cat([seasons, apart], dim=1))
-    assert rank(apart) == rank(told_apart(torch.eye(count, dtype=torch.float64), cycles))
+    assert rank(apart) == rank(separated(torch.eye(count, dtype=torch.float64), cycles))
 
 
 def test_one_cycle_is_left_as_it_is() -> None:
     profile = torch.randn(5, 2)
-    assert told_apart(profile, (5,)) is profile
+    assert separated(profile, (5,)) is profile
 
 
 def test_the_context_discloses_the_profiles_the_forecast_was_computed_from() -> None:
     made, given = network(further_cycles=(4,)), window()
     explanation = made(given).explanation
     assert explanation.context.cycles == (CYCLE, 4)
-    assert torch.equal(explanation.context.profile, told_apart(made.decompose.profile, (CYCLE, 4)))
+    assert torch.equal(explanation.context.profile, separated(made.decompose.profile, (CYCLE, 4)))
     moved = replace(explanation.context, profile=explanation.context.profile + 1)
     assert not torch.equal(made.replay(replace(explanation, context=moved)), made.replay(explanation))
 
@@ -152,7 +152,7 @@ def test_past_channels_are_not_moved() -> None:
 
 
 def test_a_window_that_does_not_say_what_is_known_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"a window must come with what is known ahead \(got a window without\); give"):
+    with pytest.raises(UsageError, match="a window must come with its covariates known ahead"):
         network(future=2)(window())
 
 

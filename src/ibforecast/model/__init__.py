@@ -1,1 +1,1 @@
-"""IB-Forecast, in reading order: stage1_decompose, stage2_score, stage3_gate, stage4_readout, network, objective."""
+"""IB-Forecast. To read in this order: the four stages, network, sealed, objective."""

@@ -1,4 +1,4 @@
-"""The configuration of IB-Forecast: frozen, and valid once built; its defaults are those of the default recipe."""
+"""The configuration of IB-Forecast: frozen, and checked when it is built. Its defaults are the default recipe."""
 
 from dataclasses import dataclass, field
 from math import ceil, inf
@@ -15,7 +15,7 @@ GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
 GateAttention = Literal["auto", "joint", "within", "none"]
 ReadoutKind = Literal["linear", "mlp", "phase"]
 LONGEST = 1_000_000
-"""Steps of the longest look-back: a window of more has never been trained on."""
+"""The longest look-back, in steps; no longer one was ever trained."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class GateConfig:
     """Stages 2 and 3: how tokens are scored and gates opened.
 
     `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's gate,
-    p > ½, capped by the budget in use; "capped" is the same with the cap on in training as well; "open" reads
-    everything; "newest" reads the newest patches of every channel, always. `attention` "none" scores tokens by the
-    learned bias alone: a fixed mask. That bias, one logit per (patch, channel), starts in favour of the `recent` newest
-    patches and of each `every`-th one, counted back from the newest; with both at 0 there is none. `noise` is the size
-    of the logistic noise in training, falling to zero at `noise_until` of the epochs (1: it never falls);
-    `narrow_until` lets the budget begin at everything and narrow to its size by then (0: at once). `any_budget` trains
-    on budgets drawn anew for every batch, so that the budget can be turned in use.
+    p > ½, capped by the budget in use; "capped" is the same with the cap in training as well; "open" reads everything;
+    "newest" always reads the newest patches of every channel. With `attention` "none" there is no gate network: tokens
+    are scored only by a learned bias, which gives a fixed mask. That bias, one logit per (patch, channel), starts in
+    favour of the `recent` newest patches and of every `every`-th one, counted back from the newest; there is no bias if
+    both are 0. `noise` is the size of the logistic noise in training, which falls to zero at `noise_until` of the
+    epochs (1: it never falls). With `narrow_until` the budget begins at the whole window and narrows to its size by
+    then (0: at once). `any_budget` trains on a random budget in every batch, so that the budget can be changed in use.
     """
 
     kind: GateKind = "exact"
@@ -78,7 +78,7 @@ class GateConfig:
 class ReadoutConfig:
     """Stage 4: "linear" and "mlp" are the paper's; "phase" also reads the mask and the phase.
 
-    With "phase", `cross_channel` lets channels read each other's evidence and `by_channel` tells them apart.
+    With "phase", `cross_channel` lets channels read each other's evidence, and `by_channel` embeds the channel.
     """
 
     kind: ReadoutKind = "phase"
@@ -106,10 +106,9 @@ class ObjectiveConfig:
     `loss` is "mse", "mae", or "frequency": the mean squared error mixed with the error of the spectrum over the
     horizon, which has the weight `frequency_share`. A weight of zero leaves a term out.
 
-    Shown the evidence alone, the gate network must return the same mask (`consistency_weight`); shown the window
-    without its evidence, it must not open anything else instead (`absence_weight`); and it pays for every departure
-    from its bias, the mask it would use for all windows (`departure_weight`; without a bias it pays for being far from
-    even odds).
+    If it sees only the evidence, the gate network must return the same mask (`consistency_weight`). If it sees the
+    window without the evidence, it must not open anything else instead (`absence_weight`). It pays for every departure
+    from its bias, the mask it would use for all windows (`departure_weight`; without a bias, for logits far from 0).
     """
 
     rate_weight: float = 0.02
@@ -237,7 +236,7 @@ class ModelConfig(Sizes):
 
     @property
     def period(self) -> int:
-        """Number of steps after which all cycles begin anew together."""
+        """Number of steps after which all cycles begin again together."""
         return period(self.cycles)
 
     @property

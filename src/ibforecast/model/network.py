@@ -46,7 +46,10 @@ GATES: dict[str, type[Gate]] = {
 
 
 class IBForecast(Accountable, SelfExplaining):
-    """The network: context out, tokens scored, gates opened, evidence read, context back. Paper: Algorithm 1, Ŷ."""
+    """The network: remove the context, score tokens, open gates, read the evidence, restore the context.
+
+    Paper: Algorithm 1, Ŷ.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -81,13 +84,13 @@ class IBForecast(Accountable, SelfExplaining):
         return Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
 
     def replay(self, explanation: Explanation) -> Float[Tensor, "batch horizon channel"]:
-        """Compute the forecast an explanation stands for: Ŷ = g(E; 𝒞). Paper: Eq. 8, Ŷ."""
+        """Compute the forecast from its explanation: Ŷ = g(E; 𝒞). Paper: Eq. 8, Ŷ."""
         context = explanation.context
         future = self.readout(explanation.evidence, explanation.mask.to(explanation.evidence.dtype), context)
         return context.restore(future)
 
     def context(self, window: Window) -> Context:
-        """The disclosed context. Paper: Algorithm 1, C."""
+        """Return the disclosed context. Paper: Algorithm 1, C."""
         context: Context = self.decompose(window)[0]
         return context
 
@@ -100,7 +103,7 @@ class IBForecast(Accountable, SelfExplaining):
         return forecast
 
     def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
-        """The probability of every token's gate, for all its steps alike: what is open ranks above what is closed."""
+        """Return the probability of each token's gate at all its steps; open tokens rank above closed ones."""
         explanation: Explanation = self(window).explanation
         return spread(explanation.probability, self.config.patch_len)
 
@@ -131,10 +134,10 @@ class IBForecast(Accountable, SelfExplaining):
         return Loss(terms, mask.detach().mean())
 
     def with_budget(self, budget: float) -> "IBForecast":
-        """The same network, sharing its weights, under another budget; a smaller one reads a part of a larger."""
+        """Return the network under another budget, with the same weights; a larger budget reads all a smaller one does."""
         require(
             self.config.gate.any_budget or budget == self.config.budget,
-            "a budget can be turned only in a model trained for any",
+            "a budget can be changed only in a model trained for any budget",
             f"budget={budget}, trained for {self.config.budget}",
             'fit with gate.any_budget = true, such as recipe "any-budget"',
         )
@@ -146,7 +149,7 @@ class IBForecast(Accountable, SelfExplaining):
         return other.train(self.training)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Context and gates learn faster than the readout by `context_rate`."""
+        """Return two groups: the readout, and context and gates, which learn `context_rate` times as fast."""
         learned = [parameter for parameter in self.parameters() if parameter.requires_grad]
         readout = {id(parameter) for parameter in self.readout.parameters()}
         return [

@@ -1,4 +1,4 @@
-"""What training minimises, term by term. Paper: Eq. 9, L."""
+"""The terms of the training objective. Paper: Eq. 9, L."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -28,26 +28,26 @@ def fit(forecast: Float[Tensor, "batch horizon channel"], target: Target, knobs:
 
 
 def rate(logits: Float[Tensor, "batch patch channel"], prior: float) -> Float[Tensor, ""]:
-    """Mean over tokens of KL(Bern(p) ‖ Bern(π)), in nats. Paper: Eq. 9, KL."""
+    """Return the mean over tokens of KL(Bern(p) ‖ Bern(π)), in nats. Paper: Eq. 9, KL."""
     return token_rate(logits, prior).mean()
 
 
 def token_rate(logits: Float[Tensor, "*shape"], prior: float) -> Float[Tensor, "*shape"]:
-    """KL(Bern(p) ‖ Bern(π)) of each token, in nats, from its logit. Paper: Eq. 9, KL."""
+    """Return KL(Bern(p) ‖ Bern(π)) of each token, in nats, from its logit. Paper: Eq. 9, KL."""
     log_open, log_closed = torch.nn.functional.logsigmoid(logits), torch.nn.functional.logsigmoid(-logits)
     prior_logit = torch.logit(torch.tensor(prior, dtype=torch.float64)).item()
-    # log p − log π = (log(1−p) − log(1−π)) + (ℓ − logit π): one difference less to lose digits in.
+    # log p − log π = (log(1−p) − log(1−π)) + (ℓ − logit π): this form loses fewer digits where p is near π.
     log_prior_closed = torch.log1p(-torch.tensor(prior, dtype=torch.float64)).item()
     return log_open.exp() * (logits - prior_logit) + log_closed - log_prior_closed
 
 
 def budget(opened: Float[Tensor, "batch patch channel"], allowed: float) -> Float[Tensor, ""]:
-    """Squared distance of the mean opening from the budget. Paper: Eq. 9, (p̄ − ρ)²."""
+    """Return the squared distance of the mean opening from the budget. Paper: Eq. 9, (p̄ − ρ)²."""
     return (opened.mean() - allowed) ** 2
 
 
 def contiguity(mask: Float[Tensor, "batch patch channel"]) -> Float[Tensor, ""]:
-    """Mean absolute difference of neighbouring gates of a channel. Paper: Eq. 9, TV."""
+    """Return the mean absolute difference of neighbouring gates of a channel. Paper: Eq. 9, TV."""
     return (mask[:, 1:] - mask[:, :-1]).abs().mean() if mask.shape[1] > 1 else mask.sum() * 0
 
 
@@ -56,9 +56,9 @@ def consistency(
     mask: Float[Tensor, "batch patch channel"],
     missing: Bool[Tensor, "batch patch channel"],
 ) -> Float[Tensor, ""]:
-    """Cross-entropy between the mask and what the gate network says when it sees the evidence alone.
+    """Return the cross-entropy between the mask and the gates when they see only the evidence.
 
-    Missing tokens, which no gate decides, and margins beyond any doubt are left out of it.
+    Missing tokens are left out, because no gate decides on them; margins are clamped, so that no term is infinite.
     """
     doubt = margin.masked_fill(missing, 0.0).clamp(-30, 30)
     return mean_where(binary_cross_entropy_with_logits(doubt, mask, reduction="none"), ~missing)
@@ -69,7 +69,7 @@ def absence(
     mask: Float[Tensor, "batch patch channel"],
     missing: Bool[Tensor, "batch patch channel"],
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of opening, once the evidence is gone, a token that was closed: nothing may take its place."""
+    """Return the cross-entropy of opening a closed token once the evidence is removed: nothing may replace it."""
     closed = (mask == 0) & ~missing
     return mean_where(softplus(margin.where(closed, margin.new_zeros(())).clamp(-30, 30)), closed)
 
@@ -79,5 +79,5 @@ def departure(
     bias: Float[Tensor, "*tokens"],
     missing: Bool[Tensor, "batch patch channel"],
 ) -> Float[Tensor, ""]:
-    """Mean square of what looking at the window adds to the bias: how far gates depart from one mask for all."""
+    """Return the mean square of what the gate network adds to its bias: the distance from one mask for all windows."""
     return mean_where((logits - bias) ** 2, ~missing)

@@ -105,11 +105,12 @@ class NoFrame(Frame):
         return torch.zeros_like(values[:, 0]), torch.ones_like(values[:, 0])
 
 
-def told_apart(profile: Float[Tensor, "cycle channel"], cycles: tuple[int, ...]) -> Float[Tensor, "cycle channel"]:
-    """Leave to every profile what no earlier one could say: over phases they share, it sums to zero.
+def separated(profile: Float[Tensor, "cycle channel"], cycles: tuple[int, ...]) -> Float[Tensor, "cycle channel"]:
+    """Remove from each profile what an earlier one can express, so that no pattern is counted twice.
 
-    What two cycles can both follow has the period of their greatest common divisor; the mean over the phases that are
-    one modulo it is taken out of the later profile. So a week's profile beside a day's is what sets its days apart.
+    A pattern that fits two cycles has the period of their greatest common divisor. The mean over phases that are equal
+    modulo that period is taken out of the later profile. A week's profile next to a day's is then only the difference
+    between its days.
     """
     if len(cycles) == 1:
         return profile
@@ -123,11 +124,11 @@ def told_apart(profile: Float[Tensor, "cycle channel"], cycles: tuple[int, ...])
 
 
 class Decompose(nn.Module):
-    """From a window to its context and the deviation the context leaves unexplained.
+    """Split a window into its context and the deviation that the context does not explain.
 
-    A missing step deviates by exactly zero, whatever value stands in the gap. What is known ahead to move a channel is
-    taken out first, so that level and scale are those of a window in which nothing special was planned; it moves the
-    channels that are forecast, and not the last `past` ones.
+    A missing step has a deviation of exactly zero, whatever value its cell holds. The effect of covariates known ahead
+    is removed first, so that level and scale are those of a window without planned events. Covariates act on the
+    channels that are forecast, not on the last `past` ones.
     """
 
     def __init__(
@@ -148,21 +149,21 @@ class Decompose(nn.Module):
     def forward(
         self, window: Window, held: Context | None = None
     ) -> tuple[Context, Float[Tensor, "batch look_back channel"]]:
-        """Return (context, deviation), the context being the one `held` where one is. Paper: Eq. 2, D."""
+        """Return (context, deviation), in the context `held` if one is given. Paper: Eq. 2, D."""
         values = window.values.where(window.observed, window.values.new_zeros(()))
         context = self.context(values, window, window.observed) if held is None else held
         return context, context.remove(values).where(window.observed, values.new_zeros(()))
 
     def context(self, values: Steps, window: Window, seen: Seen) -> Context:
         """Take level and scale from complete values, the phase from the window. Paper: Algorithm 1, C."""
-        profile = told_apart(self.profile, self.cycles)
+        profile = separated(self.profile, self.cycles)
         season = tiled(profile, window.phase[:, : values.shape[1]], self.cycles)
         if self.response is None:
             level, scale = self.frame(values, seen, season)
             return Context(level, scale, window.phase, profile, self.cycles)
         require(
             window.known is not None,
-            "a window must come with what is known ahead",
+            "a window must come with its covariates known ahead",
             "a window without",
             f"give the {self.response.shape[1]} covariates of every step",
         )

@@ -1,4 +1,4 @@
-"""Stage 2: give every token a logit in the light of all others. Paper: Eq. 4, v; Eq. 5, ℓ."""
+"""Stage 2: give every token a logit, which may depend on all other tokens. Paper: Eq. 4, v; Eq. 5, ℓ."""
 
 from abc import ABC, abstractmethod
 from typing import Literal
@@ -12,7 +12,7 @@ from ibforecast.layers.attention import EncoderLayer
 
 
 class Scorer(nn.Module, ABC):
-    """Gives every token a logit."""
+    """The part that gives every token a logit."""
 
     @abstractmethod
     def forward(self, deviation: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch patch channel"]:
@@ -20,11 +20,11 @@ class Scorer(nn.Module, ABC):
 
     @abstractmethod
     def unseen(self) -> Float[Tensor, "*tokens"]:
-        """What it says of the tokens before it looks at a window."""
+        """Return the logits before any window is seen."""
 
 
 class FixedScores(Scorer):
-    """The static stand-in for a gate network: one learned logit per (patch, channel), whatever the window."""
+    """A fixed mask instead of a gate network: one learned logit per (patch, channel), the same for every window."""
 
     def __init__(self, bias: Float[Tensor, "patch channel"]) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class FixedScores(Scorer):
         return self.bias.expand(deviation.shape[0], *self.bias.shape)
 
     def unseen(self) -> Float[Tensor, "patch channel"]:
-        """The scores themselves."""
+        """Return the scores themselves."""
         return self.bias
 
 
@@ -76,14 +76,14 @@ class GateNetwork(Scorer):
         return logits.transpose(1, 2) + self.bias
 
     def unseen(self) -> Float[Tensor, "*tokens"]:
-        """The bias alone."""
+        """Return the bias."""
         return self.bias
 
 
 def first_bias(patches: int, channels: int, recent: int, every: int = 0) -> Float[Tensor, "patch channel"] | None:
-    """Start the bias at +2 for the newest patches and for each so-manieth before them, and at −1 elsewhere.
+    """Return the first bias: +2 for the `recent` newest patches and for every `every`-th one, −1 elsewhere.
 
-    Counted from the newest patch; none where both are 0.
+    Patches are counted back from the newest. None if `recent` and `every` are both 0.
     """
     if recent == every == 0:
         return None

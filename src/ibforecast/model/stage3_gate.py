@@ -16,14 +16,14 @@ SMALLEST_BUDGET = 0.05
 """The smallest share of a window that a model for any budget is trained on."""
 
 TEMPERATURE = (0.5, 0.1)
-"""Temperature of the smooth gate in the first and in the last epoch. It shapes the gradient only."""
+"""Temperature of the smooth gate in the first and in the last epoch; it affects only the gradient."""
 
 LOWEST = -1e30
-"""Stands for the logit of a token that must stay closed: finite, so that midpoints are."""
+"""The logit of a token that must stay closed. It is finite because the threshold is a midpoint of two logits."""
 
 
 def largest(logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, Float[Tensor, "batch 1 1"]]:
-    """Mark the `count` largest logits of each window, and the threshold half-way to the next one.
+    """Return marks of the `count` largest logits of each window, and the threshold halfway to the next one.
 
     Missing tokens and logits that are not numbers are never marked, so no window has more than `count` marks.
     """
@@ -37,7 +37,7 @@ def largest(logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, Floa
 
 
 def straight_through(hard: Marks, smooth: PerToken) -> PerToken:
-    """Go forward with the hard gate, exactly 0 or 1, and backward through the smooth one. Paper: Eq. 6, m."""
+    """Return the hard gate, exactly 0 or 1, with the gradient of the smooth one. Paper: Eq. 6, m."""
     return hard.to(smooth.dtype) + (smooth - smooth.detach())
 
 
@@ -48,9 +48,9 @@ def logistic_noise(like: Float[Tensor, "..."], generator: torch.Generator) -> Fl
 
 
 class Gate(nn.Module, ABC):
-    """From logits to gates: `forward` decides without noise, `sample` decides while training.
+    """A rule that opens gates by their logits: `forward` without noise, `sample` in training.
 
-    `allowance` is the promise: whatever the weights, `forward` opens no more tokens than that.
+    `forward` never opens more than `allowance` tokens, whatever the weights.
     """
 
     allowance: Tensor
@@ -66,7 +66,7 @@ class Gate(nn.Module, ABC):
 
     @abstractmethod
     def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
-        """Return the hard decision, and by how much each logit clears or misses its threshold."""
+        """Return the hard decision, and how far each logit is above or below its threshold."""
 
     def sample(
         self,
@@ -76,7 +76,7 @@ class Gate(nn.Module, ABC):
         generator: torch.Generator,
         count: Count | None = None,
     ) -> PerToken:
-        """Draw a mask for training, of `count` gates or as scheduled; hard forward, smooth back. Paper: Eq. 6, m."""
+        """Draw a mask for training, with `count` open gates or as many as scheduled. Paper: Eq. 6, m."""
         first, last = TEMPERATURE
         temperature = first * (last / first) ** progress
         noise = self.noise_at(progress) * logistic_noise(logits, generator)
@@ -84,17 +84,17 @@ class Gate(nn.Module, ABC):
         return straight_through(hard, torch.sigmoid(margin / temperature) * ~missing)
 
     def noise_at(self, progress: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """Size of the noise: it falls linearly to zero at `noise_until`, or never where that is 1."""
+        """Return the size of the noise: it falls linearly to zero at `noise_until`, and stays constant if that is 1."""
         left = 1 - progress / self.config.noise_until if self.config.noise_until < 1 else torch.ones_like(progress)
         return self.config.noise * left.clamp(min=0)
 
     def count_at(self, progress: Float[Tensor, ""]) -> Count:
-        """Number of gates open in training: all at first, narrowing to the budget at `narrow_until`."""
+        """Return the number of open gates in training: all at first, fewer until `narrow_until`, then the budget."""
         left = (1 - progress / self.config.narrow_until).clamp(min=0) if self.config.narrow_until else 0 * progress
         return self.allowance + ((self.tokens - self.allowance) * left**3).round().long()
 
     def drawn_count(self, progress: Float[Tensor, ""], generator: torch.Generator) -> Count:
-        """Number of gates open in a batch: as scheduled, or for any budget drawn anew, few as often as many."""
+        """Return the number of open gates of a batch: as scheduled, or log-uniform in a model for any budget."""
         if not self.config.any_budget:
             return self.count_at(progress)
         share = SMALLEST_BUDGET ** torch.rand((), generator=generator, device=self.allowance.device)
@@ -102,9 +102,9 @@ class Gate(nn.Module, ABC):
 
 
 class ExactGate(Gate):
-    """Opens the best tokens up to the budget, in training and in use; the probability is ½ at the threshold.
+    """Open the best tokens up to the budget, in training and in use; the probability is ½ at the threshold.
 
-    While training, no gradient runs through the threshold: a token is to clear it, not to move it.
+    In training no gradient passes the threshold, so that a token learns to exceed it and not to move it.
     """
 
     def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
@@ -113,13 +113,13 @@ class ExactGate(Gate):
         return hard, torch.sigmoid(logits - threshold) * ~missing
 
     def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
-        """Measure from half-way between the last logit opened and the first left closed."""
+        """Measure from halfway between the last open logit and the first closed one."""
         hard, threshold = largest(logits, missing, count)
         return hard, logits - threshold.detach()
 
 
 class ThresholdGate(Gate):
-    """The paper's gate: open where p > ½, and where that is too many, only the best. Paper: Algorithm 1, m."""
+    """The paper's gate: open where p > ½, but only the best if those are too many. Paper: Algorithm 1, m."""
 
     def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability). Paper: Eq. 5, p."""
@@ -132,10 +132,10 @@ class ThresholdGate(Gate):
 
 
 class CappedGate(ThresholdGate):
-    """The paper's gate with the cap on in training as well: open where p > ½, and never more than the budget."""
+    """The paper's gate with the cap in training as well: open where p > ½, and never more than the budget allows."""
 
     def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
-        """Measure from zero, or from where the budget ends if that is higher."""
+        """Measure from zero, or from the threshold of the budget if that is higher."""
         hard, threshold = largest(logits, missing, count)
         return hard & (logits > 0), logits - threshold.detach().clamp(min=0)
 
@@ -148,12 +148,12 @@ class OpenGate(Gate):
         return ~missing, (~missing).to(logits.dtype)
 
     def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
-        """Clear the threshold always."""
+        """Return a margin of zero; every token that is not missing is open."""
         return ~missing, torch.zeros_like(logits)
 
 
 class NewestGate(OpenGate):
-    """A static mask: always the newest patches of every channel, as many as the budget allows, whatever the window."""
+    """A static mask: the newest patches of every channel, as many as the budget allows, in every window."""
 
     def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
         """Return (mask, probability)."""
@@ -161,7 +161,7 @@ class NewestGate(OpenGate):
         return mask, mask.to(logits.dtype)
 
     def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
-        """Open whole patches only, so that all channels are read alike."""
+        """Open whole patches, so that the same steps of every channel are read."""
         age = torch.arange(logits.shape[1], 0, -1, device=logits.device)[:, None]
         newest = age <= torch.div(count, logits.shape[2], rounding_mode="floor")
         return newest & ~missing, torch.zeros_like(logits)

@@ -1,4 +1,4 @@
-"""Stage 4: from evidence, mask and context, and nothing else, to the future deviation. Paper: Eq. 7, D̂."""
+"""Stage 4: compute the future deviation from evidence, mask and context, and from nothing else. Paper: Eq. 7, D̂."""
 
 from abc import ABC, abstractmethod
 from functools import reduce
@@ -34,7 +34,7 @@ class LinearReadout(Readout):
         self.map: nn.Module = nn.Linear(look_back, horizon)
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
-        """Return the future deviation; only the evidence is looked at."""
+        """Return the future deviation, from the evidence only."""
         future: Tensor = self.map(evidence.transpose(1, 2))
         return future.transpose(1, 2)
 
@@ -50,7 +50,7 @@ class MLPReadout(LinearReadout):
 class PhaseReadout(Readout):
     """The phase-aware residual readout: evidence and mask, plus an embedding of τ, a GELU block with a skip.
 
-    `channels` adds an embedding of which channel it is, which no window can change; 0 leaves it out.
+    `channels` adds a learned embedding of each channel; 0 leaves it out.
     """
 
     def __init__(
@@ -78,20 +78,20 @@ class PhaseReadout(Readout):
 
 
 class TargetsOnly(Readout):
-    """Forecast nothing of the last `past` channels: whatever `readout` says of them, they follow their pattern."""
+    """A readout whose deviation is zero for the last `past` channels, which are read and not forecast."""
 
     def __init__(self, readout: Readout, past: int) -> None:
         super().__init__()
         self.readout, self.past = readout, past
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
-        """Return the future deviation, zero for channels that are read alone."""
+        """Return the future deviation, zero for channels that are not forecast."""
         future: Tensor = self.readout(evidence, mask, context)
         return pad(future[..., : -self.past], (0, self.past))
 
 
 class CrossChannel(Readout):
-    """Let channels read each other's evidence before `readout`: queries by phase, keys and values the evidence."""
+    """A readout in which channels first read each other by attention, with learned queries for each phase."""
 
     def __init__(self, readout: Readout, look_back: int, cycle: int, channels: int, dropout: float) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""The training loop: schedule, early stopping, checkpoints for resuming; it knows the contract, no model."""
+"""The training loop: schedule, early stopping, checkpoints for resuming; it uses only the contract of a forecaster."""

@@ -1,4 +1,4 @@
-"""A training run between two epochs, as one file that is either whole or not there."""
+"""A training run between two epochs, saved as one file that is complete or absent."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -14,7 +14,7 @@ from ibforecast.core.files import write_atomically
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch came to, and the time it took."""
+    """The outcome of one epoch, and the time it took."""
 
     loss: float
     open_rate: float
@@ -25,7 +25,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights and optimiser after the last finished epoch, the best weights so far, and the way there."""
+    """Weights and optimiser after the last finished epoch, the best weights so far, and the history."""
 
     identity: str
     history: tuple[Epoch, ...]

@@ -1,4 +1,4 @@
-"""How long, how fast, and when to stop."""
+"""The settings of training: length, learning rate, early stopping."""
 
 from dataclasses import dataclass, replace
 from math import inf
@@ -33,13 +33,13 @@ class TrainConfig:
             raise UsageError("learning_rate must be positive", self.learning_rate, "try 0.001")
 
     def rate_at(self, epoch: int) -> float:
-        """Learning rate of an epoch, counted from 0."""
+        """Return the learning rate of an epoch, counted from 0."""
         return self.learning_rate * self.decay ** max(0, epoch + 1 - self.constant_epochs)
 
     def progress_at(self, epoch: int) -> float:
-        """How far along an epoch is, from 0 for the first to 1 for the last."""
+        """Return the progress of an epoch, from 0 for the first to 1 for the last."""
         return epoch / max(1, self.epochs - 1)
 
     def for_windows(self, windows: int) -> "TrainConfig":
-        """The same with batches small enough for an epoch of some steps: few windows are to be learnt as well."""
+        """Return the settings with a batch size small enough for several steps an epoch, if there are few windows."""
         return replace(self, batch=min(self.batch, max(SMALLEST_BATCH, windows // FEWEST_STEPS)))

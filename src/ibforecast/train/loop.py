@@ -22,18 +22,18 @@ VALIDATION_BATCH = 1024
 
 @dataclass(frozen=True)
 class Training:
-    """The way a run went; the forecaster holds the weights of the best epoch."""
+    """The history of a run; the forecaster has the weights of the best epoch."""
 
     history: tuple[Epoch, ...]
 
     @property
     def best_epoch(self) -> int:
-        """The epoch that was kept, counted from 1; of equals, the last."""
+        """The epoch that was kept, counted from 1; the last of equal ones."""
         return best_of(self.history) + 1
 
     @property
     def seconds(self) -> float:
-        """The time all epochs took, before and after a break."""
+        """The time of all epochs, including those before an interruption."""
         return sum(epoch.seconds for epoch in self.history)
 
 
@@ -49,8 +49,8 @@ def train(
 ) -> Training:
     """Fit a forecaster on one part and select on another; the same seed on the same machine gives the same weights.
 
-    With a `checkpoint` path every finished epoch is kept there, and a run with the same `identity` goes on from
-    the last of them. Every epoch draws from its own seed, so a resumed run draws what an undisturbed one would.
+    With a `checkpoint` path every finished epoch is saved there, and a run with the same `identity` continues
+    after the last one. Every epoch has its own seed, so a resumed run draws the same numbers as an uninterrupted one.
     """
     device = training.values.device
     batch = min(config.batch, len(training))
@@ -100,7 +100,7 @@ def train(
 
 @contextmanager
 def _in_order(device: torch.device) -> Iterator[None]:
-    """On a processor, add up in one order what several threads would add up in any; on a GPU it is so anyway."""
+    """Make sums on a processor independent of the order in which threads finish; on a GPU they already are."""
     before = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(before or device.type == "cpu", warn_only=warn_only)
@@ -111,13 +111,13 @@ def _in_order(device: torch.device) -> Iterator[None]:
 
 
 def best_of(history: tuple[Epoch, ...]) -> int:
-    """Index of the smallest validation error; of equals, the last. −1 for an empty history."""
+    """Return the index of the smallest validation error, the last of equal ones; −1 for an empty history."""
     errors = [epoch.validation_error for epoch in history]
     return len(errors) - 1 - errors[::-1].index(min(errors)) if errors else -1
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """A seed of its own for every epoch of every run."""
+    """Return a different seed for every epoch of every run."""
     return random.Random(f"{seed}/{epoch}").getrandbits(62)
 
 
@@ -129,7 +129,7 @@ def _shuffled(windows: Windows, batch: int, seed: int) -> tuple[Tensor, ...]:
 
 @torch.no_grad()
 def _error(forecaster: Forecaster, windows: Windows) -> float:
-    """Mean over all validation windows of the squared error where it is observed, gates as they are in use."""
+    """Return the mean squared error over all validation windows, with gates as in use."""
     forecaster.eval()
     total = 0.0
     for window, target in windows.batches(VALIDATION_BATCH):

@@ -1,4 +1,4 @@
-"""One optimisation step: eager anywhere, captured whole as a graph on CUDA."""
+"""One optimisation step: eager on a processor, captured as a graph on CUDA."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from ibforecast.data.windows import Windows
 
 
 class Step:
-    """Cuts a batch, scores it, updates the weights, and sums loss and open rate up until asked for them."""
+    """A step: cut a batch, compute its loss, update the weights, and add loss and open rate to running sums."""
 
     def __init__(self, forecaster: Forecaster, windows: Windows, batch: int, generator: torch.Generator) -> None:
         self.forecaster, self.windows, self.generator = forecaster, windows, generator
@@ -52,14 +52,14 @@ class Step:
         self.count += 1
 
     def means(self) -> tuple[float, float]:
-        """Mean loss and open rate since the last time of asking."""
+        """Return the mean loss and open rate since the last call."""
         loss, open_rate = (self.sums / max(1, self.count)).tolist()
         self.sums.zero_()
         self.count = 0
         return loss, open_rate
 
     def moments(self) -> dict[str, Tensor]:
-        """The optimiser's state by name, as views that can be saved or written into."""
+        """Return the state of the optimiser by name, as views that can be saved or written to."""
         names = {id(parameter): name for name, parameter in self.forecaster.named_parameters()}
         return {
             f"{names[id(parameter)]}/{key}": tensor
@@ -87,7 +87,7 @@ class Step:
             tensor.zero_()
 
     def _capture(self) -> Callable[[], None]:
-        """Record the update as a CUDA graph; warming up moves the weights, so they are put back."""
+        """Record the update as a CUDA graph; the warm-up changes the weights, so they are restored."""
         held = {**self.forecaster.state_dict(), **self.moments()}
         before = {name: tensor.clone() for name, tensor in held.items()}
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]

@@ -1,1 +1,1 @@
-"""What is kept: recipes by name and saved models."""
+"""Recipes by name, and saved models."""

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
-    """Make a configuration of this kind; `where` names the source in error messages."""
+    """Return a configuration of this class; `where` names the source in error messages."""
     hints = get_type_hints(kind)
     known = sorted(field.name for field in fields(kind))  # type: ignore[arg-type]
     for name in settings:

@@ -27,7 +27,7 @@ MANY, WIDE = 64, 12
 
 
 def kind_of(sizes: Sizes) -> Kind:
-    """Return the kind of a table: by its number of channels, or else by whether windows are longer than the cycle."""
+    """Return the kind of a table, which depends on its number of channels and on whether windows exceed the cycle."""
     if sizes.channels > MANY:
         return "many"
     if sizes.channels >= WIDE:
@@ -37,7 +37,7 @@ def kind_of(sizes: Sizes) -> Kind:
 
 @dataclass(frozen=True)
 class Book:
-    """The packages that hold recipes as TOML files, and by name the forecasters those may be for.
+    """The packages that contain recipes as TOML files, and by name the forecasters they may be for.
 
     A forecaster is a pair: the class of its configuration, and what builds a network from one.
     """
@@ -94,15 +94,15 @@ class Recipe:
 
     @property
     def sha256(self) -> str:
-        """Fingerprint of everything that is not a default, so that a new setting leaves old recipes as they are.
+        """Fingerprint of all settings that are not defaults, so that a new setting does not change old recipes.
 
-        A new value of a default changes the fingerprints of recipes that stay the same: rewrite those in the ledger. A
-        default with a new meaning changes results: raise RESULTS_VERSION.
+        If a default gets a new value, the fingerprints of unchanged recipes change: rewrite them in the ledger. If a
+        default gets a new meaning, results change: raise RESULTS_VERSION.
         """
         return sha256(to_json([self.forecaster, chosen(self.config), chosen(self.train)]))
 
     def build(self, seed: int) -> Forecaster:
-        """Build the forecaster with its first weights drawn from the seed."""
+        """Return the forecaster with initial weights drawn from the seed."""
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             return self.network(self.config)
@@ -156,7 +156,7 @@ def usual_patch_len(name: str, sizes: Sizes) -> int:
 
 
 def _nearest_divisor(number: int, wanted: int) -> int:
-    """Return the divisor nearest to the one wanted, or the one wanted if there is none."""
+    """Return the divisor nearest to a number, or that number if there is none."""
     return min((n for n in range(1, number + 1) if number % n == 0), key=lambda n: abs(n - wanted), default=wanted)
 
 
@@ -184,7 +184,7 @@ def _settings(book: Book, name: str, sizes: Sizes, data: str | None) -> dict[str
 
 
 def _table(document: Mapping[str, Any], where: str, *path: str) -> dict[str, Any]:
-    """Return the table at the end of a path of keys, an empty one if there is none."""
+    """Return the table at a path of keys, or an empty one if there is none."""
     table: Any = document
     for depth, key in enumerate(path, start=1):
         table = table.get(key, {})

@@ -35,7 +35,7 @@ DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.s
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """How a model came about."""
+    """How a model was trained."""
 
     recipe: str
     recipe_sha256: str
@@ -56,7 +56,7 @@ class TrainingSummary:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """The network and all it takes to use it on another table: names, units, calendar, split."""
+    """The network, and what is needed to use it on another table: names, units, calendar, split."""
 
     network: IBForecast
     standardiser: Standardiser
@@ -76,7 +76,7 @@ class FittedModel:
     """What its intervals are made of; a model that was trained elsewhere has none."""
 
     def __post_init__(self) -> None:
-        """Refuse names, units and times that do not go with the network."""
+        """Refuse names, units and times that do not match the network."""
         config, layout, channels = self.config, self.layout, self.layout.channels or ()
         facts = {
             "channels": (len(channels), config.channels),
@@ -123,11 +123,11 @@ class FittedModel:
         return sha256(self.weights)
 
     def at_budget(self, budget: float | None) -> "FittedModel":
-        """The same weights under another budget, where they were trained for any; None leaves it as it is."""
+        """Return the model under another budget, if it was trained for any; None keeps its own."""
         return self if budget is None else replace(self, network=self.network.with_budget(budget))
 
     def save(self, folder: Path, overwrite: bool = False) -> None:
-        """Write the folder whole: it appears under its name only when everything in it is on disk."""
+        """Write the folder; it gets its name only when everything in it is on disk."""
         if folder.exists() and not overwrite:
             raise UsageError("a model must not replace what is there", folder, "choose another path or overwrite")
         if folder.exists() and not (folder / DOCUMENT).is_file():
@@ -167,7 +167,7 @@ class FittedModel:
 
 
 def load(folder: Path) -> FittedModel:
-    """Read a saved model; one that is tampered with, truncated, newer or no model is refused with the reason."""
+    """Read a saved model; refuse one that was changed, is truncated, newer, or not a model."""
     content = _read_content(folder)
     try:
         weights = _read_file(folder, content["weights"])
@@ -225,7 +225,7 @@ def _read_content(folder: Path) -> dict[str, Any]:
 
 
 def _read_calibration(folder: Path, facts: dict[str, Any]) -> Calibration | None:
-    """What intervals are made of; None where another version kept other levels, so that it is made anew."""
+    """Read the widths of intervals; None if another version stored other levels, so that they are computed again."""
     quantiles = tensors_from(_read_file(folder, facts))["quantiles"]
     known = tuple(facts["levels"]) == LEVELS
     return Calibration(quantiles, facts["windows"], facts["since"]) if known else None
