@@ -134,7 +134,7 @@ class IBForecast(Accountable, SelfExplaining):
         return Loss(terms, mask.detach().mean())
 
     def with_budget(self, budget: float) -> "IBForecast":
-        """Return the network under another budget, with the same weights; a larger budget reads all a smaller one does."""
+        """Return the network under another budget, with the same weights; a larger one reads what a smaller does."""
         require(
             self.config.gate.any_budget or budget == self.config.budget,
             "a budget can be changed only in a model trained for any budget",
