@@ -31,8 +31,8 @@ RESULTS_VERSION = 1
 
 Raise it whenever a change of the code changes a number that a run computes: weights after training, a forecast, an
 error or a measurement, even in the last bit on the same device. Records of an older version are outdated, and
-`reproduce` runs their cells again. Do not raise it for changes of speed, form or words that keep every number, nor for a
-new study or recipe, which has records of its own.
+`reproduce` runs their cells again. Do not raise it for a change of speed, form or words that keeps every number, nor
+for a new study or recipe, which has records of its own.
 """
 
 VERIFIED_WINDOWS = 1000

@@ -47,7 +47,8 @@ def command(
 
     New records are written to the folder records next to the ledger; `make results` packs them.
 
-    A cell that fails is reported at the end and does not stop the others; a killed run loses at most the cells in progress.
+    A cell that fails is reported at the end and does not stop the others. A killed run loses at most the cells that
+    were running.
 
     \b
     ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model steady
