@@ -249,8 +249,8 @@ def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
     [
         (
             broken(lambda t: t[: ROWS + 5]),
-            r"must know 'holiday', 'plan' up to its last step, 2024-01-18 03:00 \(got 7 of its 60 steps without\); "
-            r"give a table that goes on to there, or the 7 rows after its end as future",
+            r"needs 'holiday', 'plan' up to its last step, 2024-01-18 03:00 \(got no values for 7 of its 60 steps\); "
+            r"give a table that continues to that step, or the 7 rows after its end as future",
         ),
         (broken(lambda t: t.drop(columns="plan")), r"the covariate 'plan' must be in the table"),
         (broken(lambda t: t.drop(columns="wind")), r"the channel 'wind' must be in the table"),
@@ -275,11 +275,11 @@ def test_a_table_that_does_not_say_what_must_be_known_is_refused(
 @pytest.mark.parametrize(
     ("future", "message"),
     [
-        (broken(lambda t: t[ROWS : ROWS + 5]), r"got 7 of its 60 steps without"),
+        (broken(lambda t: t[ROWS : ROWS + 5]), r"got no values for 7 of its 60 steps"),
         (
             broken(lambda t: t[ROWS + 1 :]),
-            r"must go on from the table's last row in steps of 1h \(got row 0: 2024-01-17 17:00 where 2024-01-17 16:00 "
-            r"belongs; .+ and 8 more\); give a row for every step",
+            r"must continue from the table's last row in steps of 1h \(got row 0: 2024-01-17 17:00 where "
+            r"2024-01-17 16:00 belongs; .+ and 8 more\); give a row for every step",
         ),
         (broken(lambda t: t[ROWS::2]), r"in steps of 1h \(got row 1: 2024-01-17 18:00 where 2024-01-17 17:00 belongs"),
         (broken(lambda t: t[ROWS:].drop(columns="plan")), r"the channel 'plan' must be in the table"),
@@ -299,9 +299,9 @@ def test_a_future_that_does_not_go_on_where_the_table_ends_is_refused(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"past": ["wind"], "future": ["wind"]}, r"a column must be one thing.+name each once"),
-        ({"past": ["wind", "wind"]}, r"a column must be one thing"),
-        ({"channels": ["load", "plan"]}, r"a column must be one thing"),
+        ({"past": ["wind"], "future": ["wind"]}, r"a column must have one role.+name each once"),
+        ({"past": ["wind", "wind"]}, r"a column must have one role"),
+        ({"channels": ["load", "plan"]}, r"a column must have one role"),
         ({"past": "wind"}, r"past must be a list of names \(got 'wind'\); write \['wind'\]"),
         ({"future": "plan"}, r"future must be a list of names"),
         ({"cycle": (24, 0)}, r"cycle must be a positive number of steps"),
@@ -321,7 +321,7 @@ def test_a_table_without_a_channel_to_forecast_is_refused(recipe: Callable[..., 
 def test_a_model_without_covariates_is_told_nothing_ahead(recipe: Callable[..., str]) -> None:
     plain = table()[["when", "load"]][:ROWS]
     fitted = unfitted(recipe(), cycle=24, past=[], future=[]).fit(plain)
-    with pytest.raises(UsageError, match="only a model with future covariates can be told more of them"):
+    with pytest.raises(UsageError, match="only a model with future covariates takes a future table"):
         fitted.predict(plain, future=table())
 
 

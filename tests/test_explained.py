@@ -280,7 +280,7 @@ def test_evidence_in_the_document_cannot_be_touched(
     else:
         patch, column = first_closed(explanation)
         tokens.append({"patch": patch, "channel": explanation.channels[column], "deviation": [1.0] * PATCH_LEN})
-    with pytest.raises(DataError, match=r"explanation\.evidence must be as an explanation has it"):
+    with pytest.raises(DataError, match=r"explanation\.evidence must have the type and shape of this field"):
         loaded.verify(json.dumps(document))
 
 
@@ -308,7 +308,7 @@ def test_with_the_table_the_rows_are_compared_and_without_it_a_note_says_so(
     longer = table()
     longer.loc[ROWS - 4, "wind"] = 1.0  # a value that was missing from the truth is there
     assert failures(loaded.verify(explanation, longer)) == {"table"}
-    with pytest.raises(DataError, match="the table must hold the window of an explanation"):
+    with pytest.raises(DataError, match="the table must contain the window of an explanation"):
         loaded.verify(explanation, table()[: ROWS - HORIZON - 10])
 
 

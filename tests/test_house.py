@@ -7,12 +7,15 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import ibforecast
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "ibforecast"
 MAP = ROOT / "docs" / "paper-map.md"
 FILES = sorted(SOURCE.rglob("*.py"))
+LAB_FILES = sorted((ROOT / "lab" / "src").rglob("*.py"))
 EQUATION = r"(?:Eq\. \d+|Algorithm 1), [^;|`]+?"
 """A place in the paper and the symbol that stands there."""
 
@@ -52,6 +55,35 @@ def test_what_lives_in_one_room_alone_is_forbidden_to_every_other() -> None:
         assert listed == rooms - {room, "__init__", "_version"}
 
 
+def test_no_test_of_the_product_imports_the_laboratory() -> None:
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    assert [str(path) for path in tests if {name.split(".")[0] for name in imports_in(path)} & {"ibforecast_lab"}] == []
+
+
+def test_the_wheel_of_the_product_contains_only_the_product() -> None:
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]["hatch"]["build"]["targets"]
+    assert targets["wheel"] == {"packages": ["src/ibforecast"]}
+    assert not [path for path in FILES if "ibforecast_lab" in {name.split(".")[0] for name in imports_in(path)}]
+
+
+@pytest.mark.parametrize(
+    ("room", "further"),
+    [
+        ("explain", ("ibforecast.layers",)),
+        ("evaluate", ("ibforecast.data", "numpy")),
+        ("train", ("ibforecast.data", "safetensors")),
+    ],
+)
+def test_a_room_that_uses_the_contract_imports_no_concrete_model_and_nothing_optional(
+    room: str, further: tuple[str, ...]
+) -> None:
+    allowed = ("ibforecast.core", f"ibforecast.{room}", "torch", "jaxtyping", *further)
+    for path in (SOURCE / room).glob("*.py"):
+        for module in imports_in(path):
+            known = any(f"{module}.".startswith(f"{name}.") for name in allowed)
+            assert known or module.split(".")[0] in sys.stdlib_module_names, (path, module)
+
+
 def calls_in(path: Path) -> set[str]:
     return {ast.unparse(n.func) for n in ast.walk(ast.parse(path.read_text("utf8"))) if isinstance(n, ast.Call)}
 
@@ -62,12 +94,16 @@ def test_outside_the_command_line_nothing_prints_or_silences_warnings() -> None:
     assert [str(path) for path in rooms if calls_in(path) & forbidden] == []
 
 
+def imports_in(path: Path) -> set[str]:
+    """Return the modules that a file imports, at its top or inside a function."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf8"))))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
 def test_nothing_is_unpickled_or_evaluated_anywhere() -> None:
     for path in FILES:
-        tree = ast.parse(path.read_text("utf8"))
-        imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert not imported & {"pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}, path
+        assert not imports_in(path) & {"pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}, path
         assert not calls_in(path) & {"torch.load", "torch.save", "eval", "exec"}, path
 
 
@@ -87,7 +123,7 @@ def test_places_in_the_paper_are_found_where_they_stand() -> None:
 def told_in_source() -> dict[str, set[str]]:
     """Files by the place in the paper they name."""
     found: dict[str, set[str]] = {}
-    for path in FILES:
+    for path in (*FILES, *LAB_FILES):
         for place in places_in(path.read_text("utf8")):
             found.setdefault(place, set()).add(str(path.relative_to(ROOT)))
     return found

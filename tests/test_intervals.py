@@ -267,9 +267,7 @@ def test_a_level_there_are_too_few_windows_for_is_refused(unfitted: Callable[...
     fitted = unfitted(split=(0.95, 0.02, 0.03)).fit(frame())
     assert fitted.fitted.calibration.windows == 5
     fitted.predict(frame(), level=80)
-    with pytest.raises(
-        UsageError, match=r"95 % must be calibrated on 19 windows or more \(got 5.*ask for at most 80 %"
-    ):
+    with pytest.raises(UsageError, match=r"95 % must be calibrated on 19 windows or more \(got 5.*use at most 80 %"):
         fitted.predict(frame(), level=[80, 95])
 
 

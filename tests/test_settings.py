@@ -156,10 +156,10 @@ def test_a_recipe_that_is_an_object_is_adapted_to_the_table_and_the_settings() -
     assert replace(fitted.config.readout) == recipe.config.readout
 
 
-def test_a_rivals_recipe_is_refused_as_an_object_too() -> None:
-    rival = resolve("dlinear", Sizes(LOOK_BACK, HORIZON, 1, 24))
-    with pytest.raises(UsageError, match=r"one of ibforecast's own \(got 'dlinear', a rival's\)"):
-        unfitted(recipe=rival).fit(table())
+def test_a_recipe_for_another_forecaster_is_refused() -> None:
+    other = replace(resolve("dense", Sizes(LOOK_BACK, HORIZON, 1, 24)), forecaster="dlinear")
+    with pytest.raises(UsageError, match=r"recipe must be for ibforecast \(got 'dense', for dlinear\)"):
+        unfitted(recipe=other).fit(table())
 
 
 def test_a_loaded_model_has_its_recipe_as_an_object(model: IBForecaster, tmp_path: Path) -> None:

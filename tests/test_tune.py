@@ -10,12 +10,9 @@ import pandas as pd
 import pytest
 
 from ibforecast import DataError, IBForecaster, IBForecastError, MissingExtraError, UsageError
-from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.sizes import Sizes
-from ibforecast.data.series import Series
 from ibforecast.tune import KNOBS, Span, Trial, Tuning, to_toml, tune
-from ibforecast.zoo.recipes import forecaster_of, names, resolve
-from ibforecast_lab.data import catalogue
+from ibforecast.zoo.recipes import OWN, resolve
 
 pytest.importorskip("optuna", reason="needs the tune extra")
 
@@ -235,18 +232,6 @@ def test_no_trial_of_a_table_with_covariates_is_one_that_cannot_be(
     assert not {"past", "future", "further_cycles"} & {line.split(" = ")[0] for line in tuning.recipe.splitlines()}
 
 
-def test_a_data_set_of_the_catalogue_is_searched_as_it_is_fitted(
-    table: pd.DataFrame, forecaster: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    values, when = table[["load", "heat"]].to_numpy(), table["when"].to_numpy().astype("datetime64[us]")
-    small = Series(values, ("load", "heat"), Clock(when, Frequency(3600), by_row=True))
-    monkeypatch.setattr(catalogue, "load", lambda name: {"Traffic": small}[name])
-    tuning = tune("Traffic", forecaster(past=["heat"], cycle=24, epochs=1), 3)
-    assert "failed" not in {trial.state for trial in tuning.trials}
-    assert {trial.knobs["model.readout.kind"] for trial in tuning.trials} == {"phase"}
-    assert tuning.fit("Traffic").fitted.config.past == 1
-
-
 def test_gates_that_are_all_bias_keep_one(table: pd.DataFrame, forecaster: Callable[..., IBForecaster]) -> None:
     tuning = tune(table, forecaster(recipe="static-fixed", epochs=1), 8)
     assert "failed" not in {trial.state for trial in tuning.trials}
@@ -267,7 +252,7 @@ def test_a_table_or_a_setting_that_cannot_be_is_refused(
 ) -> None:
     cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
         (UsageError, "trials must be at least 1", table, {"trials": 0}),
-        (UsageError, "a rival's", table, {"forecaster": forecaster(recipe="dlinear")}),
+        (UsageError, "one that ships", table, {"forecaster": forecaster(recipe="dlinear")}),
         (UsageError, "horizon must be at least 1", table, {"forecaster": forecaster(horizon=0)}),
         (DataError, "at least one window", table[:60], {}),
         (DataError, "must be a file that exists", tmp_path / "nowhere.csv", {}),
@@ -310,7 +295,7 @@ def test_optuna_is_quiet_and_left_as_it_was(
 # --- Recipes as text ---
 
 
-@pytest.mark.parametrize("name", [name for name in names() if forecaster_of(name) == "ibforecast"])
+@pytest.mark.parametrize("name", OWN.names)
 @pytest.mark.parametrize("data", [None, "ETTm1", "Weather"])
 def test_a_recipe_that_is_written_reads_back_as_it_was(name: str, data: str | None, tmp_path: Path) -> None:
     sizes = Sizes(96, 96, 7, 24)

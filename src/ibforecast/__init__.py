@@ -1,6 +1,6 @@
-"""Forecasts that carry their proof.
+"""Forecasts with verifiable explanations.
 
-`IBForecaster` is fitted to a table; `explain` gives an `ExplainedForecast`, and `verify` checks it.
+`IBForecaster` is fitted to a table; `explain` returns an `ExplainedForecast`, and `verify` checks it.
 """
 
 import importlib as _importlib
@@ -45,7 +45,7 @@ _HOMES = {
     "Verification": "ibforecast.core.verdict",
     "demo_table": "ibforecast.data.demo",
 }
-"""Names that are fetched when first asked for, so that what needs no PyTorch does not wait for it."""
+"""Names that are imported on first use, so that code that needs no PyTorch does not wait for it."""
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -1,7 +1,7 @@
-"""Whether explanations may be relied on: fidelity against a bar, the certificate, and what stands beside them.
+"""Audits: whether explanations can be relied on, by their fidelity, the certificate and further measures.
 
-`audit_windows` audits a fitted model on a table's windows, `audit_guest` any map of any forecaster; what is measured
-and why is in docs/measures.md, how to use it as a gate in docs/audit.md.
+`audit_windows` audits a fitted model on a table's windows, `audit_guest` any map of any forecaster. docs/measures.md
+explains the measures, docs/audit.md how to use an audit as a gate.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ LookBack = Float[Tensor, "batch look_back channel"]
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A rule that does not hold: what it asks for, what was found, and what to do."""
+    """A rule that does not hold: what it requires, the measured value, and what to do."""
 
     rule: str
     value: str
@@ -65,11 +65,11 @@ class Shortfall:
 
 @dataclass(frozen=True)
 class FidelityAudit:
-    """How faithful a map is to its forecaster, beside a random map that may name as many points of the same windows.
+    """How faithful a map is to its forecaster, compared with a random map of as many points on the same windows.
 
-    `all_deleted` is how far forecasts move once everything is deleted (squared, in units of the window's scale): what
-    fidelity is a share of. `points` is how many points a window's map may name, on average; `points_of` out of how
-    many.
+    `all_deleted` is how far forecasts move if everything is deleted (squared, in units of the window's scale); fidelity
+    is a share of it. `points` is the mean number of points a window's map may name, `points_of` the number of points in
+    a window.
     """
 
     fidelity: Fidelity
@@ -84,45 +84,45 @@ class FidelityAudit:
 
     @property
     def score(self) -> float:
-        """The headline: comprehensiveness, clipped at 1 window by window, less sufficiency; NaN where undefined."""
+        """The main result: comprehensiveness, clipped at 1 per window, minus sufficiency; NaN if undefined."""
         return self.fidelity.clipped_score
 
     @property
     def windows(self) -> int:
-        """Number of windows looked at."""
+        """Number of windows measured."""
         return self.fidelity.windows
 
     def passed(self, min_fidelity: float = MIN_FIDELITY) -> bool:
-        """Whether nothing falls short."""
+        """Return whether every rule holds."""
         return not self.shortfalls(min_fidelity)
 
     def shortfalls(self, min_fidelity: float = MIN_FIDELITY) -> tuple[Shortfall, ...]:
-        """Every rule that does not hold; an undefined score clears no bar."""
+        """Return the rules that do not hold; an undefined score passes no bar."""
         check_bar(min_fidelity)
-        rule, found = f"fidelity must be at least {min_fidelity:g}", self.fidelity
+        rule, fidelity = f"fidelity must be at least {min_fidelity:g}", self.fidelity
         if not isfinite(self.score):
             return (Shortfall(rule, f"undefined: {self._why_undefined()}", self._STILL),)
         if self.score >= min_fidelity:
             return ()
-        lost, kept = 1 - found.clipped_comprehensiveness, found.sufficiency
-        parts = f"comprehensiveness {found.clipped_comprehensiveness:.4f} less sufficiency {kept:.4f}"
+        lost, kept = 1 - fidelity.clipped_comprehensiveness, fidelity.sufficiency
+        parts = f"comprehensiveness {fidelity.clipped_comprehensiveness:.4f} less sufficiency {kept:.4f}"
         return (Shortfall(rule, f"{self.score:.4f}: {parts}", self._KEPT if kept >= lost else self._LOST),)
 
     def in_words(self) -> str:
-        """Lay the scores out, one map to a line."""
+        """Return the scores as text, one map per line."""
         return "\n".join([self._title(), *self._table()])
 
     def document(self, min_fidelity: float = MIN_FIDELITY) -> dict[str, Any]:
-        """Everything as plain data, null where undefined, with the verdict at this bar."""
+        """Return everything as plain data, None where undefined, with the verdict at this bar."""
         shortfalls = self.shortfalls(min_fidelity)
-        found = {
+        content = {
             "score": self.score,
             "min_fidelity": min_fidelity,
             "passed": not shortfalls,
             "shortfalls": [asdict(shortfall) for shortfall in shortfalls],
             "audit": asdict(self),
         }
-        plain: dict[str, Any] = _changed(found, lambda value: None if _is_undefined(value) else value)
+        plain: dict[str, Any] = _map_leaves(content, lambda value: None if _is_undefined(value) else value)
         return plain
 
     def _why_undefined(self) -> str:
@@ -138,17 +138,18 @@ class FidelityAudit:
 
     def _table(self) -> list[str]:
         head = f"{'':<24}{'score':>10}{'compreh.':>10}{'(raw)':>10}{'suffic.':>10}"
-        return [head, *(f"{name:<24}{_cells(found)}" for name, found in self._rows().items())]
+        return [head, *(f"{name:<24}{_cells(fidelity)}" for name, fidelity in self._rows().items())]
 
 
 @dataclass(frozen=True)
 class Audit(FidelityAudit):
-    """What was found about a model's explanations on the windows of a table, evenly spaced over a part of it.
+    """The audit of a model's explanations on evenly spaced windows of a part of a table.
 
-    `fidelity`, and chance beside it, with gates deciding anew; `frozen` with the mask held, where 1 and 0 are a check
-    of the code. `replay_bits` and `scramble_bits` are the certificate's: bits of forecasts that changed over all these
-    windows. `relative`, `gates_relative` and `masks_changed` are the end-to-end sensitivity; `rate_bits` is the mean
-    per window, against `prior`. `masks` counts the different masks, `empty` the windows in which nothing was read.
+    `fidelity` and `chance` are with gates deciding again. `frozen` is with the mask held: its comprehensiveness must be
+    1 and its sufficiency 0, which checks the code. `replay_bits` and `scramble_bits` belong to the certificate:
+    the bits of forecasts that changed over all these windows. `relative`, `gates_relative` and `masks_changed` are the
+    end-to-end sensitivity; `rate_bits` is the mean per window, relative to `prior`. `masks` is the number of different
+    masks, `empty` the number of windows in which nothing was read.
     """
 
     frozen: Fidelity
@@ -181,41 +182,43 @@ class Audit(FidelityAudit):
         "fit with the recipe steady, or raise absence_weight and departure_weight in a copy of yours"
     )
     _KEPT: ClassVar[str] = (
-        "shown its evidence alone the gate chooses anew: "
+        "given only its evidence the gate opens something else: "
         "fit with the recipe steady, or raise consistency_weight in a copy of yours"
     )
     _STILL: ClassVar[str] = "fit longer or with a larger budget, or audit windows in which something happens"
 
     @property
     def changed_bits(self) -> int:
-        """Bits of forecasts that changed although context and mask were held; must be zero."""
+        """Number of bits of forecasts that changed although context and mask were held; must be zero."""
         return self.replay_bits + self.scramble_bits
 
     def shortfalls(self, min_fidelity: float = MIN_FIDELITY) -> tuple[Shortfall, ...]:
-        """Every rule that does not hold: the bar, and the certificate whatever the bar."""
-        found = super().shortfalls(min_fidelity)
-        if found and self.empty:
-            read = f"{found[0].value}, with nothing read in {self.empty} of {self.windows} windows"
-            remedy = self._STILL if self.empty == self.windows else found[0].remedy
-            found = (Shortfall(found[0].rule, read, remedy),)
+        """Return the rules that do not hold: the bar, and the certificate at any bar."""
+        below = super().shortfalls(min_fidelity)
+        if below and self.empty:
+            read = f"{below[0].value}, with nothing read in {self.empty} of {self.windows} windows"
+            remedy = self._STILL if self.empty == self.windows else below[0].remedy
+            below = (Shortfall(below[0].rule, read, remedy),)
         if not self.changed_bits:
-            return found
+            return below
         certified = Shortfall(
             "no bit of a forecast may change, context and mask held",
             f"{self.replay_bits} bits on replay, {self.scramble_bits} on scrambling closed tokens, "
             f"over {self.windows} windows",
             "do not rely on these explanations: the forecast is computed from more than they say",
         )
-        return (*found, certified)
+        return (*below, certified)
 
     def in_words(self) -> str:
-        """Lay out what was found, line by line, with a note where a good score means little."""
+        """Return the audit as text, with a note if a good score means little."""
         return "\n".join([self._title(), *self._table(), *self._facts(), *self._notes()])
 
     def save(self, folder: str | Path, min_fidelity: float = MIN_FIDELITY) -> Path:
-        """Write the audit into the folder of the model it is about, whole or not at all; it replaces an older one."""
+        """Write the audit into the folder of its model, whole or not at all; replace an older one."""
         if not (Path(folder) / DOCUMENT).is_file():
-            raise UsageError("an audit is kept in a model's folder", f"{folder}, which is none", "save the model first")
+            raise UsageError(
+                "an audit must be saved in a model's folder", f"{folder}, which is not one", "save the model first"
+            )
         path = Path(folder) / FILE
         write_atomically(path, document.write(FORMAT, VERSION, self.document(min_fidelity)).encode())
         return path
@@ -251,13 +254,13 @@ class Audit(FidelityAudit):
 
 
 def check_bar(min_fidelity: float) -> None:
-    """Refuse a bar no score can clear, or none worth asking for."""
+    """Refuse a bar outside of [0, 1]."""
     rule = "min_fidelity must lie in [0, 1]"
     require(0 <= min_fidelity <= 1, rule, f"min_fidelity={min_fidelity}", f"try {MIN_FIDELITY}")
 
 
 def audit_windows(fitted: FittedModel, windows: Windows, count: int, split: str, table_sha256: str) -> Audit:
-    """Audit a fitted model on `count` of these windows, evenly spaced; the network is where the windows are."""
+    """Audit a fitted model on `count` evenly spaced windows; the network must be on their device."""
     device = windows.values.device
     require(count >= 2, "an audit needs a second window to take closed tokens from", f"windows={count}", "try 1024")
     places = evenly_spaced(count, len(windows)).to(device)
@@ -322,12 +325,12 @@ def audit_guest(
     seed: int = 0,
     batch: int = BATCH,
 ) -> FidelityAudit:
-    """Score a map of any forecaster: how much of the forecast goes by the points it ranks highest.
+    """Score a map of any forecaster: how much of the forecast depends on the points it ranks highest.
 
     `function` forecasts (batch, horizon, channel) from `values` (batch, look_back, channel); a module is put into
-    evaluation mode meanwhile. NaN in the values is a gap: filled with the mean of the channel, never named.
-    `importance` grades every value, signs dropped, or is an explainer to be asked for the map. The map may name
-    ⌊budget · look_back · channel⌋ points of each window; what is deleted becomes the mean of its channel. `space` is
+    evaluation mode meanwhile. NaN in the values is a gap: it is filled with the mean of the channel and never named.
+    `importance` grades every value, with signs dropped, or is an explainer that computes the map. The map may name
+    ⌊budget · look_back · channel⌋ points of each window; deleted values become the mean of their channel. `space` is
     that of `evaluate.fidelity.Measure`.
     """
     window = _window(_tensor(values))
@@ -335,16 +338,16 @@ def audit_guest(
     require(0 < budget <= 1, "budget must lie in (0, 1]", f"budget={budget}", "try 0.2 for a fifth")
     points = allowance(budget, cells)
     require(points >= 1, "budget must allow at least one point", f"{budget} of {cells}", "try a larger one")
-    given = importance if isinstance(importance, Explainer) else _grades(_tensor(importance), window)
+    grades = importance if isinstance(importance, Explainer) else _grades(_tensor(importance), window)
     guest, generator = Guest(function), torch.Generator(device).manual_seed(seed)
     own, chance = [], []
     with at_rest(guest):
         for first in range(0, len(window.values), batch):
             rows = slice(first, first + batch)
             part = Window(window.values[rows], window.observed[rows], window.phase[rows])
-            asked = given if isinstance(given, Explainer) else GivenMap(given[rows])
+            explainer = grades if isinstance(grades, Explainer) else GivenMap(grades[rows])
             allowed = torch.full((len(part.values),), points, device=device)
-            graded = asked.explain(guest, part, allowed / cells, generator).values
+            graded = explainer.explain(guest, part, allowed / cells, generator).values
             own.append(_shifts(guest, part, graded, allowed, space=space))
             chance.append(_shifts(guest, part, _by_chance(guest, part, allowed, generator), allowed, space=space))
     shifts = Shifts.joined(own)
@@ -358,13 +361,13 @@ def audit_guest(
 
 
 def saved_audit(folder: str | Path, weights_sha256: str) -> Audit | None:
-    """Read the audit kept with a model; None where there is none, or one of other weights."""
+    """Read the audit saved with a model; None if there is none, or if it is of other weights."""
     path = Path(folder) / FILE
     if not path.is_file():
         return None
     try:
         content = document.read(path.read_bytes(), FORMAT, VERSION, ModelFileError)
-        audit = build(Audit, _changed(content["audit"], lambda value: nan if value is None else value), FILE)
+        audit = build(Audit, _map_leaves(content["audit"], lambda value: nan if value is None else value), FILE)
     except (ModelFileError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFileError(f"{FILE} must be as it was written", f"{error} in {folder}", "audit again") from error
     return audit if audit.weights_sha256 == weights_sha256 else None
@@ -388,13 +391,13 @@ def _by_chance(
 
 
 def _window(values: LookBack) -> Window:
-    """Windows without season: every step has phase 0; NaN is a gap."""
+    """Return windows without a season: every step has phase 0, and NaN is a gap."""
     observed = ~values.isnan()
     require(len(values) > 0, "an audit needs a window", "none", "give values (batch, look_back, channel)")
     require(
         bool(observed.any(dim=1).all()),
         "every channel must be observed at least once in every window",
-        "a channel of NaN alone",
+        "a channel of only NaN",
         "leave the window or the channel out",
     )
     phase = torch.zeros(values.shape[:2], dtype=torch.int64, device=values.device)
@@ -415,12 +418,12 @@ def _tensor(values: Float[Tensor, "..."] | Float[np.ndarray, "..."]) -> Float[Te
     return values if isinstance(values, Tensor) else torch.tensor(values)
 
 
-def _cells(found: Fidelity) -> str:
+def _cells(fidelity: Fidelity) -> str:
     numbers: Sequence[float] = (
-        found.clipped_score,
-        found.clipped_comprehensiveness,
-        found.comprehensiveness,
-        found.sufficiency,
+        fidelity.clipped_score,
+        fidelity.clipped_comprehensiveness,
+        fidelity.comprehensiveness,
+        fidelity.sufficiency,
     )
     return "".join(f"{_number(number, '.3f'):>10}" for number in numbers)
 
@@ -437,8 +440,8 @@ def _is_undefined(value: Any) -> bool:
     return isinstance(value, float) and not isfinite(value)
 
 
-def _changed(nested: Any, change: Callable[[Any], Any]) -> Any:
-    """The same nested data with every leaf changed."""
+def _map_leaves(nested: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the same nested data with every leaf changed."""
     if isinstance(nested, dict):
-        return {name: _changed(value, change) for name, value in nested.items()}
-    return [_changed(value, change) for value in nested] if isinstance(nested, list) else change(nested)
+        return {name: _map_leaves(value, change) for name, value in nested.items()}
+    return [_map_leaves(value, change) for value in nested] if isinstance(nested, list) else change(nested)

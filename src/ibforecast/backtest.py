@@ -1,4 +1,4 @@
-"""Backtesting: forecasts from past moments of a table, next to what truly followed."""
+"""Backtesting: forecasts from past moments of a table, next to the true values."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,13 +12,13 @@ from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
 from ibforecast.fitting import fit_source, recipe_for
-from ibforecast.intervals import Fold, built, folds
+from ibforecast.intervals import Fold, build_table, folds
 from ibforecast.settings import Settings, whole
 from ibforecast.use import Desk
 from ibforecast.zoo.saved import FittedModel
 
 TIME = "ds"
-"""What other libraries call the time column of a long table, as this is, whatever a wide one called it."""
+"""The name of the time column in the result for a wide table, as other libraries name it."""
 
 
 def cross_validation(
@@ -31,7 +31,7 @@ def cross_validation(
     levels: tuple[float, ...],
     adaptive: bool,
 ) -> Any:
-    """Forecast from `n_windows` past moments of a table, `step_size` rows apart, as `IBForecaster` explains.
+    """Forecast from `n_windows` past moments of a table, `step_size` rows apart: `IBForecaster.cross_validation`.
 
     Without a fitted model, or with `refit`, models are fitted to the rows before each forecast.
     """
@@ -45,14 +45,14 @@ def cross_validation(
         _require_untrained(desk, source.series, lasts[0] + 1)
     made, every = [], int(refit) or n_windows
     for group in (lasts[first : first + every] for first in range(0, n_windows, every)):
-        at_hand = desk or Desk(_refitted(source, settings, fitted, group[0] + 1), settings.device)
-        starts = [at_hand.start_of(source.series, last) for last in group]
-        made += folds(at_hand, source, starts, levels, adaptive)
+        current = desk or Desk(_refitted(source, settings, fitted, group[0] + 1), settings.device)
+        starts = [current.start_of(source.series, last) for last in group]
+        made += folds(current, source, starts, levels, adaptive)
     return tidy(source, made)
 
 
 def _refitted(source: Table, settings: Settings, fitted: FittedModel | None, rows: int) -> FittedModel:
-    """Fit to the first rows only, and keep none of them to test on."""
+    """Fit to only the first rows, with no test part."""
     series = source.series
     clock = replace(series.clock, stamps=series.clock.stamps[:rows])
     split = fitted.split if fitted else Split.by_fractions(settings.split, series.rows)
@@ -72,13 +72,13 @@ def _require_untrained(desk: Desk, series: Series, row: int) -> None:
         raise UsageError(
             "a backtest must forecast rows the model was not trained on",
             f"a first forecast of {first}, trained on rows before {until}",
-            "ask for fewer windows or smaller steps, or fit again with refit=True",
+            "use fewer windows or smaller steps, or fit again with refit=True",
         )
 
 
 def cutoffs(rows: int, look_back: int, horizon: int, n_windows: int, step_size: int) -> list[int]:
-    """Last rows read by `n_windows` forecasts, `step_size` rows apart; the truth of the last ends with the table."""
-    require(n_windows >= 1, "n_windows must be at least 1", f"{n_windows}", "ask for a window or more")
+    """Return the last rows read by `n_windows` forecasts, `step_size` rows apart; the last ends with the table."""
+    require(n_windows >= 1, "n_windows must be at least 1", f"{n_windows}", "give 1 or more")
     require(step_size >= 1, "step_size must be at least 1", f"{step_size}", f"try {horizon}, the horizon")
     last = rows - horizon - 1
     first = last - (n_windows - 1) * step_size
@@ -87,13 +87,13 @@ def cutoffs(rows: int, look_back: int, horizon: int, n_windows: int, step_size: 
         raise DataError(
             f"a backtest must have look_back = {look_back} rows before its first cutoff",
             max(first + 1, 0),
-            f"give {needed} rows or more, or ask for fewer windows or smaller steps",
+            f"give {needed} rows or more, or use fewer windows or smaller steps",
         )
     return list(range(first, last + 1, step_size))
 
 
 def tidy(source: Table, folds: list[Fold]) -> Any:
-    """One row per channel, cutoff and step whose truth was observed; a long table keeps the names of its columns."""
+    """Return one row per channel, cutoff and observed step; a long table keeps the names of its columns."""
     series, layout, stamps = source.series, source.layout, source.series.clock.stamps
     time = layout.time if layout.shape == "long" and layout.time else TIME
     steps = np.array([fold.cutoff + 1 + np.arange(len(fold.forecast)) for fold in folds])
@@ -101,11 +101,11 @@ def tidy(source: Table, folds: list[Fold]) -> Any:
     seen = ~np.isnan(truth).transpose(2, 0, 1)
 
     def column(values: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, " row"]:
-        """Values by fold, step and channel, or by some of these, channel after channel where truth is known."""
+        """Return values by fold, step and channel, or some of these, as one column of the observed steps."""
         return np.asarray(np.broadcast_to(values, truth.shape).transpose(2, 0, 1)[seen])
 
     forecasts = [fold.columns() for fold in folds]
-    return built(
+    return build_table(
         source,
         [
             (layout.id, column(np.array(series.targets, dtype=object))),

@@ -1,4 +1,4 @@
-"""A fitted model as PyTorch runs it on one window: what `core.verification` needs of an engine."""
+"""A fitted model that PyTorch runs on one window: the `Engine` for `core.verification`."""
 
 import os
 from collections.abc import Iterator
@@ -20,22 +20,22 @@ from ibforecast.zoo.saved import FittedModel
 
 @dataclass(frozen=True)
 class TorchEngine:
-    """A fitted model that computes with a number of threads, or with as many as PyTorch is set to."""
+    """A fitted model that computes with a number of threads; None: as many as PyTorch is set to."""
 
     fitted: FittedModel
     threads: int | None = None
 
     @property
     def facts(self) -> ModelFacts:
-        """What the model says of itself."""
+        """The facts about the model."""
         return facts_of(self.fitted)
 
     def at_budget(self, budget: float | None) -> "TorchEngine":
-        """Return the same model under another budget, if it was trained for any."""
+        """Return the same model under another budget, if it was trained for any budget."""
         return replace(self, fitted=self.fitted.at_budget(budget))
 
     def variants(self) -> list["TorchEngine"]:
-        """Return the model with every number of threads this machine may use: the last bits depend on it."""
+        """Return the model with each number of threads this machine can use: the last bits depend on it."""
         counts = dict.fromkeys([torch.get_num_threads(), 1, *(2**power for power in range(1, 9))])
         return [replace(self, threads=count) for count in counts if count <= (os.cpu_count() or 1)]
 
@@ -52,7 +52,7 @@ class TorchEngine:
             return forecast.explanation.numpy().window(0), self._in_units(forecast.values)
 
     def replay(self, explanation: Explanation[np.ndarray]) -> Float64[np.ndarray, "horizon channel"]:
-        """Compute the forecast from an explanation alone."""
+        """Compute the forecast from only an explanation."""
         with self._computing():
             return self._in_units(self.fitted.network.replay(tensors(explanation)))
 
@@ -70,7 +70,7 @@ class TorchEngine:
     def deviation(
         self, history: Float64[np.ndarray, "look_back channel"], explanation: Explanation[np.ndarray]
     ) -> Float[Tensor, "1 look_back channel"]:
-        """What is left of a history without the context of an explanation; zero where a value is missing."""
+        """Return the deviation of a history from the context of an explanation; zero where a value is missing."""
         window = self.window(history, explanation.context.phase, None)
         with torch.no_grad():
             _, deviation = self.fitted.network.decompose(window, tensors(explanation).context)
@@ -83,13 +83,13 @@ class TorchEngine:
         phase: Int64[np.ndarray, " steps"],
         known: Float64[np.ndarray, "steps covariate"] | None,
     ) -> Window:
-        """Return a batch of one window from values, and from what is known ahead, in the table's units."""
+        """Return a batch of one window from values and known covariates in the table's units."""
         fitted = self.fitted
         values = torch.from_numpy(fitted.standardiser.standardise(history)).float()
         ahead = None
         if known is not None and fitted.known is not None:
             ahead = torch.from_numpy(fitted.known.standardise(known)).float()[None]
-        # Not nan_to_num, which would turn a value too large for single precision into a number that was not given.
+        # Not nan_to_num, which would replace a value too large for single precision by another number.
         seen = values.masked_fill(values.isnan(), 0.0)
         return Window(seen[None], ~values.isnan()[None], torch.tensor(phase)[None], known=ahead)
 
@@ -109,12 +109,12 @@ class TorchEngine:
 
 
 def tensors(explanation: Explanation[np.ndarray]) -> Explanation[Tensor]:
-    """Return a batch of one window as the readout takes it."""
+    """Return the explanation of one window as a batch of tensors."""
     return explanation.map(lambda _, array: torch.from_numpy(np.array(array))).batch()
 
 
 def facts_of(fitted: FittedModel) -> ModelFacts:
-    """Return what explanations of a model must agree with."""
+    """Return the facts that explanations of a model must agree with."""
     config, layout = fitted.config, fitted.layout
     facts = ModelFacts(
         weights_sha256=fitted.weights_sha256,
@@ -143,7 +143,7 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
 def in_units(
     values: Float[Tensor, "1 horizon channel"], units: Standardiser, past: int = 0
 ) -> Float64[np.ndarray, "horizon channel"]:
-    """Return the one forecast of a batch in the table's units; the last `past` channels have none."""
+    """Return the only forecast of a batch in the table's units; NaN for the last `past` channels."""
     forecast = units.to_units(values[0].double().numpy())
     forecast[:, forecast.shape[1] - past :] = np.nan
-    return forecast + 0.0  # a zero has no sign in a document
+    return forecast + 0.0  # turns -0.0 into 0.0: a document does not keep the sign of zero

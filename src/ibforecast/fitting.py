@@ -27,15 +27,15 @@ from ibforecast.zoo.recipes import OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 OnEpoch = Callable[[int, int, Epoch], None]
-"""Called after each epoch with its number, the number of epochs there are at most, and its outcome."""
+"""Called after each epoch with its number, the largest number of epochs, and its outcome."""
 
 
-def unobserved(epoch: int, epochs: int, outcome: Epoch) -> None:
+def ignore_epoch(epoch: int, epochs: int, outcome: Epoch) -> None:
     """Do nothing after an epoch."""
 
 
 def fit(
-    table: Any, settings: Settings, checkpoint: str | Path | None = None, on_epoch: OnEpoch = unobserved
+    table: Any, settings: Settings, checkpoint: str | Path | None = None, on_epoch: OnEpoch = ignore_epoch
 ) -> FittedModel:
     """Fit to a table: a path, or a pandas, polars or pyarrow table."""
     source = tables.read(table, settings.layout)
@@ -49,9 +49,9 @@ def fit_source(
     recipe: Recipe,
     split: Split,
     checkpoint: str | Path | None = None,
-    on_epoch: OnEpoch = unobserved,
+    on_epoch: OnEpoch = ignore_epoch,
 ) -> FittedModel:
-    """Fit to a table that was read, with a recipe resolved for it and the rows at which its parts end.
+    """Fit to a table that was read, with a recipe resolved for it and a split.
 
     With a `checkpoint` path, a run that was killed continues after its last finished epoch.
     """
@@ -59,7 +59,7 @@ def fit_source(
     starts = {part: split.starts(part, look_back, horizon) for part in ("train", "validation")}
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
     ahead = None if series.known is None else series.known[: split.train_end]
-    known = None if ahead is None else Standardiser.about_usual(ahead, series.covariates)
+    known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
     device = torch.device(find_device(settings.device))
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()
@@ -109,13 +109,13 @@ def fit_source(
 
 
 def calibrated_on(network: IBForecast, windows: Windows, series: Series) -> Calibration:
-    """Return the widths of intervals by the errors on these windows, which lie on the network's device."""
+    """Return the widths of intervals from the errors on these windows, which are on the network's device."""
     since = series.clock.stamps[int(windows.starts[0]) + windows.look_back]
     return Calibration.of(scores(network, windows), str(since))
 
 
 def recipe_for(settings: Settings, series: Series) -> Recipe:
-    """Return the recipe as it is resolved for a table."""
+    """Return the recipe resolved for a table."""
     cycle = series.clock.frequency.cycle() if settings.cycle == "auto" else settings.cycle
     first, *further = cycle if isinstance(cycle, tuple) else (cycle,)
     sizes = Sizes(settings.look_back, settings.horizon, len(series.channels), first)
@@ -125,7 +125,7 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
         "further_cycles": tuple(further),
         "past": series.past,
         "future": len(series.covariates),
-        "readout": {"cross_channel": True} if series.past else None,  # or they could not be read
+        "readout": {"cross_channel": True} if series.past else None,  # needed to read `past` channels
     }
     if isinstance(settings.recipe, Recipe):
         recipe = adapted(settings.recipe, sizes, **overrides)
@@ -135,7 +135,7 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
 
 
 def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
-    """Return the settings that fit the model again to the table it was fitted on."""
+    """Return the settings that would fit the same model again to its training table."""
     config, layout, summary = fitted.config, fitted.layout, fitted.summary
     return Settings(
         horizon=config.horizon,

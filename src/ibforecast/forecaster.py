@@ -1,4 +1,4 @@
-"""IBForecaster: what a user holds."""
+"""IBForecaster: the main class of the library."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.verdict import Verification
 from ibforecast.data.tables import Table
 from ibforecast.evaluate.conformal import Level, checked_levels
-from ibforecast.fitting import OnEpoch, settings_of, unobserved
+from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.settings import Settings, whole
 from ibforecast.use import Desk, Evaluation, Selection
@@ -21,19 +21,19 @@ from ibforecast.zoo.saved import FittedModel
 
 
 class IBForecaster(Settings):
-    """Forecasts every channel of a table `horizon` steps ahead and says, with each forecast, what it read.
+    """Forecasts every channel of a table `horizon` steps ahead, and explains with each forecast what it read.
 
     A window spans `look_back` steps, cut into patches of `patch_len` (None: the recipe's, or the nearest that fits).
     `budget` is the largest fraction of it that may be read (None: the recipe's, 0.2 by default). `cycle` is the number
-    of steps of the seasonal profile, "auto" to take it from the frequency; given several, such as (24, 168), the
+    of steps of the seasonal profile; "auto" takes it from the frequency, and for several, such as (24, 168), the
     profile is the sum of one for each. `split` gives the fractions of a table used to train, to select and to test;
     `recipe` is a name, a TOML path or a `Recipe`; `epochs` is the largest number to train (None: the recipe's); `seed`
-    decides the weights, `device` where they are computed.
+    determines the weights, `device` where they are computed.
 
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
-    frequency, `zone` a time zone for times without one; `irregular` says what to do about uneven times ("error",
-    "by_row", "fill"), and `missing_values` which numbers stand for nothing. `past` names channels that are read and not
-    forecast, `future` columns that are known ahead and become part of the context.
+    frequency, `zone` a time zone for times without one; `irregular` is what to do about uneven times ("error",
+    "by_row", "fill"), and `missing_values` lists numbers that mean a missing value. `past` names channels that are read
+    and not forecast, `future` columns that are known ahead and are part of the context.
 
     Settings are fixed: `model.replace(horizon=12)` makes another forecaster, which is not fitted.
     """
@@ -53,23 +53,23 @@ class IBForecaster(Settings):
 
     @property
     def fitted(self) -> FittedModel:
-        """The fitted model; an error if there is none."""
+        """The fitted model. Raises UsageError if there is none."""
         if self._fitted is None:
             raise UsageError("a model must be fitted before it is used", "one that is not", "call fit(table) first")
         return self._fitted
 
     @property
     def desk(self) -> Desk:
-        """The fitted model on its device, with the steps between a table and a forecast as functions of their own."""
+        """The fitted model on its device, with each step from a table to a forecast as a separate method."""
         return Desk(self.fitted, self.device)
 
     def fit(
-        self, table: Any, *, checkpoint: str | Path | None = None, on_epoch: OnEpoch = unobserved
+        self, table: Any, *, checkpoint: str | Path | None = None, on_epoch: OnEpoch = ignore_epoch
     ) -> "IBForecaster":
         """Fit to a table: a path, or a pandas, polars or pyarrow table.
 
         With a `checkpoint` path, a run that was killed continues after its last finished epoch. `on_epoch` is called
-        after each epoch with its number, the number of epochs there are at most, and its outcome.
+        after each epoch with its number, the largest number of epochs, and its outcome.
         """
         return self._with(fitting.fit(table, self, checkpoint, on_epoch))
 
@@ -83,15 +83,15 @@ class IBForecaster(Settings):
         level: Level | Sequence[Level] | None = None,
         adaptive: bool = False,
     ) -> Any:
-        """Forecast what follows the table, or the moment `at` in it: same kind of table, original units.
+        """Forecast the steps after the table, or after the moment `at` in it, in the same kind of table and units.
 
-        `budget` changes the budget of a model that was fitted for any, here and in `explain` and `evaluate`. `future`
-        is a table with what is known ahead, unless the columns of `table` themselves continue.
+        `budget` changes the budget of a model that was fitted for any budget, as in `explain` and `evaluate`. `future`
+        is a table with the covariates known ahead; it is not needed if the columns of `table` continue themselves.
 
-        `level` asks for intervals, one or several percentages such as [80, 95]: every forecast then has the columns
-        `NAME-lo-80` and `NAME-hi-80` next to it, and `open_rate` says how much of the window was read. They come from
-        the validation windows; `adaptive` intervals follow the errors of the forecasts before this one, as far as the
-        table shows them.
+        `level` requests intervals, by one or several percentages such as [80, 95]: every forecast then has the columns
+        `NAME-lo-80` and `NAME-hi-80` next to it, and `open_rate` is the fraction of the window that was read. The
+        widths come from the validation windows; `adaptive` intervals follow the errors of earlier forecasts, as far
+        as the table contains them.
         """
         desk = self.desk
         source = desk.open(table, future)
@@ -104,7 +104,7 @@ class IBForecaster(Settings):
     def explain(
         self, table: Any, at: Any = None, *, budget: float | None = None, future: Any = None
     ) -> ExplainedForecast:
-        """Forecast what follows the table, or the moment `at` in it, and say what was read: one forward pass."""
+        """Forecast the steps after the table, or after the moment `at`, and explain what was read, in one pass."""
         desk = self.desk
         source = desk.open(table, future)
         return desk.explain(source, desk.start(source.series, at), budget)
@@ -120,37 +120,37 @@ class IBForecaster(Settings):
     ) -> Verification:
         """Check that an explanation, or the text of its document, is true, without raising.
 
-        From the explanation and its context alone the forecast must come out again, bit for bit, also when every
-        closed token is scrambled with the mask held; and the model itself must give this explanation for this
-        history. Where another machine computed it, the last digits may differ by what rounding does on this one; the
-        verdict then names the tolerance, and `exact` forbids it.
+        The explanation and its context must give the same forecast again, bit for bit, even if every closed token is
+        scrambled with the mask held; and the model must compute this explanation from this history. If another machine
+        computed it, the last digits may differ by the effect of rounding on this machine; the verdict then names the
+        tolerance, and `exact` forbids it.
 
         With a `table` (and `future`, as in `explain`) history, times and truth are compared with the table's own rows;
-        without it an explanation of a made-up table passes too. With a `key`, the public key of the issuer in PEM, the
-        explanation must be signed by it.
+        without it, an explanation of an invented table passes too. With a `key`, the public key of the issuer in PEM,
+        the explanation must be signed by it.
         """
         return self.desk.verify(explained, table, future=future, exact=exact, key=key)
 
     def evaluate(self, table: Any, split: Selection = "test", *, budget: float | None = None) -> Evaluation:
         """Measure the model on a part of the table it was fitted on, or on "all" of any table.
 
-        Next to its errors are those of repeating the last cycle, which a useful model undercuts.
+        The result also has the errors of repeating the last cycle, which a useful model stays below.
         """
         return self.desk.evaluate(self.open(table), split, budget)
 
     def audit(self, table: Any, split: Selection = "test", windows: int = 1024) -> Audit:
         """Measure how far this model's explanations can be relied on, on evenly spaced windows of a table.
 
-        Fidelity next to chance, the certificate, the end-to-end sensitivity, the rate and the errors; `passed` compares
-        them with a bar. Parts of the table as in `evaluate`.
+        The audit contains fidelity and chance, the certificate, the end-to-end sensitivity, the rate and the errors;
+        its `passed` compares them with a bar. The parts of the table are those of `evaluate`.
         """
         return self.desk.audit(self.open(table), split, whole("windows", windows))
 
     def calibrate(self, table: Any, split: Selection = "validation") -> "IBForecaster":
         """Take the widths of intervals from a part of the table the model was fitted on, or from "all" of another.
 
-        Fitting does this already, on its validation windows; it helps a model whose forecasts have become worse. The
-        windows must not be those it was trained on.
+        Fitting already does this on the validation windows; repeat it when the forecasts of a model have become worse.
+        The windows must not be those it was trained on.
         """
         return self._with(self.desk.calibrate(self.open(table), split))
 
@@ -166,21 +166,22 @@ class IBForecaster(Settings):
     ) -> Any:
         """Forecast from `n_windows` past moments of a table, `step_size` rows apart (None: one horizon).
 
-        One row per channel, moment (`cutoff`, the last one read) and step, with what truly followed: the columns
-        `unique_id`, `ds`, `cutoff`, `y` and `IBForecast`, which utilsforecast's `evaluate` takes as they are; a long
-        table keeps its own names for the first two and `y`. Steps without an observation are left out.
+        The result has one row per channel, moment (`cutoff`, the last one read) and step, with the true value. Its
+        columns `unique_id`, `ds`, `cutoff`, `y` and `IBForecast` are those that utilsforecast's `evaluate` reads; a
+        long table keeps its own names for the first two and `y`. Steps without an observation are left out.
 
-        `refit` fits again to the rows up to the cutoff, before every forecast or every so many; without it the model
-        is used as it is and the moments must lie after the rows it was trained on. An unfitted forecaster is fitted to
-        the rows up to the first cutoff. The model stays as it was. `level` and `adaptive` are those of `predict`.
+        `refit` fits again to the rows up to the cutoff, before every forecast or, if a number, before every n-th.
+        Without it the fitted model is used, and the moments must be after the rows it was trained on. An unfitted
+        forecaster is fitted to the rows up to the first cutoff. This forecaster does not change. `level` and `adaptive`
+        are those of `predict`.
         """
         levels = () if level is None else checked_levels(level)
         return backtest.cross_validation(table, self, self._fitted, n_windows, step_size, refit, levels, adaptive)
 
     def open(self, table: Any, future: Any = None) -> Table:
-        """Read a table as the training table was read, once for many forecasts: all methods take what is returned.
+        """Read a table like the training table, once for many forecasts: all methods accept the result.
 
-        `future` is a table with what is known ahead, from the step after the last row on.
+        `future` is a table with the covariates known ahead, from the step after the last row on.
         """
         return self.desk.open(table, future)
 
@@ -193,19 +194,19 @@ class IBForecaster(Settings):
         self.fitted.save(Path(path), overwrite)
 
     def to_onnx(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the fitted model as one ONNX file, to be run without PyTorch: `ibforecast.adapters.onnx`."""
+        """Write the fitted model as one ONNX file, which `ibforecast.adapters.onnx` runs without PyTorch."""
         from ibforecast.adapters.onnx_export import export
 
         export(self.fitted, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> "IBForecaster":
-        """Read a saved model; nothing in the folder is executed."""
+        """Read a saved model; no code in the folder is executed."""
         return cls.of(saved.load(Path(path)), device)
 
     @classmethod
     def of(cls, fitted: FittedModel, device: str = "auto") -> "IBForecaster":
-        """Return a forecaster that holds a fitted model."""
+        """Return a forecaster with a fitted model."""
         return cls(**vars(settings_of(fitted, device)))._with(fitted)
 
     def _with(self, fitted: FittedModel) -> "IBForecaster":
@@ -222,7 +223,7 @@ class IBForecaster(Settings):
         return f"IBForecaster({sizes}; fitted, weights {weights})"
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook."""
+        """Return the forecaster as HTML for a notebook."""
         if self._fitted:
             return model_html(self._fitted)
         return settings_html({name: str(value) for name, value in self.chosen().items()})

@@ -22,7 +22,7 @@ NAME = "IBForecast"
 
 @dataclass(frozen=True)
 class Interval:
-    """From `low` to `high` the truth lies in `level` percent of cases, step by step and channel by channel."""
+    """The range that contains the truth in `level` percent of cases, for each step and channel."""
 
     level: float
     low: Float64[np.ndarray, "horizon channel"]
@@ -43,7 +43,7 @@ class Fold:
     open_rate: float
 
     def columns(self) -> dict[str, Float64[np.ndarray, "horizon channel"]]:
-        """The forecast and the ends of its intervals by the names of their columns."""
+        """Return the forecast and the ends of its intervals by column name."""
         ends = {name: values for interval in self.intervals for name, values in interval.columns(NAME).items()}
         return {NAME: self.forecast} | ends
 
@@ -51,20 +51,20 @@ class Fold:
 def predict(
     desk: Desk, source: Table, start: int, levels: tuple[float, ...], adaptive: bool, budget: float | None = None
 ) -> Any:
-    """Forecast from the window that begins at a row, with intervals, as a table like the one that was opened."""
+    """Forecast from the window that begins at a row, with intervals, as a table like the opened one."""
     own = desk.fitted.config.budget
     require(
         budget in (None, own),
-        f"intervals are those of the budget the model was calibrated at, {own:g}",
+        f"intervals need the budget the model was calibrated at, {own:g}",
         f"budget={budget}",
         "leave the budget or the level out",
     )
     (fold,) = folds(desk, source, [start], levels, adaptive)
-    return laid_out(source, start + desk.look_back, fold.forecast, fold.intervals, fold.open_rate)
+    return to_table(source, start + desk.look_back, fold.forecast, fold.intervals, fold.open_rate)
 
 
 def folds(desk: Desk, source: Table, starts: list[int], levels: tuple[float, ...], adaptive: bool) -> list[Fold]:
-    """Return forecasts of the windows that begin at these rows, in rising order, with their intervals."""
+    """Return forecasts of the windows that begin at these increasing rows, with their intervals."""
     targets, units, made = len(source.series.targets), desk.fitted.standardiser, []
     widths = _half_widths(desk, source.series, starts, levels, adaptive)
     for place, start in enumerate(starts):
@@ -79,9 +79,9 @@ def folds(desk: Desk, source: Table, starts: list[int], levels: tuple[float, ...
 def _half_widths(
     desk: Desk, series: Series, starts: list[int], levels: tuple[float, ...], adaptive: bool
 ) -> list[Float[Tensor, "window horizon channel"]]:
-    """Half-widths of each level at these windows, in units of their scale; nothing after the last of them is read.
+    """Return the half-widths of each level at these windows, in units of their scale, without later rows.
 
-    Adaptive ones take into account all forecasts that could have been made since the rows that were trained on.
+    Adaptive half-widths follow the errors of all forecasts that could have been made since the training rows.
     """
     if not levels:
         return []
@@ -96,7 +96,8 @@ def _half_widths(
 
 
 def _scores(desk: Desk, series: Series, starts: range) -> Float[Tensor, "window horizon channel"]:
-    """Errors of consecutive windows, as far as they were known when the window after them ended."""
+    """Return the scores of consecutive windows that were known when the window after them ended."""
+    # Later rows become NaN, so that their truth cannot leak into the widths.
     before = series.values[: starts.stop + desk.look_back]
     unknown = np.full((desk.horizon, len(series.channels)), np.nan)
     windows = desk.windows_at(replace(series, values=np.concatenate([before, unknown])), starts)
@@ -105,11 +106,11 @@ def _scores(desk: Desk, series: Series, starts: range) -> Float[Tensor, "window 
 
 
 def _calibration(fitted: FittedModel, level: Level) -> Calibration:
-    """The widths of a model's intervals, up to a level; an error if they do not go so far."""
+    """Return the calibration of a model; raise UsageError if it does not reach the level."""
     calibration = fitted.calibration
     if calibration is None:
         raise UsageError(
-            "a model must be calibrated to know its intervals",
+            "a model must be calibrated to give intervals",
             "one that is not",
             'call calibrate(table) with the table it was fitted on, or calibrate(table, "all") with a later '
             "one, and save it again",
@@ -119,20 +120,20 @@ def _calibration(fitted: FittedModel, level: Level) -> Calibration:
         raise UsageError(
             f"an interval of {level:g} % must be calibrated on {ceil(level / (100 - level))} windows or more",
             f"{calibration.windows}, less what is missing in them",
-            (f"ask for at most {highest} %, or " if highest else "")
-            + "give a longer table or a split that holds back more",
+            (f"use at most {highest} %, or " if highest else "")
+            + "give a longer table or a split with a larger validation part",
         )
     return calibration
 
 
-def laid_out(
+def to_table(
     source: Table,
     first_row: int,
     forecast: Float64[np.ndarray, "horizon channel"],
     intervals: Iterable[Interval],
     open_rate: float,
 ) -> Any:
-    """Lay a forecast and its intervals out as the table was, with the fraction of the window that was read."""
+    """Return a forecast and its intervals in the layout of the table, with the fraction of the window read."""
     channels, time = source.series.targets, source.layout.time or "time"
     times = source.series.clock.times(first_row, len(forecast))
     if source.layout.shape == "long":
@@ -148,11 +149,11 @@ def laid_out(
         for place, channel in enumerate(channels):
             columns.append((channel, forecast[:, place]))
             columns += [(name, ends[:, place]) for one in intervals for name, ends in one.columns(channel).items()]
-    return built(source, [*columns, ("open_rate", np.full(len(columns[0][1]), open_rate))])
+    return build_table(source, [*columns, ("open_rate", np.full(len(columns[0][1]), open_rate))])
 
 
-def built(source: Table, columns: list[tuple[str, Any]]) -> Any:
-    """Make a table of the user's kind of columns whose names differ."""
+def build_table(source: Table, columns: list[tuple[str, Any]]) -> Any:
+    """Return columns as a table of the user's kind; refuse repeated names."""
     names = [name for name, _ in columns]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise DataError("columns of a forecast must have different names", f"{repeated[0]!r} twice", "rename yours")

@@ -1,4 +1,4 @@
-"""A report: the explorer and one or several verified explanations in one file that needs no server."""
+"""Reports: the explorer with one or several verified explanations in one file that needs no server."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,10 +19,10 @@ def to_html(
     budget: float | None = None,
     future: Any = None,
 ) -> bytes:
-    """Explain a table at every moment (None: its end), verify each explanation with it, and write the page of them all.
+    """Explain a table at every moment (None: its end), verify each explanation, and return the page with them all.
 
-    `name` is what the page calls the model, `title` the table; `future` is that of `IBForecaster.explain`. Raises
-    VerificationError unless every check passes.
+    `name` is the name of the model on the page, `title` that of the table; `future` is that of `IBForecaster.explain`.
+    Raises VerificationError unless every check passes.
     """
     if not moments:
         raise UsageError("a report must have at least one moment", "none", "give the last moment to be read")

@@ -1,4 +1,4 @@
-"""The settings of a forecaster: the one list of their names, types, defaults, help texts and rules."""
+"""The settings of a forecaster: the single list of their names, types, defaults, help texts and rules."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -12,11 +12,12 @@ from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import DEFAULT, Recipe
 
 Read = Callable[[str, Any], Any]
-"""Takes the name of a setting and the value given for it, and returns the value to keep, or raises UsageError."""
+"""Takes the name of a setting and its value, and returns the value to keep, or raises UsageError."""
 
 
 def whole(name: str, number: Any) -> int:
-    """Return a whole number of any library as Python's own."""
+    """Return a whole number of any library as a Python int."""
+    # A boolean is an Integral in Python, but not a number here.
     if not isinstance(number, Integral) or isinstance(number, bool):
         raise UsageError(f"{name} must be a whole number", repr(number), "write it without quotes or a point")
     return int(number)
@@ -62,13 +63,13 @@ def _unless_none(read: Read) -> Read:
 
 
 def _about(help: str, read: Read = _as_given) -> dict[str, Any]:
-    """Metadata of a setting: a line of help for the command line, and how its value is converted and checked."""
+    """Return the metadata of a setting: its help text, and the function that converts and checks its value."""
     return {"help": help, "read": read}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is fitted, how it is trained, and how tables are read; `IBForecaster` explains the settings."""
+    """Settings of the model, its training and the reading of tables; see `IBForecaster` for their meaning."""
 
     horizon: int = field(metadata=_about("Number of steps to forecast.", whole))
     look_back: int = field(default=96, metadata=_about("Number of steps a window spans.", whole))
@@ -102,7 +103,7 @@ class Settings:
         default="error", metadata=_about("What to do about uneven times: refuse, count rows, or fill the gaps.")
     )
     missing_values: Sequence[float] = field(
-        default=(), metadata=_about("A number that stands for a missing value, e.g. -9999.", _numbers)
+        default=(), metadata=_about("A number that means a missing value, e.g. -9999.", _numbers)
     )
     split: tuple[float, float, float] = field(
         default=(0.7, 0.1, 0.2), metadata=_about("Fractions to train, select and test on.", _numbers)
@@ -118,11 +119,11 @@ class Settings:
     def __post_init__(self) -> None:
         for each in fields(Settings):
             object.__setattr__(self, each.name, each.metadata["read"](each.name, getattr(self, each.name)))
-        _ = self.layout  # refuses columns that contradict each other now, and not when a table is read
+        _ = self.layout  # refuses contradicting columns now instead of when a table is read
 
     @property
     def layout(self) -> Layout:
-        """How a table is to be read."""
+        """How to read a table."""
         return Layout(
             time=self.time,
             channels=None if self.channels is None else tuple(self.channels),
@@ -142,7 +143,7 @@ class Settings:
         return self.recipe if isinstance(self.recipe, str) else self.recipe.name
 
     def document(self) -> dict[str, Any]:
-        """Return all settings as plain data; a recipe by its name."""
+        """Return all settings as plain data, with the recipe by name."""
         return {each.name: getattr(self, each.name) for each in fields(Settings)} | {"recipe": self.recipe_name}
 
     def chosen(self) -> dict[str, Any]:

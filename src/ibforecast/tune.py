@@ -1,4 +1,4 @@
-"""Search for a recipe with Optuna: a few knobs that matter, compared on validation windows alone."""
+"""Search for a recipe with Optuna: a few important knobs, compared on only the validation windows."""
 
 import json
 import random
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import optuna
 
 PATCHES = range(4, 33)
-"""Patch lengths that are tried, where they divide the look-back."""
+"""Patch lengths to try, if they divide the look-back."""
 
 UNPRUNED_TRIALS = 4
 
@@ -42,24 +42,24 @@ class Choice:
         return trial.suggest_categorical(name, self.positions)
 
     def including(self, value: Any) -> "Choice":
-        """The same knob with one more position, if it is not there."""
+        """Return the knob with this position added if it is missing."""
         return self if value in self.positions else Choice((*self.positions, value))
 
 
 @dataclass(frozen=True)
 class Span:
-    """A knob that turns freely between two ends."""
+    """A continuous knob between two ends."""
 
     low: float
     high: float
     log: bool = False
 
     def suggest(self, trial: "optuna.Trial", name: str) -> float:
-        """Let Optuna choose a place."""
+        """Let Optuna choose a value."""
         return trial.suggest_float(name, self.low, self.high, log=self.log)
 
     def including(self, value: float) -> "Span":
-        """The same knob, wide enough to hold a value."""
+        """Return the knob, widened to include a value."""
         return replace(self, low=min(self.low, value), high=max(self.high, value))
 
 
@@ -73,12 +73,12 @@ KNOBS: dict[str, Knob] = {
     "model.objective.consistency_weight": Choice((0.0, 0.02, 0.05, 0.1, 0.2)),
     "train.learning_rate": Span(3e-4, 1e-2, log=True),
 }
-"""What is searched, in addition to the patch length and, if wanted, the budget: names as in a recipe."""
+"""The knobs of a search, in addition to the patch length and optionally the budget; names as in a recipe."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One recipe that was tried: its knobs, its error on the validation windows, and how much of them it read."""
+    """One tried recipe: its knobs, its error on the validation windows, and the fraction of them it read."""
 
     number: int
     state: Literal["finished", "pruned", "failed"]
@@ -92,7 +92,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """All trials in their order, the best of them, its recipe as TOML, and a forecaster that has it, not fitted."""
+    """All trials in order, the best one, its recipe as TOML, and an unfitted forecaster with that recipe."""
 
     trials: tuple[Trial, ...]
     best: Trial
@@ -105,7 +105,7 @@ class Tuning:
         return int(self.best.knobs["model.patch_len"])
 
     def fit(self, table: Any, **settings: Any) -> IBForecaster:
-        """Fit the winner; `settings` as in `IBForecaster.fit`. The same table gives the weights of its trial."""
+        """Fit the best recipe; `settings` as in `IBForecaster.fit`. The same table gives the weights of its trial."""
         return self.forecaster.replace().fit(table, **settings)
 
 
@@ -119,12 +119,12 @@ def tune(
     budgets: tuple[float, ...] = (),
     on_trial: Callable[[Trial, int], None] = lambda trial, trials: None,
 ) -> Tuning:
-    """Try recipes until there are so many `trials`, the first being the forecaster's own, and return the best.
+    """Try recipes until there are `trials` trials, starting with the forecaster's own, and return the best.
 
     Trials train on the training windows and are compared by the error on the validation windows; test windows are
-    never looked at. With a `storage` file the search can be stopped and gone on with: what is in it counts, and the
-    trials are those of a search that was never stopped. `timeout` seconds after its begin no new trial is started.
-    A larger budget is almost always more accurate, so the budget is held unless `budgets` to choose among are given.
+    never read. With a `storage` file a search can be stopped and continued: trials in the file count, and the result is
+    that of a search that was never stopped. No new trial starts after `timeout` seconds. A larger budget is almost
+    always more accurate, so the budget is fixed unless there are `budgets` to choose from.
     """
     if trials < 1:
         raise UsageError("trials must be at least 1", trials, "try 30")
@@ -136,18 +136,18 @@ def tune(
     with _quiet_optuna():
         study = _study(storage, identity, unpruned_epochs=base.train.epochs // 3)
         while len(ended := _ended(study)) < trials and (timeout is None or time.monotonic() - begun < timeout):
-            _try(_ask(study, base, knobs, forecaster.seed, len(ended)), study, source, base, forecaster)
+            _try(_next_trial(study, base, knobs, forecaster.seed, len(ended)), study, source, base, forecaster)
             on_trial(_ended(study)[-1], trials)
     finished = [trial for trial in ended if trial.state == "finished"]
     if not finished:
         raise IBForecastError("a search must finish a trial", f"{len(ended)} that did not", "give it more time")
     best = min(finished, key=lambda trial: (trial.validation_error, trial.number))
-    winner = _turned(base, best.knobs)
+    winner = _with_knobs(base, best.knobs)
     return Tuning(tuple(ended), best, to_toml(winner), _with_recipe(forecaster, winner, best.knobs))
 
 
 def to_toml(recipe: Recipe) -> str:
-    """Write a recipe as TOML that reads back as it, the inverse of `resolve`; what a table tells is left out."""
+    """Return a recipe as TOML, the inverse of `resolve`; values that come from the table are left out."""
     of_table = {"further_cycles", "past", "future", *(field.name for field in fields(Sizes))}
     model = {name: value for name, value in chosen(recipe.config).items() if name not in of_table}
     lines = [f'forecaster = "{recipe.forecaster}"']
@@ -165,27 +165,27 @@ def _table(name: str, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _settings(forecaster: IBForecaster) -> str:
-    """The settings a trial depends on in addition to the recipe and the table."""
+    """Return the settings a trial depends on in addition to the recipe and the table, as text."""
     return str([(name, value) for name, value in forecaster.document().items() if name not in ("recipe", "device")])
 
 
 def _base(source: Any, forecaster: IBForecaster) -> tuple[Recipe, str]:
-    """The recipe to begin with, as the forecaster would resolve it for this table, and the table's fingerprint."""
+    """Return the first recipe, which is the forecaster's resolved for this table, and the table's fingerprint."""
     series = tables.read(source, forecaster.layout).series
     return recipe_for(forecaster, series), series.sha256
 
 
 def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -> dict[str, Knob]:
-    """The knobs for this recipe, each wide enough for where it stands in the recipe itself."""
+    """Return the knobs for this recipe, each widened to include the recipe's own value."""
     if not all(0 < budget <= 1 for budget in budgets):
         raise UsageError("budgets must lie in (0, 1]", budgets, "try 0.1, 0.2 and 0.3")
     config = base.config
     tokens = {n: config.look_back // n * config.channels for n in PATCHES if config.look_back % n == 0}
     patches = [n for n in tokens if allowance(min((config.budget, *budgets)), tokens[n])]
     knobs: dict[str, Knob] = {"model.patch_len": Choice(() if forecaster.patch_len else tuple(patches)), **KNOBS}
-    if config.past:  # which only a phase readout can read
+    if config.past:  # only a phase readout can read `past` channels
         knobs["model.readout.kind"] = Choice(())
-    if config.gate.attention == "none" and not config.gate.every:  # then gates have nothing but their bias
+    if config.gate.attention == "none" and not config.gate.every:  # with 0, gates would have only their bias
         knobs["model.gate.recent"] = Choice((1, 2, 4))
     if budgets:
         knobs["model.budget"] = Choice(tuple(map(float, budgets)))
@@ -197,8 +197,8 @@ def _position(recipe: Recipe, name: str) -> Any:
     return reduce(getattr, path, recipe.config if part == "model" else recipe.train)
 
 
-def _turned(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
-    """The recipe with its knobs turned; settings that only a phase readout has are left out with any other."""
+def _with_knobs(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
+    """Return the recipe with these knobs; settings of a phase readout are turned off for any other readout."""
     settings: dict[str, Any] = {}
     for name, value in knobs.items():
         *path, last = name.split(".")
@@ -215,7 +215,7 @@ def _with_recipe(forecaster: IBForecaster, recipe: Recipe, knobs: Mapping[str, A
 
 
 def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optuna.Study":
-    """The search of this name, new or as far as it got; trials a killed run left under way are given up."""
+    """Return the search of this name, new or continued; trials that a killed run left running are marked as failed."""
     from optuna import create_study
     from optuna.pruners import MedianPruner
     from optuna.storages import JournalStorage
@@ -224,7 +224,7 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
 
     kept = None
     if storage is not None:
-        path = _checked(Path(storage))
+        path = _check_storage(Path(storage))
         kept = JournalStorage(JournalFileBackend(path, JournalFileOpenLock(path)))
     pruner = MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_epochs)
     study = create_study(storage=kept, study_name=name, pruner=pruner, load_if_exists=True)
@@ -233,28 +233,31 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
     return study
 
 
-def _checked(storage: Path) -> str:
-    """The path of a search's file; one that holds something else is refused before anything is written."""
+def _check_storage(storage: Path) -> str:
+    """Return the path of a search's file; refuse a file with other content before anything is written."""
     storage.parent.mkdir(parents=True, exist_ok=True)
     try:
         with storage.open("rb") as lines:
-            begins_well = "op_code" in json.loads(next(lines, b'{"op_code": 0}'))
+            is_search = "op_code" in json.loads(next(lines, b'{"op_code": 0}'))
     except FileNotFoundError:
-        begins_well = True
+        is_search = True
     except (OSError, ValueError, TypeError):
-        begins_well = False
-    if not begins_well:
+        is_search = False
+    if not is_search:
         raise DataError("the storage must be the file of a search", repr(str(storage)), "name another")
     return str(storage)
 
 
-def _ask(study: "optuna.Study", base: Recipe, knobs: Mapping[str, Knob], seed: int, count: int) -> "optuna.Trial":
-    """The next trial: the recipe as it is, then what Optuna draws from a seed of its own for every trial."""
+def _next_trial(
+    study: "optuna.Study", base: Recipe, knobs: Mapping[str, Knob], seed: int, count: int
+) -> "optuna.Trial":
+    """Return the next trial: first the recipe itself, then what Optuna draws."""
     from optuna.samplers import TPESampler
     from optuna.trial import TrialState
 
     if not count and not study.get_trials(states=(TrialState.WAITING,)):
         study.enqueue_trial({name: _position(base, name) for name in knobs})
+    # A seed per trial, so that a continued search draws what an uninterrupted one would.
     study.sampler = TPESampler(seed=random.Random(f"{seed}/{count}").getrandbits(32))
     trial = study.ask()
     for name, knob in knobs.items():
@@ -263,7 +266,7 @@ def _ask(study: "optuna.Study", base: Recipe, knobs: Mapping[str, Knob], seed: i
 
 
 def _try(trial: "optuna.Trial", study: "optuna.Study", source: Any, base: Recipe, forecaster: IBForecaster) -> None:
-    """Fit one recipe and tell the study; one that cannot be trained is a bad one, but the first must be trained."""
+    """Fit one recipe and report to the study; a recipe that cannot be trained has failed, but the first raises."""
     from optuna import TrialPruned
     from optuna.trial import TrialState
 
@@ -274,7 +277,7 @@ def _try(trial: "optuna.Trial", study: "optuna.Study", source: Any, base: Recipe
 
     begun, state, error = time.perf_counter(), TrialState.COMPLETE, None
     try:
-        recipe = _turned(base, trial.params)
+        recipe = _with_knobs(base, trial.params)
         model = _with_recipe(forecaster, recipe, trial.params).fit(source, on_epoch=report)
         error = model.fitted.summary.validation_error
         trial.set_user_attr("open_rate", model.evaluate(source, "validation").open_rate)
@@ -290,7 +293,7 @@ def _try(trial: "optuna.Trial", study: "optuna.Study", source: Any, base: Recipe
 
 
 def _ended(study: "optuna.Study") -> list[Trial]:
-    """The trials that came to an end of their own, in their order."""
+    """Return the trials that ended, in order, without those that were killed."""
     from optuna.trial import TrialState
 
     states: dict[TrialState, Literal["finished", "pruned", "failed"]] = {
@@ -299,7 +302,9 @@ def _ended(study: "optuna.Study") -> list[Trial]:
         TrialState.FAIL: "failed",
     }
     trials = study.get_trials(states=tuple(states))
-    ended = [t for t in trials if t.state != TrialState.FAIL or "message" in t.user_attrs]  # the others were killed
+    ended = [
+        t for t in trials if t.state != TrialState.FAIL or "message" in t.user_attrs
+    ]  # no message: the run was killed
     return [
         Trial(
             number=number,
@@ -317,7 +322,7 @@ def _ended(study: "optuna.Study") -> list[Trial]:
 
 @contextmanager
 def _quiet_optuna() -> Iterator[None]:
-    """Ask Optuna to say nothing unless something is wrong, and leave it as it was."""
+    """Let Optuna log only warnings, and restore its verbosity afterwards."""
     try:
         from optuna import logging
     except ImportError as error:

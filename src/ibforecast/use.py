@@ -1,4 +1,4 @@
-"""Using a fitted model: tables are read as the training table was, windows cut, forecast, explained and measured."""
+"""Using a fitted model: reading tables like the training table, and forecasting, explaining and measuring."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -41,11 +41,11 @@ Selection = Part | Literal["all"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a model did on a part of a table; errors in standardised units, as the benchmarks report them.
+    """The results of a model on a part of a table; errors in standardised units, as in the benchmarks.
 
-    `naive_mse` and `naive_mae` are those of repeating the last `naive_cycle` steps of each look-back, on the same
-    windows and targets: the model's longest cycle that fits, or the last value alone (1) where none does. A missing
-    value is replaced by the last one observed a whole number of cycles before, or else by the channel's last.
+    `naive_mse` and `naive_mae` are the errors of repeating the last `naive_cycle` steps of each look-back, on the same
+    windows and targets: the model's longest cycle that fits, or 1, the last value, if none does. A missing value is
+    replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value.
     """
 
     split: str
@@ -67,7 +67,7 @@ class Desk:
     fitted: FittedModel
     device: str = "auto"
     kind: Kind = "pyarrow"
-    """The kind of tables that are made of an explanation."""
+    """The kind of tables made from an explanation."""
 
     @property
     def look_back(self) -> int:
@@ -80,16 +80,16 @@ class Desk:
         return self.fitted.config.horizon
 
     def open(self, table: Any, future: Any = None) -> Table:
-        """Read a table as the training table was read; `future` is a table with covariates from its end on."""
+        """Read a table like the training table; `future` is a table with covariates from its end on."""
         if future is not None:
-            return self.open(table).going_on(future)
+            return self.open(table).with_future(future)
         fitted = self.fitted
         if isinstance(table, Table):
             _check_read_alike(table.layout, fitted.layout)
         source = table if isinstance(table, Table) else tables.read(table, fitted.layout)
         clock = source.series.clock.counted_from(np.datetime64(fitted.origin), fitted.even)
         if clock.by_row:
-            clock.offset  # noqa: B018  (an error where the rows cannot be counted, at once)
+            clock.offset  # noqa: B018  (raises now if the rows cannot be counted)
         if (clock.origin, clock.countable) == (source.series.clock.origin, source.series.clock.countable):
             return source
         return replace(source, series=replace(source.series, clock=clock))
@@ -99,7 +99,7 @@ class Desk:
         return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(at))
 
     def start_of(self, series: Series, last: int) -> int:
-        """Return the first row of the window whose last row this is."""
+        """Return the first row of the window that ends with the row `last`."""
         start = last - self.look_back + 1
         if start < 0:
             raise DataError(
@@ -118,7 +118,7 @@ class Desk:
         return start
 
     def original(self, source: Table, start: int) -> Original:
-        """Return what a table says of the window that begins at a row: its history, times, truth and covariates."""
+        """Return the table's history, times, truth and covariates of the window that begins at a row."""
         series, steps, now = source.series, self.look_back + self.horizon, start + self.look_back
         truth = np.full((self.horizon, len(series.channels)), np.nan)
         followed = series.values[now : start + steps]
@@ -133,11 +133,11 @@ class Desk:
     def run(
         self, source: Table, start: int, budget: float | None = None
     ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
-        """Run the model on the window that begins at a row: its explanation, and the forecast in the table's units."""
+        """Return the explanation of the window that begins at a row, and its forecast in the table's units."""
         return self._run(TorchEngine(self.fitted.at_budget(budget)), self.original(source, start))
 
     def predict(self, source: Table, start: int, budget: float | None = None) -> Any:
-        """Forecast from the window that begins at a row, as a table like the one that was opened."""
+        """Forecast from the window that begins at a row, as a table like the opened one."""
         _, forecast = self.run(source, start, budget)
         return source.forecast(start + self.look_back, forecast)
 
@@ -160,22 +160,22 @@ class Desk:
         key: bytes | None = None,
     ) -> Verification:
         """Check that an explanation, or the text of its document, is true, without raising."""
-        given = verification.read(explained)
-        if isinstance(given, Verification):
-            return given
-        original = None if table is None else self._claimed(given, self.open(table, future))
-        return verification.verify(TorchEngine(self.fitted), given, original, exact=exact, key=key)
+        source = verification.read(explained)
+        if isinstance(source, Verification):
+            return source
+        original = None if table is None else self._claimed(source, self.open(table, future))
+        return verification.verify(TorchEngine(self.fitted), source, original, exact=exact, key=key)
 
     def draw(self, explained: ExplainedForecast, path: Path) -> None:
-        """Draw an explanation into a file, as its suffix says."""
+        """Draw an explanation into a file; its suffix determines the format."""
         draw(explained, path, self.verify)
 
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
-        """Return rows, dataclasses of one kind, as a table of the user's kind."""
+        """Return rows, instances of one dataclass, as a table of the user's kind."""
         return to_native(from_rows(kind, rows), self.kind)
 
     def html(self, explained: ExplainedForecast) -> str:
-        """Show an explanation in a notebook."""
+        """Return an explanation as HTML for a notebook."""
         return explanation_html(explained)
 
     def _run(
@@ -192,18 +192,18 @@ class Desk:
         return explanation, forecast
 
     def _claimed(self, explained: ExplainedForecast, source: Table) -> Original:
-        """Return the rows of a table that an explanation says it is about, as many as the model reads."""
+        """Return the rows of a table that an explanation claims to be about, as many as the model reads."""
         clock, row = source.series.clock, explained.clock.row
-        if row is not None:  # times may repeat where rows are counted
+        if row is not None:  # times may repeat if rows are counted
             last = row - clock.offset + explained.look_back - 1
         else:
             last = int(np.searchsorted(clock.stamps, explained.clock.stamps[explained.look_back - 1]))
         if not self.look_back <= last + 1 <= source.series.rows:
-            raise DataError("the table must hold the window of an explanation", explained.at, "give that table")
+            raise DataError("the table must contain the window of an explanation", explained.at, "give that table")
         return self.original(source, last - self.look_back + 1)
 
     def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
-        """Return the windows that begin at these rows, with what follows them."""
+        """Return the windows that begin at these rows, with their targets."""
         fitted, period = self.fitted, self.fitted.config.period
         return Windows.of(series, fitted.standardiser, period, starts, self.look_back, self.horizon, known=fitted.known)
 
@@ -231,7 +231,7 @@ class Desk:
         return usable
 
     def evaluate(self, source: Table, split: Selection, budget: float | None = None) -> Evaluation:
-        """Measure the model on a part of a table, next to repeating the last cycle."""
+        """Measure the model, and the repetition of the last cycle, on a part of a table."""
         fitted = self.fitted.at_budget(budget)
         usable = self.windows(source.series, split)
         cycle = repeatable(fitted.config.cycles, self.look_back)
@@ -259,7 +259,7 @@ class Desk:
             return audit_windows(self.fitted, usable.to(device), windows, split, source.series.sha256)
 
     def calibrate(self, source: Table, split: Selection) -> FittedModel:
-        """Return the model with intervals as wide as its errors on these windows, which were not trained on."""
+        """Return the model with intervals from its errors on these windows, which must not be training windows."""
         fitted, series = self.fitted, source.series
         untrained = "intervals must be calibrated on windows the model was not trained on"
         require(split != "train", untrained, 'split="train"', 'use "validation", or "all" of a later table')
@@ -276,12 +276,12 @@ class Desk:
             return replace(fitted, calibration=calibrated_on(fitted.network, windows.to(device), series))
 
     def trained_rows(self, series: Series) -> int:
-        """Return how many rows of a table, counted from the model's origin, lie before the end of its training part."""
+        """Return how many rows of a table are before the end of the model's training part."""
         return max(self.fitted.split.train_end - series.clock.offset, 0)
 
     @contextmanager
     def at_work(self, network: IBForecast) -> Iterator[torch.device]:
-        """Move a network to the device, and back to the CPU even after an error."""
+        """Move a network to the device, and back to the CPU at the end, even after an error."""
         device = torch.device(find_device(self.device))
         try:
             network.to(device)
@@ -291,7 +291,7 @@ class Desk:
 
 
 def _check_read_alike(layout: Layout, wanted: Layout) -> None:
-    """Refuse a table opened by another model that reads tables in another way; None in `wanted` allows any."""
+    """Refuse a table opened by another model that reads tables differently; None in `wanted` allows any value."""
     if layout.channels != wanted.channels:
         raise DataError(
             f"a table must have the channels of training, {wanted.channels}",
@@ -309,7 +309,7 @@ def _check_read_alike(layout: Layout, wanted: Layout) -> None:
 
 
 def _difference(series: Series, fitted: FittedModel) -> str:
-    """Say how a series differs from the one a model was fitted on; empty if it is the same."""
+    """Return how a series differs from the one a model was fitted on; empty if it does not."""
     clock, layout = series.clock, fitted.layout
     if series.sha256 != fitted.summary.data_sha256:
         return "is another"

@@ -357,7 +357,7 @@ def test_one_of_several_models_is_explained_by_its_name() -> None:
         ({"scaler_type": "standard"}, r'scaler_type must be "identity".*\(got \'standard\'\); leave it out'),
         ({"loss": MAE()}, r"settings must be those of IBForecast or of Lightning's Trainer \(got loss\); leave"),
         ({"futr_exog_list": ["price"]}, r"\(got futr_exog_list\)"),
-        ({"recipe": "tqnet"}, r"one of ibforecast's own \(got 'tqnet', a rival's\)"),
+        ({"recipe": "tqnet"}, r"one that ships or a path to a .toml file \(got 'tqnet'\)"),
         ({"budget": 0.01}, r"at least one token"),
         ({"patch_len": 5}, r"patch_len must divide look_back"),
         ({"cycle": 0}, r"cycle must be at least 1"),

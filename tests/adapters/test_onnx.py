@@ -714,7 +714,9 @@ def test_an_explanation_cannot_be_built_with_an_invalid_budget(explained: Explai
 
 
 def test_the_budget_of_a_model_for_one_cannot_be_turned(runner: OnnxForecaster) -> None:
-    with pytest.raises(UsageError, match=r"only in a model trained for any \(got budget=0.5, trained for 0.3\); fit"):
+    with pytest.raises(
+        UsageError, match=r"only in a model trained for any budget \(got budget=0.5, trained for 0.3\); fit"
+    ):
         runner.predict(numbers(), HOURS, budget=0.5)
 
 

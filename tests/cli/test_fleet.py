@@ -32,7 +32,7 @@ def meters(desk: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stay in this process: that processes give the same is tested with the engines."""
+    """Stay in this process: tests/fleet/test_workers.py checks that processes give the same results."""
     monkeypatch.setattr("ibforecast.cli.fleet._engine", lambda *words: Here())
 
 
@@ -43,7 +43,7 @@ def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed
     fleet = tmp_path / "fleet"
     fitted = call("fleet", "fit", meters, *desk.settings, "--out", fleet)
     assert (fitted.code, fitted.out) == (6, f"{fleet / 'fleet.csv'}\n")
-    assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must hold")
+    assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must contain")
     assert len(fitted.err.splitlines()) == 2
 
     told = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")

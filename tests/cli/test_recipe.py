@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from ibforecast.core.sizes import Sizes
-from ibforecast.zoo.recipes import names, resolve
+from ibforecast.zoo.recipes import OWN, resolve
 
 Call = Callable[..., Any]
 
 
 def test_without_a_name_every_recipe_is_named(call: Call) -> None:
-    assert call("recipe").out.split() == names()
-    assert json.loads(call("recipe", "--json").out) == names()
+    assert call("recipe").out.split() == OWN.names
+    assert json.loads(call("recipe", "--json").out) == OWN.names
 
 
 def test_what_is_printed_is_the_recipe(call: Call, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_winner_is_shown_written_and_fitted(desk: Any, call: Call, tmp_path:
         (["--budgets", "a,b"], "budgets must be numbers"),
         (["--budgets", "0.5,7"], "budgets must lie in (0, 1] (got (0.5, 7.0))"),
         (["--best", "best.txt"], "must end in .toml"),
-        (["--recipe", "dlinear"], "a rival's"),
+        (["--recipe", "dlinear"], "one that ships"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from importlib.metadata import EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import Evaluation, ExplainedForecast, IBForecaster
-from ibforecast.cli.main import VERBS, run
-from ibforecast_lab.data.catalogue import CATALOGUE
+from ibforecast.cli.main import LAB_VERBS, VERBS, run
 
 Call = Callable[..., Any]
 
@@ -75,7 +75,6 @@ def test_an_explanation_is_told_in_words(desk: Any, call: Call) -> None:
         ("explain", "MODEL", "TABLE"),
         ("verify", "MODEL", "EXPLANATION"),
         ("evaluate", "MODEL", "TABLE", "--split", "validation"),
-        ("datasets",),
     ],
     ids=lambda words: words[0],
 )
@@ -84,20 +83,6 @@ def test_json_is_one_document_and_all_there_is_on_stdout(desk: Any, call: Call, 
     outcome = call(*(places.get(word, word) for word in words), "--json")
     assert (outcome.code, outcome.err) == (0, "")
     json.loads(outcome.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-
-
-def test_the_data_sets_are_listed_with_where_they_are(
-    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("IBFORECAST_DATA", str(tmp_path))
-    monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path / "cache"))
-    (tmp_path / CATALOGUE["ETTh1"].file).write_text("")
-    listed = {row["name"]: row["found"] for row in call("datasets", "--json").document}
-    assert list(listed) == list(CATALOGUE)
-    assert listed["ETTh1"] == str(tmp_path / CATALOGUE["ETTh1"].file)
-    assert listed["Weather"] == "no"
-    shown = call("datasets").out.splitlines()
-    assert [line.split()[0] for line in shown] == ["name", *CATALOGUE]
 
 
 def test_measures_are_told_in_one_line_and_those_of_repeating_the_last_cycle_in_another(desk: Any, call: Call) -> None:
@@ -280,7 +265,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
         (["--epochs", "0"], ["epochs must be at least 1 (got 0)", "give a positive number"]),
         (["--recipe", "exakt"], ["recipe must be one that ships", "did you mean 'exact'?"]),
-        (["--recipe", "dlinear"], ["a rival's", "try 'steady'"]),
+        (["--recipe", "dlinear"], ["one that ships", "choose among"]),
         (["--device", "abacus"], ["device must be", "try"]),
         (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),
         (["--patch-len", "7"], ["patch_len must divide look_back (got patch_len=7, look_back=48)", "try 4, 6, 8"]),
@@ -302,7 +287,6 @@ def test_words_that_make_no_command_are_a_usage_error(desk: Any, call: Call) -> 
     assert refused(call("fit", desk.table), 2, "Missing option '--horizon'", "see --help")
     assert refused(call("predict"), 2, "Missing argument 'MODEL'", "see --help")
     assert refused(call("evaluate", desk.model, desk.table, "--split", "tomorrow"), 2, "'tomorrow' is not one of")
-    assert refused(call("datasets", "--download", "ETTh9"), 2, "must be in the catalogue (got 'ETTh9')", "did you mean")
 
 
 def test_no_words_at_all_show_the_help_and_end_with_2(call: Call) -> None:
@@ -326,17 +310,8 @@ def test_data_that_cannot_be_used_end_with_3(desk: Any, call: Call, tmp_path: Pa
     )
     assert refused(call("explain", desk.model, desk.table, "--at", "2031-01-01"), 3, "the nearest is 2023-01-17 15:00")
     fit = call("fit", tmp_path / "short.csv", *desk.settings, "--out", tmp_path / "model")
-    assert refused(fit, 3, "the train part must hold at least one window", "give a longer table")
+    assert refused(fit, 3, "the train part must contain at least one window", "give a longer table")
     assert not (tmp_path / "model").exists()
-
-
-def test_a_data_set_that_is_not_there_says_how_to_get_it(
-    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("IBFORECAST_DATA", raising=False)
-    monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path))
-    outcome = call("fit", "ETTh1", *desk.settings, "--out", tmp_path / "model")
-    assert refused(outcome, 3, "ETTh1 must be in a folder looked into", "ibforecast datasets --download ETTh1")
 
 
 def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_path: Path) -> None:
@@ -503,9 +478,14 @@ def test_without_covariates_nothing_was_known_ahead(desk: Any, call: Call, tmp_p
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("jobs", ["0", "-2", "many"])
-def test_work_side_by_side_takes_a_job_at_least(call: Call, jobs: str) -> None:
-    assert refused(call("reproduce", "accuracy", "--jobs", jobs), 2, "--jobs", "see --help")
+@pytest.mark.parametrize("verb", LAB_VERBS)
+def test_a_verb_of_the_laboratory_without_it_gives_the_install_command(
+    call: Call, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr("ibforecast.cli.main.entry_points", lambda group: EntryPoints())
+    outcome = call(verb)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "pip install 'ibforecast[lab]'" in outcome.err
 
 
 def test_being_stopped_by_hand_is_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -260,7 +260,7 @@ def test_a_moment_outside_the_table_is_refused_with_the_nearest() -> None:
 
 
 def test_an_hour_shown_twice_must_be_told_apart() -> None:
-    with pytest.raises(UsageError, match=r"say 2018-10-28 02:00\+02:00 or 2018-10-28 02:00\+01:00"):
+    with pytest.raises(UsageError, match=r"write 2018-10-28 02:00\+02:00 or 2018-10-28 02:00\+01:00"):
         Clock(hours("2018-10-27", 72), HOUR, BERLIN).row_of("2018-10-28 02:00")
 
 
@@ -268,7 +268,7 @@ def test_an_hour_never_shown_is_refused_with_those_around_it() -> None:
     clock = Clock(hours("2018-03-24", 72), HOUR, BERLIN)
     message = (
         r"clock of Europe/Berlin showed exactly once \(got 2018-03-25 02:00, which it never showed\); "
-        r"say 2018-03-25 01:00\+01:00 or 2018-03-25 03:00\+02:00"
+        r"write 2018-03-25 01:00\+01:00 or 2018-03-25 03:00\+02:00"
     )
     with pytest.raises(UsageError, match=message):
         clock.row_of("2018-03-25 02:00")

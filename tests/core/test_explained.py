@@ -715,7 +715,7 @@ def test_a_list_that_is_one_short_or_empty_is_refused(path: tuple[str, ...]) -> 
 @pytest.mark.usefixtures("library_alone")
 @pytest.mark.parametrize("path", ROW_BY_ROW, ids=".".join)
 def test_rows_of_different_lengths_are_refused_by_name(path: tuple[str, ...]) -> None:
-    with pytest.raises(DataError, match=rf"{'.'.join(path)} must be as an explanation has it .got rows of"):
+    with pytest.raises(DataError, match=rf"{'.'.join(path)} must have the type and shape of this field .got rows of"):
         ExplainedForecast.from_json(with_change(path, lambda rows: [rows[0][:-1], *rows[1:]]))
     with pytest.raises(IBForecastError):
         ExplainedForecast.from_json(with_change(path, lambda rows: [row[:-1] for row in rows]))
@@ -749,8 +749,8 @@ def test_rows_of_different_lengths_are_refused_by_name(path: tuple[str, ...]) ->
         (("known_units", "std"), [True, 1.0], "True"),
         (("explanation", "mask"), [[1, 0, 0]] * 4, "1"),
         (("explanation", "missing"), [[None] * 3] * 4, "None"),
-        (("explanation", "probability"), [[0.1] * 3] * 4, "0.1, which single precision cannot hold"),
-        (("explanation", "probability"), [[1e300] * 3] * 4, "single precision cannot hold"),
+        (("explanation", "probability"), [[0.1] * 3] * 4, "0.1, which single precision cannot represent"),
+        (("explanation", "probability"), [[1e300] * 3] * 4, "single precision cannot represent"),
         (("context", "level"), [10**400] * 3, "too large"),
         (("context", "phase"), [0.5] * STEPS, "0.5"),
         (("context", "phase"), [2**70] * STEPS, str(2**70)),
@@ -772,7 +772,8 @@ def test_a_value_of_another_kind_is_refused_with_its_field(path: tuple[str, ...]
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    with pytest.raises(DataError, match=rf"^{'.'.join(path)} must be as an explanation has it \(got .*({got})"):
+    rule = "must have the type and shape of this field"
+    with pytest.raises(DataError, match=rf"^{'.'.join(path)} {rule} \(got .*({got})"):
         ExplainedForecast.from_json(json.dumps(document))
 
 
@@ -808,7 +809,7 @@ def test_evidence_is_for_exactly_the_open_tokens_in_their_order(change: Callable
         (("window", "frequency"), "60min", r"window\.times: a frequency must be written as this library writes it"),
         (("window", "frequency"), "often", r"window\.times: a frequency must be a count and a unit"),
         (("window", "zone"), "Europe/Atlantis", r"window\.times: a time zone must be one of the IANA list"),
-        (("window", "zone"), "+99:00", r"window\.times must be as an explanation has it"),
+        (("window", "zone"), "+99:00", r"window\.times must have the type and shape of this field"),
         (("window", "times"), ["then"] * STEPS, r"window\.times: times must be ISO times"),
         (("window", "times"), [], r"window\.times"),
         (("context", "cycles"), [8], "response of an explanation must cover the first cycle|phase of an explanation"),

@@ -442,7 +442,7 @@ def test_a_document_that_was_changed_is_a_verdict_and_one_that_cannot_be_read_an
     assert not verdict
     assert [check.name for check in verdict.checks] == ["document"]
     assert "must match its fingerprint" in detail(verdict, "document")
-    with pytest.raises(DataError, match="forecast must be as an explanation has it"):
+    with pytest.raises(DataError, match="forecast must have the type and shape of this field"):
         read(json.dumps(lie | {"forecast": "fine"}))
 
 

@@ -40,12 +40,12 @@ def test_a_number_is_not_proposed_as_the_time_column() -> None:
 
 
 def test_a_named_time_column_without_times() -> None:
-    with pytest.raises(DataError, match=r"must hold times \(got '1/2/2020' in 'd'\); write them as YYYY-MM-DD"):
+    with pytest.raises(DataError, match=r"must contain times \(got '1/2/2020' in 'd'\); write them as YYYY-MM-DD"):
         read(pl.DataFrame({"d": ["1/2/2020", "2/2/2020", "3/2/2020"], "a": [1, 2, 3]}), Layout(time="d"))
 
 
 def test_two_columns_of_times() -> None:
-    with pytest.raises(DataError, match=r"one time column \(got 'from', 'to'\); say which"):
+    with pytest.raises(DataError, match=r"one time column \(got 'from', 'to'\); name it"):
         read(pl.DataFrame({"from": HOURS[:3], "to": HOURS[1:4], "a": [1, 2, 3]}))
 
 
@@ -63,7 +63,7 @@ def test_unsorted_times() -> None:
 
 
 def test_repeated_times() -> None:
-    with pytest.raises(DataError, match=r"row 2: 2020-01-01 01:00 is there twice\).*by_row.*fill"):
+    with pytest.raises(DataError, match=r"row 2: 2020-01-01 01:00 appears twice\).*by_row.*fill"):
         read(table([0, 1, 1, 2, 3]))
 
 
@@ -81,7 +81,7 @@ def test_a_missing_month() -> None:
 
 
 def test_sentinels_are_pointed_out_beside_a_gap() -> None:
-    message = r"-9999 in 'a' looks like .* say missing_values=\(-9999,\) \(fit --missing-value -9999\)"
+    message = r"-9999 in 'a' looks like .* set missing_values=\(-9999,\) \(fit --missing-value -9999\)"
     with pytest.raises(DataError, match=message):
         read(table([0, 1, 2, 4], a=[1, -9999, 2, 3]))
 
@@ -90,13 +90,13 @@ def test_sentinels_in_a_table_that_can_be_read_are_warned_of_once() -> None:
     spoilt = table(list(range(6)), a=[1, -9999, 2, 3, -9999, 1], b=[1.0, 2.0, 3.0, 9999.0, None, 1.0])
     message = (
         r"not a mark for a missing one \(read as numbers: 2 x -9999 in 'a', 1 x 9999 in 'b'\); if it is one, "
-        r"say missing_values=\(-9999, 9999\) \(fit --missing-value -9999 --missing-value 9999\)$"
+        r"set missing_values=\(-9999, 9999\) \(fit --missing-value -9999 --missing-value 9999\)$"
     )
     with pytest.warns(UserWarning, match=message) as told:
         values = read(spoilt).series.values
     assert len(told) == 1
     assert (values == -9999).sum() == 2
-    with pytest.warns(UserWarning, match=r"1 x 9999 in 'b'\); if it is one, say missing_values=\(9999,\)"):
+    with pytest.warns(UserWarning, match=r"1 x 9999 in 'b'\); if it is one, set missing_values=\(9999,\)"):
         read(spoilt, Layout(missing_values=(-9999.0,)))
 
 
@@ -144,13 +144,13 @@ def test_a_grid_that_is_next_to_nothing_but_gap_is_not_filled() -> None:
 
 
 @pytest.mark.parametrize("irregular", ["error", "by_row", "fill"])
-def test_another_frequency_than_asked_for(irregular: str) -> None:
-    with pytest.raises(DataError, match=r"got steps of 1h, asked for 15min\)"):
+def test_another_frequency_than_requested_is_refused(irregular: str) -> None:
+    with pytest.raises(DataError, match=r"got steps of 1h, requested 15min\)"):
         read(table([0, 1, 2, 3]), Layout(frequency="15min", irregular=irregular))  # type: ignore[arg-type]
 
 
 def test_text_in_a_channel() -> None:
-    with pytest.raises(DataError, match=r"must hold numbers \(got row 1: 'broken' at 2020-01-01 01:00 in 'a'\)"):
+    with pytest.raises(DataError, match=r"must contain numbers \(got row 1: 'broken' at 2020-01-01 01:00 in 'a'\)"):
         read(table([0, 1, 2], a=["1", "broken", "3"]))
 
 
@@ -161,7 +161,7 @@ def test_decimal_commas(cells: list[object]) -> None:
 
 
 def test_decimal_commas_beside_other_text() -> None:
-    with pytest.raises(DataError, match=r"row 1: 'broken' .*\); mend the cells"):
+    with pytest.raises(DataError, match=r"row 1: 'broken' .*\); correct the cells"):
         read(table([0, 1, 2], a=["1,5", "broken", "3"]))
 
 
@@ -237,7 +237,7 @@ def test_local_times_the_clock_never_or_twice_showed(first: str, row: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("minutes", "rule"), [(60, r"even steps.*02:00 is there twice"), (30, r"must increase .*02:00 comes after .*02:30")]
+    ("minutes", "rule"), [(60, r"even steps.*02:00 appears twice"), (30, r"must increase .*02:00 comes after .*02:30")]
 )
 def test_where_the_clock_was_put_back_a_zone_and_offsets_are_proposed(minutes: int, rule: str) -> None:
     utc = np.datetime64("2018-10-27T12", "us") + np.arange(40) * np.timedelta64(minutes, "m")
@@ -278,7 +278,7 @@ def test_a_long_table_without_its_columns() -> None:
 
 def test_a_long_table_with_one_time_twice_for_a_channel() -> None:
     frame = pl.DataFrame({"unique_id": ["x", "y"] * 4, "ds": HOURS[[0, 0, 1, 1, 2, 1, 3, 2]], "y": np.arange(8.0)})
-    with pytest.raises(DataError, match=r"one value per time \(got row 5: 2020-01-01 01:00 is there twice\)"):
+    with pytest.raises(DataError, match=r"one value per time \(got row 5: 2020-01-01 01:00 appears twice\)"):
         read(frame)
     filled = read(frame, Layout(irregular="fill")).series.values
     np.testing.assert_array_equal(filled[:, 1], [1, 3, 7, np.nan])
@@ -350,7 +350,7 @@ def test_weather_as_a_users_own_table(data_folder: Path) -> None:
     path = data_folder / "weather.csv.gz"
     with pytest.raises(DataError) as caught:
         read(path)
-    assert "row 19044: 2020-05-12 06:00 is there twice; row 21514: 2020-05-29 11:10 follows 2020-05-29 09:30" in str(
+    assert "row 19044: 2020-05-12 06:00 appears twice; row 21514: 2020-05-29 11:10 follows 2020-05-29 09:30" in str(
         caught.value
     )
     assert "missing_values=(-9999,)" in str(caught.value)

@@ -33,9 +33,9 @@ from ibforecast.evaluate.fidelity import (
     perturb,
     top_points,
 )
+from ibforecast.explain.guest import Guest
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
 
 BATCH, LOOK_BACK, HORIZON, CHANNELS, PATCH_LEN, CYCLE = 9, 12, 5, 3, 3, 4
 modest = settings(max_examples=30, deadline=None, derandomize=True)
@@ -376,17 +376,16 @@ def test_what_is_open_ranks_above_a_surer_token_that_fell_to_the_budget() -> Non
     assert torch.equal(top, spread(explanation.mask, PATCH_LEN))
 
 
-def test_a_rival_is_measured_with_its_own_frame_and_has_no_mask_to_hold() -> None:
-    with torch.random.fork_rng([]):
-        torch.manual_seed(0)
-        rival = DLinear(DLinearConfig(LOOK_BACK, HORIZON, CHANNELS, CYCLE, kernel=5)).eval()
+def test_a_predictor_without_a_mask_is_measured_only_with_gates_run_again() -> None:
+    guest = Guest(lambda values: values[:, -HORIZON:].cumsum(dim=1).sin())
     given = window()
-    rows = every_fidelity([every_shift(rival, given, rival.importance(given).detach(), everywhere(9))])
+    importance = torch.rand(given.values.shape, generator=torch.Generator().manual_seed(0))
+    rows = every_fidelity([every_shift(guest, given, importance, everywhere(9))])
     assert {row.measure.gating for row in rows} == {"regated"}
     assert len(rows) == 12
     assert all(0 <= row.fidelity.clipped_comprehensiveness <= 1 for row in rows)
     with pytest.raises(UsageError, match='use gating="regated"'):
-        perturb(rival, given, torch.rand(given.values.shape), everywhere(3), "frozen")
+        perturb(guest, given, importance, everywhere(3), "frozen")
 
 
 @pytest.mark.parametrize("wrong", [{"shift": "cubed"}, {"space": "raw"}, {"gating": "soft"}])

@@ -17,9 +17,9 @@ from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.sensitivity import certificate, end_to_end, resampled
 from ibforecast.evaluate.verification import changed_bits
+from ibforecast.explain.guest import Guest
 from ibforecast.model.config import FrameKind, GateConfig, GateKind, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
 
 LOOK_BACK, HORIZON, CHANNELS, ROWS, PATCH_LEN, CYCLE = 12, 4, 2, 90, 3, 5
 COUNT = ROWS - LOOK_BACK - HORIZON + 1
@@ -227,9 +227,8 @@ def test_measuring_leaves_forecaster_and_global_generator_as_they_were() -> None
     assert all(torch.equal(tensor, weights[name]) for name, tensor in forecaster.state_dict().items())
 
 
-def test_a_forecaster_that_says_nothing_and_a_single_window_are_refused() -> None:
-    rival = DLinear(DLinearConfig(LOOK_BACK, HORIZON, CHANNELS, CYCLE, kernel=3)).eval()
+def test_a_predictor_without_an_explanation_and_a_single_window_are_refused() -> None:
     with pytest.raises(UsageError, match="explains itself"):
-        end_to_end(rival, windows(), generator())
+        end_to_end(Guest(lambda values: values[:, -HORIZON:]), windows(), generator())
     with pytest.raises(UsageError, match="second window"):
         end_to_end(built(IBForecast, config()), windows().at(range(1)), generator())

@@ -12,7 +12,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.window import Window
 from ibforecast.explain.guest import GivenMap, Guest
 
-Ask = Callable[..., Importance]
+Explain = Callable[..., Importance]
 
 
 def test_a_guest_forecasts_what_its_function_does(complete: Window) -> None:
@@ -61,16 +61,16 @@ def test_a_forecast_of_the_wrong_shape_is_refused(wrong: Callable[[Tensor], Tens
         Guest(wrong)(complete)
 
 
-def test_a_given_map_is_handed_over_without_its_signs(ask: Ask, window: Window) -> None:
+def test_a_given_map_is_handed_over_without_its_signs(explain: Explain, window: Window) -> None:
     signed = torch.randn(window.values.shape, generator=torch.Generator().manual_seed(0))
-    importance = ask(GivenMap(signed), Guest(lambda values: values), window)
+    importance = explain(GivenMap(signed), Guest(lambda values: values), window)
     assert torch.equal(importance.values, (signed.abs() * window.observed).double())
     assert (importance.forwards, importance.backwards) == (0, 0)
 
 
-def test_a_given_map_for_other_windows_is_refused(ask: Ask, window: Window) -> None:
+def test_a_given_map_for_other_windows_is_refused(explain: Explain, window: Window) -> None:
     with pytest.raises(UsageError, match=r"\(3, 36, 1\) for \(3, 36, 2\)"):
-        ask(GivenMap(torch.ones(3, 36, 1)), Guest(lambda values: values), window)
+        explain(GivenMap(torch.ones(3, 36, 1)), Guest(lambda values: values), window)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

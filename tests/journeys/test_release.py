@@ -70,7 +70,11 @@ def test_wheel_and_sdist_hold_every_file_of_the_package(built: tuple[Path, Path]
     with zipfile.ZipFile(wheel) as file:
         inside = set(file.namelist())
     assert {*DATA, *modules} <= inside
-    assert not [name for name in inside if name.startswith(("tests/", "docs/")) or name.endswith(".pyc")]
+    assert not [
+        name
+        for name in inside
+        if name.startswith(("tests/", "docs/", "lab/", "ibforecast_lab/")) or name.endswith(".pyc")
+    ]
     with tarfile.open(sdist) as file:
         shipped = {name.partition("/")[2] for name in file.getnames()}
     assert {f"src/{name}" for name in (*DATA, *modules)} <= shipped

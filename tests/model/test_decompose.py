@@ -10,12 +10,13 @@ from torch import Tensor
 from ibforecast.core.window import Window
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, WeightedFrame
+from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, SeasonalFrame, WeightedFrame
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE = 24, 8, 3, 6
 VALUES = 5 + 2 * torch.randn(4, LOOK_BACK, CHANNELS, generator=torch.Generator().manual_seed(0))
 OBSERVED = torch.rand(VALUES.shape, generator=torch.Generator().manual_seed(1)) > 0.2
 PHASE = torch.arange(LOOK_BACK + HORIZON).expand(4, -1) % CYCLE
+SEASON = torch.randn(CYCLE, CHANNELS, generator=torch.Generator().manual_seed(2))[PHASE[:, :LOOK_BACK]]
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def config(**settings: object) -> ModelConfig:
 @pytest.mark.parametrize("observed", [torch.ones_like(OBSERVED), OBSERVED])
 @torch.no_grad()
 def test_the_weighted_frame_starts_as_the_mean_frame(observed: Tensor) -> None:
-    plain, weighted = MeanFrame()(VALUES, observed), WeightedFrame(LOOK_BACK)(VALUES, observed)
+    plain, weighted = MeanFrame()(VALUES, observed, SEASON), WeightedFrame(LOOK_BACK)(VALUES, observed, SEASON)
     for one, other in zip(plain, weighted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
@@ -48,11 +49,11 @@ def test_the_weighted_frame_starts_as_the_mean_frame(observed: Tensor) -> None:
 def test_the_weighted_frame_follows_its_weights_and_never_a_gap(weight: float) -> None:
     frame = WeightedFrame(LOOK_BACK)
     frame.logits[-1] = weight
-    level, _ = frame(VALUES, torch.ones_like(OBSERVED))
+    level, _ = frame(VALUES, torch.ones_like(OBSERVED), SEASON)
     torch.testing.assert_close(level, VALUES[:, -1], rtol=1e-3, atol=1e-3)
     gap = torch.ones_like(OBSERVED)
     gap[:, -1] = False
-    level, _ = frame(VALUES.where(gap, torch.tensor(1e6)), gap)
+    level, _ = frame(VALUES.where(gap, torch.tensor(1e6)), gap, SEASON)
     torch.testing.assert_close(level, VALUES[:, :-1].mean(dim=1), rtol=1e-3, atol=1e-3)
 
 
@@ -60,7 +61,7 @@ def test_the_weighted_frame_follows_its_weights_and_never_a_gap(weight: float) -
 def test_the_scale_is_the_spread_about_the_level_that_is_used() -> None:
     frame = WeightedFrame(LOOK_BACK)
     frame.logits[-1] = 3.0
-    level, scale = frame(VALUES, OBSERVED)
+    level, scale = frame(VALUES, OBSERVED, SEASON)
     for b in range(4):
         for c in range(CHANNELS):
             seen = VALUES[b, OBSERVED[b, :, c], c].double()
@@ -70,7 +71,7 @@ def test_the_scale_is_the_spread_about_the_level_that_is_used() -> None:
 
 @torch.no_grad()
 def test_without_a_frame_the_deviation_is_the_window_less_its_profile() -> None:
-    level, scale = NoFrame()(VALUES, OBSERVED)
+    level, scale = NoFrame()(VALUES, OBSERVED, SEASON)
     assert not level.any()
     assert (scale == 1).all()
     stage = Decompose(NoFrame(), CYCLE, CHANNELS, learn_profile=True)
@@ -109,7 +110,7 @@ def test_a_constant_channel_gives_a_finite_forecast_at_its_level(frame: str) -> 
         assert (forecast.explanation.context.scale[..., 1] < 0.01).all()
 
 
-@pytest.mark.parametrize("frame", ["mean", "weighted", "none"])
+@pytest.mark.parametrize("frame", ["mean", "weighted", "seasonal", "none"])
 @torch.no_grad()
 def test_a_channel_seen_once_or_never_gives_a_finite_forecast(frame: str) -> None:
     observed = torch.ones_like(OBSERVED)
@@ -125,8 +126,8 @@ def test_the_frame_is_measured_on_the_observed_steps_alone() -> None:
     for b in range(4):
         for c in range(CHANNELS):
             seen = VALUES[b : b + 1, OBSERVED[b, :, c], c : c + 1]
-            alone = MeanFrame()(seen, torch.ones_like(seen, dtype=torch.bool))
-            among = MeanFrame()(VALUES.where(OBSERVED, torch.tensor(-1e4)), OBSERVED)
+            alone = MeanFrame()(seen, torch.ones_like(seen, dtype=torch.bool), torch.zeros_like(seen))
+            among = MeanFrame()(VALUES.where(OBSERVED, torch.tensor(-1e4)), OBSERVED, SEASON)
             for one, other in zip(alone, among, strict=True):
                 torch.testing.assert_close(one[0, 0], other[b, c], rtol=1e-5, atol=1e-5)
 
@@ -140,3 +141,46 @@ def test_a_missing_step_deviates_by_exactly_nothing() -> None:
     _, filled = stage(replace(window, values=VALUES.where(OBSERVED, torch.tensor(1e30))))
     assert not deviation[~OBSERVED].view(torch.int32).any()
     assert torch.equal(deviation, filled)
+
+
+@torch.no_grad()
+def test_the_seasonal_frame_is_the_formula_of_its_docstring() -> None:
+    frame = SeasonalFrame(LOOK_BACK, CHANNELS)
+    frame.logits.copy_(torch.randn(LOOK_BACK, CHANNELS))
+    frame.doubt.copy_(torch.tensor([-1.0, 0.5, 2.0]))
+    level, scale = frame(VALUES.where(OBSERVED, torch.zeros(())), OBSERVED, SEASON)
+    for b in range(4):
+        for c in range(CHANNELS):
+            steps = OBSERVED[b, :, c]
+            value, season = VALUES[b, steps, c].double(), SEASON[b, steps, c].double()
+            weight, doubt = frame.logits[steps, c].double().exp(), frame.doubt[c].double().exp()
+            first = (weight * (value - season)).sum() / weight.sum()
+            expected = ((doubt + ((value - first) ** 2).sum()) / (doubt + len(value))).sqrt()
+            torch.testing.assert_close(scale[b, c].double(), expected, rtol=1e-5, atol=1e-5)
+            mean = (weight * (value - expected * season)).sum() / weight.sum()
+            torch.testing.assert_close(level[b, c].double(), mean, rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_the_seasonal_level_does_not_depend_on_which_hours_are_seen() -> None:
+    values = 3.0 + SEASON
+    frame = SeasonalFrame(LOOK_BACK, CHANNELS)
+    frame.doubt.fill_(60.0)  # the scale is then 1, as that of the season here
+    for first in range(4):
+        seen = (torch.arange(LOOK_BACK) % 4 == first)[None, :, None].expand(values.shape)
+        level, scale = frame(values, seen, SEASON)
+        torch.testing.assert_close(level, torch.full_like(level, 3.0), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(scale, torch.ones_like(scale), rtol=1e-5, atol=1e-5)
+
+
+def test_a_channel_of_which_nothing_is_seen_has_finite_gradients() -> None:
+    frame = SeasonalFrame(LOOK_BACK, CHANNELS)
+    seen = OBSERVED.float()
+    seen[:, :, 1] = 0
+    seen.requires_grad_()
+    level, scale = frame(VALUES, seen, SEASON)
+    assert not level[:, 1].any()
+    assert (scale[:, 1] == 1).all()
+    (level.sum() + scale.sum()).backward()
+    assert seen.grad is not None
+    assert seen.grad.isfinite().all()

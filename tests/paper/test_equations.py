@@ -14,7 +14,7 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
 from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
-from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
+from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.model.stage2_score import GateNetwork
 from ibforecast.model.stage3_gate import ThresholdGate, logistic_noise
@@ -363,7 +363,7 @@ def test_eq_9_the_fit_is_the_mean_squared_error_of_what_was_observed() -> None:
         if truth.observed[b, h, c]
     ]
     assert len(errors) < truth.values.numel()
-    close(objective.fit(forecast, truth), sum(errors) / len(errors))
+    close(objective.fit(forecast, truth, ObjectiveConfig()), sum(errors) / len(errors))
 
 
 @pytest.mark.parametrize(

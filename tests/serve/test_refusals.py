@@ -163,7 +163,7 @@ def test_an_explanation_in_which_a_key_stands_twice_is_refused(
         assert twice != text
         body = json.dumps({"explanation": twice}) if as_text else f'{{"explanation": {twice}}}'
         error = refusal(client.post(route, content=body, headers=headers), 422, "explanation")
-        assert f"a key must stand once in an object (got '{place.strip().strip(':')[1:-1]}' twice)" in error
+        assert f"a key must appear once in an object (got '{place.strip().strip(':')[1:-1]}' twice)" in error
     twice = f'{{"explanation": {json.dumps(text)}, "explanation": {json.dumps(text)}}}'
     assert "'explanation' twice" in refusal(client.post(route, content=twice, headers=headers), 422, "explanation")
 

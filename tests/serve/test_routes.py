@@ -194,7 +194,7 @@ def test_an_explanation_is_compared_with_a_table_where_one_is_given(client: Any,
     assert (verdict["verified"], failures(verdict)) == (False, ["table"])
     refused = client.post("/verify", {"explanation": document, "table": desk.columns(rows=60)})
     assert refused.status_code == 422
-    assert "the table must hold the window of an explanation" in refused.json()["error"]
+    assert "the table must contain the window of an explanation" in refused.json()["error"]
 
 
 def test_last_digits_may_differ_unless_exact_bits_are_demanded(client: Any, desk: Any) -> None:

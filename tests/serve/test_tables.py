@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 from concurrent.futures import CancelledError
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -16,7 +15,6 @@ from pyarrow import parquet
 
 from ibforecast import demo_table
 from ibforecast.serve.history import history
-from ibforecast_lab.data.catalogue import CATALOGUE
 
 
 def as_parquet(frame: pd.DataFrame) -> bytes:
@@ -190,17 +188,10 @@ def test_the_upload_unused_longest_makes_room(make: Any, over: Any, desk: Any) -
     assert "upload it to /tables" in gone.json()["hint"]
 
 
-def test_the_list_names_the_catalogue_found_here_and_the_demo(
-    client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("IBFORECAST_DATA", str(tmp_path))
-    monkeypatch.setenv("IBFORECAST_CACHE", str(tmp_path / "cache"))
-    (tmp_path / CATALOGUE["ETTh1"].file).write_text("")
-    listed = [table for table in client.get("/tables").json()["tables"] if table["kind"] != "upload"]
-    assert [(table["id"], table["kind"]) for table in listed] == [("ETTh1", "catalogue"), ("demo", "demo")]
-    assert listed[0]["rows"] == 17420
-    assert listed[1]["channels"] == list(demo_table().series.channels)
-    assert client.get("/tables/ETTh2/moments").status_code == 404
+def test_the_list_ends_with_the_demo(client: Any) -> None:
+    last = client.get("/tables").json()["tables"][-1]
+    assert (last["id"], last["kind"]) == ("demo", "demo")
+    assert last["channels"] == list(demo_table().series.channels)
 
 
 def test_a_name_that_could_be_a_path_is_never_read(client: Any, desk: Any) -> None:

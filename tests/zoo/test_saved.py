@@ -242,7 +242,7 @@ def test_a_document_without_a_fingerprint_is_refused(folder: Path) -> None:
 def test_a_key_that_stands_twice_is_refused(folder: Path) -> None:
     text = (folder / DOCUMENT).read_text()
     (folder / DOCUMENT).write_text(text.replace('"budget":', '"budget":0.9,"budget":', 1))
-    assert "a key must stand once" in refused(folder)
+    assert "a key must appear once" in refused(folder)
 
 
 @pytest.mark.parametrize(

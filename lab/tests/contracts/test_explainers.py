@@ -1,4 +1,4 @@
-"""The promises every explainer keeps, written once and held against each of them on three kinds of predictor."""
+"""The promises of every explainer, checked for each of them with three kinds of predictor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from ibforecast.explain.chance import Chance
 from ibforecast.explain.guest import GivenMap, Guest
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast_lab.experiments.published import numbers
 from ibforecast_lab.explainers import EXPLAINERS
 from ibforecast_lab.explainers.dynamask import Dynamask
 from ibforecast_lab.explainers.extremal_mask import ExtremalMask
@@ -22,7 +23,9 @@ from ibforecast_lab.explainers.native import Native
 from ibforecast_lab.explainers.occlusion import Occlusion
 from ibforecast_lab.explainers.saliency import Saliency
 from ibforecast_lab.explainers.timing import Timing
+from ibforecast_lab.recipes import BOOK
 from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
+from ibforecast_lab.rivals.tft import TFT, TFTConfig
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 36, 12, 2, 12, 4
 SIZES = {"look_back": LOOK_BACK, "horizon": HORIZON, "channels": CHANNELS, "cycle": CYCLE}
@@ -30,7 +33,7 @@ SHARE = torch.tensor([0.2, 0.5, 0.1, 0.3])
 
 
 class Stranger(nn.Module):
-    """A small convolutional forecaster with dropout and a running normalisation, as strangers have them."""
+    """A small convolutional forecaster with dropout and batch normalisation, as a guest may have them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,9 +59,9 @@ PREDICTORS: dict[str, Callable[[], Predictor]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """An explainer at settings that are quick, and which of the optional promises it makes.
+    """An explainer with quick settings, and which of the optional promises it makes.
 
-    `draws`: its map depends on random numbers, dealt window by window. `alone`: none of its windows feels another.
+    `draws`: its map depends on random numbers, drawn window by window. `alone`: a map depends only on its own window.
     """
 
     name: str
@@ -81,7 +84,7 @@ CASES = [
 
 
 def pairs(keep: Callable[[Case], bool] = lambda case: True) -> pytest.MarkDecorator:
-    """Every explainer with every predictor it can explain."""
+    """Return every explainer with every predictor it can explain."""
     every = [(case, kind) for case in CASES for kind in PREDICTORS if keep(case) and (case.name, kind) != NO_NATIVE]
     return pytest.mark.parametrize(("case", "kind"), every, ids=[f"{case.name}-{kind}" for case, kind in every])
 
@@ -91,7 +94,7 @@ every_pair = pairs()
 
 
 def build(kind: str) -> Predictor:
-    """Build it tiny, with tables that start at zero moved away from there, so that what they do shows."""
+    """Build it tiny, with perturbed weights, because some start at zero and would have no effect."""
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         predictor = PREDICTORS[kind]()
@@ -102,7 +105,7 @@ def build(kind: str) -> Predictor:
 
 
 def batch_of_windows(seed: int = 1) -> Window:
-    """Windows with gaps, at various phases; the first has none, the second lacks all of a patch."""
+    """Return windows with gaps at various phases; the first has no gap, the second lacks a whole patch."""
     random = torch.Generator().manual_seed(seed)
     values = 1 + 2 * torch.randn(BATCH, LOOK_BACK, CHANNELS, generator=random)
     observed = torch.rand(BATCH, LOOK_BACK, CHANNELS, generator=random) > 0.05
@@ -128,7 +131,7 @@ def explain(
 
 
 def state_of(predictor: Predictor) -> list[Any]:
-    """All that an explainer could disturb, cloned."""
+    """Return copies of everything that an explainer could change."""
     weights = [tensor.clone() for tensor in predictor.state_dict().values()]
     parameters = list(predictor.parameters())
     grads = [None if p.grad is None else p.grad.clone() for p in parameters]
@@ -141,14 +144,19 @@ def same(one: Any, other: Any) -> bool:
     return torch.equal(one, other) if isinstance(one, Tensor) else one == other
 
 
-def test_every_registered_explainer_is_held_to_these_promises() -> None:
+def test_every_registered_explainer_has_a_case() -> None:
     assert {case.name for case in CASES} == set(EXPLAINERS)
     for case in CASES:
         assert type(case.explainer) is type(EXPLAINERS[case.name])
 
 
+def test_every_explainer_of_the_published_tables_is_registered_by_its_name() -> None:
+    models = {number.model for table in ("fidelity", "support_recovery") for number in numbers(table)}
+    assert models - set(BOOK.forecasters) - {"timing_defaults"} == EXPLAINERS.keys() - {"native"}
+
+
 @every_pair
-def test_a_map_has_a_finite_grade_of_at_least_zero_for_every_value(case: Case, kind: str) -> None:
+def test_a_map_has_a_finite_non_negative_grade_for_every_value(case: Case, kind: str) -> None:
     window = batch_of_windows()
     importance = explain(case, build(kind), window).values
     assert importance.shape == window.values.shape
@@ -160,7 +168,7 @@ def test_a_map_has_a_finite_grade_of_at_least_zero_for_every_value(case: Case, k
 
 
 @every_pair
-def test_the_same_seed_gives_the_same_map_and_another_seed_another_where_there_are_draws(case: Case, kind: str) -> None:
+def test_the_same_seed_gives_the_same_map_and_another_seed_another_if_it_draws(case: Case, kind: str) -> None:
     predictor, window = build(kind), batch_of_windows()
     one = explain(case, predictor, window).values
     assert torch.equal(explain(case, predictor, window).values, one)
@@ -168,7 +176,7 @@ def test_the_same_seed_gives_the_same_map_and_another_seed_another_where_there_a
 
 
 @pairs(lambda case: case.alone)
-def test_a_map_does_not_depend_on_the_batch_mates_it_is_made_with(case: Case, kind: str) -> None:
+def test_a_map_does_not_depend_on_the_other_windows_of_its_batch(case: Case, kind: str) -> None:
     predictor, window, others = build(kind).double(), precise(batch_of_windows()), precise(batch_of_windows(seed=9))
     together = explain(case, predictor, window).values
     mixed = Window(
@@ -180,11 +188,11 @@ def test_a_map_does_not_depend_on_the_batch_mates_it_is_made_with(case: Case, ki
 
 
 @pairs(lambda case: case.alone)
-def test_a_window_explained_alone_gets_the_map_it_gets_in_a_batch(case: Case, kind: str) -> None:
-    """Those that draw deal window by window, so of them it is true of the first only.
+def test_a_window_has_the_same_map_alone_and_in_a_batch(case: Case, kind: str) -> None:
+    """Random numbers are drawn window by window, so for explainers that draw this holds only for the first window.
 
-    In double precision: Adam turns the last bit of a gradient near zero into a step of full size, so in single
-    precision a few of Dynamask's values follow the rounding of the batch they were computed in.
+    In double precision, because Adam turns the last bit of a gradient near zero into a full step: in single precision
+    a few of Dynamask's values depend on the rounding in their batch.
     """
     predictor, window = build(kind).double(), precise(batch_of_windows())
     together = explain(case, predictor, window).values
@@ -196,7 +204,7 @@ def test_a_window_explained_alone_gets_the_map_it_gets_in_a_batch(case: Case, ki
 
 @pytest.mark.parametrize("training", [False, True])
 @every_pair
-def test_the_predictor_and_the_global_random_numbers_are_left_as_they_were_found(
+def test_explaining_changes_neither_the_predictor_nor_the_global_generator(
     case: Case, kind: str, training: bool
 ) -> None:
     predictor, window = build(kind).train(training), batch_of_windows()
@@ -204,26 +212,24 @@ def test_the_predictor_and_the_global_random_numbers_are_left_as_they_were_found
     first, *_ = predictor.parameters()
     first.grad = torch.full_like(first, 7.0)
     first.requires_grad_(False)
-    given = [window.values.clone(), window.observed.clone(), window.phase.clone()]
+    before_values = [window.values.clone(), window.observed.clone(), window.phase.clone()]
     before, drawn = state_of(predictor), torch.get_rng_state()
     explain(case, predictor, window)
     assert same(state_of(predictor), before)
     assert torch.equal(torch.get_rng_state(), drawn)
-    assert same([window.values, window.observed, window.phase], given)
+    assert same([window.values, window.observed, window.phase], before_values)
     assert torch.is_grad_enabled()
 
 
 @every_pair
-def test_a_predictor_left_in_training_mode_is_explained_at_rest(case: Case, kind: str) -> None:
+def test_a_predictor_in_training_mode_is_explained_in_evaluation_mode(case: Case, kind: str) -> None:
     predictor, window = build(kind), batch_of_windows()
     at_rest = explain(case, predictor, window).values
     assert torch.equal(explain(case, predictor.train(), window).values, at_rest)
 
 
 @every_pair
-def test_a_value_that_was_not_observed_is_graded_exactly_zero_and_what_stands_there_moves_nothing(
-    case: Case, kind: str
-) -> None:
+def test_a_missing_value_is_graded_exactly_zero_and_never_read(case: Case, kind: str) -> None:
     predictor, window = build(kind), batch_of_windows()
     importance = explain(case, predictor, window).values
     assert not importance[~window.observed].any()
@@ -248,7 +254,7 @@ def test_a_constant_window_leaves_the_map_finite(case: Case, kind: str) -> None:
 
 
 @every_pair
-def test_a_map_is_the_same_where_gradients_are_off_or_the_values_have_a_graph(case: Case, kind: str) -> None:
+def test_a_map_is_the_same_if_gradients_are_off_or_the_values_have_a_graph(case: Case, kind: str) -> None:
     predictor, window = build(kind), batch_of_windows()
     importance = explain(case, predictor, window).values
     with torch.no_grad():
@@ -259,18 +265,18 @@ def test_a_map_is_the_same_where_gradients_are_off_or_the_values_have_a_graph(ca
 
 
 @pairs(lambda case: "chunk" in getattr(case.explainer, "__dataclass_fields__", {}))
-def test_how_many_copies_run_at_once_changes_nothing_but_rounding(case: Case, kind: str) -> None:
+def test_the_chunk_size_changes_only_rounding(case: Case, kind: str) -> None:
     predictor, window = build(kind), batch_of_windows()
     one, many = (explain(case, predictor, window, chunk=chunk).values for chunk in (1, 1000))
     torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_passes_reported_are_the_passes_made(case: Case) -> None:
+def test_the_reported_passes_are_the_passes_made(case: Case) -> None:
     seen = {"forwards": 0, "backwards": 0}
 
     class Counting(DLinear):
-        """Counts the windows that go through it, forth and back."""
+        """Counts the windows that pass through it forwards and backwards."""
 
         def forward(self, window: Window, held: Any = None) -> Any:
             forecast = super().forward(window, held)
@@ -291,22 +297,22 @@ def test_the_passes_reported_are_the_passes_made(case: Case) -> None:
 
 
 @pairs(lambda case: case.optimises)
-def test_optimisers_tell_of_every_step_and_of_every_windows_loss(case: Case, kind: str) -> None:
-    told: list[tuple[int, Tensor]] = []
-    explain(case, build(kind), batch_of_windows(), on_step=lambda step, loss: told.append((step, loss)))
-    assert [step for step, _ in told] == list(range(6))
-    assert all(loss.shape == (BATCH,) and loss.isfinite().all() and not loss.requires_grad for _, loss in told)
+def test_optimisers_report_every_step_with_the_loss_of_every_window(case: Case, kind: str) -> None:
+    calls: list[tuple[int, Tensor]] = []
+    explain(case, build(kind), batch_of_windows(), on_step=lambda step, loss: calls.append((step, loss)))
+    assert [step for step, _ in calls] == list(range(6))
+    assert all(loss.shape == (BATCH,) and loss.isfinite().all() and not loss.requires_grad for _, loss in calls)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_explainers_are_frozen_and_equal_where_their_settings_are(case: Case) -> None:
+def test_explainers_are_frozen_and_equal_if_their_settings_are(case: Case) -> None:
     assert replace(case.explainer) == case.explainer  # type: ignore[type-var]
     assert hash(replace(case.explainer)) == hash(case.explainer)  # type: ignore[type-var]
     with pytest.raises(AttributeError):
         case.explainer.steps = 1  # type: ignore[attr-defined]
 
 
-def test_a_given_map_keeps_the_promises_of_an_explainer() -> None:
+def test_a_given_map_is_an_explainer() -> None:
     window, predictor = batch_of_windows(), build("guest")
     signed = torch.randn(window.values.shape, generator=torch.Generator().manual_seed(5))
     importance = explain(Case("given", GivenMap(signed)), predictor, window)
@@ -314,5 +320,15 @@ def test_a_given_map_keeps_the_promises_of_an_explainer() -> None:
     assert (importance.forwards, importance.backwards) == (0, 0)
 
 
-def test_the_guest_is_the_one_predictor_here_without_an_explanation_of_its_own() -> None:
+def test_only_the_guest_has_no_native_explanation() -> None:
     assert [kind for kind in PREDICTORS if not isinstance(build(kind), SelfExplaining)] == ["guest"]
+
+
+def test_a_recurrent_predictor_can_be_explained_with_windows_that_have_a_calendar() -> None:
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        predictor = TFT(TFTConfig(**SIZES, width=8, heads=2))
+    calendar = torch.rand(BATCH, LOOK_BACK + HORIZON, 4, generator=torch.Generator().manual_seed(0)) - 0.5
+    window = replace(batch_of_windows(), calendar=calendar)
+    for name in ("occlusion", "saliency", "integrated_gradients"):
+        assert explain(Case(name, EXPLAINERS[name]), predictor, window).values.any()

@@ -1,4 +1,4 @@
-"""The promises every forecaster keeps, written once and held against each of them."""
+"""The promises of every forecaster, checked for each of them."""
 
 import inspect
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ class Case:
         return "-".join([self.name, *(f"{key}={value}" for key, value in _flat(self.settings))])
 
     def build(self, seed: int = 0) -> Forecaster:
-        """Build it tiny, with tables that start at zero moved away from there, so that what they do shows."""
+        """Build it tiny, with perturbed weights, because some start at zero and would have no effect."""
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             config, network = BOOK.forecasters[self.name]
@@ -135,7 +135,7 @@ explaining = pytest.mark.parametrize(
 
 
 def batch_of_windows(seed: int = 1) -> Window:
-    """Windows of spread about 2 with gaps, at various phases and dates."""
+    """Return windows with gaps and a standard deviation of about 2, at various phases and dates."""
     random = torch.Generator().manual_seed(seed)
     values = 1 + 2 * torch.randn(BATCH, LOOK_BACK, CHANNELS, generator=random)
     observed = torch.rand(BATCH, LOOK_BACK, CHANNELS, generator=random) > 0.05
@@ -146,7 +146,7 @@ def batch_of_windows(seed: int = 1) -> Window:
     return Window(values.where(observed, torch.zeros(())), observed, phase % CYCLE, calendar)
 
 
-def what_follows(seed: int = 2) -> Target:
+def batch_of_targets(seed: int = 2) -> Target:
     random = torch.Generator().manual_seed(seed)
     observed = torch.rand(BATCH, HORIZON, CHANNELS, generator=random) > 0.1
     return Target(torch.randn(BATCH, HORIZON, CHANNELS, generator=random), observed)
@@ -168,7 +168,7 @@ def loss_of(forecaster: Forecaster, window: Window, target: Target, progress: fl
 
 
 def generated(with_calendar: bool) -> Windows:
-    """Windows of a small hourly series of daily waves and noise."""
+    """Return windows of a small hourly series of daily waves and noise."""
     random, hour = np.random.default_rng(4), np.arange(ROWS)[:, None]
     values = np.sin(2 * np.pi * (hour / 24 + random.random(CHANNELS))) + 0.3 * random.normal(size=(ROWS, CHANNELS))
     values[random.random(values.shape) < 0.02] = np.nan
@@ -191,7 +191,7 @@ def same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_every_registered_forecaster_is_held_to_these_promises() -> None:
+def test_every_registered_forecaster_has_a_case() -> None:
     assert {case.name for case in CASES} == set(BOOK.forecasters)
 
 
@@ -204,7 +204,7 @@ def test_a_forecast_has_a_finite_value_for_every_window_step_and_channel(case: C
 
 
 @every
-def test_in_use_a_forecast_is_repeated_bit_for_bit_and_draws_no_random_numbers(case: Case) -> None:
+def test_a_forecast_is_repeatable_bit_for_bit_and_draws_no_random_numbers(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -215,7 +215,7 @@ def test_in_use_a_forecast_is_repeated_bit_for_bit_and_draws_no_random_numbers(c
 
 
 @every
-def test_the_same_seed_trains_the_same_weights_and_another_seed_others(case: Case) -> None:
+def test_the_same_seed_trains_the_same_weights_and_another_seed_different_ones(case: Case) -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state()
     first = trained(case, seed=1)
@@ -227,7 +227,7 @@ def test_the_same_seed_trains_the_same_weights_and_another_seed_others(case: Cas
 
 
 @every
-def test_a_forecast_does_not_depend_on_its_batch_mates(case: Case) -> None:
+def test_a_forecast_does_not_depend_on_the_other_windows_of_its_batch(case: Case) -> None:
     forecaster, window, others = case.build(), batch_of_windows(), batch_of_windows(seed=9)
     together = forecast(forecaster, window)
     for row in range(BATCH):
@@ -246,7 +246,7 @@ def test_a_forecast_does_not_depend_on_its_batch_mates(case: Case) -> None:
 
 
 @only("channels_apart")
-def test_a_channel_is_forecast_from_its_own_past_alone(case: Case) -> None:
+def test_a_channel_is_forecast_only_from_its_own_past(case: Case) -> None:
     forecaster, window, other = case.build(), batch_of_windows(), batch_of_windows(seed=10)
     for channel in range(CHANNELS):
         own = torch.arange(CHANNELS) == channel
@@ -258,7 +258,7 @@ def test_a_channel_is_forecast_from_its_own_past_alone(case: Case) -> None:
 
 
 @only("equivariant")
-def test_a_forecast_follows_level_and_unit_of_every_channel(case: Case) -> None:
+def test_a_forecast_is_equivariant_to_level_and_unit_of_every_channel(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()
     unit, level = torch.tensor([0.5, 3.0, 40.0]), torch.tensor([-5.0, 2.0, 90.0])
     scaled = forecast(forecaster, replace(window, values=unit * window.values + level))
@@ -266,36 +266,36 @@ def test_a_forecast_follows_level_and_unit_of_every_channel(case: Case) -> None:
 
 
 @every
-def test_what_stands_in_a_gap_can_not_move_a_bit(case: Case) -> None:
-    forecaster, window, target = case.build(), batch_of_windows(), what_follows()
+def test_a_missing_value_is_never_read(case: Case) -> None:
+    forecaster, window, target = case.build(), batch_of_windows(), batch_of_targets()
     for filling in (-3.0, 1e6, 1e30):
         filled = replace(window, values=window.values.where(window.observed, torch.tensor(filling)))
         assert torch.equal(forecast(forecaster, filled), forecast(forecaster, window))
-        one, other = (loss_of(deepcopy(forecaster), given, target).total for given in (window, filled))
+        one, other = (loss_of(deepcopy(forecaster), changed, target).total for changed in (window, filled))
         assert torch.equal(one, other)
 
 
 @every
-def test_what_stands_in_a_gap_of_the_target_can_not_move_the_loss(case: Case) -> None:
-    forecaster, window, target = case.build(), batch_of_windows(), what_follows()
+def test_a_missing_target_value_does_not_change_the_loss(case: Case) -> None:
+    forecaster, window, target = case.build(), batch_of_windows(), batch_of_targets()
     filled = replace(target, values=target.values.where(target.observed, torch.tensor(1e6)))
-    one, other = (loss_of(deepcopy(forecaster), window, given).total for given in (target, filled))
+    one, other = (loss_of(deepcopy(forecaster), window, changed).total for changed in (target, filled))
     assert torch.equal(one, other)
 
 
 @every
-def test_a_channel_without_a_single_observation_leaves_forecast_and_loss_finite(case: Case) -> None:
+def test_an_unobserved_channel_leaves_forecast_and_gradients_finite(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()
     window.observed[2, :, 1] = False
     assert forecast(forecaster, window).isfinite().all()
-    loss_of(forecaster.train(), window, what_follows()).total.backward()
+    loss_of(forecaster.train(), window, batch_of_targets()).total.backward()
     assert all(p.grad.isfinite().all() for p in forecaster.parameters() if p.grad is not None)
 
 
-def test_a_window_with_fewer_tokens_than_the_budget_allows_leaves_the_loss_of_ordinary_size() -> None:
+def test_a_window_with_fewer_tokens_than_the_budget_has_an_ordinary_loss() -> None:
     window = batch_of_windows()
     window.observed[2, 12:] = False
-    assert float(loss_of(ours({}).build(), window, what_follows()).total.detach()) < 1e3
+    assert float(loss_of(ours({}).build(), window, batch_of_targets()).total.detach()) < 1e3
 
 
 @every
@@ -304,12 +304,12 @@ def test_a_constant_window_leaves_forecast_and_gradients_finite(case: Case) -> N
     window.values[3] = 0.0
     window.observed[3] = True
     assert forecast(forecaster, window).isfinite().all()
-    loss_of(forecaster.train(), window, what_follows()).total.backward()
+    loss_of(forecaster.train(), window, batch_of_targets()).total.backward()
     assert all(p.grad.isfinite().all() for p in forecaster.parameters() if p.grad is not None)
 
 
 @every
-def test_the_future_is_no_argument_of_a_forecast_and_changing_it_changes_nothing(case: Case) -> None:
+def test_a_forecast_depends_on_nothing_outside_its_look_back(case: Case) -> None:
     forecaster = case.build()
     assert list(inspect.signature(forecaster.forward).parameters) == ["window", "held"]
     windows, start = generated(with_calendar=True), torch.tensor([20])
@@ -323,7 +323,7 @@ def test_the_future_is_no_argument_of_a_forecast_and_changing_it_changes_nothing
 
 
 @every
-def test_a_forecast_has_gradients_within_its_look_back_and_nowhere_else(case: Case) -> None:
+def test_a_forecast_has_gradients_only_in_its_look_back(case: Case) -> None:
     forecaster, windows = case.build(), generated(with_calendar=True)
     values = windows.values.clone().requires_grad_()
     window, _ = replace(windows, values=values).take(torch.tensor([20]))
@@ -335,7 +335,7 @@ def test_a_forecast_has_gradients_within_its_look_back_and_nowhere_else(case: Ca
 
 
 @every
-def test_holding_a_windows_own_context_changes_nothing(case: Case) -> None:
+def test_holding_the_windows_own_context_changes_nothing(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()
     with torch.no_grad():
         held = forecaster(window, forecaster.context(window)).values
@@ -343,8 +343,8 @@ def test_holding_a_windows_own_context_changes_nothing(case: Case) -> None:
 
 
 @only("equivariant")
-def test_a_held_context_is_the_one_forecast_in(case: Case) -> None:
-    """A window at twice its context's distance from the level is not the window seen in its own context."""
+def test_a_held_context_replaces_the_windows_own(case: Case) -> None:
+    """A window stretched about its level has another forecast in the old context than in its own."""
     forecaster, window = case.build(), batch_of_windows()
     with torch.no_grad():
         context = forecaster.context(window)
@@ -382,9 +382,9 @@ def test_saved_weights_give_the_same_forecast_in_another_network(case: Case) -> 
 
 @pytest.mark.parametrize("progress", [0.0, 0.7, 1.0])
 @every
-def test_the_loss_is_the_finite_sum_of_its_terms_and_reaches_every_parameter(case: Case, progress: float) -> None:
+def test_the_loss_is_the_sum_of_its_terms_and_reaches_every_parameter(case: Case, progress: float) -> None:
     forecaster = case.build().train()
-    loss = loss_of(forecaster, batch_of_windows(), what_follows(), progress)
+    loss = loss_of(forecaster, batch_of_windows(), batch_of_targets(), progress)
     assert "fit" in loss.terms
     assert all(term.isfinite() for term in loss.terms.values())
     torch.testing.assert_close(loss.total, sum(loss.terms.values(), torch.zeros(())))
@@ -397,7 +397,7 @@ def test_the_loss_is_the_finite_sum_of_its_terms_and_reaches_every_parameter(cas
 
 
 @every
-def test_every_parameter_that_learns_is_in_one_group_with_a_positive_rate(case: Case) -> None:
+def test_every_trainable_parameter_is_in_one_group_with_a_positive_rate(case: Case) -> None:
     forecaster = case.build()
     groups = forecaster.parameter_groups()
     grouped = [id(parameter) for group in groups for parameter in group.parameters]
@@ -416,14 +416,14 @@ def test_shifting_the_phase_by_the_cycle_changes_nothing(case: Case) -> None:
 
 
 @every
-def test_shifting_the_phase_by_a_step_moves_those_that_read_it_and_no_others(case: Case) -> None:
+def test_shifting_the_phase_by_a_step_changes_only_forecasters_that_read_it(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()
     shifted = forecast(forecaster, replace(window, phase=window.phase + 1))
     assert torch.equal(shifted, forecast(forecaster, window)) != case.reads_phase
 
 
 @every
-def test_the_calendar_is_needed_by_those_that_say_so_and_ignored_by_all_others(case: Case) -> None:
+def test_the_calendar_is_needed_if_reads_calendar_and_otherwise_ignored(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()
     without = replace(window, calendar=None)
     if forecaster.reads_calendar:
@@ -438,7 +438,7 @@ def test_the_calendar_is_needed_by_those_that_say_so_and_ignored_by_all_others(c
 
 @pytest.mark.parametrize("training", [False, True])
 @explaining
-def test_importance_grades_every_value_and_leaves_the_forecaster_as_it_was(case: Case, training: bool) -> None:
+def test_importance_grades_every_value_and_does_not_change_the_forecaster(case: Case, training: bool) -> None:
     forecaster, window = case.build().train(training), batch_of_windows()
     weights = {name: tensor.clone() for name, tensor in forecaster.state_dict().items()}
     modes = [module.training for module in forecaster.modules()]
@@ -453,7 +453,7 @@ def test_importance_grades_every_value_and_leaves_the_forecaster_as_it_was(case:
 
 
 @explaining
-def test_what_stands_in_a_gap_can_not_move_the_importance(case: Case) -> None:
+def test_a_missing_value_does_not_change_the_importance(case: Case) -> None:
     forecaster, window = case.build(), batch_of_windows()
     filled = replace(window, values=window.values.where(window.observed, torch.tensor(1e6)))
     assert isinstance(forecaster, SelfExplaining)

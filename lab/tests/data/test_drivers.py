@@ -1,4 +1,4 @@
-"""The driver benchmark keeps what its description promises."""
+"""The driver benchmark has the properties that its description promises."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,15 +13,15 @@ from ibforecast_lab.data.framed import FramedConstants, FramedWindows, assemble,
 CONSTANTS = DriverConstants()
 
 
-def still(windows: int, seed: int) -> FramedWindows:
-    """The same windows without a single event."""
+def without_events(windows: int, seed: int) -> FramedWindows:
+    """Return the same windows without any event."""
     parts = draw("pulse", windows, seed, CONSTANTS.framed)
     nothing = {name: np.zeros_like(getattr(parts, name)) for name in ("event", "decoy", "response")}
     return assemble(replace(parts, **nothing))
 
 
 def in_patches(steps: np.ndarray) -> np.ndarray:
-    """Steps by patch: window, driver, patch, step of the patch, channel."""
+    """Return steps by patch: window, driver, patch, step of the patch, channel."""
     return steps.reshape(*steps.shape[:2], -1, CONSTANTS.event_steps, steps.shape[-1])
 
 
@@ -32,7 +32,7 @@ def test_the_same_seed_gives_the_same_windows() -> None:
     assert (one.window != other.window).any()
 
 
-def test_the_splits_have_the_sizes_of_the_framed_benchmark_and_one_truth_about_loadings() -> None:
+def test_the_splits_have_the_sizes_of_the_framed_benchmark_and_share_their_loadings() -> None:
     parts = splits()
     assert [len(part) for part in parts] == [4000, 1000, 1000]
     assert all((part.loading == parts[0].loading).all() for part in parts)
@@ -40,7 +40,7 @@ def test_the_splits_have_the_sizes_of_the_framed_benchmark_and_one_truth_about_l
     assert len(np.unique(firsts)) > 5990
 
 
-def test_a_driver_shows_as_one_whole_patch_of_its_source_exactly_where_it_has_a_state() -> None:
+def test_a_driver_with_a_state_fills_exactly_one_patch_of_its_source() -> None:
     made = generate(300, 1)
     steps = in_patches(made.support)
     assert (steps.all(axis=3) == steps.any(axis=3)).all()
@@ -52,7 +52,7 @@ def test_a_driver_shows_as_one_whole_patch_of_its_source_exactly_where_it_has_a_
     assert {-1.0, 1.0} == set(np.sign(made.state[made.state != 0]))
 
 
-def test_a_bystander_is_somewhere_else_than_in_the_source() -> None:
+def test_a_bystander_is_never_in_the_source_of_its_driver() -> None:
     made = generate(300, 1)
     for driver, source in enumerate(CONSTANTS.source):
         channels = made.bystander[:, driver].any(axis=(0, 1))
@@ -68,8 +68,8 @@ def test_no_two_events_of_a_window_share_a_patch() -> None:
     assert taken.max() == 1
 
 
-def test_a_window_is_the_still_one_plus_its_events_which_leave_the_level_alone() -> None:
-    made, without = generate(200, 1), still(200, 1)
+def test_a_window_is_the_one_without_events_plus_events_that_keep_its_level() -> None:
+    made, without = generate(200, 1), without_events(200, 1)
     added = (made.window - without.window) / made.scale[:, None]
     shown = made.support.any(axis=1) | made.bystander.any(axis=1)
     assert np.abs(added[~shown]).max() < 1e-4
@@ -79,8 +79,8 @@ def test_a_window_is_the_still_one_plus_its_events_which_leave_the_level_alone()
         assert abs(event.sum()) < 1e-3
 
 
-def test_a_future_is_the_still_one_plus_states_times_loadings_and_no_bystander_moves_it() -> None:
-    made, without = generate(50, 1), still(50, 1)
+def test_a_future_is_the_one_without_events_plus_states_times_loadings() -> None:
+    made, without = generate(50, 1), without_events(50, 1)
     added = (made.target - without.target) / made.scale[:, None]
     for window in range(50):
         for step in range(24):
@@ -89,7 +89,7 @@ def test_a_future_is_the_still_one_plus_states_times_loadings_and_no_bystander_m
                 assert abs(added[window, step, channel] - expected) < 1e-4
 
 
-def test_a_loading_peaks_at_its_lead_and_is_zero_where_there_is_no_effect() -> None:
+def test_a_loading_peaks_at_its_lead_and_is_zero_without_an_effect() -> None:
     loading = CONSTANTS.loading
     for driver, (effect, lead) in enumerate(zip(CONSTANTS.effect, CONSTANTS.lead, strict=True)):
         for channel, size in enumerate(effect):
@@ -99,7 +99,7 @@ def test_a_loading_peaks_at_its_lead_and_is_zero_where_there_is_no_effect() -> N
         assert effect[CONSTANTS.source[driver]] == 0
 
 
-def test_tokens_are_marked_wherever_a_step_of_the_event_is() -> None:
+def test_a_token_is_marked_if_it_contains_a_step_of_an_event() -> None:
     made = generate(30, 1)
     assert (made.tokens(12).sum(axis=(2, 3)) == (made.state != 0)).all()
     assert (made.tokens(6).sum(axis=(2, 3)) == 2 * (made.state != 0)).all()
@@ -107,7 +107,7 @@ def test_tokens_are_marked_wherever_a_step_of_the_event_is() -> None:
     assert (made.tokens(1) == made.support).all()
 
 
-def test_a_part_holds_its_windows_and_their_truth() -> None:
+def test_a_part_contains_its_windows_and_their_truth() -> None:
     made = generate(30, 1)
     part = made.part(10, 14)
     assert isinstance(part, DriverWindows)
@@ -135,6 +135,6 @@ def test_a_part_holds_its_windows_and_their_truth() -> None:
         },
     ],
 )
-def test_constants_that_do_not_fit_are_refused_with_rule_value_and_remedy(wrong: dict[str, Any]) -> None:
+def test_inconsistent_constants_are_refused_with_rule_value_and_remedy(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"^.+ must .+ \(got .+\); .+"):
         DriverConstants(**wrong)

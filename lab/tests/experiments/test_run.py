@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from ibforecast.core import engines
+from ibforecast.core import workers
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.series import Series
@@ -192,7 +192,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
         ran.append(cell)
         return run(cell, device, checkpoint)
 
-    monkeypatch.setattr(engines, "ProcessPoolExecutor", lambda jobs, context, first: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda jobs, context, first: ThreadPoolExecutor(jobs))
     monkeypatch.setattr(local, "run", noted)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     return ran

@@ -7,7 +7,7 @@ import pytest
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
-from ibforecast.zoo.recipes import DEFAULT, names, resolve
+from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import sizes_of
 from ibforecast_lab.experiments.plans import MAIN, PLANS
@@ -16,6 +16,7 @@ from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.tables.tradeoff import BUDGETS
 from ibforecast_lab.experiments.variants import NETWORKS, SWEEPS, VARIANTS, parted, varied, words_for
 from ibforecast_lab.networks.ablations import SoftForecast
+from ibforecast_lab.recipes import names, resolve
 
 SIZES = Sizes(96, 96, 7, 24)
 SHORT = Sizes(96, 96, 7, 96)

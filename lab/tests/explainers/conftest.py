@@ -1,4 +1,4 @@
-"""A tiny model of ours, windows with gaps, and what every explainer is asked for."""
+"""A tiny model of ours, windows with gaps, and a function that runs an explainer."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 36, 12, 2, 12, 3
 @pytest.fixture
 def make_model() -> Callable[..., IBForecast]:
     def make(kind: GateKind = "exact", budget: float = 0.5) -> IBForecast:
-        """Build it at rest, in double precision, with every parameter away from zero."""
+        """Build it in evaluation mode and double precision, with every parameter moved away from zero."""
         config = ModelConfig(
             LOOK_BACK,
             HORIZON,
@@ -40,7 +40,7 @@ def make_model() -> Callable[..., IBForecast]:
 
 @pytest.fixture
 def window() -> Window:
-    """Windows in double precision, some of whose values are missing."""
+    """Windows in double precision with some missing values."""
     random = torch.Generator().manual_seed(1)
     values = 1 + 2 * torch.randn(BATCH, LOOK_BACK, CHANNELS, generator=random).double()
     observed = torch.rand(BATCH, LOOK_BACK, CHANNELS, generator=random) > 0.05
@@ -50,19 +50,19 @@ def window() -> Window:
 
 @pytest.fixture
 def complete(window: Window) -> Window:
-    """The same without gaps."""
+    """Windows of the same sizes without missing values."""
     random = torch.Generator().manual_seed(2)
     values = 1 + 2 * torch.randn(window.values.shape, generator=random).double()
     return Window(values, torch.ones_like(window.observed), window.phase)
 
 
 @pytest.fixture
-def ask() -> Callable[..., Importance]:
-    def ask(
+def explain() -> Callable[..., Importance]:
+    def explain(
         explainer: Explainer, predictor: Predictor, window: Window, share: float | Tensor = 0.25, seed: int = 0
     ) -> Importance:
-        """Explain windows of which the same share may be marked, or each its own."""
+        """Explain windows with one share for all, or one for each."""
         shares = torch.as_tensor(share, dtype=window.values.dtype).expand(len(window.values))
         return explainer.explain(predictor, window, shares, torch.Generator().manual_seed(seed))
 
-    return ask
+    return explain

@@ -1,4 +1,4 @@
-"""Gradients of the forecast's energy: against captum, against closed forms, and the axioms they are known for."""
+"""Gradients of the forecast's energy: compared with captum and with closed forms, and their axioms."""
 
 from collections.abc import Callable
 
@@ -17,11 +17,11 @@ from ibforecast_lab.explainers.relaxation import energy, gradient
 from ibforecast_lab.explainers.saliency import Saliency
 
 Make = Callable[..., IBForecast]
-Ask = Callable[..., Importance]
+Explain = Callable[..., Importance]
 
 
 def flat_energy(subject: Subject) -> Callable[[Tensor], Tensor]:
-    """The scalar target as others want it: any number of copies of the batch, end to end."""
+    """Return the scalar target as captum needs it: any number of copies of the batch, concatenated."""
 
     def target(values: Tensor) -> Tensor:
         return energy(subject, values.unflatten(0, (-1, len(subject.values)))).flatten()
@@ -34,7 +34,7 @@ def linear(seed: int, horizon: int = 5, look_back: int = 36) -> Tensor:
 
 
 def mapped(weights: Tensor) -> Guest:
-    """A guest that forecasts each channel by the same linear map."""
+    """Return a guest that forecasts each channel by the same linear map."""
     return Guest(lambda values: torch.einsum("ht,btc->bhc", weights, values))
 
 
@@ -47,13 +47,13 @@ def test_the_energy_is_half_the_squared_size_of_the_relaxed_forecast(make_model:
     model = make_model()
     with torch.no_grad():
         relaxed = model.relaxed(window)
-        found = energy(Subject.of(model, window), window.values.expand(2, -1, -1, -1))
+        measured = energy(Subject.of(model, window), window.values.expand(2, -1, -1, -1))
     expected = torch.stack([forecast.square().sum() / 2 for forecast in relaxed])
-    torch.testing.assert_close(found, expected.expand(2, -1))
+    torch.testing.assert_close(measured, expected.expand(2, -1))
 
 
 def test_the_gradient_is_taken_in_a_held_context(make_model: Make, complete: Window) -> None:
-    """By differences with the context of the intact window; with its own, a moved window has other differences."""
+    """Compare with differences in the context of the intact window: a moved window's own context has other ones."""
     model, step = make_model(), 1e-6
     with at_rest(model):
         subject = Subject.of(model, complete)
@@ -67,30 +67,32 @@ def test_the_gradient_is_taken_in_a_held_context(make_model: Make, complete: Win
             )
 
 
-def test_what_is_held_carries_no_graph_back_to_the_model_or_the_window(make_model: Make, window: Window) -> None:
+def test_held_tensors_have_no_graph(make_model: Make, window: Window) -> None:
     tracked = Window(window.values.clone().requires_grad_(), window.observed, window.phase)
     subject = Subject.of(make_model(), tracked)
     held = (subject.values, subject.reference, subject.held.level, subject.held.scale, subject.held.profile)
     assert not any(tensor.requires_grad for tensor in held)
 
 
-def test_saliency_of_a_forecast_that_repeats_values_is_their_size(ask: Ask, complete: Window) -> None:
-    importance = ask(Saliency(), Guest(lambda values: values[:, -3:]), complete).values
+def test_the_saliency_of_a_forecast_that_repeats_values_is_their_size(explain: Explain, complete: Window) -> None:
+    importance = explain(Saliency(), Guest(lambda values: values[:, -3:]), complete).values
     assert not importance[:, :-3].any()
     torch.testing.assert_close(importance[:, -3:], complete.values[:, -3:].abs())
 
 
-def test_saliency_is_what_captum_finds(make_model: Make, ask: Ask, window: Window) -> None:
+def test_saliency_equals_that_of_captum(make_model: Make, explain: Explain, window: Window) -> None:
     captum = pytest.importorskip("captum.attr")
     model = make_model()
     subject = Subject.of(model, window)
     theirs = captum.Saliency(flat_energy(subject)).attribute(subject.values.clone().requires_grad_())
-    torch.testing.assert_close(ask(Saliency(), model, window).values, theirs * window.observed, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(
+        explain(Saliency(), model, window).values, theirs * window.observed, rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("baseline", ["mean", "reference"])
-def test_integrated_gradients_are_what_captum_finds(
-    make_model: Make, ask: Ask, window: Window, baseline: Baseline
+def test_integrated_gradients_equal_those_of_captum(
+    make_model: Make, explain: Explain, window: Window, baseline: Baseline
 ) -> None:
     captum = pytest.importorskip("captum.attr")
     model = make_model()
@@ -101,11 +103,11 @@ def test_integrated_gradients_are_what_captum_finds(
     with at_rest(model):
         ours = IntegratedGradients(baseline=baseline).attribution(subject)
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
-    graded = ask(IntegratedGradients(baseline=baseline), model, window).values
+    graded = explain(IntegratedGradients(baseline=baseline), model, window).values
     torch.testing.assert_close(graded, theirs.abs() * window.observed, rtol=1e-9, atol=1e-12)
 
 
-def test_the_baseline_is_the_mean_of_what_was_observed_or_the_reference(make_model: Make, window: Window) -> None:
+def test_the_baseline_is_the_mean_of_observed_values_or_the_reference(make_model: Make, window: Window) -> None:
     model = make_model()
     with torch.no_grad():
         subject = Subject.of(model, window)
@@ -119,7 +121,7 @@ def test_the_baseline_is_the_mean_of_what_was_observed_or_the_reference(make_mod
 
 @pytest.mark.parametrize("baseline", ["mean", "reference"])
 @pytest.mark.parametrize(("steps", "within"), [(32, 1e-2), (256, 1e-3)])
-def test_attributions_add_up_to_the_energy_gained_since_the_baseline(
+def test_attributions_add_up_to_the_gain_in_energy_over_the_baseline(
     make_model: Make, window: Window, baseline: Baseline, steps: int, within: float
 ) -> None:
     model = make_model()
@@ -131,7 +133,7 @@ def test_attributions_add_up_to_the_energy_gained_since_the_baseline(
 
 
 def test_integrated_gradients_of_a_linear_map_have_a_closed_form(complete: Window) -> None:
-    """½‖Wx‖² has a gradient linear along the way, which midpoints integrate exactly, even a single one."""
+    """The gradient of ½‖Wx‖² is linear along the path, so even a single midpoint integrates it exactly."""
     weights, values = linear(3), complete.values
     start = values.mean(dim=1, keepdim=True).expand_as(values)
     halfway = torch.einsum("ht,hs,bsc->btc", weights, weights, (values + start) / 2)
@@ -139,40 +141,42 @@ def test_integrated_gradients_of_a_linear_map_have_a_closed_form(complete: Windo
         torch.testing.assert_close(attribution(mapped(weights), complete, steps=steps), (values - start) * halfway)
 
 
-def test_integrated_gradients_of_forecasts_put_together_add_up(complete: Window) -> None:
+def test_integrated_gradients_of_concatenated_forecasts_add_up(complete: Window) -> None:
     one, other = linear(4), linear(5, horizon=3)
     both = attribution(mapped(torch.cat([one, other])), complete)
     torch.testing.assert_close(both, attribution(mapped(one), complete) + attribution(mapped(other), complete))
 
 
-def test_values_that_are_equal_and_read_alike_are_attributed_alike(complete: Window) -> None:
+def test_equal_values_that_are_read_alike_have_equal_attributions(complete: Window) -> None:
     def curved(values: Tensor) -> Tensor:
         return (torch.tanh(values[:, 3] * values[:, 20]) + values[:, 30].exp() / 9)[:, None]
 
     complete.values[:, 20] = complete.values[:, 3]
-    found = attribution(Guest(curved), complete)
-    assert found[:, 3].abs().min() > 0
-    torch.testing.assert_close(found[:, 3], found[:, 20])
+    attributed = attribution(Guest(curved), complete)
+    assert attributed[:, 3].abs().min() > 0
+    torch.testing.assert_close(attributed[:, 3], attributed[:, 20])
 
 
-def test_what_a_forecast_does_not_read_is_attributed_exactly_nothing(ask: Ask, complete: Window) -> None:
+def test_a_value_that_is_not_read_has_an_attribution_of_exactly_zero(explain: Explain, complete: Window) -> None:
     guest = Guest(lambda values: values[:, 10:20].cumsum(dim=1).sin())
     unread = torch.ones(36, dtype=torch.bool)
     unread[10:20] = False
     for explainer in (Saliency(), IntegratedGradients()):
-        importance = ask(explainer, guest, complete).values
+        importance = explain(explainer, guest, complete).values
         assert not importance[:, unread].any()
         assert importance[:, ~unread].all()
 
 
-def test_a_forecast_detached_from_its_window_is_refused_and_occlusion_suggested(ask: Ask, complete: Window) -> None:
+def test_a_forecast_detached_from_its_window_is_refused_and_occlusion_suggested(
+    explain: Explain, complete: Window
+) -> None:
     guest = Guest(lambda values: torch.from_numpy(values.detach().numpy()[:, -5:].copy()))
     for explainer in (Saliency(), IntegratedGradients()):
         with pytest.raises(UsageError, match=r"differentiated .*occlusion"):
-            ask(explainer, guest, complete)
+            explain(explainer, guest, complete)
 
 
 @pytest.mark.parametrize("settings", [{"steps": 0}, {"chunk": 0}, {"baseline": "zero"}])
-def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(Exception, match=r"must be|baseline"):
         IntegratedGradients(**settings)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""TIMING: its segments are intervals within the window, and without them it is integrated gradients."""
+"""TIMING: its segments are intervals in the window, and without segments it is integrated gradients."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from ibforecast_lab.explainers.timing import EPSILON, VARIANTS, Segments, Timing
 modest = settings(max_examples=60, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
 Make = Callable[..., IBForecast]
-Ask = Callable[..., Importance]
+Explain = Callable[..., Importance]
 
 
 def attribution(timing: Timing, model: IBForecast, window: Window, seed: int = 0) -> Tensor:
@@ -31,7 +31,7 @@ def attribution(timing: Timing, model: IBForecast, window: Window, seed: int = 0
 
 @st.composite
 def drawings(draw: st.DrawFn) -> tuple[int, int, int, int, int, int, bool]:
-    """Settings, sizes of a window, a seed, and whether to go to the extremes of what can be drawn."""
+    """Draw settings, sizes of a window, a seed, and whether to use only extreme random numbers."""
     shortest = draw(st.integers(1, 60))
     sizes = draw(st.integers(1, 50)), draw(st.integers(1, 5))
     return draw(st.integers(0, 6)), shortest, draw(st.integers(shortest, 70)), *sizes, draw(SEEDS), draw(st.booleans())
@@ -46,7 +46,7 @@ def segments_of(drawn: tuple[int, int, int, int, int, int, bool]) -> Segments:
 
 @modest
 @given(drawn=drawings())
-def test_segments_are_as_long_as_allowed_and_lie_within_the_window(
+def test_segments_have_an_allowed_length_and_lie_in_the_window(
     drawn: tuple[int, int, int, int, int, int, bool],
 ) -> None:
     _, shortest, longest, look_back, channels, *_ = drawn
@@ -60,7 +60,7 @@ def test_segments_are_as_long_as_allowed_and_lie_within_the_window(
 
 @modest
 @given(drawn=drawings())
-def test_the_cells_held_are_those_of_the_segments_and_no_others(
+def test_only_the_cells_of_segments_are_held(
     drawn: tuple[int, int, int, int, int, int, bool],
 ) -> None:
     look_back, channels, segments = drawn[3], drawn[4], segments_of(drawn)
@@ -73,8 +73,8 @@ def test_the_cells_held_are_those_of_the_segments_and_no_others(
     assert torch.equal(segments.cells(look_back, channels), held)
 
 
-def test_every_length_channel_and_start_that_fits_is_drawn_and_the_first_step_is_not_favoured() -> None:
-    """In the release the first step is held nearly always; here no more often than chance has it."""
+def test_every_length_channel_and_start_is_drawn_and_the_first_step_is_not_preferred() -> None:
+    """In the release the first step is nearly always held; here no more often than by chance."""
     uniform = torch.rand(1, 1, 20000, 3, generator=torch.Generator().manual_seed(0))
     segments = Timing(1, 3, 5).draw(uniform, 10, 2)
     assert set(segments.length.unique().tolist()) == {3, 4, 5}
@@ -85,7 +85,7 @@ def test_every_length_channel_and_start_that_fits_is_drawn_and_the_first_step_is
         assert starts.bincount().float().std() < 0.1 * starts.bincount().float().mean()
 
 
-def test_without_segments_it_is_integrated_gradients_by_left_riemann_sum(make_model: Make, window: Window) -> None:
+def test_timing_without_segments_is_integrated_gradients_by_left_riemann_sum(make_model: Make, window: Window) -> None:
     captum = pytest.importorskip("captum.attr")
     model = make_model()
     subject = Subject.of(model, window)
@@ -101,12 +101,12 @@ def test_without_segments_it_is_integrated_gradients_by_left_riemann_sum(make_mo
     torch.testing.assert_close(ours * (64 + EPSILON) / 64, theirs, rtol=1e-9, atol=1e-12)
 
 
-def test_where_everything_is_always_held_nothing_is_attributed(make_model: Make, ask: Ask, complete: Window) -> None:
-    importance = ask(Timing(segments=60, shortest=36, longest=36), make_model(), complete).values
+def test_if_everything_is_always_held_every_grade_is_zero(make_model: Make, explain: Explain, complete: Window) -> None:
+    importance = explain(Timing(segments=60, shortest=36, longest=36), make_model(), complete).values
     assert not importance.any()
 
 
-def test_it_is_the_algorithm_written_with_loops(make_model: Make, complete: Window) -> None:
+def test_timing_equals_the_algorithm_written_with_loops(make_model: Make, complete: Window) -> None:
     model, timing = make_model(), Timing(segments=4, shortest=3, longest=9, samples=7, chunk=3)
     batch, look_back, channels = complete.values.shape
     drawn = torch.rand(batch, 7, 4, 3, generator=torch.Generator().manual_seed(5)).double()
@@ -125,28 +125,26 @@ def test_it_is_the_algorithm_written_with_loops(make_model: Make, complete: Wind
             for channel in range(channels):
                 place = (row, time, channel)
                 free = [slope[place] for step, slope in enumerate(slopes) if not held[step][place]]
-                way = complete.values[place] - start[row, 0, channel]
-                expected[place] = way * sum(free) / (len(free) + EPSILON)
+                path = complete.values[place] - start[row, 0, channel]
+                expected[place] = path * sum(free) / (len(free) + EPSILON)
     torch.testing.assert_close(attribution(timing, model, complete, seed=5), expected)
 
 
-def test_a_value_that_is_never_free_is_graded_zero_and_the_others_are_averaged_over_their_visits(
-    ask: Ask, complete: Window
-) -> None:
-    """With an energy of constant slope along every way, being held now and then changes no attribution."""
+def test_gradients_are_averaged_over_the_steps_at_which_a_value_is_free(explain: Explain, complete: Window) -> None:
+    """If the gradient is constant along every path, holding a value at some steps does not change its attribution."""
     guest = Guest(lambda values: (values[:, 6:] + 50).sqrt())
-    few = ask(Timing(segments=2, shortest=4, longest=9), guest, complete).values
-    none = ask(Timing(segments=0), guest, complete).values
+    few = explain(Timing(segments=2, shortest=4, longest=9), guest, complete).values
+    none = explain(Timing(segments=0), guest, complete).values
     torch.testing.assert_close(few, none, rtol=1e-3, atol=1e-6)
 
 
-def test_the_variants_are_the_releases_settings_and_two_with_fewer_segments() -> None:
-    told = {name: (one.segments, one.shortest, one.longest, one.samples) for name, one in VARIANTS.items()}
-    assert told == {"defaults": (50, 10, 48, 50), "ten": (10, 6, 24, 50), "twenty": (20, 12, 48, 50)}
+def test_the_variants_are_the_settings_of_the_release_and_two_with_fewer_segments() -> None:
+    variants = {name: (one.segments, one.shortest, one.longest, one.samples) for name, one in VARIANTS.items()}
+    assert variants == {"defaults": (50, 10, 48, 50), "ten": (10, 6, 24, 50), "twenty": (20, 12, 48, 50)}
     assert VARIANTS["defaults"] == Timing()
 
 
-def test_a_generator_that_has_drawn_before_gives_other_segments(make_model: Make, complete: Window) -> None:
+def test_another_seed_gives_other_segments(make_model: Make, complete: Window) -> None:
     model, timing = make_model(), replace(VARIANTS["ten"], samples=5)
     assert not torch.equal(attribution(timing, model, complete), attribution(timing, model, complete, seed=1))
 
@@ -154,6 +152,6 @@ def test_a_generator_that_has_drawn_before_gives_other_segments(make_model: Make
 @pytest.mark.parametrize(
     "settings", [{"segments": -1}, {"shortest": 0}, {"shortest": 50}, {"samples": 0}, {"chunk": 0}]
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, int]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="must"):
         Timing(**settings)  # type: ignore[arg-type]

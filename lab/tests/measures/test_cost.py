@@ -1,4 +1,4 @@
-"""Cost in forward passes: counted exactly, timed without promises."""
+"""Cost in forward passes: passes are counted exactly, times are only positive."""
 
 from collections.abc import Iterator
 from math import isfinite
@@ -20,7 +20,7 @@ BATCH, LOOK_BACK, HORIZON, CHANNELS = 6, 12, 4, 2
 
 
 class Plain(Predictor):
-    """A linear map, with nothing to soften."""
+    """A linear map without hard decisions, so that `relaxed` is `forward`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Plain(Predictor):
         return Forecast(self.map(window.values.transpose(1, 2)).transpose(1, 2))
 
     def context(self, window: Window) -> Context:
-        raise AssertionError("no explainer here asks for it")
+        raise AssertionError("no explainer here needs it")
 
 
 def gated() -> IBForecast:
@@ -54,7 +54,7 @@ def window(batch: int = BATCH) -> Window:
 
 
 class Working(Explainer):
-    """Forecasts so many times, takes so many gradients of relaxed forecasts, and looks at half the batch once."""
+    """Makes given numbers of forecasts, of gradients of relaxed forecasts, and of forecasts of half the batch."""
 
     def __init__(self, forwards: int, gradients: int, halves: int = 0) -> None:
         self.forwards, self.gradients, self.halves = forwards, gradients, halves
@@ -82,26 +82,26 @@ def measured(predictor: Predictor, explainer: Explainer, repeats: int = 3) -> Co
 def test_passes_over_the_whole_batch_are_counted_exactly(
     predictor: Predictor, forwards: int, gradients: int, halves: int
 ) -> None:
-    told = measured(predictor, Working(forwards, gradients, halves))
-    assert told.forwards == forwards + gradients + halves / 2
-    assert told.backwards == gradients
+    spent = measured(predictor, Working(forwards, gradients, halves))
+    assert spent.forwards == forwards + gradients + halves / 2
+    assert spent.backwards == gradients
 
 
-def test_an_explainers_own_count_can_be_held_against_the_one_taken(predictor: Predictor) -> None:
+def test_the_passes_an_explainer_reports_equal_the_passes_counted(predictor: Predictor) -> None:
     explainer = Working(4, 2)
     with counting(predictor) as passes:
-        said = explainer.explain(predictor, window(), torch.ones(BATCH), torch.Generator())
-    assert (passes.forward, passes.backward) == (said.forwards * BATCH, said.backwards * BATCH)
+        reported = explainer.explain(predictor, window(), torch.ones(BATCH), torch.Generator())
+    assert (passes.forward, passes.backward) == (reported.forwards * BATCH, reported.backwards * BATCH)
 
 
-def test_a_relaxed_forecast_that_is_an_ordinary_one_is_counted_once() -> None:
+def test_a_relaxed_forecast_that_calls_forward_is_counted_once() -> None:
     predictor = Plain()
     with counting(predictor) as passes:
         predictor.relaxed(window())
     assert (passes.forward, passes.backward) == (BATCH, 0)
 
 
-def test_a_gradient_taken_twice_is_two(predictor: Predictor) -> None:
+def test_a_gradient_taken_twice_is_counted_twice(predictor: Predictor) -> None:
     with counting(predictor) as passes:
         values = window().values.clone().requires_grad_()
         shown = Window(values, window().observed, window().phase)
@@ -111,7 +111,7 @@ def test_a_gradient_taken_twice_is_two(predictor: Predictor) -> None:
     assert (passes.forward, passes.backward) == (BATCH, 2 * BATCH)
 
 
-def test_afterwards_nothing_counts_even_when_explaining_fails(predictor: Predictor) -> None:
+def test_counting_stops_even_if_explaining_fails(predictor: Predictor) -> None:
     class Failing(Working):
         def explain(
             self, predictor: Predictor, window: Window, share: Tensor, generator: torch.Generator
@@ -131,19 +131,19 @@ def test_afterwards_nothing_counts_even_when_explaining_fails(predictor: Predict
     assert not predictor._forward_hooks
 
 
-def test_every_run_has_its_time_and_the_cost_is_that_of_the_middle_one(predictor: Predictor) -> None:
-    told = measured(predictor, Working(3, 1), repeats=4)
-    assert len(told.seconds) == len(told.forward_seconds) == 4
-    assert all(isfinite(seconds) and seconds > 0 for seconds in (*told.seconds, *told.forward_seconds))
-    assert isfinite(told.forward_equivalents)
-    assert told.forward_equivalents > 0
+def test_every_run_is_timed_and_the_cost_is_a_ratio_of_medians(predictor: Predictor) -> None:
+    spent = measured(predictor, Working(3, 1), repeats=4)
+    assert len(spent.seconds) == len(spent.forward_seconds) == 4
+    assert all(isfinite(seconds) and seconds > 0 for seconds in (*spent.seconds, *spent.forward_seconds))
+    assert isfinite(spent.forward_equivalents)
+    assert spent.forward_equivalents > 0
     assert Cost((6.0, 1e9, 4.0), (2.0, 1.0, 3.0), 0.0, 0.0).forward_equivalents == 3
 
 
-def test_measuring_takes_no_gradient_of_its_own_and_at_least_one_run() -> None:
+def test_measuring_takes_no_gradient_and_needs_at_least_one_run() -> None:
     predictor = Plain()
-    told = measured(predictor, Working(1, 0), repeats=1)
-    assert told.backwards == 0
+    spent = measured(predictor, Working(1, 0), repeats=1)
+    assert spent.backwards == 0
     assert all(parameter.grad is None for parameter in predictor.parameters())
     with pytest.raises(UsageError, match="repeats"):
         measured(predictor, Working(1, 0), repeats=0)

@@ -1,4 +1,4 @@
-"""Scores of maps against planted drivers know a find from a guess."""
+"""Scores of maps against planted drivers: AUROC, alignment of loadings, and matching."""
 
 import pytest
 import torch
@@ -6,16 +6,16 @@ from sklearn.metrics import roc_auc_score
 
 from ibforecast.core.errors import UsageError
 from ibforecast_lab.data.drivers import DriverConstants, generate
-from ibforecast_lab.measures.drivers import alignment, found, matched
+from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched
 
 CONSTANTS = DriverConstants()
 
 
-def test_a_find_is_one_for_the_truth_zero_for_its_opposite_and_a_half_for_a_guess() -> None:
+def test_the_auroc_is_one_for_the_truth_zero_for_its_opposite_and_a_half_for_chance() -> None:
     support = torch.from_numpy(generate(200, 1).tokens(12))
     guess = torch.rand(200, 1, *support.shape[2:], generator=torch.Generator().manual_seed(0))
     maps = torch.cat([support.float(), 1.0 - support.float(), torch.full_like(guess, 0.3), guess], dim=1)
-    scores = found(maps, support)
+    scores = driver_auroc(maps, support)
     assert scores.shape == (8, 3)
     assert (scores[:3].diagonal() == 1).all()
     assert (scores[3:6].diagonal() == 0).all()
@@ -23,11 +23,11 @@ def test_a_find_is_one_for_the_truth_zero_for_its_opposite_and_a_half_for_a_gues
     assert (scores[7] - 0.5).abs().max() < 0.1
 
 
-def test_a_find_is_the_area_under_the_curve_ties_and_all() -> None:
+def test_the_auroc_equals_that_of_scikit_learn_with_ties() -> None:
     generator = torch.Generator().manual_seed(0)
     maps = torch.randint(0, 5, (40, 2, 3, 4), generator=generator) / 4
     support = torch.rand(40, 3, 3, 4, generator=generator) < 0.2
-    scores = found(maps, support)
+    scores = driver_auroc(maps, support)
     for one in range(2):
         for other in range(3):
             expected = roc_auc_score(support[:, other].flatten(), maps[:, one].flatten())
@@ -35,12 +35,12 @@ def test_a_find_is_the_area_under_the_curve_ties_and_all() -> None:
 
 
 @pytest.mark.parametrize("shown", [False, True])
-def test_a_driver_that_shows_nowhere_or_everywhere_is_refused(shown: bool) -> None:
-    with pytest.raises(UsageError, match=r"must show somewhere and not everywhere \(got .+ of 8 tokens\); draw more"):
-        found(torch.zeros(2, 1, 2, 2), torch.full((2, 1, 2, 2), shown))
+def test_a_driver_without_a_marked_or_an_unmarked_token_is_refused(shown: bool) -> None:
+    with pytest.raises(UsageError, match=r"must mark some tokens and not all \(got .+ of 8 tokens\); draw more"):
+        driver_auroc(torch.zeros(2, 1, 2, 2), torch.full((2, 1, 2, 2), shown))
 
 
-def test_alignment_knows_neither_size_nor_sign_and_is_zero_for_nothing() -> None:
+def test_alignment_ignores_size_and_sign_and_is_zero_for_a_zero_loading() -> None:
     loading = torch.from_numpy(CONSTANTS.loading)
     learned = torch.cat([-3 * loading[:, [2]], 0.1 * loading[:, [0]], 0 * loading[:, [0]]], dim=1)
     scores = alignment(learned, loading)
@@ -50,9 +50,9 @@ def test_alignment_knows_neither_size_nor_sign_and_is_zero_for_nothing() -> None
     assert scores.max() <= 1 + 1e-12
 
 
-def test_maps_are_matched_so_that_the_scores_sum_to_most_and_no_map_twice() -> None:
-    greedy_errs = torch.tensor([[0.9, 0.8], [0.8, 0.1]])
-    assert matched(greedy_errs) == (1, 0)
+def test_matching_maximises_the_sum_of_scores_and_uses_no_map_twice() -> None:
+    greedy_fails = torch.tensor([[0.9, 0.8], [0.8, 0.1]])
+    assert matched(greedy_fails) == (1, 0)
     assert matched(torch.tensor([[0.1, 0.2], [0.9, 0.3], [0.2, 0.8]])) == (1, 2)
     for seed in range(5):
         order = torch.randperm(4, generator=torch.Generator().manual_seed(seed))

@@ -1,4 +1,4 @@
-"""Networks with a part taken out: what is gone is gone, and what they no longer promise."""
+"""Networks with a part removed: the part has no effect, and the promises that depended on it do not hold."""
 
 from dataclasses import replace
 
@@ -60,7 +60,7 @@ def trained(network: Network, config: ModelConfig) -> IBForecast | SoftForecast 
 
 @pytest.mark.parametrize("network", [SoftForecast, UngatedForecast])
 @torch.no_grad()
-def test_what_is_closed_still_moves_the_forecast_with_context_and_mask_held(network: Network) -> None:
+def test_a_closed_token_still_moves_the_forecast_of_an_unaccountable_network(network: Network) -> None:
     forecaster, seen = built(network), window()
     held, mask = forecaster.context(seen), forecaster(seen).explanation.mask
     moved = replace(seen, values=seen.values.where(spread(mask, CONFIG.patch_len), window(seed=9).values))
@@ -70,27 +70,27 @@ def test_what_is_closed_still_moves_the_forecast_with_context_and_mask_held(netw
 
 
 @torch.no_grad()
-def test_explanations_are_those_of_the_whole_network_within_its_budget() -> None:
+def test_explanations_equal_those_of_the_intact_network() -> None:
     whole = built(IBForecast)(window()).explanation
     for network in (SoftForecast, UngatedForecast):
-        told = built(network)(window()).explanation
-        assert torch.equal(told.mask, whole.mask)
+        explanation = built(network)(window()).explanation
+        assert torch.equal(explanation.mask, whole.mask)
         assert torch.equal(built(network).importance(window()), built(IBForecast).importance(window()))
 
 
-def test_soft_gates_are_trained_on_what_they_are_used_with() -> None:
+def test_soft_gates_are_trained_on_the_forecast_they_make_in_use() -> None:
     forecaster = built(SoftForecast)
     used = ((forecaster(window()).values - target().values) ** 2).mean()
     torch.testing.assert_close(terms(forecaster)["fit"], used)
 
 
-def test_past_the_gates_the_fit_moves_no_gate_and_no_gate_the_forecast() -> None:
+def test_without_the_gated_base_fit_and_gates_do_not_affect_each_other() -> None:
     forecaster = built(UngatedForecast)
     assert isinstance(forecaster, UngatedForecast)
-    told = terms(forecaster)
-    told["fit"].backward(retain_graph=True)  # type: ignore[no-untyped-call]
+    losses = terms(forecaster)
+    losses["fit"].backward(retain_graph=True)  # type: ignore[no-untyped-call]
     assert all(parameter.grad is None for parameter in forecaster.network.score.parameters())
-    told["rate"].backward()  # type: ignore[no-untyped-call]
+    losses["rate"].backward()  # type: ignore[no-untyped-call]
     assert any(parameter.grad is not None for parameter in forecaster.network.score.parameters())
     before = forecaster(window()).values
     with torch.no_grad():
@@ -100,14 +100,14 @@ def test_past_the_gates_the_fit_moves_no_gate_and_no_gate_the_forecast() -> None
 
 
 @torch.no_grad()
-def test_where_everything_is_open_there_is_no_gate_to_take_out() -> None:
+def test_with_all_gates_open_removing_the_gated_base_changes_nothing() -> None:
     opened = replace(CONFIG, budget=1.0)
     whole, ungated = (built(network, opened)(window()).values for network in (IBForecast, UngatedForecast))
     torch.testing.assert_close(whole, ungated)
 
 
 @pytest.mark.parametrize("cross_channel", [False, True])
-def test_without_the_phase_the_readout_does_not_notice_what_time_it_is(cross_channel: bool) -> None:
+def test_without_the_phase_the_forecast_does_not_depend_on_the_time(cross_channel: bool) -> None:
     readout = replace(CONFIG.readout, cross_channel=cross_channel)
     config = replace(CONFIG, profile=False, readout=readout)
     later = replace(window(), phase=window().phase + 5)

@@ -1,4 +1,4 @@
-"""The factor decomposition: still accountable, every state from its own map alone, and planted drivers are found."""
+"""The factor decomposition: it is accountable, a state depends only on its own map, and drivers are recovered."""
 
 import tomllib
 from collections.abc import Iterator
@@ -46,21 +46,21 @@ RULE_VALUE_REMEDY = r"^.+ must .+ \(got .+\); .+"
 
 
 @pytest.fixture(autouse=True)
-def _the_same_numbers_every_time() -> Iterator[None]:
+def _fixed_seed() -> Iterator[None]:
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         yield
 
 
 def without_factors(made: FactorForecast) -> FactorForecast:
-    """The same network with its loadings at zero: what is left of the forecast if the factors add nothing."""
+    """Return a copy of the network with loadings of zero, so that the factors add nothing."""
     bare = deepcopy(made)
     torch.nn.init.zeros_(bare.readout.loading)
     return bare
 
 
 def network(config: FactorConfig = CONFIG, moved: float = 0.3) -> FactorForecast:
-    """A network whose weights are moved away from where they start, so that what they do shows."""
+    """Return a network with perturbed weights, because some start at zero and would have no effect."""
     made = FactorForecast(config)
     with torch.no_grad():
         for parameter in made.parameters():
@@ -81,13 +81,13 @@ def target() -> Target:
 def loss_of(made: FactorForecast, seed: int = 3) -> Loss:
     with torch.random.fork_rng([]):
         torch.manual_seed(1)
-        given, follows = window(), target()
-    return made.loss(given, follows, torch.tensor(0.3), torch.Generator().manual_seed(seed))
+        batch, follows = window(), target()
+    return made.loss(batch, follows, torch.tensor(0.3), torch.Generator().manual_seed(seed))
 
 
 @torch.no_grad()
-def explained(made: FactorForecast, given: Window) -> tuple[Tensor, Explanation]:
-    forecast = made(given)
+def explained(made: FactorForecast, batch: Window) -> tuple[Tensor, Explanation]:
+    forecast = made(batch)
     assert forecast.explanation is not None
     return forecast.values, forecast.explanation
 
@@ -97,28 +97,28 @@ def explained(made: FactorForecast, given: Window) -> tuple[Tensor, Explanation]
 def test_a_forecast_is_replayed_from_its_explanation_bit_for_bit_and_within_the_budget(kind: str, gaps: bool) -> None:
     gate = replace(CONFIG.gate, kind=kind)  # type: ignore[arg-type]
     made = network(replace(CONFIG, gate=gate, budget=1.0 if kind == "open" else 0.5))
-    given = window(gaps)
+    batch = window(gaps)
     with torch.no_grad():
-        forecast = made(given)
-    assert not broken(made, given, forecast, torch.Generator().manual_seed(0)).any()
+        forecast = made(batch)
+    assert not broken(made, batch, forecast, torch.Generator().manual_seed(0)).any()
     assert int(forecast.explanation.open_count.max()) <= made.config.allowance
 
 
-def test_what_a_factor_read_is_open_in_the_mask_and_is_told_by_the_explanation_alone() -> None:
+def test_a_factor_reads_only_tokens_that_are_open_in_the_mask() -> None:
     made = network()
     _, explanation = explained(made, window(gaps=True))
-    told = made.factors(explanation)
-    assert told.maps.any()
-    assert not (told.maps & ~explanation.mask[:, None]).any()
-    assert torch.equal(told.maps, told.probability > 0.5)
-    assert (told.probability[~explanation.mask[:, None].expand_as(told.maps)] == 0).all()
+    factors = made.factors(explanation)
+    assert factors.maps.any()
+    assert not (factors.maps & ~explanation.mask[:, None]).any()
+    assert torch.equal(factors.maps, factors.probability > 0.5)
+    assert (factors.probability[~explanation.mask[:, None].expand_as(factors.maps)] == 0).all()
 
 
 @torch.no_grad()
-def test_the_forecast_is_the_base_readout_plus_loadings_times_states_written_with_loops() -> None:
+def test_the_forecast_equals_base_readout_plus_loadings_times_states_written_with_loops() -> None:
     made = network()
     values, explanation = explained(made, window())
-    told, evidence, context = made.factors(explanation), explanation.evidence, explanation.context
+    factors, evidence, context = made.factors(explanation), explanation.evidence, explanation.context
     base = made.readout.readout(evidence, explanation.mask.float(), context)
     struct = torch.zeros(BATCH, HORIZON, CHANNELS, dtype=torch.float64)
     for b in range(BATCH):
@@ -127,31 +127,31 @@ def test_the_forecast_is_the_base_readout_plus_loadings_times_states_written_wit
             for p in range(PATCHES):
                 for c in range(CHANNELS):
                     token = evidence[b, p * PATCH_LEN : (p + 1) * PATCH_LEN, c]
-                    state += told.maps[b, k, p, c] * (made.readout.weight[k].double() @ token.double())
-            torch.testing.assert_close(told.state[b, k].double(), state, rtol=1e-4, atol=1e-5)
+                    state += factors.maps[b, k, p, c] * (made.readout.weight[k].double() @ token.double())
+            torch.testing.assert_close(factors.state[b, k].double(), state, rtol=1e-4, atol=1e-5)
             for h in range(HORIZON):
                 for c in range(CHANNELS):
                     struct[b, h, c] += made.readout.loading[h, k, c] * state
     torch.testing.assert_close(values, context.restore(base + struct.float()), rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(told.contribution.sum(dim=1).double(), struct, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(factors.contribution.sum(dim=1).double(), struct, rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
-def test_a_factors_state_comes_bit_for_bit_from_the_tokens_of_its_own_map() -> None:
+def test_the_tokens_of_its_map_give_a_factors_state_bit_for_bit() -> None:
     made = network()
     _, explanation = explained(made, window(gaps=True))
-    told = made.factors(explanation)
+    factors = made.factors(explanation)
     for factor in range(FACTORS):
         part = made.part(explanation, factor)
-        assert torch.equal(part.mask, told.maps[:, factor])
+        assert torch.equal(part.mask, factors.maps[:, factor])
         assert not part.evidence[~spread(part.mask, PATCH_LEN)].any()
         alone = made.factors(part)
-        assert torch.equal(alone.state[:, factor], told.state[:, factor])
-        assert torch.equal(alone.contribution[:, factor], told.contribution[:, factor])
+        assert torch.equal(alone.state[:, factor], factors.state[:, factor])
+        assert torch.equal(alone.contribution[:, factor], factors.contribution[:, factor])
 
 
 @torch.no_grad()
-def test_no_token_has_a_say_in_a_factors_score_of_another() -> None:
+def test_the_score_of_a_token_depends_on_no_other_token() -> None:
     maps, deviation = network().readout.maps, torch.randn(BATCH, LOOK_BACK, CHANNELS)
     changed = deviation.clone()
     changed[:, PATCH_LEN : 2 * PATCH_LEN, 1] += 1
@@ -162,32 +162,32 @@ def test_no_token_has_a_say_in_a_factors_score_of_another() -> None:
 
 
 @torch.no_grad()
-def test_patch_and_channel_have_a_say_in_a_tokens_score() -> None:
+def test_the_score_of_a_token_depends_on_its_patch_and_channel() -> None:
     logits = network().readout.maps(torch.ones(1, LOOK_BACK, CHANNELS))
     assert len(logits[0, 0].unique()) == PATCHES * CHANNELS
 
 
 @pytest.mark.parametrize("kind", ["exact", "threshold", "capped"])
 @torch.no_grad()
-def test_what_factors_want_is_opened_first_and_fills_the_budget_before_anything_else(kind: str) -> None:
+def test_tokens_selected_by_factors_are_opened_before_all_others(kind: str) -> None:
     gate = replace(CONFIG.gate, kind=kind)  # type: ignore[arg-type]
-    made, given = network(replace(CONFIG, gate=gate, budget=0.6)), window()
+    made, batch = network(replace(CONFIG, gate=gate, budget=0.6)), window()
     made.score.score.head.bias.fill_(100.0)
     few = many = 0
     for bias in (-3.0, -1.5, 0.0):
         made.readout.maps.leave.bias.fill_(bias)
-        wanted = (made.readout.maps(made.decompose(given)[1]) > 0).any(dim=1)
-        _, explanation = explained(made, given)
+        selected = (made.readout.maps(made.decompose(batch)[1]) > 0).any(dim=1)
+        _, explanation = explained(made, batch)
         for row in range(BATCH):
-            fits = int(wanted[row].sum()) <= made.config.allowance
+            fits = int(selected[row].sum()) <= made.config.allowance
             few, many = few + fits, many + (not fits)
-            inside, outside = (wanted[row], explanation.mask[row])[:: 1 if fits else -1]
+            inside, outside = (selected[row], explanation.mask[row])[:: 1 if fits else -1]
             assert not (inside & ~outside).any()
     assert few
     assert many
 
 
-def test_the_gate_hears_the_maps_and_does_not_bend_them() -> None:
+def test_no_gradient_reaches_the_maps_through_the_gate() -> None:
     made = network()
     deviation = torch.randn(BATCH, LOOK_BACK, CHANNELS)
     made.score(deviation).sum().backward()
@@ -198,32 +198,32 @@ def test_the_gate_hears_the_maps_and_does_not_bend_them() -> None:
     assert torch.equal(made.score(deviation), made.score.relaxed(deviation))
 
 
-def test_at_first_the_factors_add_nothing_but_their_loadings_learn() -> None:
-    made, given = FactorForecast(CONFIG).eval(), window()
-    values, explanation = explained(made, given)
+def test_untrained_factors_add_nothing_but_their_loadings_have_gradients() -> None:
+    made, batch = FactorForecast(CONFIG).eval(), window()
+    values, explanation = explained(made, batch)
     assert not made.factors(explanation).contribution.any()
-    assert torch.equal(values, explained(without_factors(made), given)[0])
+    assert torch.equal(values, explained(without_factors(made), batch)[0])
     loss_of(made).total.backward()
     assert made.readout.loading.grad is not None
     assert made.readout.loading.grad.abs().max() > 0
 
 
-def test_without_factors_the_mask_stays_and_the_base_readout_speaks_alone() -> None:
-    made, given = network(), window()
+def test_with_zero_loadings_the_mask_stays_and_only_the_base_readout_forecasts() -> None:
+    made, batch = network(), window()
     bare = without_factors(made)
-    values, explanation = explained(made, given)
-    without, same = explained(bare, given)
+    values, explanation = explained(made, batch)
+    without, same = explained(bare, batch)
     assert torch.equal(same.mask, explanation.mask)
     with torch.no_grad():
         base = made.readout.readout(explanation.evidence, explanation.mask.float(), explanation.context)
     assert torch.equal(without, explanation.context.restore(base))
     assert not torch.equal(without, values)
-    assert torch.equal(explained(made, given)[0], values)
-    assert bare.score.heard[0] is bare.readout.maps
+    assert torch.equal(explained(made, batch)[0], values)
+    assert bare.score.shared[0] is bare.readout.maps
 
 
-def test_without_maps_that_want_anything_and_loadings_it_is_the_base_network() -> None:
-    made, given = network(), window()
+def test_with_closed_maps_the_network_equals_the_base_network() -> None:
+    made, batch = network(), window()
     with torch.no_grad():
         made.readout.maps.leave.bias.fill_(-100.0)
     base = IBForecast(ModelConfig(**{name: getattr(CONFIG, name) for name in ModelConfig.__dataclass_fields__})).eval()
@@ -235,36 +235,36 @@ def test_without_maps_that_want_anything_and_loadings_it_is_the_base_network() -
         }
     )
     with torch.no_grad():
-        assert torch.equal(made(given).values, base(given).values)
+        assert torch.equal(made(batch).values, base(batch).values)
 
 
-def test_maps_are_drawn_with_noise_from_the_generator_handed_in_while_a_loss_is_scored_and_never_in_use() -> None:
+def test_maps_have_noise_from_the_given_generator_in_the_loss_and_none_in_use() -> None:
     made = network(replace(CONFIG, gate=replace(CONFIG.gate, noise=0.0)))
     before = torch.get_rng_state()
     first, again, other = (loss_of(made, seed).terms["fit"] for seed in (3, 3, 4))
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
-    given = window()
-    assert torch.equal(explained(made, given)[0], explained(made, given)[0])
+    batch = window()
+    assert torch.equal(explained(made, batch)[0], explained(made, batch)[0])
 
 
 def test_noise_ends_even_when_scoring_fails() -> None:
     made = network()
     with pytest.raises(ZeroDivisionError), made.readout.sampled(torch.Generator()):
         raise ZeroDivisionError
-    assert torch.equal(explained(made, given := window())[0], explained(made, given)[0])
+    assert torch.equal(explained(made, batch := window())[0], explained(made, batch)[0])
     deepcopy(made)
 
 
 def test_the_relaxed_forecast_has_gradients_that_agree_with_its_differences() -> None:
-    made, given = network().double(), window()
-    values = given.values.double()
-    held = made.context(replace(given, values=values))
+    made, batch = network().double(), window()
+    values = batch.values.double()
+    held = made.context(replace(batch, values=values))
     direction = torch.randn_like(values)
 
     def energy(moved: Tensor) -> Tensor:
-        return made.relaxed(replace(given, values=moved), held).square().sum()
+        return made.relaxed(replace(batch, values=moved), held).square().sum()
 
     point = values.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(energy(point), point)
@@ -273,7 +273,7 @@ def test_the_relaxed_forecast_has_gradients_that_agree_with_its_differences() ->
     assert torch.allclose((gradient * direction).sum(), (ahead - behind) / 2e-6, rtol=1e-3)
 
 
-def test_diversity_is_one_for_maps_alike_zero_for_maps_apart_and_the_mean_over_pairs() -> None:
+def test_diversity_is_one_for_parallel_maps_zero_for_disjoint_ones_and_a_mean_over_pairs() -> None:
     one, other = torch.zeros(2, 1, 2, 2), torch.zeros(2, 1, 2, 2)
     one[..., 0], other[..., 1] = 0.7, 0.2
     assert float(diversity(torch.cat([one, 3 * one], dim=1))) == pytest.approx(1)
@@ -291,7 +291,7 @@ def test_diversity_of_a_window_without_a_token_to_read_is_zero_with_finite_gradi
     assert nothing.grad.isfinite().all()
 
 
-def test_a_weight_of_zero_leaves_the_term_out_and_others_multiply_it() -> None:
+def test_a_weight_of_zero_leaves_a_term_out_and_other_weights_multiply_it() -> None:
     def terms(weight: float, rate: float) -> Loss:
         config = replace(CONFIG, diversity_weight=weight, objective=ObjectiveConfig(rate_weight=rate))
         torch.manual_seed(2)
@@ -314,7 +314,7 @@ def test_the_loss_reaches_every_parameter_with_a_finite_gradient() -> None:
         assert parameter.grad.isfinite().all(), name
 
 
-def test_every_parameter_is_in_one_group_and_the_factors_in_their_own() -> None:
+def test_every_parameter_is_in_one_group_and_factors_have_their_own() -> None:
     made = network(replace(CONFIG, gate=replace(CONFIG.gate, recent=1), context_rate=2.0))
     groups = {group.rate: {id(p) for p in group.parameters} for group in made.parameter_groups()}
     base = {id(p) for p in made.readout.readout.parameters()}
@@ -323,12 +323,12 @@ def test_every_parameter_is_in_one_group_and_the_factors_in_their_own() -> None:
 
 
 def test_weights_are_listed_once_and_load_into_another_network() -> None:
-    made, other, given = network(), network(), window()
+    made, other, batch = network(), network(), window()
     weights = made.state_dict()
     assert len({tensor.data_ptr() for tensor in weights.values()}) == len(weights)
-    assert not torch.equal(explained(made, given)[0], explained(other, given)[0])
+    assert not torch.equal(explained(made, batch)[0], explained(other, batch)[0])
     other.load_state_dict(load(save(weights)))
-    assert torch.equal(explained(made, given)[0], explained(other, given)[0])
+    assert torch.equal(explained(made, batch)[0], explained(other, batch)[0])
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_a_setting_that_breaks_a_rule_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_the_recipe_builds_a_configuration_and_a_schedule() -> None:
-    text = resources.files("ibforecast.recipes").joinpath("factors.toml").read_text("utf8")
+    text = resources.files("ibforecast_lab.recipes").joinpath("factors.toml").read_text("utf8")
     recipe = tomllib.loads(text)
     sizes = {"look_back": 96, "horizon": 24, "channels": 4, "cycle": 24}
     config = build(FactorConfig, {**sizes, **recipe["model"]}, "factors")
@@ -365,17 +365,17 @@ SMALL = DriverConstants(
 
 
 @torch.no_grad()
-def found(made: FactorForecast, truth: DriverWindows) -> tuple[Tensor, Tensor]:
-    """Of each driver: how well its best map finds its events, and how well that map's loading is its loading."""
+def recovery(made: FactorForecast, truth: DriverWindows) -> tuple[Tensor, Tensor]:
+    """Return, for each driver, the AUROC of its best map and the alignment of that map's loading."""
     windows = resident(truth.window, truth.target, truth.phase)
     _, explanation = explained(made, windows.look_backs(windows.starts))
     support = torch.from_numpy(truth.tokens(made.config.patch_len))
-    scores = drivers.found(made.factors(explanation).probability, support)
+    scores = drivers.driver_auroc(made.factors(explanation).probability, support)
     best, each = list(drivers.matched(scores)), range(scores.shape[1])
     return scores[best, each], drivers.alignment(made.readout.loading, torch.from_numpy(truth.loading))[best, each]
 
 
-def test_planted_drivers_are_found_by_training_and_not_before() -> None:
+def test_training_recovers_planted_drivers() -> None:
     config = FactorConfig(
         48,
         12,
@@ -391,18 +391,18 @@ def test_planted_drivers_are_found_by_training_and_not_before() -> None:
     every = generate(1700, 5, SMALL)
     training, validation, test = every.part(0, 1200), every.part(1200, 1400), every.part(1400, 1700)
     made = FactorForecast(config).eval()
-    before, _ = found(made, test)
+    before, _ = recovery(made, test)
     parts = (resident(part.window, part.target, part.phase) for part in (training, validation))
     train(made, *parts, TrainConfig(epochs=10, batch=64, learning_rate=3e-3, constant_epochs=7), seed=0)
-    after, loadings = found(made, test)
+    after, loadings = recovery(made, test)
     assert before.max() < 0.75
     assert after.min() > 0.9
     assert loadings.min() > 0.9
     windows = resident(test.window, test.target, test.phase)
-    given, follows = windows.take(windows.starts)
+    batch, follows = windows.take(windows.starts)
     error, without = (
-        float((explained(each, given)[0] - follows.values).square().mean()) for each in (made, without_factors(made))
+        float((explained(each, batch)[0] - follows.values).square().mean()) for each in (made, without_factors(made))
     )
     assert error < 0.5 * without
     with torch.no_grad():
-        assert not broken(made, given, made(given), torch.Generator().manual_seed(0)).any()
+        assert not broken(made, batch, made(batch), torch.Generator().manual_seed(0)).any()

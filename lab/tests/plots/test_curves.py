@@ -1,4 +1,4 @@
-"""Small multiples: curves and dots, the same bytes every time, and words for what is not there."""
+"""Small multiples of curves and dots: the same bytes every time, and a note for what was not run."""
 
 import re
 from collections.abc import Callable
@@ -38,25 +38,25 @@ def texts(svg: bytes) -> list[str]:
 
 @pytest.mark.parametrize("name", list(PICTURES))
 @pytest.mark.parametrize("form", FORMS)
-def test_a_picture_is_what_it_is_called_and_the_same_whatever_the_users_settings(name: str, form: Form) -> None:
+def test_a_picture_has_the_requested_form_and_ignores_the_users_settings(name: str, form: Form) -> None:
     first = PICTURES[name](form)
     assert first.startswith(b"\x89PNG" if form == "png" else b"<?xml")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path"}):
         assert PICTURES[name](form) == first
 
 
-def test_the_grid_names_its_curves_rows_columns_and_what_they_are_held_against() -> None:
-    told = texts(PICTURES["curves"]("svg"))
-    assert {"ours", "theirs", "dense", "as it is", "horizon 192", "ETTh1, MSE", "read"} <= set(told)
+def test_the_grid_names_its_curves_rows_columns_and_level() -> None:
+    shown = texts(PICTURES["curves"]("svg"))
+    assert {"ours", "theirs", "dense", "as it is", "horizon 192", "ETTh1, MSE", "read"} <= set(shown)
 
 
-def test_a_panel_says_what_was_not_run_and_an_empty_one_that_nothing_was() -> None:
-    told = texts(PICTURES["curves"]("svg"))
-    assert told.count("not run: ours") == 1
-    assert told.count("not run") == 2
+def test_a_panel_names_the_curves_that_were_not_run_and_an_empty_one_says_so() -> None:
+    shown = texts(PICTURES["curves"]("svg"))
+    assert shown.count("not run: ours") == 1
+    assert shown.count("not run") == 2
 
 
-def test_words_may_stand_below_a_column_instead_of_numbers() -> None:
+def test_the_ticks_of_a_column_may_be_words() -> None:
     words = curves.Grid(
         [[curves.Panel([curves.Curve("a", [0.0, 2.0], [1.0, 2.0], [None, None])])]], ["r"], ["c"], "x", ["a"]
     )
@@ -64,14 +64,14 @@ def test_words_may_stand_below_a_column_instead_of_numbers() -> None:
     assert {"0", "1e-4", "0.1"} <= set(texts(curves.draw(labelled, "svg")))
 
 
-def test_names_of_many_that_were_not_run_are_broken_between_words_only() -> None:
+def test_a_long_list_of_names_is_broken_only_between_words() -> None:
     names = ["static-newest at 12.5/50 %", "static-fixed", "any-budget", "exact at 5/10/35/50 %"]
     panel = curves.Panel([OTHER], not_run=names)
     grid = curves.Grid([[panel] * 3], ["r"], ["a", "b", "c"], "x", ["theirs"])
-    told = " ".join(texts(curves.draw(grid, "svg")))
-    assert all(word in told for name in names for word in name.split())
+    shown = " ".join(texts(curves.draw(grid, "svg")))
+    assert all(word in shown for name in names for word in name.split())
 
 
-def test_dots_tell_the_models_and_which_of_them_were_not_run() -> None:
-    told = texts(PICTURES["dots"]("svg"))
-    assert {"exact", "− cycle Q (not run)", "static", "MSE", "published"} <= set(told)
+def test_dots_name_the_models_and_those_that_were_not_run() -> None:
+    shown = texts(PICTURES["dots"]("svg"))
+    assert {"exact", "− cycle Q (not run)", "static", "MSE", "published"} <= set(shown)

@@ -1,4 +1,4 @@
-"""Figures of records: gates, cost and growth as pictures, the same bytes every time."""
+"""Figures of gates, cost and growth: the same bytes every time."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def texts(svg: bytes) -> list[str]:
 
 @pytest.mark.parametrize("name", list(PICTURES))
 @pytest.mark.parametrize("form", FORMS)
-def test_a_picture_is_what_it_is_called_and_the_same_whatever_the_users_settings(name: str, form: Form) -> None:
+def test_a_picture_has_the_requested_form_and_ignores_the_users_settings(name: str, form: Form) -> None:
     first = PICTURES[name](form)
     assert first.startswith(b"\x89PNG" if form == "png" else b"<?xml")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path"}):
@@ -53,10 +53,10 @@ def test_a_picture_is_what_it_is_called_and_the_same_whatever_the_users_settings
 
 
 def test_every_explainer_is_named_once_in_each_panel_and_every_device_in_the_legend() -> None:
-    told = texts(PICTURES["cost"]("svg"))
-    assert told.count("native") == 2
-    assert told.count("timing ten") == told.count("timing two") == 1
-    assert {"timed on a GPU", "timed on a CPU", "ETTh1", "Weather"} <= set(told)
+    shown = texts(PICTURES["cost"]("svg"))
+    assert shown.count("native") == 2
+    assert shown.count("timing ten") == shown.count("timing two") == 1
+    assert {"timed on a GPU", "timed on a CPU", "ETTh1", "Weather"} <= set(shown)
 
 
 def test_names_of_close_points_touch_neither_each_other_nor_a_point() -> None:
@@ -68,15 +68,15 @@ def test_names_of_close_points_touch_neither_each_other_nor_a_point() -> None:
         taken.append(box)
 
 
-def test_one_explainer_alone_and_equal_scores_are_drawn() -> None:
+def test_a_single_explainer_and_equal_scores_can_be_drawn() -> None:
     assert "native" in texts(cost.draw({"ETTh1": POINTS[:1]}, "svg"))
     assert cost.draw({"ETTh1": [cost.CostPoint("chance", "mps", 0.01, 0.0)] * 2}, "png")
 
 
-def test_gates_have_their_values_channels_and_lags_in_words() -> None:
-    told = texts(PICTURES["gates"]("svg"))
-    assert {"0.12", "0.98", "1.00", "channel 3", "−4 to −3", "probability", "somewhere"} <= set(told)
-    assert "Gates of one window" in told
+def test_gates_are_drawn_with_their_values_channels_and_lags() -> None:
+    shown = texts(PICTURES["gates"]("svg"))
+    assert {"0.12", "0.98", "1.00", "channel 3", "−4 to −3", "probability", "somewhere"} <= set(shown)
+    assert "Gates of one window" in shown
 
 
 def test_only_open_gates_are_outlined() -> None:
@@ -86,15 +86,15 @@ def test_only_open_gates_are_outlined() -> None:
     assert outline not in gates.draw([closed], "svg").decode()
 
 
-def test_gates_of_several_make_a_panel_each_one_below_the_other() -> None:
+def test_several_pictures_of_gates_make_one_panel_each() -> None:
     other = gates.GatePicture("Other gates", "elsewhere", "frequency", ["-4 to -1"], ["channel 1"], [[0.31]])
-    told = texts(gates.draw([GATES, other], "svg"))
-    assert {"Gates of one window", "somewhere", "probability", "0.98", "−4 to −3"} <= set(told)
-    assert {"Other gates", "elsewhere", "frequency", "0.31", "−4 to −1"} <= set(told)
-    assert told.count("channel 1") == 2
+    shown = texts(gates.draw([GATES, other], "svg"))
+    assert {"Gates of one window", "somewhere", "probability", "0.98", "−4 to −3"} <= set(shown)
+    assert {"Other gates", "elsewhere", "frequency", "0.31", "−4 to −1"} <= set(shown)
+    assert shown.count("channel 1") == 2
 
 
-def test_hundreds_of_channels_make_a_picture_of_bounded_height() -> None:
+def test_a_picture_of_hundreds_of_channels_has_a_bounded_height() -> None:
     many = gates.GatePicture("t", "w", "m", ["-2 to -1"], [f"channel {n}" for n in range(500)], [[0.5] * 500])
     svg = gates.draw([many], "svg").decode()
     (height,) = re.findall(r'height="([\d.]+)pt"', svg)
@@ -102,7 +102,7 @@ def test_hundreds_of_channels_make_a_picture_of_bounded_height() -> None:
     assert 40 <= svg.count("channel ") <= 60
 
 
-def test_growth_tells_its_numbers_and_where_memory_is_unknown_says_so() -> None:
-    told = texts(PICTURES["channels"]("svg"))
-    assert {"10 ms", "7 GiB", "NVIDIA H200", "in proportion to the channels", "137", "862"} <= set(told)
+def test_growth_is_drawn_with_its_numbers_and_a_note_if_memory_is_unknown() -> None:
+    shown = texts(PICTURES["channels"]("svg"))
+    assert {"10 ms", "7 GiB", "NVIDIA H200", "in proportion to the channels", "137", "862"} <= set(shown)
     assert "measured on a GPU only: not run" in texts(channels.draw([TIME], [], "svg"))

@@ -22,17 +22,17 @@ def with_profile(**settings: object) -> CycleNet:
 
 @pytest.mark.parametrize("backbone", ["linear", "mlp"])
 @pytest.mark.parametrize("normalise", [True, False])
-def test_it_equals_the_equation_written_step_by_step_where_the_cycle_does_not_divide_the_look_back(
+def test_cyclenet_equals_its_equation_even_if_the_cycle_does_not_divide_the_look_back(
     backbone: str, normalise: bool
 ) -> None:
-    model, given = with_profile(backbone=backbone, width=5, normalise=normalise), window()
-    forecast = model(given).values
-    for n in range(len(given.values)):
+    model, batch = with_profile(backbone=backbone, width=5, normalise=normalise), window()
+    forecast = model(batch).values
+    for n in range(len(batch.values)):
         for c in range(CHANNELS):
-            past = given.values[n, :, c]
+            past = batch.values[n, :, c]
             level = past.mean() if normalise else 0.0
             scale = (past.var() + 1e-5).sqrt() if normalise else 1.0
-            tau = int(given.phase[n, 0])
+            tau = int(batch.phase[n, 0])
             seasonal = [model.profile[(tau + t) % CYCLE, c] for t in range(LOOK_BACK + HORIZON)]
             deviation = torch.stack([(past[t] - level) / scale - seasonal[t] for t in range(LOOK_BACK)])
             future = model.backbone(deviation)
@@ -41,11 +41,11 @@ def test_it_equals_the_equation_written_step_by_step_where_the_cycle_does_not_di
                 torch.testing.assert_close(forecast[n, h, c], expected)
 
 
-def test_a_backbone_that_says_nothing_leaves_the_profile_of_the_coming_phases() -> None:
-    model, given = with_profile(backbone="linear", normalise=False), window()
+def test_a_backbone_of_zeros_leaves_the_profile_of_the_coming_phases() -> None:
+    model, batch = with_profile(backbone="linear", normalise=False), window()
     torch.nn.init.zeros_(model.backbone.weight)
     torch.nn.init.zeros_(model.backbone.bias)
-    torch.testing.assert_close(model(given).values, model.profile[given.phase[:, LOOK_BACK:] % CYCLE])
+    torch.testing.assert_close(model(batch).values, model.profile[batch.phase[:, LOOK_BACK:] % CYCLE])
 
 
 def test_the_profile_starts_at_zero_and_has_a_row_per_phase() -> None:
@@ -59,9 +59,9 @@ def test_the_linear_backbone_is_one_map_shared_by_all_channels() -> None:
     assert sum(p.numel() for p in model.parameters()) == 96 * 720 + 720 + 144 * 21
 
 
-def test_a_backbone_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_an_unknown_backbone_is_refused_with_the_known_ones() -> None:
     config = CycleNetConfig(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
-    object.__setattr__(config, "backbone", "cubic")  # past the type check that only tests make
+    object.__setattr__(config, "backbone", "cubic")  # bypasses the type checks of the tests
     with pytest.raises(UsageError, match="backbone must be one of linear, mlp"):
         config.__post_init__()
 

@@ -28,7 +28,7 @@ def test_a_forecast_is_the_effective_weights_times_the_window_plus_the_bias(mode
 
 
 @torch.no_grad()
-def test_importance_is_the_mean_size_of_what_deleting_a_single_value_to_the_mean_changes(model: DLinear) -> None:
+def test_importance_is_the_mean_shift_from_replacing_one_value_by_the_mean(model: DLinear) -> None:
     window = window_of(torch.randn(2, 48, 3))
     importance, full = model.importance(window), model(window).values
     for t, c in [(0, 0), (17, 1), (47, 2)]:
@@ -39,7 +39,7 @@ def test_importance_is_the_mean_size_of_what_deleting_a_single_value_to_the_mean
 
 
 @torch.no_grad()
-def test_importance_is_zero_where_nothing_was_observed(model: DLinear) -> None:
+def test_a_missing_value_has_an_importance_of_zero(model: DLinear) -> None:
     window = window_of(torch.randn(2, 48, 3))
     window.observed[:, 10:20, 1] = False
     importance = model.importance(window)
@@ -48,7 +48,7 @@ def test_importance_is_zero_where_nothing_was_observed(model: DLinear) -> None:
 
 
 @pytest.mark.parametrize("kernel", [1, 5, 25])
-def test_the_moving_average_repeats_the_ends(kernel: int) -> None:
+def test_the_moving_average_repeats_the_first_and_last_values(kernel: int) -> None:
     values = torch.randn(48, dtype=torch.float64)
     half = kernel // 2
     naive = [sum(float(values[min(max(t + lag, 0), 47)]) for lag in range(-half, half + 1)) / kernel for t in range(48)]

@@ -20,19 +20,19 @@ def window(batch: int = 3) -> Window:
 
 @pytest.mark.parametrize("calendar", [True, False])
 def test_permuting_the_channels_permutes_the_forecast(calendar: bool) -> None:
-    model, given = ITransformer(replace(SIZES, calendar=calendar)).eval(), window()
+    model, batch = ITransformer(replace(SIZES, calendar=calendar)).eval(), window()
     order = torch.tensor([2, 0, 3, 1])
-    permuted = replace(given, values=given.values[:, :, order])
-    torch.testing.assert_close(model(permuted).values, model(given).values[:, :, order], rtol=1e-4, atol=1e-5)
+    permuted = replace(batch, values=batch.values[:, :, order])
+    torch.testing.assert_close(model(permuted).values, model(batch).values[:, :, order], rtol=1e-4, atol=1e-5)
 
 
-def test_it_equals_the_post_norm_layer_written_out_token_by_token() -> None:
-    model, given = ITransformer(replace(SIZES, layers=1)).eval(), window(batch=1)
-    values = given.values[0]
+def test_itransformer_equals_a_post_norm_layer_written_token_by_token() -> None:
+    model, batch = ITransformer(replace(SIZES, layers=1)).eval(), window(batch=1)
+    values = batch.values[0]
     scale = (values.var(0, unbiased=False) + 1e-5).sqrt()
-    assert given.calendar is not None
+    assert batch.calendar is not None
     rows = [model.embed((values[:, c] - values[:, c].mean()) / scale[c]) for c in range(CHANNELS)]
-    rows += [model.embed(given.calendar[0, :LOOK_BACK, feature]) for feature in range(4)]
+    rows += [model.embed(batch.calendar[0, :LOOK_BACK, feature]) for feature in range(4)]
     layer, final = model.encoder[0], model.encoder[1]
     assert isinstance(layer, nn.TransformerEncoderLayer)
     query_map, key_map, value_map = layer.self_attn.in_proj_weight.chunk(3)
@@ -44,27 +44,27 @@ def test_it_equals_the_post_norm_layer_written_out_token_by_token() -> None:
         attended = layer.norm1(rows[c] + layer.self_attn.out_proj(torch.cat(heads)))
         encoded = layer.norm2(attended + layer.linear2(nn.functional.gelu(layer.linear1(attended))))
         expected = model.leave(final(encoded)) * scale[c] + values[:, c].mean()
-        torch.testing.assert_close(model(given).values[0, :, c], expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(model(batch).values[0, :, c], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_calendar_of_the_look_back_matters_and_that_of_the_horizon_does_not() -> None:
-    model, given = ITransformer(SIZES).eval(), window()
-    assert given.calendar is not None
-    past, future = given.calendar.clone(), given.calendar.clone()
+def test_only_the_calendar_of_the_look_back_matters() -> None:
+    model, batch = ITransformer(SIZES).eval(), window()
+    assert batch.calendar is not None
+    past, future = batch.calendar.clone(), batch.calendar.clone()
     past[:, :LOOK_BACK] = 0
     future[:, LOOK_BACK:] = 0
-    assert not torch.allclose(model(replace(given, calendar=past)).values, model(given).values)
-    assert torch.equal(model(replace(given, calendar=future)).values, model(given).values)
+    assert not torch.allclose(model(replace(batch, calendar=past)).values, model(batch).values)
+    assert torch.equal(model(replace(batch, calendar=future)).values, model(batch).values)
 
 
-def test_it_asks_for_the_calendar_exactly_where_it_reads_it() -> None:
+def test_the_calendar_is_needed_only_if_it_is_read() -> None:
     assert ITransformer(SIZES).reads_calendar
     without = ITransformer(replace(SIZES, calendar=False)).eval()
     assert not without.reads_calendar
     assert without(replace(window(), calendar=None)).values.shape == (3, HORIZON, CHANNELS)
 
 
-def test_a_window_without_the_calendar_it_reads_is_refused_with_the_remedy() -> None:
+def test_a_window_without_a_calendar_is_refused_with_the_remedy() -> None:
     with pytest.raises(UsageError, match="set calendar = false"):
         ITransformer(SIZES)(replace(window(), calendar=None))
 

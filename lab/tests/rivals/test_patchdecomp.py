@@ -41,7 +41,7 @@ def test_multivariate_contributions_of_all_channels_sum_to_the_forecast() -> Non
 
 
 @torch.no_grad()
-def test_folding_the_projections_equals_attention_spelt_out() -> None:
+def test_patchdecomp_equals_attention_written_head_by_head() -> None:
     model, window = model_of(CONFIG), window_of(torch.randn(1, 48, 3))
     values = window.values[0, :, 1]
     level, scale = values.mean(), (values.var(unbiased=False) + 1e-5).sqrt()
@@ -73,7 +73,7 @@ def test_importance_is_one_non_negative_number_per_patch(multivariate: bool) -> 
 
 
 @torch.no_grad()
-def test_channels_see_each_other_only_if_multivariate() -> None:
+def test_channels_affect_each_other_only_if_multivariate() -> None:
     values = torch.randn(2, 48, 3)
     changed = values.clone()
     changed[..., 2] += torch.randn(2, 48)
@@ -89,6 +89,6 @@ def test_patches_that_do_not_tile_the_look_back_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("setting", "value"), [("heads", 3), ("dropout", 1.0), ("layers", 0)])
-def test_settings_that_cannot_be_are_refused(setting: str, value: float) -> None:
+def test_invalid_settings_are_refused(setting: str, value: float) -> None:
     with pytest.raises(UsageError, match=setting):
         replace(CONFIG, **{setting: value})

@@ -19,13 +19,13 @@ def window(batch: int = 2, channels: int = 3) -> Window:
 
 
 def used(variant: Literal["library", "official"]) -> PatchTST:
-    """A network whose batch statistics are no longer those of its birth."""
+    """Return a network whose batch statistics are not the initial ones."""
     model = PatchTST(replace(SIZES, variant=variant))
     model(window(batch=8))
     return model.eval()
 
 
-def test_a_look_back_of_96_gives_12_patches_of_16_the_last_reaching_over_the_end() -> None:
+def test_a_look_back_of_96_gives_12_patches_and_the_last_repeats_the_last_value() -> None:
     values = torch.randn(2, 96, 3)
     patches = PatchTST(SIZES).to_patches(values)
     assert patches.shape == (2, 3, 12, 16)
@@ -36,25 +36,25 @@ def test_a_look_back_of_96_gives_12_patches_of_16_the_last_reaching_over_the_end
 
 
 @pytest.mark.parametrize(("look_back", "patch_len", "stride"), [(96, 16, 8), (50, 16, 8), (20, 5, 7), (9, 9, 1)])
-def test_the_configuration_counts_the_patches_there_are(look_back: int, patch_len: int, stride: int) -> None:
+def test_the_configuration_has_the_right_number_of_patches(look_back: int, patch_len: int, stride: int) -> None:
     config = replace(SIZES, look_back=look_back, patch_len=patch_len, stride=stride)
     assert PatchTST(config).to_patches(torch.randn(1, look_back, 3)).shape[2] == config.patches
 
 
 @VARIANTS
-def test_no_channel_looks_at_another(variant: Literal["library", "official"]) -> None:
-    model, given = used(variant), window()
-    changed = given.values.clone()
+def test_no_channel_affects_another(variant: Literal["library", "official"]) -> None:
+    model, batch = used(variant), window()
+    changed = batch.values.clone()
     changed[:, :, 1] = torch.randn(2, 96)
-    forecast, other = model(given).values, model(replace(given, values=changed)).values
+    forecast, other = model(batch).values, model(replace(batch, values=changed)).values
     assert torch.equal(forecast[:, :, [0, 2]], other[:, :, [0, 2]])
     assert not torch.allclose(forecast[:, :, 1], other[:, :, 1])
 
 
 @VARIANTS
-def test_it_equals_the_layers_written_out_head_by_head(variant: Literal["library", "official"]) -> None:
-    model, given = used(variant), window(batch=1, channels=1)
-    values = given.values[0, :, 0]
+def test_patchtst_equals_its_layers_written_head_by_head(variant: Literal["library", "official"]) -> None:
+    model, batch = used(variant), window(batch=1, channels=1)
+    values = batch.values[0, :, 0]
     level, scale = values.mean(), (values.var(unbiased=False) + 1e-5).sqrt()
     rows = model.embed(model.to_patches(((values - level) / scale)[None, :, None])[0, 0]) + model.position
     earlier = [torch.zeros(12, 12), torch.zeros(12, 12)]
@@ -68,7 +68,7 @@ def test_it_equals_the_layers_written_out_head_by_head(variant: Literal["library
         rows = layer.attention_norm((rows + layer.out(torch.cat(gathered, dim=1)))[None])[0]
         rows = layer.feed_forward_norm((rows + layer.feed_forward(rows))[None])[0]
     expected = model.leave(model.norm(rows[None])[0].flatten()) * scale + level
-    torch.testing.assert_close(model(given).values[0, :, 0], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(model(batch).values[0, :, 0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_only_the_official_network_learns_its_positions() -> None:

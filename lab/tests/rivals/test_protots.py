@@ -53,7 +53,7 @@ def test_the_weights_sum_to_one_and_mix_the_curves_into_the_forecast(model: Prot
 
 
 @torch.no_grad()
-def test_a_split_root_hands_its_whole_weight_to_its_children(model: ProtoTS) -> None:
+def test_a_split_root_passes_its_whole_weight_to_its_children(model: ProtoTS) -> None:
     window, _ = draw()
     before = model.eval().prototypes(window)
     model.split[1] = True
@@ -64,7 +64,7 @@ def test_a_split_root_hands_its_whole_weight_to_its_children(model: ProtoTS) -> 
     assert (after[:, :, [0, 2, 3], 1:] == 0).all()
 
 
-def test_before_the_split_only_roots_learn_and_children_follow(model: ProtoTS) -> None:
+def test_before_the_split_children_follow_their_roots(model: ProtoTS) -> None:
     trained(model, 0.0)
     model.loss(*draw(), torch.tensor(0.2), torch.Generator())
     assert not model.split.any()
@@ -90,7 +90,7 @@ def test_the_roots_with_the_largest_mean_errors_are_split(model: ProtoTS) -> Non
     assert model.split.tolist() == [False, True, True, False]
 
 
-def test_after_the_split_the_choice_is_frozen_and_children_go_their_own_ways(model: ProtoTS) -> None:
+def test_after_the_split_the_choice_is_frozen_and_children_learn_different_curves(model: ProtoTS) -> None:
     trained(model, 0.4)
     loss_at(model, 0.5, *draw())
     chosen, errors = model.split.clone(), model.errors.clone()
@@ -132,7 +132,7 @@ def test_the_calendar_of_the_future_matters(model: ProtoTS) -> None:
         assert not torch.allclose(model(window).values, model(replace(window, calendar=later)).values)
 
 
-def test_a_window_without_its_calendar_is_refused(model: ProtoTS) -> None:
+def test_a_window_without_a_calendar_is_refused(model: ProtoTS) -> None:
     window, _ = draw()
     with pytest.raises(UsageError, match="calendar"):
         model(replace(window, calendar=None))
@@ -141,6 +141,6 @@ def test_a_window_without_its_calendar_is_refused(model: ProtoTS) -> None:
 @pytest.mark.parametrize(
     ("setting", "value"), [("roots", 0), ("split_share", 1.5), ("memory", 1.0), ("entropy_weight", -0.1)]
 )
-def test_settings_that_cannot_be_are_refused(setting: str, value: float) -> None:
+def test_invalid_settings_are_refused(setting: str, value: float) -> None:
     with pytest.raises(UsageError, match=setting):
         replace(CONFIG, **{setting: value})

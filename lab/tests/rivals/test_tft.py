@@ -20,7 +20,7 @@ def model() -> TFT:
 
 
 @torch.no_grad()
-def test_importance_shares_out_one_whole_among_all_values(model: TFT) -> None:
+def test_importance_sums_to_one(model: TFT) -> None:
     importance = model.importance(window_of(torch.randn(4, 24, 3)))
     assert (importance >= 0).all()
     assert torch.allclose(importance.sum(dim=(1, 2)), torch.ones(4), atol=1e-5)
@@ -48,7 +48,7 @@ def test_variable_selection_equals_one_network_per_channel(model: TFT) -> None:
 
 
 @torch.no_grad()
-def test_future_steps_read_the_past_and_themselves_but_nothing_ahead() -> None:
+def test_future_steps_attend_to_no_later_step() -> None:
     torch.manual_seed(0)
     attention = SharedValueAttention(8, 2)
     _, weights = attention(torch.randn(2, 10, 8), horizon=4)
@@ -59,7 +59,7 @@ def test_future_steps_read_the_past_and_themselves_but_nothing_ahead() -> None:
 
 
 @torch.no_grad()
-def test_every_channel_may_move_every_other(model: TFT) -> None:
+def test_every_channel_affects_every_other(model: TFT) -> None:
     values = torch.randn(1, 24, 3)
     changed = values.clone()
     changed[..., 2] = torch.randn(24)
@@ -67,20 +67,20 @@ def test_every_channel_may_move_every_other(model: TFT) -> None:
     assert (moved > 0).all()
 
 
-def test_gradients_reach_the_window_in_use(model: TFT) -> None:
+def test_gradients_reach_the_window_in_evaluation_mode(model: TFT) -> None:
     values = torch.randn(1, 24, 3, requires_grad=True)
     model(window_of(values)).values.square().sum().backward()
     assert values.grad is not None
     assert (values.grad.abs().sum(dim=1) > 0).all()
 
 
-def test_recurrent_layers_stay_in_training_mode_and_nothing_else_does(model: TFT) -> None:
+def test_only_recurrent_layers_stay_in_training_mode(model: TFT) -> None:
     assert {name for name, module in model.named_modules() if module.training} == {"encoder", "decoder"}
     assert all(module.training for module in model.train().modules())
 
 
 @pytest.mark.parametrize(("setting", "value"), [("heads", 3), ("dropout", -0.1), ("width", 0)])
-def test_settings_that_cannot_be_are_refused(setting: str, value: float) -> None:
+def test_invalid_settings_are_refused(setting: str, value: float) -> None:
     settings = {"width": 8, "heads": 2} | {setting: value}
     with pytest.raises(UsageError, match=setting):
         TFTConfig(look_back=24, horizon=6, channels=3, cycle=24, **settings)

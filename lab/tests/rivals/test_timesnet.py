@@ -27,7 +27,7 @@ def sine(period: int, steps: int = 48) -> torch.Tensor:
 
 @settings(deadline=None, max_examples=30)
 @given(steps=st.integers(1, 40), period=st.integers(1, 45))
-def test_unfolding_gives_back_what_was_folded(steps: int, period: int) -> None:
+def test_unfold_is_the_inverse_of_fold(steps: int, period: int) -> None:
     hidden = torch.randn(2, steps, 3)
     grid = fold(hidden, period)
     assert grid.shape == (2, 3, math.ceil(steps / period), period)
@@ -45,24 +45,24 @@ def test_the_strongest_frequency_of_a_sine_is_its_own(period: int) -> None:
     assert 48 // (int(amplitudes(hidden).argmax()) + 1) == period
 
 
-def test_a_large_level_is_no_frequency() -> None:
+def test_a_large_level_is_not_a_frequency() -> None:
     assert int(amplitudes(sine(12) + 1000).argmax()) + 1 == 48 // 12
 
 
-def test_in_use_the_periods_are_those_heard_while_training_whatever_the_window() -> None:
+def test_in_use_the_periods_are_those_of_training_for_every_window() -> None:
     block = TimesBlock(48, 2, 3, top=1, kernels=1).train()
     for _ in range(3):
         block(torch.cat([3 * sine(12), sine(6), sine(6)]))
-    assert int(block.heard.argmax()) + 1 == 48 // 12
-    before = block.heard.clone()
+    assert int(block.mean_amplitude.argmax()) + 1 == 48 // 12
+    before = block.mean_amplitude.clone()
     block.eval()
     other = sine(6)
     expected = other + unfold(block.convolve(fold(other, 12)), 48)
     torch.testing.assert_close(block(other), expected)
-    assert torch.equal(block.heard, before)
+    assert torch.equal(block.mean_amplitude, before)
 
 
-def test_an_inception_is_the_mean_of_its_parallel_convolutions() -> None:
+def test_an_inception_equals_the_mean_of_its_parallel_convolutions() -> None:
     inception, grid = Inception(3, 5, 4), torch.randn(2, 3, 7, 6)
     parallel = [functional.conv2d(grid, weight, padding=n) for n, weight in enumerate(inception.weights)]
     expected = torch.stack(parallel).mean(0) + inception.bias[None, :, None, None]
@@ -72,9 +72,9 @@ def test_an_inception_is_the_mean_of_its_parallel_convolutions() -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_a_block_adds_the_sum_over_its_periods_weighted_by_each_sequences_amplitudes(training: bool) -> None:
     block, hidden = TimesBlock(20, 4, 6, top=3, kernels=3).train(training), torch.randn(3, 20, 4)
-    block.heard.copy_(torch.rand(10))
+    block.mean_amplitude.copy_(torch.rand(10))
     amplitude = torch.fft.rfft(hidden, dim=1).abs().mean(2)
-    frequencies = (amplitude.mean(0)[1:] if training else block.heard).topk(3).indices + 1
+    frequencies = (amplitude.mean(0)[1:] if training else block.mean_amplitude).topk(3).indices + 1
     expected = hidden.clone()
     for n in range(3):
         weights = amplitude[n, frequencies].softmax(0)
@@ -85,29 +85,29 @@ def test_a_block_adds_the_sum_over_its_periods_weighted_by_each_sequences_amplit
 
 
 def test_in_use_a_forecast_does_not_depend_on_the_rest_of_the_batch() -> None:
-    model, given = TimesNet(SIZES).eval(), window(batch=5)
-    assert given.calendar is not None
-    alone = Window(given.values[2:3], given.observed[2:3], given.phase[2:3], given.calendar[2:3])
-    torch.testing.assert_close(model(given).values[2:3], model(alone).values, rtol=1e-4, atol=1e-5)
+    model, batch = TimesNet(SIZES).eval(), window(batch=5)
+    assert batch.calendar is not None
+    alone = Window(batch.values[2:3], batch.observed[2:3], batch.phase[2:3], batch.calendar[2:3])
+    torch.testing.assert_close(model(batch).values[2:3], model(alone).values, rtol=1e-4, atol=1e-5)
 
 
-def test_all_blocks_share_one_norm_and_it_cannot_be_captured() -> None:
+def test_all_blocks_share_one_norm_and_the_network_cannot_be_captured() -> None:
     model = TimesNet(SIZES)
     assert sum(isinstance(part, torch.nn.LayerNorm) for part in model.modules()) == 1
     assert not model.capturable
 
 
-def test_without_the_calendar_it_neither_asks_for_it_nor_reads_it() -> None:
-    model, given = TimesNet(replace(SIZES, calendar=False)).eval(), window()
+def test_without_the_calendar_setting_no_calendar_is_needed_or_read() -> None:
+    model, batch = TimesNet(replace(SIZES, calendar=False)).eval(), window()
     assert not model.reads_calendar
-    assert torch.equal(model(given).values, model(replace(given, calendar=None)).values)
+    assert torch.equal(model(batch).values, model(replace(batch, calendar=None)).values)
 
 
-def test_a_window_without_the_calendar_it_reads_is_refused_with_the_remedy() -> None:
+def test_a_window_without_a_calendar_is_refused_with_the_remedy() -> None:
     with pytest.raises(UsageError, match="set calendar = false"):
         TimesNet(SIZES)(replace(window(), calendar=None))
 
 
-def test_more_periods_than_there_are_frequencies_are_refused() -> None:
+def test_more_periods_than_frequencies_are_refused() -> None:
     with pytest.raises(UsageError, match=r"top must not exceed .* \(got top=30, 24 frequencies\); try 24 or less"):
         replace(SIZES, top=30)

@@ -24,7 +24,7 @@ from ibforecast.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from ibforecast.core.engines import Workers
+    from ibforecast.core.workers import Workers
     from ibforecast.fleet import Outcome
 
 NAMED_AT_MOST = 10

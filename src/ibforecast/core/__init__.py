@@ -1,1 +1,1 @@
-"""What travels between the rooms: windows, contexts, explanations, forecasts, contracts, errors."""
+"""The types all packages share: windows, contexts, explanations, forecasts, contracts and errors."""

@@ -1,4 +1,4 @@
-"""Time axes: how long a step is, which moment a row stands for, and where in the cycle that moment lies."""
+"""Time axes: the length of a step, the moment of each row, and the phase of that moment in the cycle."""
 
 import re
 from collections.abc import Sequence
@@ -16,8 +16,10 @@ from ibforecast.core.zones import to_utc, to_wall
 DAY = 86_400
 SECOND = np.timedelta64(1_000_000, "us")
 MONDAY = np.datetime64("1970-01-05", "us")
+"""The moment of phase 0, a Monday at midnight."""
+
 NUMBERED = re.compile(r"([1-9]\d{0,9}) steps?")
-"""The frequency of rows that have numbers instead of dates."""
+"""The frequency of rows that are numbered instead of dated, such as "1 step"."""
 
 NOT_SET = np.datetime64("NaT", "us")
 IN_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
@@ -46,7 +48,7 @@ class Frequency:
 
     @classmethod
     def parse(cls, text: str) -> "Frequency":
-        """Read "15min", "h", "1d", "W", "MS" and the like: the inverse of `str`."""
+        """Read a frequency such as "15min", "h", "1d", "W" or "MS": the inverse of `str`."""
         match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)(-[A-Za-z]{3})?\s*", text)
         count, unit = (int(match[1] or 1), SPELLINGS.get(match[2], "")) if match else (0, "")
         if count == 0 or not unit:
@@ -55,14 +57,14 @@ class Frequency:
 
     @classmethod
     def infer(cls, wall: Shaped[np.ndarray, " row"]) -> "Frequency":
-        """Take the most common step between these wall-clock times, as months where the calendar fits."""
+        """Return the most common step between these wall-clock times, in months if all times fit the calendar."""
         steps, counts = np.unique(np.diff(wall.astype("datetime64[us]")), return_counts=True)
         steps, counts = steps[steps > 0], counts[steps > 0]
         if not len(steps):
             raise DataError("a time axis must have two different times", f"{len(wall)} rows of one", "add rows")
         step = steps[counts.argmax()]
         if step >= 28 * DAY * SECOND and _fits_months(wall, month_day(wall)):
-            return cls(months=int(np.rint(step / (DAY * SECOND) / 30.44)))
+            return cls(months=int(np.rint(step / (DAY * SECOND) / 30.44)))  # the mean length of a month in days
         if step % SECOND:
             raise DataError("steps must be whole seconds", f"{step / SECOND} s", "round the times")
         return cls(seconds=int(step / SECOND))
@@ -75,11 +77,11 @@ class Frequency:
 
     @property
     def by_date(self) -> bool:
-        """Whether steps are whole days or months, and so follow the wall clock across a change of it."""
+        """Whether steps are whole days or months, which keep the time of day when the clock changes."""
         return self.seconds % DAY == 0
 
     def cycle(self) -> int:
-        """Choose the number of steps of the natural cycle: a day, an hour, a week or a year."""
+        """Return the number of steps of the natural cycle: a day, an hour, a week or a year."""
         named = {Frequency(DAY): 7, Frequency(7 * DAY): 52, Frequency(months=1): 12, Frequency(months=3): 4}
         whole = DAY if self.seconds >= 60 else 3600
         if self in named:
@@ -90,14 +92,14 @@ class Frequency:
         return whole // self.seconds
 
     def count(self, start: np.datetime64, moments: Shaped[np.ndarray, "*shape"]) -> Int64[np.ndarray, "*shape"]:
-        """Count the whole steps from `start` to each moment."""
+        """Return the number of whole steps from `start` to each moment."""
         if self.months:
             months = moments.astype("datetime64[M]") - start.astype("datetime64[M]")
             return np.asarray(months.astype(np.int64) // self.months)
         return np.asarray((moments - start) // (self.seconds * SECOND), dtype=np.int64)
 
     def after(self, start: np.datetime64, steps: Int64[np.ndarray, " row"], day: int) -> Shaped[np.ndarray, " row"]:
-        """Return the moments `steps` after `start`; months land on `day`, or on their last if they are shorter."""
+        """Return the moments `steps` after `start`; months use `day`, or their last day if they are shorter."""
         if not self.months:
             return np.asarray(start + steps * self.seconds * SECOND)
         month = start.astype("datetime64[M]") + steps * self.months
@@ -106,7 +108,7 @@ class Frequency:
 
 
 def month_day(wall: Shaped[np.ndarray, " row"]) -> int:
-    """The day of the month these times stand for: 31 when all are the last of theirs."""
+    """Return the day of the month of these times: 31 if every time is on the last day of its month."""
     month = wall.astype("datetime64[M]")
     day = (wall.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64) + 1
     return 31 if (day == _days_in(month)).all() else int(day.max())
@@ -123,11 +125,11 @@ def _days_in(month: Shaped[np.ndarray, " row"]) -> Int64[np.ndarray, " row"]:
 
 @dataclass(frozen=True)
 class Clock:
-    """The time axis of a table: one moment per row, and how it goes on after the last.
+    """The time axis of a table: one moment per row, and how it continues after the last.
 
-    `stamps` are in UTC when there is a `zone` and wall-clock times otherwise. `by_row` counts phases by row number
-    from `origin`, the first moment of the training table, instead of reading them off the wall clock. A table without
-    that moment is placed by the steps in between, so that its rows must follow each other one step at a time.
+    `stamps` are in UTC if there is a `zone` and wall-clock times otherwise. With `by_row`, phases are row numbers
+    counted from `origin`, the first moment of the training table, instead of wall-clock times. For a table without
+    that moment the steps since `origin` are counted, so each of its rows must follow the previous one by one step.
     """
 
     stamps: Shaped[np.ndarray, " row"]
@@ -140,14 +142,14 @@ class Clock:
     countable: bool = True
     """Whether a row's number follows from its time: true if the training rows were evenly spaced."""
     row: int | None = None
-    """The number of the first row, counted from the origin, where it is known already."""
+    """The number of the first row, counted from the origin; None if it must be computed from the times."""
 
     def __post_init__(self) -> None:
         if np.isnat(self.origin) and len(self.stamps):
             object.__setattr__(self, "origin", self.stamps[0])
 
     def counted_from(self, origin: np.datetime64, countable: bool = True) -> "Clock":
-        """Return the same axis with its rows counted from another first moment."""
+        """Return the same axis with its rows counted from another origin."""
         return replace(self, origin=origin, countable=countable)
 
     @cached_property
@@ -176,7 +178,7 @@ class Clock:
         return bool((np.diff(self._steps_from(self.stamps[0])) == 1).all())
 
     def _unplaced(self, why: str) -> DataError:
-        """Return the error for a table whose row numbers are unknown."""
+        """Return the error for a table whose row numbers are unknown; `why` ends the description of the table."""
         first = self._texts(np.array([self.origin]))[0]
         return DataError(
             (
@@ -188,7 +190,7 @@ class Clock:
         )
 
     def times(self, first: int, count: int) -> Shaped[np.ndarray, " count"]:
-        """The moments of `count` rows from `first` on; beyond the table's end the steps go on."""
+        """Return the moments of `count` rows from `first` on; the steps continue beyond the end of the table."""
         inside = self.stamps[first : first + count]
         ahead = np.arange(max(first, len(self.stamps)), first + count) - (len(self.stamps) - 1)
         if not len(ahead):
@@ -199,27 +201,28 @@ class Clock:
         return np.concatenate([inside, to_utc(beyond, self.zone)])
 
     def window(self, first: int, count: int) -> "Clock":
-        """Return the axis of `count` rows from `first` on, with the number of its first row."""
+        """Return the axis of `count` rows from `first` on; if rows are counted, with the number of the first."""
         row = self.offset + first if self.by_row else None
         return replace(self, stamps=frozen(self.times(first, count).copy()), row=row)
 
     def phase(self, first: int, count: int, cycle: int) -> Int64[np.ndarray, " count"]:
-        """Where in the cycle these rows lie: by wall clock since a Monday at midnight, or by row number.
+        """Return the phase of these rows in the cycle: by wall clock since a Monday at midnight, or by row number.
 
         Paper: Eq. 2, τ.
         """
         if not self.by_row:
+            # Computed per step: when the clock changes, phases repeat or are skipped and do not follow from the first.
             return self.frequency.count(MONDAY, to_wall(self.times(first, count), self.zone)) % cycle
         return (self.offset + first + np.arange(count)) % cycle
 
     @property
     def step(self) -> str:
-        """The frequency as documents name it: the inverse of what `of_labels` takes."""
+        """The frequency as documents write it and `of_labels` reads it."""
         count = self.frequency.seconds
         return f"{count} step{'s' if count > 1 else ''}" if self.numbered else str(self.frequency)
 
     def calendar(self, first: int, count: int) -> Float64[np.ndarray, "count 4"]:
-        """Hour, weekday, day of month and day of year of these rows by wall clock, each scaled to [−½, ½]."""
+        """Return hour, weekday, day of month and day of year of these rows by wall clock, each scaled to [−½, ½]."""
         wall = to_wall(self.times(first, count), self.zone).astype("datetime64[us]")
         date = wall.astype("datetime64[D]")
         month, year = (date.astype(unit).astype("datetime64[D]") for unit in ("datetime64[M]", "datetime64[Y]"))
@@ -228,15 +231,15 @@ class Clock:
         return np.stack([part.astype(np.int64) for part in parts], axis=1) / (23, 6, 30, 365) - 0.5
 
     def labels(self, first: int, count: int) -> tuple[str, ...]:
-        """The same moments for people: ISO, local, without what is zero everywhere."""
+        """Return the moments of `times` as local ISO text, without the parts that are zero in all of them."""
         return self._texts(self.times(first, count))
 
     @classmethod
     def of_labels(cls, labels: Sequence[str], frequency: str, zone: str | None, row: int | None = None) -> "Clock":
-        """Read a time axis back from its labels, the inverse of `labels`; refuse any other spelling.
+        """Read a time axis from its labels: the inverse of `labels`, which refuses any other spelling.
 
         Labels of a frequency such as "1 step" are whole numbers, counted in seconds from a Monday at midnight. With a
-        `row`, phases are counted by row number, and this is the number of the first one.
+        `row`, the number of the first row, phases are counted by row number.
         """
         if not labels:
             raise DataError("a time axis must have a time", "none", "give the time of every step")
@@ -259,7 +262,7 @@ class Clock:
         return clock
 
     def check_steps(self) -> None:
-        """Refuse times that run backwards or, unless rows are counted, do not follow each other in even steps."""
+        """Refuse times that decrease or, unless rows are counted, are not evenly spaced."""
         if len(back := np.flatnonzero(np.diff(self.stamps) < np.timedelta64(0))):
             raise DataError("times must increase", f"a step back in row {int(back[0]) + 1}", "sort the rows")
         even = self.wall if self.frequency.by_date else self.stamps
@@ -273,19 +276,19 @@ class Clock:
             )
 
     def row_of(self, moment: str | datetime | np.datetime64) -> int:
-        """Find the row of a moment; without an offset it is read as local time."""
-        asked = self._utc(moment)
-        row = int(np.searchsorted(self.stamps, asked))
-        if row < len(self.stamps) and self.stamps[row] == asked:
+        """Return the row of a moment; a moment without an offset is local time."""
+        stamp = self._utc(moment)
+        row = int(np.searchsorted(self.stamps, stamp))
+        if row < len(self.stamps) and self.stamps[row] == stamp:
             return row
-        nearest = int(np.abs(self.stamps - asked).argmin())
+        nearest = int(np.abs(self.stamps - stamp).argmin())
         first, near, last = (self.labels(at, 1)[0] for at in (0, nearest, len(self.stamps) - 1))
         raise DataError(
             f"a moment must be a time of the table, which runs from {first} to {last}", moment, f"the nearest is {near}"
         )
 
     def _steps_from(self, moment: np.datetime64) -> Int64[np.ndarray, " row"]:
-        """Number of steps from a moment to each row, to the nearest; days and months by the wall clock."""
+        """Return the number of steps from a moment to each row, rounded; days and months by the wall clock."""
         zone = self.zone if self.frequency.by_date else None
         start, moments = to_wall(np.array([moment]), zone)[0], to_wall(self.stamps, zone)
         return self.frequency.count(start, moments + self.frequency.seconds * SECOND // 2)
@@ -297,25 +300,25 @@ class Clock:
 
     def _utc(self, moment: str | datetime | np.datetime64) -> np.datetime64:
         try:
-            asked = datetime.fromisoformat(str(moment)) if not isinstance(moment, datetime) else moment
+            time = datetime.fromisoformat(str(moment)) if not isinstance(moment, datetime) else moment
         except ValueError as error:
             raise UsageError("a moment must be an ISO time", repr(moment), f"try {self.labels(0, 1)[0]!r}") from error
-        if asked.tzinfo is not None:
+        if time.tzinfo is not None:
             if self.zone is None:
                 raise UsageError("the table's times have no zone", moment, "leave out the offset, or set the zone")
-            return np.datetime64(asked.astimezone(UTC).replace(tzinfo=None), "us")
-        wall = np.array([asked], dtype="datetime64[us]")
+            return np.datetime64(time.astimezone(UTC).replace(tzinfo=None), "us")
+        wall = np.array([time], dtype="datetime64[us]")
         early, late = to_utc(wall, self.zone)[0], to_utc(wall, self.zone, fold=1)[0]
         if early < late and np.isin([early, late], self.stamps).all():
             both = " or ".join(self.labels(int(np.searchsorted(self.stamps, at)), 1)[0] for at in (early, late))
-            raise UsageError(f"the clock of {self.zone} showed this time twice", moment, f"say {both}")
+            raise UsageError(f"the clock of {self.zone} showed this time twice", moment, f"write {both}")
         if early > late and not self.frequency.by_date:
             around = np.array([late, early])
             either = " or ".join(iso_texts(around, to_wall(around, self.zone), False, True))
             raise UsageError(
                 f"a local time must be one the clock of {self.zone} showed exactly once",
                 f"{moment}, which it never showed",
-                f"say {either}",
+                f"write {either}",
             )
         return late if late in self.stamps else early  # type: ignore[no-any-return]
 
@@ -323,7 +326,7 @@ class Clock:
 def iso_texts(
     moments: Shaped[np.ndarray, " row"], wall: Shaped[np.ndarray, " row"], by_date: bool, zoned: bool
 ) -> tuple[str, ...]:
-    """Write moments (and their wall-clock times) as local ISO times, dates only if every time is midnight."""
+    """Return moments as local ISO text, as dates if steps are whole days and every time is midnight."""
     if by_date and (wall == wall.astype("datetime64[D]")).all():
         return tuple(wall.astype("datetime64[D]").astype(str).tolist())
     unit = next(unit for unit in ("m", "s", "us") if (wall == wall.astype(f"datetime64[{unit}]")).all())

@@ -1,4 +1,4 @@
-"""The disclosed context 𝒞 = (τ; μ, σ; Q), and the two ways through it: remove and restore.
+"""The disclosed context 𝒞 = (τ; μ, σ; Q), with its inverse pair `remove` and `restore`.
 
 Beyond the paper, Q may be the sum of several profiles, and covariates that are known ahead may be part of 𝒞.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Array = TypeVar("Array", bound=Any, default="Tensor")
-"""A tensor while the network runs, a numpy array in what the user holds; the arithmetic is the same for both."""
+"""A tensor while the network runs, a numpy array in what users receive; the arithmetic is the same for both."""
 
 
 def effect(
@@ -23,7 +23,7 @@ def effect(
     response: Float[Array, "first_cycle covariate channel"],
     phase: Int[Array, "*batch some"],
 ) -> Float[Array, "*batch some covariate channel"]:
-    """By how much each covariate moves each channel: its value times the channel's response at that phase."""
+    """Return by how much each covariate moves each channel: its value times the channel's response at that phase."""
     moved: Array = known[..., None] * response[phase % len(response)]
     return moved
 
@@ -32,9 +32,9 @@ def effect(
 class Context(Generic[Array]):
     """Phase, frame (level μ, scale σ) and seasonal profile Q of one window or a batch. Paper: Algorithm 1, C.
 
-    The profiles of several `cycles` lie end to end in `profile` (by default there is one), and phases count modulo
-    the period they share. `known` holds the covariates known ahead, over look-back and horizon, and `response` by how
-    much a unit of each moves each channel, at the phases of the first cycle.
+    `profile` contains the profiles of all `cycles` end to end (by default there is one), and phases are modulo their
+    common period. `known` contains the covariates known ahead, over look-back and horizon. `response` is by how much
+    a unit of each covariate moves each channel, at the phases of the first cycle.
     """
 
     level: Float[Array, "*batch channel"] = field(metadata={"in_scales": True})
@@ -52,11 +52,11 @@ class Context(Generic[Array]):
             object.__setattr__(self, "cycles", (len(self.profile),))
 
     def expected(self, phase: Int[Array, "*batch some"]) -> Float[Array, "*batch some channel"]:
-        """Read the profile at these phases, tiled periodically. Paper: Eq. 2, Q^per."""
+        """Return the profile at these phases, tiled periodically. Paper: Eq. 2, Q^per."""
         return tiled(self.profile, phase, self.cycles)
 
     def remove(self, values: Float[Array, "*batch look_back channel"]) -> Float[Array, "*batch look_back channel"]:
-        """Take level, scale and profile out of a look-back window. Paper: Eq. 2, D."""
+        """Remove level, scale and profile from a look-back window. Paper: Eq. 2, D."""
         past = slice(values.shape[-2])
         if self.known is not None:
             values = values - self._effect(past)
@@ -65,12 +65,12 @@ class Context(Generic[Array]):
         return deviation
 
     def restore(self, deviation: Float[Array, "*batch horizon channel"]) -> Float[Array, "*batch horizon channel"]:
-        """Give profile, scale and level back to future deviations. Paper: Eq. 8, Ŷ."""
+        """Restore profile, scale and level to future deviations. Paper: Eq. 8, Ŷ."""
         future = slice(self.phase.shape[-1] - deviation.shape[-2], None)
         return self._with_known(self._framed(deviation + self.expected(self.phase[..., future])), future)
 
     def reference(self, steps: int) -> Float[Array, "*batch steps channel"]:
-        """What stands in for an absent token in the first `steps`: the seasonal pattern at this level, μ + σQ."""
+        """Return what replaces absent tokens in the first `steps`: the seasonal pattern at this level, μ + σQ."""
         past = slice(steps)
         return self._with_known(self._framed(self.expected(self.phase[..., past])), past)
 
@@ -85,7 +85,7 @@ class Context(Generic[Array]):
         return moved
 
     def _effect(self, steps: slice) -> Float[Array, "*batch some channel"]:
-        """Add up what all covariates do at these steps."""
+        """Return the sum of the effects of all covariates at these steps."""
         assert self.known is not None
         assert self.response is not None
         moved = effect(self.known[..., steps, :], self.response, self.phase[..., steps])

@@ -1,4 +1,4 @@
-"""The promises every forecaster keeps, so that training, explaining and measuring need not know which one it is."""
+"""The interfaces of forecasters and explainers: training, explaining and measuring use only these."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Loss:
 
     @property
     def total(self) -> Float[Tensor, ""]:
-        """What is minimised."""
+        """The sum of the terms, which training minimises."""
         return torch.stack(list(self.terms.values())).sum()
 
 
@@ -35,34 +35,34 @@ class ParameterGroup:
 
 
 class Predictor(nn.Module, ABC):
-    """From a batch of windows to a forecast, in one pass: all that explaining and measuring ask for."""
+    """Anything that forecasts a batch of windows in one pass: all that explaining and measuring need."""
 
     reads_calendar: bool = False
-    """Whether windows must come with their calendar."""
+    """Whether windows must have a calendar."""
 
     @abstractmethod
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
-        """Forecast deterministically, in the window's own context or in one that is held while values change."""
+        """Forecast deterministically, in the window's own context or in the `held` one, kept while values change."""
 
     @abstractmethod
     def context(self, window: Window) -> Context:
-        """What the window is seen in: its level and scale, and a profile where there is one."""
+        """Return the context of the window: its level, scale, phases and profile."""
 
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast with hard decisions softened so that gradients flow; as ever where there are none."""
+        """Forecast with hard decisions softened, so that gradients flow; by default the same as `forward`."""
         values: Tensor = self(window, held).values
         return values
 
 
 class Forecaster(Predictor):
-    """A predictor that can be trained, on the loss it names itself."""
+    """A predictor that can be trained, with its own loss."""
 
     capturable: bool = True
-    """Whether a training step can be recorded as a CUDA graph: no decision on the values of tensors."""
+    """Whether a training step can be recorded as a CUDA graph: no branch may depend on the values of tensors."""
 
     @abstractmethod
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
-        """Score one training batch; `progress` runs from 0 to 1 over the epochs."""
+        """Return the loss of one training batch; `progress` runs from 0 to 1 over the epochs."""
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Return every parameter exactly once, grouped by learning rate."""
@@ -70,16 +70,16 @@ class Forecaster(Predictor):
 
 
 class Accountable(Forecaster):
-    """A forecaster whose forecast can be computed again from its explanation alone: Ŷ = g(E; 𝒞)."""
+    """A forecaster whose forecast can be computed again from only its explanation: Ŷ = g(E; 𝒞)."""
 
     @abstractmethod
     def replay(self, explanation: Explanation) -> Float[Tensor, "batch horizon channel"]:
-        """Compute the forecast an explanation stands for."""
+        """Compute the forecast from an explanation."""
 
 
 @dataclass(frozen=True)
 class Importance:
-    """A graded map from any explainer, never negative, and how often it ran the predictor on the whole batch."""
+    """A graded map, never negative, and how often the explainer ran the predictor on the whole batch."""
 
     values: Float[Tensor, "batch look_back channel"]
     forwards: int
@@ -87,7 +87,7 @@ class Importance:
 
 
 class Explainer(ABC):
-    """From a predictor and windows to what its forecasts went by; the predictor is left as it was found."""
+    """A method that grades the values a predictor's forecasts depend on; it leaves the predictor unchanged."""
 
     @abstractmethod
     def explain(
@@ -97,8 +97,8 @@ class Explainer(ABC):
 
 
 class SelfExplaining(ABC):
-    """A forecaster that exposes what it went by as a graded map, cheaply and without another method's help."""
+    """A forecaster that grades what its forecast depends on, cheaply and without another method."""
 
     @abstractmethod
     def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
-        """Grade every look-back value, larger meaning more, never negative."""
+        """Grade every look-back value: larger means more important, and no grade is negative."""

@@ -1,4 +1,4 @@
-"""Several cycles at once: their tables lie end to end in one, and what they say of a moment adds up."""
+"""Several cycles at once: their tables are stored end to end in one, and their values at a moment are summed."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -7,16 +7,16 @@ from operator import add
 from typing import Any, TypeVar
 
 Table = TypeVar("Table", bound=Any)
-"""An array or a tensor whose first axis runs through the cycles, one after the other."""
+"""An array or a tensor whose first axis contains the phases of all cycles, one cycle after the other."""
 
 
 def period(cycles: Sequence[int]) -> int:
-    """Number of steps after which all cycles begin anew together: what phases are counted modulo."""
+    """Return the number of steps after which all cycles start again together; phases are modulo this number."""
     return lcm(*cycles)
 
 
 def parts(table: Table, cycles: Sequence[int]) -> list[Table]:
-    """Cut a table into those of its cycles; one cycle alone is the table itself."""
+    """Split a table into one table per cycle; a single cycle gives the table itself."""
     if len(cycles) == 1:
         return [table]
     ends = [sum(cycles[: number + 1]) for number in range(len(cycles))]
@@ -24,6 +24,7 @@ def parts(table: Table, cycles: Sequence[int]) -> list[Table]:
 
 
 def tiled(table: Table, phase: Table, cycles: Sequence[int]) -> Table:
-    """Read a table at these phases, tiled periodically: the sum over its cycles."""
+    """Return a table at these phases, tiled periodically: the sum over its cycles."""
+    # Always added in the order of the cycles: the last bits of a sum depend on the order.
     summed: Table = reduce(add, (part[phase % len(part)] for part in parts(table, cycles)))
     return summed

@@ -1,16 +1,16 @@
-"""Where the arithmetic happens."""
+"""The choice of the device to compute on."""
 
 import torch
 
 from ibforecast.core.errors import UsageError
 
 
-def find_device(asked: str) -> str:
-    """Settle on a device: "auto" takes a GPU where there is one."""
-    if asked == "auto":
+def find_device(device: str) -> str:
+    """Return the device to use: for "auto" a GPU if there is one, otherwise the CPU."""
+    if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    if asked not in ("cpu", "cuda") and not asked.startswith("cuda:"):
-        raise UsageError('device must be "auto", "cpu" or "cuda"', repr(asked), 'try "auto"')
-    if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError("device must be there", f"{asked!r}, but PyTorch sees no GPU", 'use "cpu"')
-    return asked
+    if device not in ("cpu", "cuda") and not device.startswith("cuda:"):
+        raise UsageError('device must be "auto", "cpu" or "cuda"', repr(device), 'try "auto"')
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise UsageError("device must be available", f"{device!r}, but PyTorch sees no GPU", 'use "cpu"')
+    return device

@@ -1,9 +1,9 @@
-"""Documents: one way to write, fingerprint and read back everything this library keeps as JSON.
+"""Documents: how this library writes, fingerprints and reads everything it keeps as JSON.
 
 A document is a JSON object with a `format`, a `version`, its content, and `sha256`, the fingerprint of the content.
-The fingerprint depends on what a document says and not on how it is written: the order of keys, spaces, and the
-spelling of a number (1, 1.0, 1e0) may change, so that any client may write it again. Nothing else may: unknown or
-repeated keys, another value, and numbers that are not finite are refused.
+The fingerprint depends on the content of a document and not on its spelling: the order of keys, spaces, and the
+spelling of a number (1, 1.0, 1e0) may change, so any client may rewrite it. Nothing else may change: unknown or
+repeated keys, other values, and numbers that are not finite are refused.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from ibforecast.core.errors import DataError, IBForecastError
 
 FINGERPRINT = "sha256"
 WHOLE = 2**53
-"""Whole numbers up to here are the same as a double; a client that knows only doubles may write either."""
+"""Whole numbers up to this size are exact as doubles; a client that has only doubles may write 1.0 for 1."""
 
 DEEPEST = 32
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def fingerprint(content: Any) -> str:
-    """Return the SHA-256 of content: of nested mappings and sequences of texts, numbers, booleans, None and arrays."""
+    """Return the SHA-256 of nested mappings and sequences of texts, numbers, booleans, None and arrays."""
     digest = hashlib.sha256()
     for part in _canonical(content):
         digest.update(part)
@@ -34,9 +34,9 @@ def fingerprint(content: Any) -> str:
 
 
 def _canonical(value: Any) -> Iterator[bytes]:
-    """Yield bytes that are the same for the same content, and different for any other.
+    """Yield bytes that are equal for equal content, and different otherwise.
 
-    Every value begins with a letter for its kind and, where its length may vary, with its length.
+    The bytes of a value begin with a letter for its type and, if its length can vary, its length.
     """
     if isinstance(value, Mapping):
         yield struct.pack("<cq", b"m", len(value))
@@ -44,12 +44,13 @@ def _canonical(value: Any) -> Iterator[bytes]:
             yield from _canonical(name)
             yield from _canonical(value[name])
     elif isinstance(value, str):
+        # JSON can contain lone surrogates such as "\ud800", which plain UTF-8 cannot encode.
         text = value.encode("utf-8", "surrogatepass")
         yield struct.pack("<cq", b"t", len(text)) + text
     elif isinstance(value, np.ndarray):
         kind = value.dtype.newbyteorder("<").str.encode()
         yield struct.pack("<cqq", b"a", len(kind), value.ndim) + kind + struct.pack(f"<{value.ndim}q", *value.shape)
-        # JavaScript writes -0.0 as 0, and JSON has one null for every NaN: neither sign is content.
+        # JavaScript writes -0.0 as 0, and JSON has one null for all NaNs, so neither difference is content.
         plain = np.where(np.isnan(value), np.nan, value + 0.0) if value.dtype.kind == "f" else value
         yield np.ascontiguousarray(plain, dtype=value.dtype.newbyteorder("<")).tobytes()
     elif isinstance(value, Sequence):
@@ -64,13 +65,13 @@ def _canonical(value: Any) -> Iterator[bytes]:
     elif isinstance(value, int | float):
         yield struct.pack("<cd", b"d", value + 0.0)
     else:
-        raise TypeError(f"a document must hold texts, numbers, booleans and arrays (got {type(value).__name__})")
+        raise TypeError(f"a document must contain texts, numbers, booleans and arrays (got {type(value).__name__})")
 
 
 def write(form: str, version: int, content: Mapping[str, Any], sha256: str | None = None) -> str:
-    """Return a document as JSON text, one member to a line.
+    """Return a document as JSON text, one member per line.
 
-    `sha256` is the fingerprint where it is not that of the content as it stands here.
+    `sha256` is the fingerprint if it was computed from another form of the content.
     """
     members = {"format": form, "version": version, **content}
     members[FINGERPRINT] = fingerprint(members) if sha256 is None else sha256
@@ -79,7 +80,7 @@ def write(form: str, version: int, content: Mapping[str, Any], sha256: str | Non
 
 
 def read(text: str | bytes, form: str, version: int, error: type[IBForecastError] = DataError) -> dict[str, Any]:
-    """Return the content of a document, without its head and fingerprint; refuse any that was changed."""
+    """Return the content of a document, without format, version and fingerprint; refuse changed content."""
     content, sha256 = opened(text, form, version, error)
     if fingerprint({"format": form, "version": version, **content}) != sha256:
         raise error(f"{form} must match its fingerprint", "content changed after it was written", "write it again")
@@ -89,20 +90,21 @@ def read(text: str | bytes, form: str, version: int, error: type[IBForecastError
 def opened(
     text: str | bytes, form: str, version: int, error: type[IBForecastError] = DataError
 ) -> tuple[dict[str, Any], str]:
-    """Return the content of a document and the fingerprint it names, which is for the caller to compare."""
+    """Return the content of a document and its fingerprint, which the caller must compare with the content."""
     document = parse(text, error)
     if not isinstance(document, dict) or document.get("format") != form:
         got = document.get("format") if isinstance(document, dict) else type(document).__name__
         raise error(f"a document must have the format {form!r}", repr(got)[:80], "give one that this library wrote")
-    newest = document.pop("version", None)
-    if type(newest) not in (int, float) or newest > version:
+    stated = document.pop("version", None)
+    # `type`, not `isinstance`: a boolean is an int in Python, and must not pass as a version.
+    if type(stated) not in (int, float) or stated > version:
         raise error(
             f"this version of ibforecast reads {form} up to version {version}",
-            f"version {newest!r}"[:80],
+            f"version {stated!r}"[:80],
             "upgrade ibforecast",
         )
-    if newest != version:
-        raise error(f"{form} must have version {version}", f"version {newest}", "write it again")
+    if stated != version:
+        raise error(f"{form} must have version {version}", f"version {stated}", "write it again")
     del document["format"]
     sha256 = document.pop(FINGERPRINT, None)
     if not isinstance(sha256, str):
@@ -111,24 +113,24 @@ def opened(
 
 
 def parse(text: str | bytes, error: type[IBForecastError] = DataError) -> Any:
-    """Return the value of JSON text; repeated keys, numbers that are not finite and deep nesting are refused."""
+    """Return the value of JSON text; refuse repeated keys, numbers that are not finite and deep nesting."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
             names = [name for name, _ in pairs]
             repeated = next(name for name in names if names.count(name) > 1)
-            raise error("a key must stand once in an object", f"{repeated!r} twice"[:80], "remove one of them")
+            raise error("a key must appear once in an object", f"{repeated!r} twice"[:80], "remove one of them")
         return members
 
     def finite(digits: str) -> float:
         number = float(digits)
         if not isfinite(number):  # 1e999 would be read as infinity
-            raise error("a number must be finite", digits[:80], "write null where a value is missing")
+            raise error("a number must be finite", digits[:80], "write null for a missing value")
         return number
 
     try:
-        value = json.loads(text, object_pairs_hook=once, parse_constant=finite, parse_float=finite)
+        value = json.loads(text, object_pairs_hook=unique_members, parse_constant=finite, parse_float=finite)
     except (ValueError, RecursionError) as problem:
         raise error("a document must be valid JSON", str(problem)[:200], "write it again") from problem
     _check_depth(value, error)

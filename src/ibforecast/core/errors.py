@@ -1,32 +1,32 @@
-"""What can go wrong, as one tree; every error has the rule, the value and the remedy as fields.
+"""The errors of this library, as one tree; each has the rule, the value and the remedy as fields.
 
 IBForecastError
 ├── UsageError          an invalid setting (also a ValueError)
-├── DataError           a table that cannot be read as asked
+├── DataError           a table that breaks a rule
 ├── VerificationError   an explanation that failed a check
 ├── ModelFileError      a saved model that cannot be trusted or read
-└── MissingExtraError   an optional library that is not installed
+└── MissingExtraError   an optional library that is needed and not installed
 """
 
 from difflib import get_close_matches
 
 
 class IBForecastError(Exception):
-    """Anything this library refuses to do.
+    """The base class of all errors of this library.
 
-    `rule` says what must hold, `got` which value broke it and `remedy` what to do; the last two may be empty.
+    `rule` is what must be true, `got` the value that broke it and `remedy` what to do; the last two may be empty.
     """
 
     def __init__(self, rule: str, got: object = None, remedy: str = "") -> None:
         self.rule, self.got, self.remedy = rule, "" if got is None else str(got), remedy
-        # The value as text, so that the error can be pickled whatever the value was.
+        # The value is kept as text, so that the error can be pickled even if the value cannot.
         super().__init__(rule, self.got, remedy)
 
     def __str__(self) -> str:
         return "; ".join(part for part in (self._problem(), self.remedy) if part)
 
     def error_and_hint(self) -> tuple[str, str]:
-        """Return what is wrong, the rule with the value, and what to do about it."""
+        """Return the problem, which is the rule with the value, and the remedy."""
         return self._problem(), self.remedy
 
     def _problem(self) -> str:
@@ -46,11 +46,11 @@ class VerificationError(IBForecastError):
 
 
 class ModelFileError(IBForecastError):
-    """A saved model that is tampered with, truncated, too new, or no model at all."""
+    """A saved model that was changed or truncated, is too new, or is not a model."""
 
 
 class MissingExtraError(IBForecastError, ImportError):
-    """An optional library is needed and not installed."""
+    """An optional library that is needed and not installed."""
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
@@ -58,23 +58,24 @@ class MissingExtraError(IBForecastError, ImportError):
         )
         self.library, self.extra = library, extra
 
+    # The base class pickles three arguments; this constructor takes two.
     def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
         return type(self), (self.library, self.extra)
 
 
 def require(holds: bool, rule: str, value: object, remedy: str) -> None:
-    """Refuse a setting that breaks a rule."""
+    """Raise UsageError unless the rule holds."""
     if not holds:
         raise UsageError(rule, value, remedy)
 
 
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a word that is not on the list."""
+    """Raise UsageError unless the value is one of the choices."""
     require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")
 
 
 def hint(word: str, known: list[str], otherwise: str = "") -> str:
-    """The remedy for a word that is not known: the one it comes close to, in whatever case, or else the choice."""
+    """Return the remedy for an unknown word: the closest known one in any case, `otherwise`, or the list of all."""
     by_lower = {one.lower(): one for one in known}
     close = get_close_matches(word.lower(), by_lower, n=1)
     return f"did you mean {by_lower[close[0]]!r}?" if close else otherwise or f"choose among {', '.join(known)}"

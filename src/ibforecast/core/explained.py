@@ -1,8 +1,8 @@
-"""What the user holds: one window's forecast with its explanation, in the table's names, times and units.
+"""Explained forecasts: one window's forecast with its explanation, in the table's names, times and units.
 
-An `ExplainedForecast` is valid once built: its arrays fit each other, its phases follow from its times, and what it
-says of open, closed and missing tokens agrees with its history. As a document it is complete in itself, and its
-fingerprint is that of its content.
+An `ExplainedForecast` is valid once built: its arrays fit each other, its phases follow from its times, and its open,
+closed and missing tokens agree with its history. Its document is self-contained, and has the fingerprint of its
+content.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,32 +30,32 @@ READABLE = {row.name: row.of for row in FIELDS} | {
     name: attrgetter(path)
     for name, path in (("context", "context"), ("cycles", "context.cycles"), ("patch_len", "patch_len"))
 }
-"""What can be read off an explained forecast directly, and how its explanation gives it."""
+"""The attributes an explained forecast takes from its explanation, and how to get them."""
 
 DIGITS = 6
-"""Decimals of the bits in a document: the last ones of a logarithm depend on the processor."""
+"""Decimals of `rate_bits` in a document: the last digits of a logarithm depend on the processor."""
 
 
 @runtime_checkable
 class Host(Protocol):
-    """The model that gave an explanation, as far as an explanation needs one."""
+    """What an explanation needs of the model that computed it."""
 
     def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
-        """Check it."""
+        """Check an explanation."""
 
     def draw(self, explained: "ExplainedForecast", path: Path) -> None:
-        """Draw it into a file."""
+        """Draw an explanation into a file."""
 
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
-        """Return rows, dataclasses of this kind, as a table of the user's kind."""
+        """Return rows, instances of this dataclass, as a table of the user's kind."""
 
     def html(self, explained: "ExplainedForecast") -> str:
-        """Show it in a notebook."""
+        """Return an explanation as HTML for a notebook."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A patch of a channel: whether it was read, how many bits its gate carries, and its deviation."""
+    """A patch of a channel: its time span, whether it was read, the bits of its gate, and its deviation."""
 
     channel: str
     start: str
@@ -71,7 +71,7 @@ class Token:
 
 @dataclass(frozen=True)
 class KnownStep:
-    """A covariate that is known ahead: its value at a step, and by how much it moves a channel there."""
+    """The value of a covariate known ahead at a step, and by how much it moves a channel there."""
 
     time: str
     covariate: str
@@ -82,12 +82,12 @@ class KnownStep:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExplainedForecast:
-    """One window's forecast, the explanation it was computed from, and the names, times and units to read them by.
+    """One window's forecast, the explanation it was computed from, and their names, times and units.
 
     `history`, `forecast`, `truth` and `known` are in the table's units, NaN where missing; channels in `past` are
-    read and have no forecast. The arrays of `explanation` are the numbers the readout saw, in the units that `units`
-    and `known_units` lead to; they can be read off directly, such as `explained.mask` or `explained.level`. `clock` is
-    the time axis of look-back and horizon, from which times and phases follow.
+    read and have no forecast. The arrays of `explanation` are the numbers the readout read, standardised by `units` and
+    `known_units`; they are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time axis of
+    look-back and horizon, from which times and phases follow.
     """
 
     explanation: Explanation[np.ndarray]
@@ -119,7 +119,7 @@ class ExplainedForecast:
         known: Float64[np.ndarray, "steps covariate"] | None = None,
         host: Host | None = None,
     ) -> "ExplainedForecast":
-        """Put together what a model gave for one window, and what the model says of itself."""
+        """Combine a model's result for one window with the facts about the model."""
         return cls(
             explanation=explanation,
             forecast=forecast,
@@ -141,13 +141,14 @@ class ExplainedForecast:
     def __post_init__(self) -> None:
         for name in ("forecast", "history", "truth", "known"):
             values = getattr(self, name)
-            if values is not None:  # a zero has no sign in a document
+            if values is not None:  # adding 0.0 turns -0.0 into 0.0: a document does not keep the sign of zero
                 object.__setattr__(self, name, frozen(values + 0.0))
+        # Copies: otherwise the caller could change an array after it was checked.
         object.__setattr__(self, "explanation", self.explanation.map(lambda _, array: frozen(array.copy())))
         validity.check(self)
 
     def __getattr__(self, name: str) -> Any:
-        """Read the arrays of the explanation and its context: `explained.mask`, `explained.level`."""
+        """Return an array of the explanation or its context, such as `explained.mask` or `explained.level`."""
         if name not in READABLE or "explanation" not in self.__dict__:
             raise AttributeError(f"an ExplainedForecast has no attribute {name!r}")
         return READABLE[name](self.explanation)
@@ -189,28 +190,28 @@ class ExplainedForecast:
 
     @property
     def is_forecast(self) -> Bool[np.ndarray, " channel"]:
-        """Mark the channels that have a forecast."""
+        """Which channels have a forecast."""
         return np.array([name not in self.past for name in self.channels])
 
     @property
     def bits(self) -> Float64[np.ndarray, "patch channel"]:
-        """Bits of each gate beyond the prior, KL(Bern(p) ‖ Bern(π)); 0 where a missing step left no choice."""
+        """Bits of each gate beyond the prior, KL(Bern(p) ‖ Bern(π)); 0 where a missing step keeps the gate closed."""
         return np.where(self.explanation.missing, 0.0, token_bits(self.explanation.probability, self.prior))
 
     @property
     def rate_bits(self) -> float:
-        """Bits of all gates of the window together."""
+        """Sum of the bits of all gates of the window."""
         return round(float(self.bits.sum()), DIGITS)
 
     @cached_property
     def expected(self) -> Float64[np.ndarray, "steps channel"]:
-        """The disclosed baseline over look-back and horizon, in the table's units: μ + σQ and what is known ahead."""
+        """The disclosed baseline over look-back and horizon, in the table's units: μ + σQ plus known covariates."""
         context = self.explanation.map(lambda row, array: array.astype(np.float64) if row.kind == "float32" else array)
         return self.units.to_units(context.context.reference(self.look_back + self.horizon))
 
     @property
     def deviation(self) -> Float64[np.ndarray, "look_back channel"]:
-        """What is left of the history without the context, in units of the scale; NaN where missing."""
+        """The history minus the disclosed baseline, in units of the scale; NaN where missing."""
         scale = self.units.std * self.explanation.context.scale
         return np.asarray((self.history - self.expected[: self.look_back]) / scale)
 
@@ -224,7 +225,7 @@ class ExplainedForecast:
         return np.asarray(self.units.std * moved)
 
     def tokens(self) -> Iterator[Token]:
-        """One row per token, channel by channel, oldest patch first."""
+        """Yield one row per token, channel by channel, oldest patch first."""
         explanation, deviation, bits, times = self.explanation, self.deviation, self.bits, self.times
         for column, channel in enumerate(self.channels):
             for patch in range(len(explanation.mask)):
@@ -245,27 +246,27 @@ class ExplainedForecast:
                 )
 
     def known_steps(self) -> Iterator[KnownStep]:
-        """One row per step, covariate and channel that is forecast: what is known ahead, and what it moves."""
+        """Yield one row per step, covariate known ahead and forecast channel: its value and its effect."""
         effects = self.effects
         if self.known is None or effects is None:
             return
         for step, time in enumerate(self.times):
             for number, covariate in enumerate(self.covariates):
                 for column in np.flatnonzero(self.is_forecast):
-                    moved = float(effects[step, number, column]) + 0.0  # no minus sign before a zero
+                    moved = float(effects[step, number, column]) + 0.0  # turns -0.0 into 0.0
                     yield KnownStep(time, covariate, float(self.known[step, number]), self.channels[column], moved)
 
     def steps(self, patch: int) -> slice:
-        """The look-back steps of a patch."""
+        """Return the look-back steps of a patch."""
         length = self.explanation.patch_len
         return slice(patch * length, (patch + 1) * length)
 
     def in_words(self, *, full: bool = False) -> str:
-        """Say which channels were read where; `full` names every place of every channel, as a document does."""
+        """Describe which channels were read where; `full` names every place of every channel, as a document does."""
         return words.in_words(self, full)
 
     def verify(self, table: Any = None, *, exact: bool = False) -> Verification:
-        """Check this explanation with the model that gave it: `IBForecaster.verify`.
+        """Check this explanation with the model that computed it: `IBForecaster.verify`.
 
         Raises VerificationError unless every check passes.
         """
@@ -275,25 +276,27 @@ class ExplainedForecast:
         return verification
 
     def to_table(self) -> Any:
-        """Return one row per token: where it lies, whether it was read, and by how much it deviated."""
+        """Return a table with one row per token: its place, whether it was read, and its deviation."""
         return self._host("making a table", "use tokens()").tabulate(Token, self.tokens())
 
     def known_to_table(self) -> Any:
-        """Return one row per step, covariate known ahead and channel: its value, and by how much it moves it."""
+        """Return a table with one row per step, covariate known ahead and channel: its value and its effect."""
         return self._host("making a table", "use known_steps()").tabulate(KnownStep, self.known_steps())
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the explanation as .png or .svg, or write it as a page, .html."""
+        """Write the explanation as a picture (.png, .svg) or a page (.html)."""
         self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)").draw(self, Path(path))
         return Path(path)
 
     def _host(self, what: str, otherwise: str) -> Host:
         if self.host is None:
-            raise UsageError(f"{what} needs the model that gave the explanation", "one without its model", otherwise)
+            raise UsageError(
+                f"{what} needs the model that gave the explanation", "an explanation without its model", otherwise
+            )
         return self.host
 
     def _repr_html_(self) -> str | None:
-        """Show it in a notebook."""
+        """Return the explanation as HTML for a notebook; None without its model."""
         return None if self.host is None else self.host.html(self)
 
     def __repr__(self) -> str:
@@ -306,11 +309,11 @@ class ExplainedForecast:
 
     @cached_property
     def sha256(self) -> str:
-        """The fingerprint of the content: it names this explanation, however it is written."""
+        """The fingerprint of the content, which identifies this explanation in any spelling."""
         return document.fingerprint({"format": FORMAT, "version": VERSION, **self._content()})
 
     def to_json(self) -> str:
-        """Return one self-contained document; `from_json` gives back the same content to the last bit."""
+        """Return one self-contained document; `from_json` restores the same content to the last bit."""
         content, explanation = self._content(), self.explanation
         content["explanation"]["evidence"] = [
             {
@@ -325,16 +328,16 @@ class ExplainedForecast:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "ExplainedForecast":
-        """Read what `to_json` wrote, also where another client wrote it again; refuse anything else.
+        """Read a document that `to_json` wrote, even if another client rewrote it; refuse anything else.
 
-        Raises DataError for a document that cannot be read as one, with the field at fault, and VerificationError
-        for one whose content was changed.
+        Raises DataError, with the name of the field, if the document cannot be read, and VerificationError if its
+        content was changed.
         """
         content, sha256 = document.opened(text, FORMAT, VERSION)
         statements = {name: content.pop(name, None) for name in STATEMENTS}
         explained = cls(**reading.explanation(content))
         for name, own in explained._statements().items():
-            if statements[name] != own or isinstance(statements[name], bool):
+            if statements[name] != own or isinstance(statements[name], bool):  # True == 1 in Python
                 got = words.first_difference(statements[name], own)
                 raise VerificationError(f"{name} must follow from the rest of an explanation", got, "write it again")
         if explained.sha256 != sha256:
@@ -344,12 +347,12 @@ class ExplainedForecast:
         return explained
 
     def _statements(self) -> dict[str, Any]:
-        """What a document says for people that follows from the rest of it."""
+        """Return the parts of a document that are written for people and follow from the rest."""
         values = (self.open_count, self.open_rate, self.rate_bits, self.in_words(full=True))
         return dict(zip(STATEMENTS, values, strict=True))
 
     def _content(self) -> dict[str, Any]:
-        """Everything an explanation states, in the sections of a document."""
+        """Return everything an explanation states, in the sections of a document."""
         sections: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
         for row in FIELDS:
             if row.written:
@@ -393,7 +396,7 @@ def _units(units: Standardiser) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return content as JSON has it: arrays as lists, None for NaN."""
+    """Return content as JSON needs it: arrays as lists, None for NaN."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, np.ndarray):
@@ -401,5 +404,5 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# These rooms know ExplainedForecast, so they are imported once it is there.
+# These modules import ExplainedForecast, so they can be imported only after it is defined.
 from ibforecast.core import validity, words  # noqa: E402

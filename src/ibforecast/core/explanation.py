@@ -1,7 +1,7 @@
-"""A forecast and the explanation it was computed from; the one list of what an explanation holds.
+"""A forecast and the explanation it was computed from; the one list of the fields of an explanation.
 
-`FIELDS` is read off the two dataclasses `Explanation` and `Context`. Documents, comparisons, shape checks and the
-inputs and outputs of ONNX graphs are all driven by it, so that a new field is written down in one place.
+`FIELDS` is derived from the two dataclasses `Explanation` and `Context`. Documents, comparisons, shape checks and the
+inputs and outputs of ONNX graphs all use it, so that a new field is declared in one place.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from ibforecast.core.context import Array, Context
 from ibforecast.core.errors import DataError
 
 BATCH = "*batch"
-"""The axis that is there for a batch of windows and absent for a single one."""
+"""The axis that a batch of windows has and a single window does not."""
 
 REMEDY = "build it from arrays of one window or one batch"
 
@@ -39,7 +39,7 @@ class Explanation(Generic[Array]):
 
     @classmethod
     def of(cls, arrays: Mapping[str, Any], cycles: tuple[int, ...] = ()) -> "Explanation[Any]":
-        """Put an explanation together from its arrays by name; optional ones may be left out or None."""
+        """Build an explanation from its arrays by name; optional arrays may be absent or None."""
         parts: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
         for row in FIELDS:
             if row.name in arrays or not row.optional:
@@ -78,11 +78,11 @@ class Explanation(Generic[Array]):
 
     @property
     def patch_len(self) -> int:
-        """Number of steps of a patch."""
+        """Number of steps in a patch."""
         return int(self.evidence.shape[-2] // self.mask.shape[-2])
 
     def map(self, change: Callable[["Field", Any], Any]) -> "Explanation[Any]":
-        """Return the same explanation with every array changed."""
+        """Return the explanation with `change` applied to every array."""
         return self.of({row.name: change(row, array) for row, array in self.arrays()}, self.context.cycles)
 
     def arrays(self) -> Iterator[tuple["Field", Array]]:
@@ -93,7 +93,7 @@ class Explanation(Generic[Array]):
                 yield row, array
 
     def numpy(self) -> "Explanation[np.ndarray]":
-        """Return a copy of tensors in numpy arrays, of the types a document has."""
+        """Return a copy with numpy arrays instead of tensors, in the types of a document."""
         return self.map(lambda row, array: array.detach().cpu().numpy().astype(row.kind))
 
     def window(self, number: int) -> "Explanation[Array]":
@@ -101,17 +101,17 @@ class Explanation(Generic[Array]):
         return self.map(lambda row, array: array[number] if row.batched else array)
 
     def batch(self) -> "Explanation[Array]":
-        """Return a batch of this one window: `explanation.batch().window(0)` is the explanation."""
+        """Return a batch of one window: the inverse of `window(0)`."""
         return self.map(lambda row, array: array[None] if row.batched else array)
 
 
 @dataclass(frozen=True)
 class Field:
-    """A row of the field table: an array of an explanation, its axes and the type it has in a document.
+    """A row of the field table: an array of an explanation, its axes and its type in a document.
 
-    `of(explanation)` gives the array, or None. `batched` arrays have a value for every window, all others belong to
-    the model. `given` arrays come with the window, all others are computed. `written` ones are part of a document,
-    `replayed` ones are what the readout sees, and differences of those `in_scales` are counted in scales.
+    `of(explanation)` returns the array, or None. `batched` arrays have a value for every window; all others belong to
+    the model. `given` arrays come with the window; all others are computed. `written` arrays are part of a document,
+    `replayed` ones are read by the readout, and differences of those `in_scales` are measured in scales.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Field:
 
 
 def _rows(part: Literal["explanation", "context"], owner: type[Any]) -> Iterator[Field]:
-    """Read the table off a dataclass: every field whose type is an array with named axes."""
+    """Yield a row for every field of a dataclass whose type is an array with named axes."""
     for each in fields(owner):
         kinds = get_args(each.type) or (each.type,)
         array = next((kind for kind in kinds if hasattr(kind, "dim_str")), None)
@@ -150,7 +150,7 @@ FIELDS = (*_rows("explanation", Explanation), *_rows("context", Context))
 
 @dataclass(frozen=True)
 class Forecast:
-    """Ŷ and, where the forecaster has one, the explanation it was computed from."""
+    """Ŷ and the explanation it was computed from; None if the forecaster has none."""
 
     values: Float[Any, "batch horizon channel"]
     explanation: Explanation | None = None

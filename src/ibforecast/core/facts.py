@@ -1,4 +1,4 @@
-"""What a model says of itself: everything an explanation must agree with, whatever runs the model."""
+"""The facts about a model that its explanations must agree with, in any runtime."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -17,8 +17,8 @@ from ibforecast.core.standardiser import Standardiser
 class ModelFacts:
     """Names, lengths, calendar, budget and units of a model.
 
-    Where rows are counted (`by_row`), `origin` is the moment of the first one of training, and `even` says whether the
-    rows of training followed each other in even steps: only then do times tell the number of a row.
+    If rows are counted (`by_row`), `origin` is the moment of the first training row, and `even` is whether the training
+    rows were evenly spaced: only then does the number of a row follow from its time.
     """
 
     weights_sha256: str
@@ -58,16 +58,16 @@ class ModelFacts:
 
     @property
     def period(self) -> int:
-        """Number of steps after which all cycles begin again together."""
+        """Number of steps after which all cycles start again together."""
         return period(self.cycles)
 
     def at_budget(self, budget: float | None) -> "ModelFacts":
-        """Return the facts of the same model under another budget, if it was trained for any; None changes nothing."""
+        """Return the facts under another budget, if the model was trained for any budget; None changes nothing."""
         if budget is None or budget == self.budget:
             return self
         require(
             self.any_budget,
-            "a budget can be changed only in a model trained for any",
+            "a budget can be changed only in a model trained for any budget",
             f"budget={budget}, trained for {self.budget}",
             'fit with gate.any_budget = true, such as recipe "any-budget"',
         )
@@ -77,14 +77,14 @@ class ModelFacts:
         return kept
 
     def settled(self) -> "ModelFacts":
-        """Return the facts with the smallest budget that allows the same number of tokens, for a model of any budget.
+        """Return the facts with the smallest budget that allows as many tokens, if the model takes any budget.
 
-        So two budgets never stand for the same mask.
+        Two budgets that allow the same masks then become the same number.
         """
         return replace(self, budget=settled(self.budget, self.tokens)) if self.any_budget else self
 
     def clock(self, stamps: np.ndarray) -> Clock:
-        """Return the time axis of these moments as this model reads it."""
+        """Return the time axis of these moments as this model reads them."""
         origin = np.datetime64(self.origin)
         return Clock(stamps, Frequency.parse(self.frequency), self.zone, self.by_row, origin, countable=self.even)
 
@@ -95,7 +95,7 @@ class ModelFacts:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "ModelFacts":
-        """Read what `document` gave; unknown or missing facts are refused."""
+        """Read what `document` returned; refuse unknown or missing facts."""
         names = {each.name for each in fields(cls)}
         if names != set(plain):
             raise ModelFileError("the facts of a model must be complete", sorted(names ^ set(plain)), "export it again")

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and the fingerprints that tell."""
+"""Files that are written whole or not at all, and their fingerprints."""
 
 import hashlib
 import json
@@ -10,14 +10,15 @@ from typing import Any
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Write `content` to `path` by way of a temporary name, so that no reader ever sees half of it."""
+    """Write `content` under a temporary name and rename it to `path`, so that no reader sees part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder: a rename is atomic only within one file system.
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # on disk before the rename, or a crash could leave an empty file at `path`
         Path(temporary).chmod(mode)
         Path(temporary).replace(path)
     except BaseException:
@@ -26,12 +27,12 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def to_json(document: Any) -> bytes:
-    """Render a document the same way every time; NaN is refused, so what is written is valid JSON."""
+    """Return a document as JSON, always in the same form; refuse NaN, which JSON does not have."""
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def sha256(parts: bytes | Iterable[bytes]) -> str:
-    """Fingerprint of bytes, or of pieces taken one after the other."""
+    """Return the SHA-256 of bytes, or of pieces one after the other."""
     digest = hashlib.sha256()
     for part in [parts] if isinstance(parts, bytes) else parts:
         digest.update(part)

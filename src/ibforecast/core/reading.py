@@ -1,4 +1,4 @@
-"""Reading an explanation from a document, strictly: unknown, missing or ill-typed fields are refused by name."""
+"""Strict reading of an explanation from a document: the error names the unknown, missing or ill-typed field."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -16,7 +16,7 @@ from ibforecast.core.standardiser import Standardiser
 T = TypeVar("T")
 REMEDY = "give the document as it was written"
 LARGEST = 1e300
-"""No number of a model is larger, and every whole number up to here is a double."""
+"""A bound on every number of a model; beyond the largest double, `float` fails for a whole number."""
 
 
 WHOLE = (
@@ -35,7 +35,7 @@ WINDOW = ("channels", "past", "covariates", "frequency", "zone", "row", "times",
 
 
 def explanation(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an `ExplainedForecast` from the sections of its document."""
+    """Return the arguments of `ExplainedForecast` from the sections of its document."""
     whole = members(content, WHOLE, "an explanation", optional=("signature",))
     window = members(whole["window"], WINDOW, "window")
     channels = texts(window["channels"], "window.channels")
@@ -67,10 +67,10 @@ def explanation(content: dict[str, Any]) -> dict[str, Any]:
 def _standardised(
     known: Float64[np.ndarray, "steps covariate"], known_units: Standardiser
 ) -> Float32[np.ndarray, "steps covariate"]:
-    """Return what is known ahead as the readout saw it."""
+    """Return the covariates known ahead as the readout read them."""
     if known.shape[1] != len(known_units.mean):
         raise refused("known_units", f"units of {len(known_units.mean)} covariates for {known.shape[1]} known ahead")
-    with np.errstate(all="ignore"):  # what is not finite is refused once the explanation is built
+    with np.errstate(all="ignore"):  # ExplainedForecast refuses numbers that are not finite
         return known_units.standardise(known).astype(np.float32)
 
 
@@ -81,7 +81,7 @@ def _arrays(
     history: Float64[np.ndarray, "look_back channel"],
     known: Float32[np.ndarray, "steps covariate"] | None,
 ) -> Explanation[np.ndarray]:
-    """Build the explanation itself from its two sections, by the field table."""
+    """Build the explanation from its two sections, using the field table."""
     sections = {"explanation": gates, "context": context}
     rows = [row for row in FIELDS if row.written]
     for part, extra in (("explanation", ()), ("context", ("cycles",))):
@@ -107,7 +107,7 @@ def _evidence(
     channels: tuple[str, ...],
     history: Float64[np.ndarray, "look_back channel"],
 ) -> Float32[np.ndarray, "look_back channel"]:
-    """Lay the open tokens out over the window: exactly those, each once, in the order of the mask."""
+    """Return the evidence from its open tokens, which must be those of the mask, in the same order."""
     where = "explanation.evidence"
     if len(history) % len(mask) or mask.shape[1] != history.shape[1] or len(channels) != history.shape[1]:
         raise refused(where, f"a mask of {mask.shape} for a history of {history.shape}")
@@ -116,11 +116,11 @@ def _evidence(
     if len(sequence(tokens, where)) != len(opened):
         raise refused(where, f"{len(tokens)} tokens where {len(opened)} are open")
     for token, (patch, channel, column) in zip(tokens, opened, strict=True):
-        given = members(token, ("patch", "channel", "deviation"), where)
-        place = (whole_number(given["patch"], where), text(given["channel"], where))
+        parts = members(token, ("patch", "channel", "deviation"), where)
+        place = (whole_number(parts["patch"], where), text(parts["channel"], where))
         if place != (patch, channel):
             raise refused(where, f"patch {place[0]} of {place[1]!r:.80} where patch {patch} of {channel!r} is open")
-        deviation = array(given["deviation"], 1, "float32", where)
+        deviation = array(parts["deviation"], 1, "float32", where)
         if len(deviation) != patch_len:
             raise refused(where, f"{len(deviation)} numbers for a patch of {patch_len} steps")
         evidence[patch * patch_len : (patch + 1) * patch_len, column] = deviation
@@ -128,7 +128,7 @@ def _evidence(
 
 
 def _named(where: str, read: Callable[[], T]) -> T:
-    """Read something that has rules of its own, and say in which field they are broken."""
+    """Call `read`, and add the name of the field to any error."""
     try:
         return read()
     except IBForecastError as error:
@@ -141,12 +141,12 @@ def _named(where: str, read: Callable[[], T]) -> T:
 
 
 def refused(where: str, got: str) -> DataError:
-    """The error for a field that is not what it must be."""
-    return DataError(f"{where} must be as an explanation has it", got, REMEDY)
+    """Return the error for an invalid field."""
+    return DataError(f"{where} must have the type and shape of this field", got, REMEDY)
 
 
 def members(value: Any, names: Sequence[str], where: str, optional: Sequence[str] = ()) -> dict[str, Any]:
-    """Return an object that has these members and no others."""
+    """Return the object if it has these members and no others."""
     if not isinstance(value, dict):
         raise refused(where, f"{value!r:.80}")
     if unknown := [name for name in value if name not in (*names, *optional)]:
@@ -157,12 +157,12 @@ def members(value: Any, names: Sequence[str], where: str, optional: Sequence[str
 
 
 def maybe(read: Callable[..., T], value: Any, where: str, optional: bool = True) -> T | None:
-    """Read a value that may be null."""
+    """Read a value that may be null; return None for null."""
     return None if value is None and optional else read(value, where)
 
 
 def text(value: Any, where: str) -> str:
-    """Return a text that can be written."""
+    """Return a text that UTF-8 can encode."""
     if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode():
         raise refused(where, f"{value!r:.80}")
     return value
@@ -182,13 +182,14 @@ def texts(value: Any, where: str) -> tuple[str, ...]:
 
 def number(value: Any, where: str) -> float:
     """Return a finite number."""
+    # `type`, not `isinstance`: a boolean is an int in Python.
     if type(value) not in (int, float) or abs(value) > LARGEST:
         raise refused(where, f"{value!r:.80}")
     return float(value)
 
 
 def whole_number(value: Any, where: str) -> int:
-    """Return a whole number that fits into 64 bits; a client that knows only doubles may have written 1.0 for 1."""
+    """Return a whole number of 64 bits; a client that has only doubles may have written 1.0 for 1."""
     if type(value) is float and value.is_integer() and abs(value) <= WHOLE_DOUBLE:
         return int(value)
     if type(value) is not int or abs(value) >= 2**63:
@@ -198,20 +199,20 @@ def whole_number(value: Any, where: str) -> int:
 
 def units(value: Any, where: str) -> Standardiser:
     """Return the mean and the spread of every channel."""
-    given = members(value, ("mean", "std"), where)
-    mean, std = (array(given[name], 1, "float64", f"{where}.{name}") for name in ("mean", "std"))
+    parts = members(value, ("mean", "std"), where)
+    mean, std = (array(parts[name], 1, "float64", f"{where}.{name}") for name in ("mean", "std"))
     if len(mean) != len(std):
         raise refused(where, f"{len(mean)} means and {len(std)} spreads")
     return Standardiser(mean, std)
 
 
 def matrix(value: Any, where: str, nulls: bool = False) -> Float64[np.ndarray, "row column"]:
-    """Return a table of numbers, NaN for null where `nulls` are allowed."""
+    """Return a table of numbers; if `nulls` are allowed, null becomes NaN."""
     return array(value, 2, "float64", where, nulls)
 
 
 def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> np.ndarray:
-    """Return nested lists of one shape as an array; each number must be one that the type can hold exactly."""
+    """Return nested lists of equal lengths as an array; the type must represent each number exactly."""
     flat, shape = sequence(value, where), [len(value)]
     for _ in range(axes - 1):
         lengths = {len(sequence(row, where)) for row in flat}
@@ -225,15 +226,15 @@ def array(value: Any, axes: int, kind: str, where: str, nulls: bool = False) -> 
     if odd := set(map(type, flat)) - (allowed | {type(None)} if nulls else allowed):
         raise refused(where, repr(next(one for one in flat if type(one) in odd))[:80])
     try:
-        found = np.array(
+        wide = np.array(
             [np.nan if one is None else one for one in flat] if nulls else flat, dtype=_WIDE.get(kind, kind)
         )
     except OverflowError as error:
         raise refused(where, str(error)) from error
-    with np.errstate(over="ignore"):  # too large a number becomes infinite, which is refused below
-        exact = found.astype(kind)
-    if kind == "float32" and not (exact == found).all():
-        raise refused(where, f"{found[exact != found][0]}, which single precision cannot hold")
+    with np.errstate(over="ignore"):  # a number that is too large becomes infinite, which is refused below
+        exact = wide.astype(kind)
+    if kind == "float32" and not (exact == wide).all():
+        raise refused(where, f"{wide[exact != wide][0]}, which single precision cannot represent")
     if kind.startswith("float") and not np.isfinite(exact[~np.isnan(exact)] if nulls else exact).all():
         raise refused(where, "a number that is not finite")
     return np.asarray(exact).reshape(shape)

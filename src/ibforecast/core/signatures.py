@@ -1,4 +1,4 @@
-"""Who issued an explanation: Ed25519 signatures over its fingerprint, by the library `cryptography` (an extra)."""
+"""Ed25519 signatures of explanations, over their fingerprint; needs the library `cryptography` (an extra)."""
 
 import base64
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from ibforecast.core.errors import DataError, MissingExtraError
 
 CLAIM = b"ibforecast.explanation/1:"
-"""Put before the fingerprint, so that a signature given for something else cannot be used here."""
+"""Put before the fingerprint, so that a signature of something else cannot be used here."""
 
 SIZE = 64
 
@@ -18,7 +18,7 @@ def sign(sha256: str, key: bytes) -> str:
 
 
 def is_signed_by(sha256: str, signature: str, key: bytes) -> bool:
-    """Whether a signature of a fingerprint was made with the private half of a public key in PEM."""
+    """Return whether a fingerprint was signed with the private key that belongs to a public key in PEM."""
     public = _key(key, "public")
     from cryptography.exceptions import InvalidSignature
 
@@ -32,17 +32,18 @@ def is_signed_by(sha256: str, signature: str, key: bytes) -> bool:
 
 
 def is_signature(text: str) -> bool:
-    """Whether a text is the one way to write a signature in base64."""
+    """Return whether a text is a signature in canonical base64."""
     try:
-        given = base64.b64decode(text, validate=True)
+        raw = base64.b64decode(text, validate=True)
     except ValueError:
         return False
-    return len(given) == SIZE and base64.b64encode(given).decode() == text
+    # The last character of base64 has unused bits, so several texts decode to the same bytes; only one is accepted.
+    return len(raw) == SIZE and base64.b64encode(raw).decode() == text
 
 
 def new_keys() -> tuple[bytes, bytes]:
-    """Return a new private and public key in PEM."""
-    _needed()
+    """Return a new private key and its public key, in PEM."""
+    _require_cryptography()
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -55,8 +56,8 @@ def new_keys() -> tuple[bytes, bytes]:
 
 
 def _key(pem: bytes, half: str) -> Any:
-    """Read one half of a key pair; a key of another kind is refused."""
-    _needed()
+    """Read the private or the public half of a key pair; refuse keys of other kinds."""
+    _require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
@@ -76,7 +77,7 @@ def _key(pem: bytes, half: str) -> Any:
     return key
 
 
-def _needed() -> None:
+def _require_cryptography() -> None:
     try:
         import cryptography  # noqa: F401
     except ImportError as error:

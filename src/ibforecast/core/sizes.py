@@ -1,4 +1,4 @@
-"""The sizes every forecaster is built for, and the checks their configurations share."""
+"""The sizes in every forecaster's configuration, and checks for configurations."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from ibforecast.core.errors import require
 
 @dataclass(frozen=True)
 class Sizes:
-    """Lengths of past and future, number of channels, length of the cycle: what every configuration begins with."""
+    """Lengths of past and future, number of channels, length of the cycle: the base of every configuration."""
 
     look_back: int
     horizon: int
@@ -30,7 +30,7 @@ class Sizes:
             require(0 <= value < 1, f"{name} must lie in [0, 1)", f"{name}={value}", "try 0.1")
 
     def require_divides(self, part: str, whole: str) -> None:
-        """Refuse a number of parts that does not divide its whole."""
+        """Refuse a setting `part` that does not divide the setting `whole`."""
         parts, size = getattr(self, part), getattr(self, whole)
         fitting = [n for n in (1, 2, 3, 4, 6, 8, 12, 16) if size % n == 0]
         require(

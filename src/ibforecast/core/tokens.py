@@ -15,7 +15,7 @@ def to_tokens(
 def from_tokens(
     tokens: Shaped[Tensor, "batch patch channel patch_len"],
 ) -> Shaped[Tensor, "batch look_back channel"]:
-    """Lay the patches end to end again: the inverse of `to_tokens`."""
+    """Join the patches end to end: the inverse of `to_tokens`."""
     batch, patch, channel, patch_len = tokens.shape
     return tokens.transpose(2, 3).reshape(batch, patch * patch_len, channel)
 
@@ -28,5 +28,6 @@ def spread(mask: Shaped[Tensor, "batch patch channel"], patch_len: int) -> Shape
 def closed_to_zero(
     mask: Bool[Tensor, "batch patch channel"], deviation: Float[Tensor, "batch look_back channel"]
 ) -> Float[Tensor, "batch look_back channel"]:
-    """Let the open tokens through and put an exact zero in place of every other. Paper: Eq. 7, m̄ ⊙ D."""
+    """Keep the open tokens and replace all others by exact zeros. Paper: Eq. 7, m̄ ⊙ D."""
+    # Not a product with the mask: 0 times infinity is NaN, and 0 times a negative number is -0.0.
     return deviation.where(spread(mask, deviation.shape[1] // mask.shape[1]), deviation.new_zeros(()))

@@ -1,4 +1,4 @@
-"""What makes an explained forecast valid: checked whenever one is built, so that none can contradict itself."""
+"""The rules for a valid explained forecast, checked whenever one is built, so that none contradicts itself."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.signatures import is_signature
 
-REMEDY = "take it as the model gave it"
+REMEDY = "use it as the model returned it"
 
 
 def check(explained: ExplainedForecast) -> None:
@@ -46,8 +46,8 @@ def _check_shapes(explained: ExplainedForecast) -> None:
         "known": (explained.known, (steps, len(explained.covariates))),
     }
     for name, (array, shape) in shapes.items():
-        found = shape if array is None else np.shape(array)
-        _require(found == shape, name, f"have the shape {shape}", found)
+        actual = shape if array is None else np.shape(array)
+        _require(actual == shape, name, f"have the shape {shape}", actual)
     for field, array in explanation.arrays():
         _require(array.dtype == field.kind, field.name, f"have the type {field.kind}", array.dtype)
 
@@ -80,7 +80,7 @@ def _check_numbers(explained: ExplainedForecast) -> None:
         (np.isfinite(explained.forecast) == explained.is_forecast).all() and not np.isinf(explained.forecast).any(),
         "forecast",
         "be finite for every channel, except for those in past, which have none",
-        "another, as a model gives for values that are not in the units of training",
+        "another value, as for a history that is not in the units of training",
     )
     spreads = {"std": explained.units.std, "scale": explained.explanation.context.scale}
     if explained.known_units is not None:
@@ -119,8 +119,8 @@ def _check_tokens(explained: ExplainedForecast) -> None:
 
 def _check_known(explained: ExplainedForecast) -> None:
     context, known, units = explained.explanation.context, explained.known, explained.known_units
-    there = {part is not None for part in (known, units, context.known, context.response)}
-    _require(there == {bool(explained.covariates)}, "known", "be given if and only if there are covariates", there)
+    present = {part is not None for part in (known, units, context.known, context.response)}
+    _require(present == {bool(explained.covariates)}, "known", "be given if and only if there are covariates", present)
     if known is None or units is None or context.response is None or context.known is None:
         return
     sizes = (len(units.mean), len(units.std))

@@ -1,11 +1,11 @@
-"""What a verification says: its checks, one by one."""
+"""The result of a verification: its checks, one by one."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked, and the result."""
+    """One check and its result."""
 
     name: str
     passed: bool
@@ -14,7 +14,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """The checks an explanation went through, true only if all passed, and notes on what was not checked."""
+    """The checks of an explanation, true if all passed, and notes on what was not checked."""
 
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""Is an explanation true? The checks it goes through, whatever runs the model; the only home of verification.
+"""Verification: the checks that decide whether an explanation is true, for any runtime of the model.
 
-Nothing a document says about how it was computed is trusted. Phases follow from its times and the model's clock. The
-checks demand equal bits first; where another machine, runtime or version computed the explanation, the last digits
-may differ by what rounding does to this window on the verifier's own machine, and the verdict names that tolerance.
+No statement of a document about how it was computed is trusted. Phases follow from its times and the model's clock. The
+checks first require equal bits. If another machine, runtime or version computed the explanation, the last digits may
+differ by the effect of rounding on this window on the verifier's own machine; the verdict names that tolerance.
 """
 
 from collections.abc import Sequence
@@ -24,23 +24,25 @@ LAST_DIGIT = 2.0**-23
 """The spacing of single-precision numbers, relative to their size."""
 
 LARGEST_ROUNDING = 1e-4
-"""The most that is ever put down to rounding, in scales: beyond, a window cannot be verified on another machine."""
+"""The largest difference attributed to rounding, in scales; above it, only the same machine can verify a window."""
 
 DRAWS, ROUNDINGS = 4, 16
-"""How often the history's last digits are changed to see what rounding does, and how many times that is tolerated."""
+"""How often the last digits of the history are changed to measure rounding, and which multiple is tolerated."""
 
 NOT_COMPARED = (
     "table: history, times, truth and what was known ahead were not compared with a table, so an explanation of a "
     "made-up table would pass; give the table to compare them"
 )
-NOT_CHECKED = "signature: it has one, which was not checked; give the public key of who must have signed it"
+NOT_CHECKED = "signature: it has one, which was not checked; give the public key of the expected signer"
 
 TINY = 1e-300
-"""Stands for no tolerance at all, so that it can be divided by."""
+"""Replaces a tolerance of zero, so that a difference can be divided by it."""
 
 Sizes = Float64[np.ndarray, " _"]
 PerChannel = dict[str, Sizes]
-"""Differences by what they are of: one for each channel, or a single one."""
+"""Differences by the name of the array: one for each channel, or a single one.
+
+They stay separate because one noisy channel must not raise the tolerance of the others."""
 
 Values = Float64[np.ndarray, "look_back channel"]
 Future = Float64[np.ndarray, "horizon channel"]
@@ -48,17 +50,17 @@ Future = Float64[np.ndarray, "horizon channel"]
 
 @runtime_checkable
 class Engine(Protocol):
-    """Whatever can run a model on one window: PyTorch, or a runtime that does not know it."""
+    """Anything that can run a model on one window: PyTorch or another runtime."""
 
     @property
     def facts(self) -> ModelFacts:
-        """What the model says of itself."""
+        """The facts about the model."""
 
     def at_budget(self, budget: float) -> "Engine":
         """Return the same model under another budget."""
 
     def variants(self) -> Sequence["Engine"]:
-        """Return the same model in every way this machine may compute it, such as with other numbers of threads."""
+        """Return the same model in every way this machine can compute it, such as with other numbers of threads."""
 
     def run(
         self, history: Values, phase: Int64[np.ndarray, " steps"], known: Float64[np.ndarray, "steps covariate"] | None
@@ -66,7 +68,7 @@ class Engine(Protocol):
         """Run the whole model on values in the table's units; return its explanation and forecast."""
 
     def replay(self, explanation: Explanation[np.ndarray]) -> Future:
-        """Compute the forecast from an explanation alone."""
+        """Compute the forecast from only an explanation."""
 
     def hold(self, history: Values, explanation: Explanation[np.ndarray]) -> Future:
         """Compute the forecast from these values, with the context and the mask of an explanation."""
@@ -90,12 +92,12 @@ def verify(
     exact: bool = False,
     key: bytes | None = None,
 ) -> Verification:
-    """Go through the checks; those that need a matching model are left out where the model does not match.
+    """Run the checks; without matching weights and names, leave out those that run the model.
 
-    `original` holds the table's own rows, `exact` forbids any tolerance, `key` is the public key of the expected
+    `original` contains the table's own rows, `exact` forbids any tolerance, and `key` is the public key of the expected
     signer.
     """
-    try:  # built again, so that nothing counts that was changed in place or kept since it was first built
+    try:  # built again, so that changes made in place and cached values do not count
         explained = replace(explained, host=None)
     except DataError as error:
         return refuted(error)
@@ -110,7 +112,7 @@ def verify(
     notes = [NOT_COMPARED] if original is None else []
     if original is not None:
         checks.append(_table(original, explained))
-        notes += _hidden(original, explained)
+        notes += _unstated_truth(original, explained)
     if key is not None:
         checks.append(_signature(explained, key))
     if key is None and explained.signature is not None:
@@ -121,24 +123,24 @@ def verify(
 
 
 def refuted(error: IBForecastError) -> Verification:
-    """Return the verdict on a document that contradicts itself."""
+    """Return the verdict on an invalid document."""
     return Verification((Check("document", False, str(error)),))
 
 
-def read(given: ExplainedForecast | str | bytes) -> ExplainedForecast | Verification:
-    """Read what is to be verified, if it is text: the explanation, or the verdict where its content was changed."""
-    if isinstance(given, ExplainedForecast):
-        return given
-    if not isinstance(given, str | bytes):
-        raise UsageError("only an explanation or its document can be verified", type(given).__name__, "give one")
+def read(source: ExplainedForecast | str | bytes) -> ExplainedForecast | Verification:
+    """Return the explanation, read from its document if it is text, or the verdict if the content was changed."""
+    if isinstance(source, ExplainedForecast):
+        return source
+    if not isinstance(source, str | bytes):
+        raise UsageError("only an explanation or its document can be verified", type(source).__name__, "give one")
     try:
-        return ExplainedForecast.from_json(given)
+        return ExplainedForecast.from_json(source)
     except VerificationError as error:
         return refuted(error)
 
 
 def _at_budget_of(engine: Engine, explained: ExplainedForecast) -> Engine:
-    """Return the model under the explanation's budget, if it can keep it; otherwise as it is: the names will differ."""
+    """Return the model under the explanation's budget, or unchanged if it cannot take it: `names` will then fail."""
     try:
         return engine.at_budget(explained.budget)
     except UsageError:
@@ -154,8 +156,8 @@ def _weights(facts: ModelFacts, explained: ExplainedForecast) -> Check:
 
 
 def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
-    """Compare everything the model says of itself with what the explanation says."""
-    said: dict[str, Any] = {
+    """Compare the facts about the model with those in the explanation."""
+    stated: dict[str, Any] = {
         "channels": explained.channels,
         "past": explained.past,
         "covariates": explained.covariates,
@@ -163,24 +165,24 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "horizon": explained.horizon,
         "patch_len": explained.explanation.patch_len,
         "cycles": explained.explanation.context.cycles,
-        # Rows have numbers only where a step is counted in plain seconds: a date would else pass for a number.
+        # Only steps of whole seconds can be numbered rows; otherwise a date could pass as a number.
         "frequency": explained.frequency if not facts.frequency.endswith("s") else str(explained.clock.frequency),
         "zone": explained.clock.zone,
         "by_row": explained.clock.by_row,
         "budget": explained.budget,
         "prior": explained.prior,
     }
-    apart = [name for name, value in said.items() if value != getattr(facts, name)]
+    differing = [name for name, value in stated.items() if value != getattr(facts, name)]
     for name in ("units", "known_units"):
         ours, theirs = getattr(facts, name), getattr(explained, name)
         same = ours is theirs or (ours is not None and theirs is not None and ours.same_as(theirs))
-        apart += [] if same else [name]
+        differing += [] if same else [name]
     same = "channels, lengths, calendar, units, budget and prior are the model's"
-    return Check("names", not apart, f"not the model's: {', '.join(apart)}" if apart else same)
+    return Check("names", not differing, f"not the model's: {', '.join(differing)}" if differing else same)
 
 
 def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original | None) -> Check:
-    """Check that the phases follow from the times; where rows are counted, that the number of the first one does."""
+    """Check that the phases follow from the times or, if rows are counted, that the number of the first row does."""
     row, counted = explained.clock.row, "the number of the first row, which sets the phases,"
     if row is None:
         return Check("times", not facts.by_row, "every phase follows from its time and the model's clock")
@@ -197,15 +199,15 @@ def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original |
 
 
 def _table(original: Original, explained: ExplainedForecast) -> Check:
-    apart = [] if np.array_equal(original.clock.stamps, explained.clock.stamps) else ["times"]
+    differing = [] if np.array_equal(original.clock.stamps, explained.clock.stamps) else ["times"]
     for name in ("history", "known"):
         ours, theirs = getattr(original, name), getattr(explained, name)
         if not _same(ours, theirs):
-            apart.append(name)
+            differing.append(name)
     if not _is_part_of(explained.truth, original.truth):
-        apart.append("truth")
+        differing.append("truth")
     same = "history, times, truth and what was known ahead are the table's own"
-    return Check("table", not apart, f"not the table's: {', '.join(apart)}" if apart else same)
+    return Check("table", not differing, f"not the table's: {', '.join(differing)}" if differing else same)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -215,20 +217,20 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _is_part_of(truth: Future | None, now: Future | None) -> bool:
-    """Whether a truth equals the table's up to its last observed step; the table may have grown since."""
+    """Return whether a truth equals the table's up to its last observed step; the table may have grown since."""
     steps = _observed(truth)
     return not steps or (truth is not None and now is not None and _same(truth[:steps], now[:steps]))
 
 
-def _hidden(original: Original, explained: ExplainedForecast) -> list[str]:
-    """Say so where the table knows more of the truth than the explanation tells."""
+def _unstated_truth(original: Original, explained: ExplainedForecast) -> list[str]:
+    """Return a note if the table contains more of the truth than the explanation."""
     stated, known = (_observed(truth) for truth in (explained.truth, original.truth))
     more = f"truth: the explanation has that of {stated} steps, the table that of {known} of {explained.horizon}"
     return [more] if known > stated else []
 
 
 def _observed(truth: Future | None) -> int:
-    """Number of steps up to the last one with a value."""
+    """Return the number of steps up to the last one with a value."""
     return 0 if truth is None else int(np.flatnonzero(~np.isnan(truth).all(axis=1)).max(initial=-1)) + 1
 
 
@@ -246,22 +248,22 @@ def _budget(facts: ModelFacts, explained: ExplainedForecast) -> Check:
 
 def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> list[Check]:
     """Compute the forecast again: from the explanation, with closed tokens scrambled, and from the history."""
-    apart = None
+    first = None
     for variant in engine.variants():
         differences = _differences(variant, explained)
         if not any(sizes.any() for sizes in differences.values()):
             return _checks(explained, differences, {})
-        apart = apart or differences
-    assert apart is not None
-    return _checks(explained, apart, {} if exact else _tolerances(engine, explained))
+        first = first or differences
+    assert first is not None
+    return _checks(explained, first, {} if exact else _tolerances(engine, explained))
 
 
 def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
-    """By how much everything that is computed again differs from what the explanation says."""
+    """Return by how much each recomputed result differs from the explanation."""
     explanation, history, units = explained.explanation, explained.history, engine.facts.units
     size = 10 * (np.abs(np.nan_to_num(units.standardise(history))).max() + 1)
     noise = units.to_units(size * np.random.default_rng(0).standard_normal(history.shape))
-    # A model that remembered the last window it saw would repeat it, so it is shown noise first.
+    # The model runs on noise first: one that remembered its last window would otherwise repeat it.
     engine.run(noise, explanation.context.phase, explained.known)
     replayed = engine.replay(explanation)
     read = explanation.mask.repeat(explanation.patch_len, axis=0)
@@ -271,7 +273,7 @@ def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
     return {
         "replay": _shift(replayed, explained.forecast, scales),
         "scramble": _shift(unmoved, explained.forecast, scales),
-        **_apart(own, explanation),
+        **_field_differences(own, explanation),
         "forecast": _shift(forecast, explained.forecast, scales),
     }
 
@@ -282,7 +284,7 @@ def _rerun(engine: Engine, explained: ExplainedForecast) -> tuple[Explanation[np
 
 
 def _tolerances(engine: Engine, explained: ExplainedForecast) -> PerChannel:
-    """How far each result may be off: a multiple of what the last digits of the history alone do to it here."""
+    """Return how far each result may differ: a multiple of the effect of the last digits of the history."""
     units, random = engine.facts.units, np.random.default_rng(1)
     phase, known = explained.explanation.context.phase, explained.known
     own, values = _rerun(engine, explained)
@@ -291,10 +293,10 @@ def _tolerances(engine: Engine, explained: ExplainedForecast) -> PerChannel:
         signs = random.choice([-LAST_DIGIT, LAST_DIGIT], explained.history.shape)
         history = units.to_units(units.standardise(explained.history) * (1 + signs))
         again, forecast = engine.run(history, phase, known)
-        apart = _apart(own, again) | {"forecast": _shift(forecast, values, scales)}
-        # Another mask is another explanation: what it moves is not rounding.
-        if all(np.isfinite(sizes).all() for sizes in apart.values()):
-            largest = {name: np.maximum(sizes, largest.get(name, LAST_DIGIT)) for name, sizes in apart.items()}
+        changes = _field_differences(own, again) | {"forecast": _shift(forecast, values, scales)}
+        # A draw that changes the mask is skipped: its effect is not rounding.
+        if all(np.isfinite(sizes).all() for sizes in changes.values()):
+            largest = {name: np.maximum(sizes, largest.get(name, LAST_DIGIT)) for name, sizes in changes.items()}
     tolerances = {name: ROUNDINGS * np.minimum(sizes, LARGEST_ROUNDING) for name, sizes in largest.items()}
     return tolerances | dict.fromkeys(("replay", "scramble"), tolerances.get("forecast", np.zeros(1)))
 
@@ -302,61 +304,64 @@ def _tolerances(engine: Engine, explained: ExplainedForecast) -> PerChannel:
 def _shift(forecast: Future, claimed: Future, scales: Float64[np.ndarray, " channel"]) -> Sizes:
     """Return how far each channel of a forecast is from the claimed one, in scales.
 
-    It is infinite where one of them has a number and the other has none.
+    The distance is infinite if only one of them has a number.
     """
     neither = np.isnan(forecast) & np.isnan(claimed)
-    with np.errstate(all="ignore"):  # what is not finite is infinitely far
+    with np.errstate(all="ignore"):  # a difference that is not finite counts as infinite
         shifts = np.abs(np.where(neither, 0.0, (forecast - claimed) / scales)).max(axis=0)
     return np.where(np.isfinite(shifts), shifts, np.inf)
 
 
-def _apart(own: Explanation[np.ndarray], claimed: Explanation[np.ndarray]) -> PerChannel:
-    """By how much each channel of each array differs from what is claimed; infinite where rounding cannot change it.
+def _field_differences(own: Explanation[np.ndarray], claimed: Explanation[np.ndarray]) -> PerChannel:
+    """Return by how much each channel of each array differs from the claimed one; infinite if not by rounding.
 
-    All sizes are in the scales that were computed here, except those of probabilities.
+    All sizes are in the scales that were computed here, except those of probabilities: with its own scales a document
+    could make its differences look small.
     """
-    apart, nowhere = {}, np.full(1, np.inf)
+    differences, infinite = {}, np.full(1, np.inf)
     for field in FIELDS:
         ours, theirs = field.of(own), field.of(claimed)
         if ours is None or theirs is None:
-            apart[field.name] = np.zeros(1) if ours is theirs else nowhere
+            differences[field.name] = np.zeros(1) if ours is theirs else infinite
         elif ours.shape != theirs.shape:
-            apart[field.name] = nowhere
+            differences[field.name] = infinite
         elif field.kind == "float32" and not field.given:
             with np.errstate(all="ignore"):
                 sizes = np.abs(ours.astype(np.float64) - theirs) / (own.context.scale if field.in_scales else 1.0)
             largest = sizes.reshape(-1, sizes.shape[-1]).max(axis=0)
-            apart[field.name] = np.where(np.isfinite(largest), largest, np.inf)
+            differences[field.name] = np.where(np.isfinite(largest), largest, np.inf)
         else:
-            apart[field.name] = np.zeros(1) if (ours == theirs).all() else nowhere
-    return apart
+            differences[field.name] = np.zeros(1) if (ours == theirs).all() else infinite
+    return differences
 
 
-def _checks(explained: ExplainedForecast, apart: PerChannel, tolerances: PerChannel) -> list[Check]:
+def _checks(explained: ExplainedForecast, differences: PerChannel, tolerances: PerChannel) -> list[Check]:
     values = f"({int(explained.is_forecast.sum()) * explained.horizon} values)"
     claims = {
         "replay": f"the explanation and its context alone give the forecast {values}",
         "scramble": f"every closed token scrambled, context and mask held, the forecast stays {values}",
         "rerun": "the whole model, run on this history, gives this context, mask, evidence and forecast",
     }
-    rerun = [name for name in apart if name not in claims]
+    rerun = [name for name in differences if name not in claims]
     return [
-        _check(name, claim, {one: apart[one] for one in (rerun if name == "rerun" else [name])}, tolerances)
+        _check(name, claim, {one: differences[one] for one in (rerun if name == "rerun" else [name])}, tolerances)
         for name, claim in claims.items()
     ]
 
 
-def _check(name: str, claim: str, apart: PerChannel, tolerances: PerChannel) -> Check:
-    """Compare sizes with their tolerances; the verdict names the one that comes closest to its own."""
-    if not any(sizes.any() for sizes in apart.values()):
+def _check(name: str, claim: str, differences: PerChannel, tolerances: PerChannel) -> Check:
+    """Compare sizes with their tolerances; the verdict names the tolerance of the largest relative difference."""
+    if not any(sizes.any() for sizes in differences.values()):
         return Check(name, True, f"{claim}, bit for bit")
-    allowed = {one: np.broadcast_to(tolerances.get(one, np.zeros(1)), sizes.shape) for one, sizes in apart.items()}
+    allowed = {
+        one: np.broadcast_to(tolerances.get(one, np.zeros(1)), sizes.shape) for one, sizes in differences.items()
+    }
     with np.errstate(all="ignore"):
-        shares = {one: sizes / allowed[one].clip(min=TINY) for one, sizes in apart.items()}
+        shares = {one: sizes / allowed[one].clip(min=TINY) for one, sizes in differences.items()}
     needed = {one: float(share.max()) for one, share in shares.items()}
     worst = max(needed, key=lambda one: needed[one])
-    at, at_fault = int(shares[worst].argmax()), [one for one in apart if needed[one] > 1 and one != name]
-    largest = max(float(sizes.max()) for sizes in apart.values())
+    at, at_fault = int(shares[worst].argmax()), [one for one in differences if needed[one] > 1 and one != name]
+    largest = max(float(sizes.max()) for sizes in differences.values())
     size = f"differs by up to {largest:.1e} scales" if np.isfinite(largest) else "differs"
     where = f" in {', '.join(at_fault)}" if at_fault else ""
     limit = f"rounding on this machine explains {allowed[worst][at]:.1e}" if tolerances else "no difference is allowed"

@@ -1,4 +1,4 @@
-"""What enters a forecaster and what truly follows."""
+"""The input of a forecaster and the values that truly follow."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from torch import Tensor
 class Window:
     """A batch of look-back windows X with the phase of every step, look-back and horizon alike.
 
-    `values` is standardised and finite everywhere; where `observed` is false it means nothing.
-    `phase` holds one entry per step because wall clocks jump: without a jump it is τ, τ+1, … modulo the cycle.
-    `calendar` is there for forecasters that read the date itself: hour, weekday, day of month and day of year,
-    each scaled to [−½, ½]. `known` holds the covariates known ahead, standardised, where a forecaster reads any.
+    `values` is standardised and finite everywhere; where `observed` is false, the value has no meaning.
+    `phase` has one entry per step because wall clocks jump: without a jump it is τ, τ+1, … modulo the cycle.
+    `calendar` is for forecasters that read the date: hour, weekday, day of month and day of year, each scaled to
+    [−½, ½]. `known` contains the standardised covariates known ahead, if a forecaster reads any.
     """
 
     values: Float[Tensor, "batch look_back channel"]
@@ -25,7 +25,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Target:
-    """What truly follows the windows, Y, and which of its values were observed."""
+    """The values Y that truly follow the windows, and which of them were observed."""
 
     values: Float[Tensor, "batch horizon channel"]
     observed: Bool[Tensor, "batch horizon channel"]

@@ -10,11 +10,11 @@ import numpy as np
 from ibforecast.core.explained import ExplainedForecast
 
 FEW_PLACES = 3
-"""A channel that was read in more places than this has them counted instead of named."""
+"""The places of a channel are named up to this number, and counted above it."""
 
 
 def in_words(explained: ExplainedForecast, full: bool) -> str:
-    """Return one sentence a line; `full` names every place of every channel."""
+    """Return one sentence per line; `full` names every place of every channel."""
     times, mask = explained.times, explained.explanation.mask
     read = _read_in_full(explained) if full else _read_in_brief(explained)
     unread = [channel for channel, opened in zip(explained.channels, mask.T, strict=True) if not opened.any()]
@@ -42,7 +42,7 @@ def in_words(explained: ExplainedForecast, full: bool) -> str:
 
 
 def rate_line(explained: ExplainedForecast) -> str:
-    """Say how much of the window was read, and how much the budget allows."""
+    """Return a line on how much of the window was read, and how much the budget allows."""
     return (
         f"read {explained.open_count} of {explained.explanation.mask.size} tokens: {percent(explained.open_rate)} of "
         f"the window (budget {percent(explained.budget)})"
@@ -50,16 +50,16 @@ def rate_line(explained: ExplainedForecast) -> str:
 
 
 def percent(fraction: float) -> str:
-    """Return a fraction as a percentage with three digits."""
+    """Return a fraction as a percentage with three significant digits."""
     return f"{100 * fraction:.3g} %"
 
 
-def first_difference(given: Any, own: Any) -> str:
-    """Return the first line of a text that differs from its own, or any other value as it is."""
-    if isinstance(given, str) and isinstance(own, str):
-        lines = zip_longest(given.split("\n"), own.split("\n"))
-        given = next((one for one, other in lines if one != other), given)
-    return f"{given!r:.200}"
+def first_difference(stated: Any, own: Any) -> str:
+    """Return the first line of `stated` that differs from `own`, or all of it if it is not text, shortened."""
+    if isinstance(stated, str) and isinstance(own, str):
+        lines = zip_longest(stated.split("\n"), own.split("\n"))
+        stated = next((one for one, other in lines if one != other), stated)
+    return f"{stated!r:.200}"
 
 
 def _read_in_full(explained: ExplainedForecast) -> list[str]:
@@ -71,7 +71,7 @@ def _read_in_full(explained: ExplainedForecast) -> list[str]:
 
 
 def _read_in_brief(explained: ExplainedForecast) -> list[str]:
-    """Name the channels that were read in the same places together."""
+    """Return one item for all channels that were read in the same places."""
     mask, alike = explained.explanation.mask, defaultdict[bytes, list[int]](list)
     for column in np.flatnonzero(mask.any(axis=0)).tolist():
         alike[mask[:, column].tobytes()].append(column)
@@ -82,7 +82,7 @@ def _read_in_brief(explained: ExplainedForecast) -> list[str]:
 
 
 def _places(explained: ExplainedForecast, column: int) -> str:
-    """Say where a channel was read: each span or, if there are many, their number and regular distance."""
+    """Return where a channel was read: each span or, if there are many, their number and regular distance."""
     mask = explained.explanation.mask
     patches: list[int] = np.flatnonzero(mask[:, column]).tolist()
     spans = list(_spans(explained, patches))
@@ -94,7 +94,7 @@ def _places(explained: ExplainedForecast, column: int) -> str:
 
 
 def _spans(explained: ExplainedForecast, patches: list[int]) -> Iterator[str]:
-    """Join patches that follow each other."""
+    """Yield the time span of each run of consecutive patches."""
     for _, run in groupby(enumerate(patches), key=lambda pair: pair[1] - pair[0]):
         members = [patch for _, patch in run]
         yield _span(explained, members[0], members[-1])

@@ -1,4 +1,4 @@
-"""Time zones: between UTC, which runs evenly, and the wall clock, which people and their habits follow."""
+"""Time zones: conversion between UTC, which runs evenly, and the wall clock, which people follow."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from ibforecast.core.errors import UsageError
 
 
 def find_zone(name: str) -> tzinfo:
-    """Look up "Europe/Berlin" or "+02:00"."""
+    """Return the time zone of a name such as "Europe/Berlin" or an offset such as "+02:00"."""
     if match := re.fullmatch(r"([+-])(\d\d):(\d\d)", name):
         offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
         return timezone(-offset if match[1] == "-" else offset)
@@ -23,18 +23,18 @@ def find_zone(name: str) -> tzinfo:
 
 
 def to_wall(moments: Shaped[np.ndarray, " row"], zone: str | None) -> Shaped[np.ndarray, " row"]:
-    """Turn UTC into the zone's wall-clock time."""
+    """Convert UTC to the zone's wall-clock time."""
     if zone is None:
         return moments
     place = find_zone(zone)
-    # Clocks change on a quarter of an hour, so one look per quarter will do.
+    # Clocks change only at quarters of an hour, so one lookup per quarter is enough.
     quarters, which = np.unique(moments.astype("datetime64[15m]"), return_inverse=True)
     offsets = _offsets(moment.replace(tzinfo=UTC).astimezone(place) for moment in _plain(quarters))
     return np.asarray(moments + offsets[which])
 
 
 def to_utc(wall: Shaped[np.ndarray, " row"], zone: str | None, fold: int = 0) -> Shaped[np.ndarray, " row"]:
-    """Turn wall-clock time into UTC; where the clock was put back, `fold` says which of both hours is meant."""
+    """Convert wall-clock time to UTC; `fold` 0 or 1 selects the first or second of two equal local times."""
     if zone is None:
         return wall
     place = find_zone(zone)
@@ -42,7 +42,7 @@ def to_utc(wall: Shaped[np.ndarray, " row"], zone: str | None, fold: int = 0) ->
 
 
 def uncertain(wall: Shaped[np.ndarray, " row"], zone: str | None) -> Bool[np.ndarray, " row"]:
-    """Tell which wall-clock times the zone's clock showed twice, or never."""
+    """Return which wall-clock times the zone's clock showed twice, or never."""
     return np.asarray(to_utc(wall, zone) != to_utc(wall, zone, fold=1))
 
 

@@ -1,1 +1,1 @@
-"""Tables in: columns, time axis, splits and windows."""
+"""From tables to windows: columns, time axes, splits and windows."""

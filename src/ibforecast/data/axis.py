@@ -1,4 +1,4 @@
-"""From the times of a table to its time axis: sorted, evenly spaced, or read as the user asks."""
+"""The time axis of a table: sorted and evenly spaced, or read by row number or filled on request."""
 
 import warnings
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from jaxtyping import Bool, Float64, Int64, Shaped
 from ibforecast.core.calendar import Clock, Frequency, month_day
 from ibforecast.core.errors import DataError
 from ibforecast.core.zones import to_utc, to_wall
-from ibforecast.data.columns import NAMED_AT_MOST, at_fault, text_of
+from ibforecast.data.columns import NAMED_AT_MOST, describe_rows, text_of
 from ibforecast.data.series import Series
 
 Irregular = Literal["error", "by_row", "fill"]
 HOUR = np.timedelta64(1, "h")
 GRID_AT_MOST, FILLED_AT_MOST = 100_000, 100
-"""A grid of more rows than the first must hold a value in one row of the second."""
+"""A filled grid may have up to the first number of rows, or the second number of rows per row of the table."""
 
 SENTINELS = (-9999.0, -99999.0, -999.0, 9999.0, 99999.0)
-"""Numbers that are known to stand for 'missing'."""
+"""Numbers that often mean 'missing'."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Moments as the table has them; `name` is their column, `zone` their time zone."""
+    """The moments of a table, in UTC if there is a `zone`; `name` is their column."""
 
     moments: Shaped[np.ndarray, " row"]
     zone: str | None
@@ -33,24 +33,26 @@ class Axis:
 
     @cached_property
     def wall(self) -> Shaped[np.ndarray, " row"]:
-        """The same moments by the local clock."""
+        """The same moments in local time."""
         return to_wall(self.moments, self.zone)
 
     def check_order(self, rows: Int64[np.ndarray, " row"] | None = None) -> None:
-        """Refuse times that run backwards; `rows` are the row numbers to name."""
+        """Refuse times that decrease; `rows` are the row numbers for the error."""
         if len(back := np.flatnonzero(np.diff(self.moments) < np.timedelta64(0)) + 1):
-            says = [f"{text_of(self.wall[at])} comes after {text_of(self.wall[at - 1])}" for at in back[:NAMED_AT_MOST]]
+            details = [
+                f"{text_of(self.wall[at])} comes after {text_of(self.wall[at - 1])}" for at in back[:NAMED_AT_MOST]
+            ]
             numbers = back if rows is None else rows[back]
             remedy = f"sort the table by {self.name!r}{self._clock_change(back)}"
-            raise DataError("timestamps must increase", at_fault(numbers, says), remedy)
+            raise DataError("timestamps must increase", describe_rows(numbers, details), remedy)
 
     def check_repeats(self, rows: Int64[np.ndarray, " row"]) -> None:
-        """Refuse a time that is there twice."""
+        """Refuse a time that appears twice; `rows` are the row numbers for the error."""
         if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
-            says = [f"{text_of(moment)} is there twice" for moment in self.wall[again[:NAMED_AT_MOST]]]
+            details = [f"{text_of(moment)} appears twice" for moment in self.wall[again[:NAMED_AT_MOST]]]
             raise DataError(
                 "a channel must have one value per time",
-                at_fault(rows[again], says),
+                describe_rows(rows[again], details),
                 "drop the repeated rows, or keep the first of each with irregular='fill' (fit --irregular fill)"
                 f"{self._clock_change(again)}",
             )
@@ -59,63 +61,64 @@ class Axis:
         self,
         values: Float64[np.ndarray, "row channel"],
         channels: tuple[str, ...],
-        asked: str | None,
+        frequency: str | None,
         irregular: Irregular,
     ) -> Series:
-        """Lay the values on the time axis they belong to."""
+        """Return the values on their time axis; the frequency is inferred if None."""
         if len(values) < 3:
             raise DataError("a table must have at least 3 rows to show its frequency", len(values), "add rows")
         self.check_order()
-        frequency = self._frequency(asked, irregular)
-        even = self.moments if not frequency.by_date else self.wall
+        step = self._step(frequency, irregular)
+        # Steps of days and months are even by the wall clock, shorter ones in UTC.
+        even = self.moments if not step.by_date else self.wall
         if irregular == "fill":
-            return self._filled(even, frequency, values, channels)
-        if irregular == "error" and len(rows := np.flatnonzero(uneven(even, frequency))):
-            raise self._unevenness(rows, frequency, _beside(values, channels))
-        return Series(values, channels, Clock(self.moments, frequency, self.zone, by_row=irregular == "by_row"))
+            return self._filled(even, step, values, channels)
+        if irregular == "error" and len(rows := np.flatnonzero(uneven(even, step))):
+            raise self._unevenness(rows, step, _mark_hint(values, channels))
+        return Series(values, channels, Clock(self.moments, step, self.zone, by_row=irregular == "by_row"))
 
-    def _frequency(self, asked: str | None, irregular: Irregular) -> Frequency:
-        found = Frequency.infer(self.wall)
-        if asked is None:
-            return found
-        wanted = Frequency.parse(asked)
+    def _step(self, frequency: str | None, irregular: Irregular) -> Frequency:
+        inferred = Frequency.infer(self.wall)
+        if frequency is None:
+            return inferred
+        requested = Frequency.parse(frequency)
         is_even = {
-            step: not uneven(self.wall if step.by_date else self.moments, step).any() for step in (found, wanted)
+            step: not uneven(self.wall if step.by_date else self.moments, step).any() for step in (inferred, requested)
         }
-        if wanted != found and not is_even[wanted] and (irregular == "error" or is_even[found]):
+        if requested != inferred and not is_even[requested] and (irregular == "error" or is_even[inferred]):
             raise DataError(
-                "the table must have the frequency asked for",
-                f"steps of {found}, asked for {wanted}",
-                f"resample the table, or ask for {found}",
+                "the table must have the requested frequency",
+                f"steps of {inferred}, requested {requested}",
+                f"resample the table, or request {inferred}",
             )
-        return wanted
+        return requested
 
     def _unevenness(self, rows: Int64[np.ndarray, " fault"], frequency: Frequency, more: str) -> DataError:
-        """Return the error for rows that break the even steps; `more` is added to its remedy."""
-        says = [
-            f"{text_of(self.wall[at])} is there twice"
+        """Return the error for unevenly spaced rows; `more` is added to its remedy."""
+        details = [
+            f"{text_of(self.wall[at])} appears twice"
             if self.moments[at] == self.moments[at - 1]
             else f"{text_of(self.wall[at])} follows {text_of(self.wall[at - 1])}"
             for at in rows[:NAMED_AT_MOST]
         ]
         return DataError(
             f"timestamps must follow each other in even steps, here of {frequency}",
-            at_fault(rows, says),
+            describe_rows(rows, details),
             "read by row number with irregular='by_row' (fit --irregular by_row), put the rows on the even grid with "
             f"irregular='fill' (fit --irregular fill), or give the frequency (fit --freq) if it is not {frequency}"
             f"{self._clock_change(rows)}{more}",
         )
 
     def _clock_change(self, rows: Int64[np.ndarray, " fault"]) -> str:
-        """What else to do where one of these rows is off by the hour of a clock put on or back at night."""
+        """Return a further remedy if one of these rows is off by an hour at night, as when the clock changes."""
         steps, counts = np.unique(np.diff(self.moments), return_counts=True)
         off = self.moments[rows] - self.moments[rows - 1] - steps[counts.argmax()]
         at_night = self.wall[rows] - self.wall[rows].astype("datetime64[D]") < 4 * HOUR
         if self.zone is not None or not (at_night & (np.abs(off) == HOUR)).any():
             return ""
         return (
-            ", or say zone='Europe/Berlin' (fit --zone Europe/Berlin) if a clock was put on or back here, and write "
-            "the times with their offsets if it was put back"
+            ", or set zone='Europe/Berlin' (fit --zone Europe/Berlin) if the clock changed here, and write the times "
+            "with their offsets if it was put back"
         )
 
     def _filled(
@@ -127,10 +130,10 @@ class Axis:
     ) -> Series:
         day, position = month_day(even), frequency.count(even[0], even)
         if len(off := np.flatnonzero(frequency.after(even[0], position, day) != even)):
-            says = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
+            details = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
             raise DataError(
                 f"to fill the grid, times must lie on steps of {frequency} from the first on",
-                at_fault(off, says),
+                describe_rows(off, details),
                 (
                     "round the times, give another frequency (fit --freq), or read by row number with "
                     "irregular='by_row' (fit --irregular by_row)"
@@ -139,13 +142,13 @@ class Axis:
         self._check_grid(position, frequency)
         grid = frequency.after(even[0], np.arange(position[-1] + 1), day)
         filled = np.full((len(grid), len(channels)), np.nan)
-        filled[position[::-1]] = values[::-1]  # backwards, so that of repeated times the first stays
+        filled[position[::-1]] = values[::-1]  # in reverse, so that the first of repeated times is kept
         return Series(
             filled, channels, Clock(to_utc(grid, self.zone) if frequency.by_date else grid, frequency, self.zone)
         )
 
     def _check_grid(self, position: Int64[np.ndarray, " row"], frequency: Frequency) -> None:
-        """Refuse to fill a gap so wide that next to nothing else would be left: most likely a time is wrong."""
+        """Refuse to fill a gap that is far longer than the rest of the table: probably a time is wrong."""
         rows, grid = len(position), int(position[-1]) + 1
         if grid > max(GRID_AT_MOST, FILLED_AT_MOST * rows):
             widest = int(np.diff(position).argmax()) + 1
@@ -164,7 +167,7 @@ class Axis:
 
 
 def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.ndarray, " row"]:
-    """Tell which rows do not follow the row before by exactly one step."""
+    """Return which rows do not follow the previous row by exactly one step."""
     if not frequency.months:
         step = np.timedelta64(frequency.seconds, "s")
         return np.concatenate([[False], np.diff(even) != step])
@@ -174,25 +177,25 @@ def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.nd
 
 
 def warn_of_marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> None:
-    """Say of a table that was read which of its numbers look like marks for missing values."""
-    if found := _marks(values, channels):
+    """Warn of numbers that look like marks for missing values."""
+    if marks := _marks(values, channels):
         rule = "a number must be a value, not a mark for a missing one"
-        warnings.warn(f"{rule} (read as numbers: {_counted(found)}); if it is one, {_declare(found)}", stacklevel=3)
+        warnings.warn(f"{rule} (read as numbers: {_counted(marks)}); if it is one, {_declare(marks)}", stacklevel=3)
 
 
-def _beside(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> str:
-    """The same beside another complaint; nothing where no number looks so."""
-    found = _marks(values, channels)
-    return f", and {_counted(found)} looks like a mark for missing values: {_declare(found)}" if found else ""
+def _mark_hint(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> str:
+    """Return a hint for the remedy of another error; empty if no number looks like a mark."""
+    marks = _marks(values, channels)
+    return f", and {_counted(marks)} looks like a mark for missing values: {_declare(marks)}" if marks else ""
 
 
 def _marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> list[tuple[float, str, int]]:
-    """The sentinels that lie far from all other values of their channel, each with the channel and its count.
+    """Return the sentinels that are far from all other values of their channel, with the channel and their number.
 
-    Far is more than half of the range of these others and zero.
+    Far means more than half the range of the other values and zero.
     """
     is_mark = np.isin(values, SENTINELS)
-    found = []
+    marks = []
     for column in np.flatnonzero(is_mark.any(axis=0)):
         others = values[~is_mark[:, column] & ~np.isnan(values[:, column]), column]
         if not len(others):
@@ -201,16 +204,16 @@ def _marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]
         for mark in SENTINELS:
             count = int((values[:, column] == mark).sum())
             if count and max(low - mark, mark - high) > (max(high, 0.0) - min(low, 0.0)) / 2:
-                found.append((mark, channels[column], count))
-    return found
+                marks.append((mark, channels[column], count))
+    return marks
 
 
-def _counted(found: list[tuple[float, str, int]]) -> str:
-    named = ", ".join(f"{count} x {mark:g} in {name!r}" for mark, name, count in found[:NAMED_AT_MOST])
-    return named if len(found) <= NAMED_AT_MOST else f"{named} and {len(found) - NAMED_AT_MOST} more"
+def _counted(marks: list[tuple[float, str, int]]) -> str:
+    named = ", ".join(f"{count} x {mark:g} in {name!r}" for mark, name, count in marks[:NAMED_AT_MOST])
+    return named if len(marks) <= NAMED_AT_MOST else f"{named} and {len(marks) - NAMED_AT_MOST} more"
 
 
-def _declare(found: list[tuple[float, str, int]]) -> str:
-    marks = [f"{mark:g}" for mark in SENTINELS if mark in {mark for mark, _, _ in found}]
-    listed = f"{marks[0]}," if len(marks) == 1 else ", ".join(marks)
-    return f"say missing_values=({listed}) (fit {' '.join(f'--missing-value {mark}' for mark in marks)})"
+def _declare(marks: list[tuple[float, str, int]]) -> str:
+    numbers = [f"{mark:g}" for mark in SENTINELS if mark in {mark for mark, _, _ in marks}]
+    listed = f"{numbers[0]}," if len(numbers) == 1 else ", ".join(numbers)
+    return f"set missing_values=({listed}) (fit {' '.join(f'--missing-value {number}' for number in numbers)})"

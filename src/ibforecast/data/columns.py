@@ -1,4 +1,4 @@
-"""One column of a table: as moments, or as numbers; what is neither is refused with its rows."""
+"""One column of a table, read as moments or as numbers; errors name the rows that are neither."""
 
 from typing import Any
 
@@ -15,20 +15,20 @@ FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S
 NAMED_AT_MOST = 3
 
 
-def at_fault(rows: Shaped[np.ndarray, " fault"], says: list[str]) -> str:
-    """Name the first few rows, each with what there is to say of it."""
-    named = "; ".join(f"row {row}: {text}" for row, text in zip(rows[:NAMED_AT_MOST], says, strict=False))
+def describe_rows(rows: Shaped[np.ndarray, " fault"], details: list[str]) -> str:
+    """Return the numbers of the first few rows, each with its detail."""
+    named = "; ".join(f"row {row}: {text}" for row, text in zip(rows[:NAMED_AT_MOST], details, strict=False))
     return named if len(rows) <= NAMED_AT_MOST else f"{named}; and {len(rows) - NAMED_AT_MOST} more"
 
 
 def text_of(moment: np.datetime64) -> str:
-    """Write a moment the short way: to the minute, or to the microsecond where that matters."""
+    """Return a moment as text: to the minute, or to the microsecond if it has seconds."""
     minute = moment.astype("datetime64[m]")
     return str(minute if minute == moment else moment).replace("T", " ")
 
 
 def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Read a column as moments if it can be: typed ones, ISO text, year first with slashes, day first with dots."""
+    """Return a column as moments, or None: it may be typed, ISO text, Y/M/D with slashes or D.M.Y with dots."""
     if is_time(column.type):
         return column
     if pa.types.is_dictionary(column.type):
@@ -49,7 +49,7 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArray) -> None:
-    """Refuse times of several offsets, which without a zone would all become UTC; `column` is as the table has it."""
+    """Refuse times with several offsets, which would become UTC without a zone; `column` is the original one."""
     if is_time(column.type):
         offsets = (field.metadata or {}).get(OFFSETS, b"").decode().split()
     else:
@@ -63,11 +63,11 @@ def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArr
 
 
 def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Shaped[np.ndarray, " row"], str | None]:
-    """Take the time column as moments, in UTC where there is a zone: the column's own, or the one asked for."""
+    """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own."""
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
         raise DataError(
-            "every row must have a time", f"{at_fault(rows, ['none'] * NAMED_AT_MOST)} in {name!r}", "drop them"
+            "every row must have a time", f"{describe_rows(rows, ['none'] * NAMED_AT_MOST)} in {name!r}", "drop them"
         )
     moments, own_zone = moments_of(column)
     if own_zone is not None or zone is None:
@@ -76,7 +76,7 @@ def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Sh
         rows = np.flatnonzero(unsure)
         raise DataError(
             f"a local time must be one the clock of {zone} showed exactly once",
-            at_fault(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]]),
+            describe_rows(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]]),
             "give the times in UTC or with their offsets",
         )
     return to_utc(moments, zone), zone
@@ -85,12 +85,12 @@ def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Sh
 def as_numbers(
     name: str, column: pa.ChunkedArray, moments: Shaped[np.ndarray, " row"], zone: str | None
 ) -> Float64[np.ndarray, " row"]:
-    """Take a channel as numbers, NaN where a value is missing."""
+    """Return a channel as numbers, NaN where a value is missing."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_time(column.type):
         raise DataError(
-            "a channel must hold numbers",
+            "a channel must contain numbers",
             f"times in {name!r}",
             "leave it out by naming the channels (fit --channels)",
         )
@@ -99,21 +99,24 @@ def as_numbers(
         cells = column.to_pylist()
         rows = np.array([row for row, cell in enumerate(cells) if not _is_number(cell)], dtype=np.int64)
         if len(rows):
-            says = [f"{cells[row]!r} at {text}" for row, text in _dated(rows, moments, zone)]
-            remedy = "mend the cells, or leave the channel out by naming the others (fit --channels)"
+            details = [f"{cells[row]!r} at {text}" for row, text in _dated(rows, moments, zone)]
+            remedy = "correct the cells, or leave the channel out by naming the others (fit --channels)"
             if all(_is_number(str(cells[row]).replace(",", ".")) for row in rows):
                 remedy = "write decimal marks as points, not commas: 1.5"
-            raise DataError("a channel must hold numbers", f"{at_fault(rows, says)} in {name!r}", remedy)
+            raise DataError("a channel must contain numbers", f"{describe_rows(rows, details)} in {name!r}", remedy)
         values = np.array([np.nan if cell is None else float(cell) for cell in cells])
     if len(rows := np.flatnonzero(np.isinf(values))):
-        says = [f"{values[row]} at {text}" for row, text in _dated(rows, moments, zone)]
-        raise DataError("values must be finite", f"{at_fault(rows, says)} in {name!r}", "mend them or leave them empty")
+        details = [f"{values[row]} at {text}" for row, text in _dated(rows, moments, zone)]
+        raise DataError(
+            "values must be finite", f"{describe_rows(rows, details)} in {name!r}", "correct them or leave them empty"
+        )
     return values
 
 
 def _cast(column: pa.ChunkedArray) -> Float64[np.ndarray, " row"] | None:
     try:
         numbers = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+        # A safe cast would refuse whole numbers above 2**53, which a double rounds.
         return np.array(numbers.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None

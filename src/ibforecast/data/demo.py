@@ -1,4 +1,4 @@
-"""The embedded demo: a year of a small town's energy, hour by hour, with planted events whose support is known."""
+"""The demo table: a year of hourly energy data of a small town, with planted events at known places."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ GAPS = 12
 
 @dataclass(frozen=True)
 class Event:
-    """An unusual `steps` hours of a channel from row `first` on, at most `size` table units off, and when it echoes."""
+    """An unusual stretch of `steps` hours from row `first` on, up to `size` table units off, and its echo."""
 
     channel: str
     first: int
@@ -38,31 +38,30 @@ class Event:
 
 @dataclass(frozen=True)
 class Demo:
-    """The table's numbers, where its events lie, and the events one by one."""
+    """The series, a mask of the values in events, and the list of events."""
 
     series: Series
     support: Bool[np.ndarray, "row channel"]
     events: tuple[Event, ...]
 
     def columns(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """The columns of the table: `time` first, then the channels."""
+        """Return the columns of the table: `time` first, then the channels."""
         return {"time": self.series.clock.stamps} | dict(zip(self.series.channels, self.series.values.T, strict=True))
 
     def moment_before_echo(self, first_row: int) -> str:
-        """A moment at or after a row at which an event lies back and its echo lies six hours ahead."""
+        """Return a moment at or after a row, with an event in the past and its echo starting seven hours later."""
         event = min((event for event in self.events if event.echo_first - 7 >= first_row), key=lambda e: e.echo_first)
         return self.series.clock.labels(event.echo_first - 7, 1)[0]
 
 
 def demo_table(seed: int = 2024) -> Demo:
-    """Make the demo table.
+    """Return the demo table.
 
     Load, wind, heat and price follow a daily and weekly rhythm on a slowly drifting level; solar and temperature
     follow the day and the year and have no events. Every five to eleven days each of the first four has an event: six
     hours far off its pattern, up or down. The channel then returns to its pattern, and two and a half days after the
-    event began it echoes: by 0.8 of the event's size, decaying over two days. Within those quiet hours nothing but
-    the event itself foretells the echo, so a forecaster profits exactly by reading it, and not by reading what is
-    newest.
+    event began it echoes: by 0.8 of the event's size, decaying over two days. In the hours between, only the event
+    itself predicts the echo, so a forecaster gains by reading the event and not by reading the latest values.
     """
     random = np.random.default_rng(seed)
     regular = [LEVEL[name] + SPREAD[name] * _rhythm(random) for name in LEVEL]
@@ -83,7 +82,7 @@ def demo_table(seed: int = 2024) -> Demo:
 
 
 def _events(channel: str, random: np.random.Generator) -> Iterator[Event]:
-    """Events far enough apart that none meets the echo of the one before."""
+    """Yield events far enough apart that none overlaps the echo of the previous one."""
     first = int(random.integers(*BETWEEN_EVENTS))
     while (echo_first := first + ECHO_DELAY) < HOURS:
         size = random.choice([-1.0, 1.0]) * random.uniform(*EVENT_SIZE) * SPREAD[channel]
@@ -92,7 +91,7 @@ def _events(channel: str, random: np.random.Generator) -> Iterator[Event]:
 
 
 def _rhythm(random: np.random.Generator) -> Float64[np.ndarray, " row"]:
-    """A day of two harmonics, quieter weekends, a level that drifts over weeks, and noise."""
+    """Return a daily pattern of two harmonics, lower weekends, a level that drifts over weeks, and noise."""
     hour = np.arange(HOURS)
     weekday = (START.astype("datetime64[D]").astype(np.int64) + 3 + hour // 24) % 7
     day, drift = (
@@ -103,7 +102,7 @@ def _rhythm(random: np.random.Generator) -> Float64[np.ndarray, " row"]:
 
 
 def _solar(random: np.random.Generator) -> Float64[np.ndarray, " row"]:
-    """Nothing at night, more in summer, less under the clouds of the day."""
+    """Return solar power: zero at night, more in summer, less on cloudy days."""
     hour = np.arange(HOURS)
     sun = np.clip(np.sin(2 * np.pi * (hour % 24 - 6) / 24), 0, None)
     summer = 1 - 0.6 * np.cos(2 * np.pi * hour / HOURS)
@@ -112,7 +111,7 @@ def _solar(random: np.random.Generator) -> Float64[np.ndarray, " row"]:
 
 
 def _temperature(random: np.random.Generator) -> Float64[np.ndarray, " row"]:
-    """The year, the day, and weather that lasts a few days."""
+    """Return temperatures: a yearly and a daily cycle, and weather that lasts a few days."""
     hour = np.arange(HOURS)
     weather = np.interp(hour, np.arange(0, HOURS + 72, 72), random.normal(0, 2.0, HOURS // 72 + 2))
     year, day = -9 * np.cos(2 * np.pi * hour / HOURS), 4 * np.sin(2 * np.pi * (hour - 9) / 24)
@@ -122,7 +121,7 @@ def _temperature(random: np.random.Generator) -> Float64[np.ndarray, " row"]:
 def _leave_gaps(
     values: Float64[np.ndarray, "row channel"], support: Bool[np.ndarray, "row channel"], random: np.random.Generator
 ) -> None:
-    """Blank a few hours of a channel here and there, never an event."""
+    """Set `GAPS` stretches of a few hours to NaN, never in an event."""
     left = GAPS
     while left:
         first, length = int(random.integers(0, HOURS - 12)), int(random.integers(1, 13))

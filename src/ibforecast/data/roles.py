@@ -1,4 +1,4 @@
-"""What the columns of a table are for: channels to forecast, channels that are read alone, covariates known ahead."""
+"""The roles of columns: channels to forecast, channels that are only read, and covariates known ahead."""
 
 from dataclasses import replace
 
@@ -7,14 +7,14 @@ from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.zones import to_wall
-from ibforecast.data.columns import NAMED_AT_MOST, at_fault, text_of
+from ibforecast.data.columns import NAMED_AT_MOST, describe_rows, text_of
 from ibforecast.data.series import Series
 
 
 def by_role(series: Series, past: tuple[str, ...], future: tuple[str, ...]) -> Series:
-    """Part the columns: channels to forecast first, then `past` ones; the `future` covariates apart.
+    """Separate the columns: channels to forecast, then `past` channels, and `future` covariates.
 
-    With covariates the series ends at the last row in which a channel is observed; they may go on beyond it.
+    With covariates the series ends at the last row in which a channel is observed; covariates may continue beyond it.
     """
     columns = series.channels
     targets = tuple(name for name in columns if name not in (*past, *future))
@@ -24,33 +24,33 @@ def by_role(series: Series, past: tuple[str, ...], future: tuple[str, ...]) -> S
         )
     channels = (*targets, *past)
     values = series.values if channels == columns else _chosen(series, channels)
-    parted = replace(series, values=values, channels=channels, past=len(past))
+    separated = replace(series, values=values, channels=channels, past=len(past))
     if not future:
-        return parted
+        return separated
     known = _chosen(series, future)
     rows, ahead = _end(values) or len(values), _end(known)
     _check_known(known[: max(rows, ahead)], future, np.arange(len(known)), series.clock.wall)
     clock = replace(series.clock, stamps=series.clock.stamps[:rows])
-    return replace(parted, values=values[:rows], clock=clock, covariates=future, known=known[: max(rows, ahead)])
+    return replace(separated, values=values[:rows], clock=clock, covariates=future, known=known[: max(rows, ahead)])
 
 
 def with_ahead(
     series: Series, moments: Shaped[np.ndarray, " row"], ahead: Float64[np.ndarray, "row covariate"]
 ) -> Series:
-    """The series with other covariates beyond its last row: those of later moments, which must be the steps to come."""
+    """Return the series with other covariates beyond its last row; later moments must be its next steps."""
     assert series.known is not None
     clock = series.clock
     later = np.flatnonzero(moments > clock.stamps[-1])
     expected = clock.times(series.rows, len(later))
     wall = to_wall(moments, clock.zone)
     if not clock.by_row and len(off := np.flatnonzero(moments[later] != expected)):
-        says = [
+        details = [
             f"{text_of(wall[later[at]])} where {text_of(to_wall(expected[at : at + 1], clock.zone)[0])} belongs"
             for at in off[:NAMED_AT_MOST]
         ]
         raise DataError(
-            f"what is known ahead must go on from the table's last row in steps of {clock.frequency}",
-            at_fault(later[off], says),
+            f"covariates known ahead must continue from the table's last row in steps of {clock.frequency}",
+            describe_rows(later[off], details),
             "give a row for every step",
         )
     _check_known(ahead[later], series.covariates, later, wall)
@@ -58,7 +58,7 @@ def with_ahead(
 
 
 def known_in(series: Series, first: int, steps: int) -> Float64[np.ndarray, "steps covariate"] | None:
-    """What is known ahead for the steps of one window; None where the series has no covariates."""
+    """Return the covariates known ahead for the steps of one window; None if the series has none."""
     if series.known is None:
         return None
     known = series.known[first : first + steps]
@@ -67,20 +67,20 @@ def known_in(series: Series, first: int, steps: int) -> Float64[np.ndarray, "ste
         until = clock.labels(first + steps - 1, 1)[0]
         names = ", ".join(map(repr, series.covariates))
         raise DataError(
-            f"a forecast must know {names} up to its last step, {until}",
-            f"{needed} of its {steps} steps without",
-            f"give a table that goes on to there, or the {needed} rows after its end as future",
+            f"a forecast needs {names} up to its last step, {until}",
+            f"no values for {needed} of its {steps} steps",
+            f"give a table that continues to that step, or the {needed} rows after its end as future",
         )
     return known
 
 
 def _chosen(series: Series, names: tuple[str, ...]) -> Float64[np.ndarray, "row column"]:
-    """Some columns, laid out row by row as tables are: the last bits of a sum depend on it."""
+    """Return some columns, contiguous by row as in a table: the last bits of a sum depend on the memory order."""
     return np.ascontiguousarray(series.values[:, [series.channels.index(name) for name in names]])
 
 
 def _end(values: Float64[np.ndarray, "row column"]) -> int:
-    """Number of rows up to the last that holds a value."""
+    """Return the number of rows up to the last one with a value."""
     filled = np.flatnonzero(~np.isnan(values).all(axis=1))
     return int(filled[-1]) + 1 if len(filled) else 0
 
@@ -91,12 +91,12 @@ def _check_known(
     rows: Int64[np.ndarray, " row"],
     wall: Shaped[np.ndarray, " any_row"],
 ) -> None:
-    """Refuse gaps; `rows` are the row numbers to name, and `wall` the times of all rows."""
+    """Refuse gaps; `rows` are the row numbers for the error, and `wall` the times of all rows."""
     for name, column in zip(names, known.T, strict=True):
         if len(gaps := np.flatnonzero(np.isnan(column))):
-            says = [f"none at {text_of(wall[rows[at]])}" for at in gaps[:NAMED_AT_MOST]]
+            details = [f"none at {text_of(wall[rows[at]])}" for at in gaps[:NAMED_AT_MOST]]
             raise DataError(
                 "a future covariate must have a value in every row",
-                f"{at_fault(rows[gaps], says)} in {name!r}",
+                f"{describe_rows(rows[gaps], details)} in {name!r}",
                 "fill them in, or name it as past",
             )

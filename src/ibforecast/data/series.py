@@ -1,4 +1,4 @@
-"""What a table holds once it is read: numbers by row and channel, on a time axis."""
+"""The content of a table: numbers by row and channel, on a time axis."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +12,10 @@ from ibforecast.core.files import sha256, to_json
 
 @dataclass(frozen=True)
 class Series:
-    """A multivariate series in the table's own units; NaN stands for a missing value.
+    """A multivariate series in the table's own units; a missing value is NaN.
 
-    Of the channels the last `past` ones are read and not forecast. `known` holds the `covariates` known ahead, row by
-    row and as far beyond the last row as they are known.
+    The last `past` channels are read and not forecast. `known` contains the `covariates` known ahead, for all rows and
+    as far beyond the last row as they are known.
     """
 
     values: Float64[np.ndarray, "row channel"]
@@ -37,11 +37,13 @@ class Series:
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of the channel names and every value, and of the covariates where there are any."""
+        """Fingerprint of the channel names and every value, and of the covariates if there are any."""
+        # NaN has many bit patterns; the fingerprint must not depend on them.
         one_nan = np.where(np.isnan(self.values), np.nan, self.values)
-        told = [to_json(self.channels), one_nan.tobytes()]
+        parts = [to_json(self.channels), one_nan.tobytes()]
         if self.past:
-            told.append(to_json(self.past))
+            parts.append(to_json(self.past))
         if self.known is not None:
-            told += [to_json(self.covariates), self.known[: self.rows].tobytes()]
-        return sha256(told)
+            # Only the rows of the table: covariates beyond its end do not change the table.
+            parts += [to_json(self.covariates), self.known[: self.rows].tobytes()]
+        return sha256(parts)

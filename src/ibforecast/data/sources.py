@@ -1,4 +1,4 @@
-"""Where tables come from and go to: files, and pandas, polars and pyarrow tables, all by way of arrow."""
+"""Reading and writing tables: files and pandas, polars and pyarrow tables, all converted to arrow."""
 
 import csv
 import gzip
@@ -28,13 +28,13 @@ Kind = Literal["pandas", "polars", "pyarrow"]
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 OFFSETS = b"offsets"
-"""Where a column of a CSV file keeps the offsets its times were written with: arrow makes UTC of them all."""
+"""The metadata key for the offsets in a time column of a CSV file: arrow converts the times to UTC."""
 
 
 def load(source: Any) -> tuple[pa.Table, Kind]:
-    """Bring a path or a table into arrow, and say what kind of table to give back."""
+    """Return a path or a table as an arrow table, and the kind of table to return to the user."""
     if isinstance(source, str | Path):
-        table, kind = _read_file(Path(source)), files_become()
+        table, kind = _read_file(Path(source)), kind_for_files()
     else:
         table, kind = _from_native(source)
     if repeated := [name for name, count in Counter(table.column_names).items() if count > 1]:
@@ -43,7 +43,7 @@ def load(source: Any) -> tuple[pa.Table, Kind]:
 
 
 def to_native(table: pa.Table, kind: Kind) -> Any:
-    """Turn an arrow table into the user's kind: the inverse of `load`."""
+    """Convert an arrow table to the user's kind: the inverse of `load`."""
     if kind == "pandas":
         return table.to_pandas()
     if kind == "polars":
@@ -54,14 +54,14 @@ def to_native(table: pa.Table, kind: Kind) -> Any:
 
 
 def from_rows(kind: type[Any], rows: Iterable[Any]) -> pa.Table:
-    """Make a table of instances of a dataclass: one row each, one column per field."""
+    """Return a table of instances of a dataclass: one row for each, one column per field."""
     members = list(rows)
     names = [field.name for field in fields(kind)]
     return pa.table({name: pa.array([getattr(row, name) for row in members]) for name in names})
 
 
 def write(native: Any, path: Path) -> None:
-    """Write a table of any kind as CSV, gzipped CSV or Parquet; the file is whole or not there."""
+    """Write a table of any kind as CSV, gzipped CSV or Parquet, whole or not at all."""
     table, _ = _from_native(native)
     suffix = check_suffix(path)
     if suffix == ".parquet":
@@ -70,6 +70,7 @@ def write(native: Any, path: Path) -> None:
         write_atomically(path, buffer.getvalue())
     else:
         text = to_csv(table)
+        # Without a time stamp, the same table always gives the same file.
         write_atomically(path, gzip.compress(text, mtime=0) if suffix == ".csv.gz" else text)
 
 
@@ -84,7 +85,7 @@ def to_csv(native: Any) -> bytes:
 
 
 def check_suffix(path: Path) -> str:
-    """Return the ending of a table's file; another is refused."""
+    """Return the suffix of a table's file; refuse unknown ones."""
     for suffix in SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -93,8 +94,8 @@ def check_suffix(path: Path) -> str:
     raise UsageError(f"a table's file must end in {', '.join(SUFFIXES)}", repr(path.name), remedy)
 
 
-def files_become() -> Kind:
-    """The kind of table a file is given back as: pandas where it is installed."""
+def kind_for_files() -> Kind:
+    """Return the kind of table for results of a file: pandas if it is installed, otherwise pyarrow."""
     return "pandas" if find_spec("pandas") else "pyarrow"
 
 
@@ -119,7 +120,7 @@ def _read_csv(content: bytes) -> pa.Table:
         encoding = "utf8"
     except UnicodeDecodeError:
         encoding = "latin-1"
-    # From memory: the thread that reads a Python file ahead may outlive a refusal and abort the process as it ends.
+    # From memory: the thread that reads ahead in a Python file may outlive an error and abort the process at exit.
     # One block, so that types are inferred from every row and not from the first megabyte.
     whole = arrow_csv.ReadOptions(encoding=encoding, block_size=min(2 * len(content) + 1, 2**31 - 1))
     nulls = arrow_csv.ConvertOptions(strings_can_be_null=True)
@@ -147,10 +148,10 @@ def _read_csv(content: bytes) -> pa.Table:
 
 
 def _check_commas(header: str) -> None:
-    if found := next((mark for mark in ";\t" if header.count(mark) > header.count(",")), None):
+    if separator := next((mark for mark in ";\t" if header.count(mark) > header.count(",")), None):
         raise DataError(
             "a .csv file must be separated by commas",
-            repr(found),
+            repr(separator),
             "export it again with commas between the columns, and points as decimal marks",
         )
 
@@ -160,14 +161,14 @@ def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def has_zone(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type holds moments of a time zone."""
+    """Return whether a column of this type contains moments with a time zone."""
     return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
 def offsets_in(texts: pa.ChunkedArray) -> list[str]:
-    """The offsets that times were written with, such as "+01:00", each once."""
-    found = pc.struct_field(pc.extract_regex(texts, r"(?P<offset>Z|[+-]\d\d:?(?:\d\d)?)$"), "offset")
-    bare = {text.replace("Z", "+00").replace(":", "").ljust(5, "0") for text in found.unique().to_pylist() if text}
+    """Return the different offsets in texts of times, such as "+01:00"."""
+    offsets = pc.struct_field(pc.extract_regex(texts, r"(?P<offset>Z|[+-]\d\d:?(?:\d\d)?)$"), "offset")
+    bare = {text.replace("Z", "+00").replace(":", "").ljust(5, "0") for text in offsets.unique().to_pylist() if text}
     return sorted({f"{text[:3]}:{text[3:]}".replace("-00:00", "+00:00") for text in bare})
 
 
@@ -187,7 +188,7 @@ def _from_native(source: Any) -> tuple[pa.Table, Kind]:
     }
     if frame.implementation not in kinds:
         raise _unknown(source)
-    if isinstance(source, pa.Table):  # with what its fields say of themselves
+    if isinstance(source, pa.Table):  # unchanged, to keep the metadata of its fields
         return source, "pyarrow"
     columns = {str(name): _to_arrow(frame.get_column(name)) for name in frame.columns}
     index = nw.maybe_get_index(frame)
@@ -203,7 +204,7 @@ def _unknown(source: Any) -> UsageError:
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type holds moments."""
+    """Return whether a column of this type contains moments."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
@@ -225,7 +226,7 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 
 
 def moments_of(column: pa.ChunkedArray) -> tuple[Shaped[np.ndarray, " row"], str | None]:
-    """Take a column of moments as datetime64[us], in UTC where the column has a time zone, and that zone."""
+    """Return a column of moments as datetime64[us], in UTC if the column has a time zone, and that zone."""
     zone = column.type.tz if pa.types.is_timestamp(column.type) else None
     counted = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     return np.array(counted.to_numpy(), dtype=np.int64).view("datetime64[us]"), zone

@@ -1,4 +1,4 @@
-"""Where training ends and testing begins, by row number: the one home of split borders."""
+"""The borders of the training, validation and test parts, by row number."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,7 +18,7 @@ class Split:
 
     @classmethod
     def by_fractions(cls, fractions: tuple[float, float, float], rows: int) -> "Split":
-        """Cut into fractions of the rows, in order of time."""
+        """Return the split into fractions of the rows, in order of time."""
         if len(fractions) != 3 or not (
             min(fractions[:2]) > 0 and fractions[2] >= 0 and abs(sum(fractions) - 1) <= 1e-9
         ):
@@ -27,18 +27,19 @@ class Split:
                 fractions,
                 "try (0.7, 0.1, 0.2)",
             )
+        # A product may fall just below a whole number: 0.29 * 100 is 28.999999999999996.
         train_end = int(rows * fractions[0] + 1e-9)
         test_rows = int(rows * fractions[2] + 1e-9)
         return cls(train_end, rows - test_rows, rows)
 
     @property
     def fractions(self) -> tuple[float, float, float]:
-        """What each part is of them all: `by_fractions` cuts as many rows as these were just so."""
+        """The fraction of each part; `by_fractions` with the same number of rows gives the same split."""
         training, before_test, rows = self.train_end, self.validation_end, self.test_end
         return training / rows, (before_test - training) / rows, (rows - before_test) / rows
 
     def rows(self, part: Part, look_back: int) -> range:
-        """Rows a part's windows may touch: later parts reach `look_back` rows back into the one before."""
+        """Return the rows of a part's windows; the look-back of later parts reaches into the previous part."""
         starts = {
             "train": 0,
             "validation": self.train_end - look_back,
@@ -48,12 +49,12 @@ class Split:
         return range(max(starts[part], 0), ends[part])
 
     def starts(self, part: Part, look_back: int, horizon: int) -> range:
-        """First rows of all windows of a part, stride 1."""
+        """Return the first rows of all windows of a part, one row apart."""
         rows = self.rows(part, look_back)
         starts = range(rows.start, rows.stop - look_back - horizon + 1)
         if not starts:
             raise DataError(
-                f"the {part} part must hold at least one window of look_back + horizon = {look_back + horizon} rows",
+                f"the {part} part must contain at least one window of look_back + horizon = {look_back + horizon} rows",
                 f"{len(rows)} rows",
                 (
                     f"give a longer table (its parts have {self.test_end} rows in all), a shorter look_back (fit "

@@ -1,4 +1,4 @@
-"""Tables in, forecasts out: wide or long, from a file or from pandas, polars and pyarrow."""
+"""Tables as input and output: wide or long, from a file or from pandas, polars and pyarrow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,11 +24,11 @@ Shape = Literal["auto", "wide", "long"]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is to be read; what is left open is found out, and filled in by `read`.
+    """How to read a table; `read` detects what is None or "auto", and fills it in.
 
     Wide tables have a time column and one column per channel; long ones have `id`, a time column and `target`. The
-    channels named `past` are read and not forecast; the columns (or ids) named `future` are no channels but covariates
-    known ahead, which may go on where the channels end.
+    channels in `past` are read and not forecast; the columns (or ids) in `future` are covariates known ahead, which may
+    continue where the channels end.
     """
 
     time: str | None = None
@@ -49,7 +49,7 @@ class Layout:
         named = (*self.past, *self.future)
         if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
             raise UsageError(
-                "a column must be one thing: a channel, past or future",
+                "a column must have one role: channel, past or future",
                 f"past={self.past}, future={self.future}",
                 "name each once",
             )
@@ -59,7 +59,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that was read: its numbers, how it was laid out, and what kind and types to give back."""
+    """A table that was read: its numbers, its layout, and the kind and types of tables to return."""
 
     series: Series
     layout: Layout
@@ -68,13 +68,13 @@ class Table:
     id_type: pa.DataType | None = None
 
     def build(self, columns: Mapping[str, Any]) -> Any:
-        """Make a table of the user's kind; moments get the type and zone of the time column."""
+        """Return a table of the user's kind; moments get the type and zone of the time column."""
         return to_native(pa.table({name: self._column(name, column) for name, column in columns.items()}), self.kind)
 
     def forecast(self, first_row: int, values: Float64[np.ndarray, "horizon channel"], name: str = "IBForecast") -> Any:
-        """Lay a forecast that begins at `first_row` out as the table was: wide, or long with a column `name`.
+        """Return a forecast that begins at `first_row` in the layout of the table: wide, or long with a column `name`.
 
-        Channels that are read alone are left out.
+        Channels that are only read are left out.
         """
         channels, time = self.series.targets, self.layout.time or "time"
         times, values = self.series.clock.times(first_row, len(values)), values[:, : len(channels)]
@@ -83,15 +83,15 @@ class Table:
         ids = [channel for channel in channels for _ in times]
         return self.build({self.layout.id: ids, time: np.tile(times, len(channels)), name: values.T.ravel()})
 
-    def going_on(self, source: Any) -> "Table":
-        """The same table with another that tells what is known ahead, from the step after the last row on.
+    def with_future(self, source: Any) -> "Table":
+        """Return the table with the covariates of another, from the step after its last row on.
 
-        Of that table only the time column and the covariates are read; rows up to the last one here are passed over.
+        Only the time column and the covariates of the other table are read; rows up to the last one here are skipped.
         """
         covariates = self.series.covariates
         if not covariates:
             raise UsageError(
-                "only a model with future covariates can be told more of them", "a model without them", "leave it out"
+                "only a model with future covariates takes a future table", "a model without them", "leave it out"
             )
         arrow, _ = load(source)
         layout, time, times = _find_time(arrow, replace(self.layout, channels=covariates, past=(), future=()))
@@ -117,9 +117,9 @@ class Table:
 
 
 def read(source: Any, layout: Layout | None = None, warn: bool = True) -> Table:
-    """Read a path or a table; whatever cannot be read as asked is refused with the rows at fault.
+    """Read a path or a table; the error for an invalid table names the rows.
 
-    Unless `warn` is off, a number that looks like a mark for a missing value and is not named as one is warned of.
+    Unless `warn` is off, warn of numbers that look like marks for missing values and are not declared as such.
     """
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
@@ -134,13 +134,13 @@ def read(source: Any, layout: Layout | None = None, warn: bool = True) -> Table:
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
     if warn:
         warn_of_marks(values, columns)
-    found = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
+    resolved = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)
     )
     return Table(
         series,
-        found,
+        resolved,
         kind,
         time_type=time_type if is_time(time_type) else None,
         id_type=id_type if long and pa.types.is_integer(id_type) else None,
@@ -148,7 +148,7 @@ def read(source: Any, layout: Layout | None = None, warn: bool = True) -> Table:
 
 
 def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.ChunkedArray]:
-    """Settle the shape and the time column: the one named, the one typed so, a usual name, or the first that parses."""
+    """Determine the shape and the time column: as named, by type, by a usual name, or the first column."""
     names = arrow.column_names
     could_be_long = layout.shape != "wide" and {layout.id, layout.target} <= set(names)
     if layout.shape == "long" and not could_be_long:
@@ -159,15 +159,15 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
         )
     others = [name for name in names if not (could_be_long and name in (layout.id, layout.target))]
     if layout.time and layout.time not in names:
-        hold_times = [name for name in others if parse_times(arrow[name]) is not None]
-        otherwise = f"take {_listed(hold_times)}, or rename it" if hold_times else "add a column of times of this name"
-        _present(layout.time, names, "time column", hold_times, otherwise)
+        candidates = [name for name in others if parse_times(arrow[name]) is not None]
+        otherwise = f"take {_listed(candidates)}, or rename it" if candidates else "add a column of times of this name"
+        _present(layout.time, names, "time column", candidates, otherwise)
     for name in [layout.time] if layout.time else _candidates(arrow, others):
         if (times := parse_times(arrow[name])) is not None:
             return replace(layout, time=name, shape="long" if could_be_long else "wide"), name, times
     if layout.time:
         raise DataError(
-            "the time column must hold times",
+            "the time column must contain times",
             f"{arrow[layout.time][0].as_py()!r} in {layout.time!r}",
             "write them as YYYY-MM-DD HH:MM:SS",
         )
@@ -184,7 +184,7 @@ def _candidates(arrow: pa.Table, names: list[str]) -> list[str]:
         (name for name in names if name.lower() in TIME_NAMES), key=lambda name: TIME_NAMES.index(name.lower())
     )
     if len(typed) > 1 and not set(typed) & set(usual):
-        raise DataError("a table must have one time column", _listed(typed), "say which it is (fit --time)")
+        raise DataError("a table must have one time column", _listed(typed), "name it (fit --time)")
     return (typed if len(typed) == 1 else usual) + names[:1]
 
 
@@ -194,7 +194,9 @@ def _from_wide(
     rest = [name for name in arrow.column_names if name != layout.time]
     columns = _columns(layout, rest)
     if not columns:
-        raise DataError("a table must have a channel beside its time column", f"{layout.time!r} only", "add one")
+        raise DataError(
+            "a table must have a channel in addition to its time column", f"{layout.time!r} only", "add one"
+        )
     if not layout.channels and (unnamed := [place for place, name in enumerate(columns) if not name.strip()]):
         raise DataError(
             "a channel must have a name",
@@ -230,23 +232,23 @@ def _from_long(
 
 
 def _columns(layout: Layout, names: list[str]) -> tuple[str, ...]:
-    """All columns to be read, each once: the channels named or else every one there is, and the covariates."""
+    """Return all columns to read, each once: the named channels, or all if none is named, and the covariates."""
     channels = (*(layout.channels or names), *layout.past)
-    asked = dict.fromkeys(channels, "channel") | dict.fromkeys(layout.future, "covariate")
-    return tuple(_present(name, names, what) for name, what in asked.items())
+    roles = dict.fromkeys(channels, "channel") | dict.fromkeys(layout.future, "covariate")
+    return tuple(_present(name, names, what) for name, what in roles.items())
 
 
 def _present(
     name: str,
     names: list[str],
     what: str,
-    meant: list[str] | None = None,
-    otherwise: str = "name one that is there",
+    candidates: list[str] | None = None,
+    otherwise: str = "name an existing one",
 ) -> str:
-    """The name, if a column has it; the remedy proposes one of those that may be `meant` (None: any)."""
+    """Return the name if it is a column; otherwise the error proposes one of the `candidates` (None: any)."""
     if name in names:
         return name
-    remedy = hint(name, names if meant is None else meant, otherwise)
+    remedy = hint(name, names if candidates is None else candidates, otherwise)
     raise DataError(f"the {what} {name!r} must be in the table", _listed(names), remedy)
 
 

@@ -1,4 +1,4 @@
-"""Windows indexed out of a series that stays on the device."""
+"""Windows, indexed from a series that stays on the device."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,9 +15,9 @@ from ibforecast.data.series import Series
 
 @dataclass(frozen=True)
 class Windows:
-    """All windows that begin at `starts`, cut from one resident series; missing values hold 0 and say so.
+    """The windows that begin at `starts`, in one series; missing values are 0 and not `observed`.
 
-    The last `past` channels are read and not forecast: of what follows the windows they count as not observed.
+    The last `past` channels are read and not forecast: in targets they count as not observed.
     """
 
     values: Float[Tensor, "row channel"]
@@ -42,9 +42,9 @@ class Windows:
         with_calendar: bool = False,
         known: Standardiser | None = None,
     ) -> "Windows":
-        """Standardise a series and lay it out once; it may be as short as its last look-back.
+        """Standardise a series once for all its windows; it may end with the look-back of the last one.
 
-        `cycle` is the period of the phases, and `known` standardises what is known ahead.
+        `cycle` is the period of the phases, and `known` standardises the covariates known ahead.
         """
         ahead = None if known is None or series.known is None else known.standardise(series.known)
         steps = series.rows + horizon
@@ -66,7 +66,7 @@ class Windows:
         return len(self.starts)
 
     def to(self, device: torch.device) -> "Windows":
-        """Move the series to a device, where it stays."""
+        """Return the windows with the series on a device."""
         return replace(
             self,
             values=self.values.to(device),
@@ -78,14 +78,14 @@ class Windows:
         )
 
     def at(self, starts: range | Int64[np.ndarray, " window"]) -> "Windows":
-        """Cut other windows out of the same series."""
+        """Return other windows of the same series."""
         chosen = torch.as_tensor(np.asarray(starts), dtype=torch.int64, device=self.starts.device)
         return replace(self, starts=chosen)
 
     def usable(self) -> "Windows":
-        """Keep the windows in which every channel is observed at least once, look-back and target both.
+        """Return the windows in which every channel is observed at least once, in look-back and target.
 
-        The target is that of the channels that are forecast.
+        In the target, only the channels that are forecast count.
         """
         seen = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
         past, now, end = self.starts, self.starts + self.look_back, self.starts + self.look_back + self.horizon
@@ -94,21 +94,21 @@ class Windows:
         return replace(self, starts=self.starts[keep])
 
     def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
-        """Cut the look-back windows that begin at these rows; their future need not exist."""
+        """Return the look-back windows that begin at these rows; the rows after them need not exist."""
         past, steps = self._steps(starts, self.look_back), self._steps(starts, self.look_back + self.horizon)
         calendar = None if self.calendar is None else self.calendar[steps]
         known = None if self.known is None else self.known[steps]
         return Window(self.values[past], self.observed[past], self.phase[steps], calendar, known)
 
     def take(self, starts: Int[Tensor, " batch"]) -> tuple[Window, Target]:
-        """Cut the windows that begin at these rows, and what follows them."""
+        """Return the windows that begin at these rows, and their targets."""
         future = self._steps(starts + self.look_back, self.horizon)
         observed = self.observed[future]
         observed[..., observed.shape[-1] - self.past :] = False
         return self.look_backs(starts), Target(self.values[future], observed)
 
     def batches(self, size: int) -> Iterator[tuple[Window, Target]]:
-        """Every window once, in order, none dropped."""
+        """Yield all windows in order, none dropped."""
         for first in range(0, len(self), size):
             yield self.take(self.starts[first : first + size])
 

@@ -1,1 +1,1 @@
-"""Measures: pure functions, one value per window."""
+"""Measures: pure functions that return one value per window."""

@@ -1,4 +1,4 @@
-"""How far forecasts are off, window by window; nothing is shuffled, nothing dropped."""
+"""The errors of forecasts, window by window; no window is shuffled or dropped."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ibforecast.data.windows import Windows
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Squared and absolute error, and the fraction read, of each window (standardised units)."""
+    """Squared error, absolute error (in standardised units) and fraction read of each window."""
 
     squared_error: Float[Tensor, " window"]
     absolute_error: Float[Tensor, " window"]
@@ -31,12 +31,12 @@ class Accuracy:
 
 
 def squared_error(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
-    """Mean squared error over the observed part of each target."""
+    """Return the mean squared error over the observed part of each target."""
     return _per_window((forecast - target.values) ** 2, target)
 
 
 def absolute_error(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
-    """Mean absolute error over the observed part of each target."""
+    """Return the mean absolute error over the observed part of each target."""
     return _per_window((forecast - target.values).abs(), target)
 
 
@@ -47,7 +47,7 @@ def _per_window(errors: Float[Tensor, "batch horizon channel"], target: Target) 
 
 @torch.no_grad()
 def accuracy(forecaster: Forecaster, windows: Windows, batch: int = 1024) -> Accuracy:
-    """Measure a forecaster on every window; one that explains nothing has read everything."""
+    """Measure a forecaster on every window; one without explanations counts as having read everything."""
     squared, absolute, read = [], [], []
     for window, target in windows.batches(batch):
         forecast = forecaster(window)

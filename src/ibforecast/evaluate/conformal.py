@@ -1,7 +1,8 @@
-"""How wide an interval must be: split conformal by step and channel, and its variant that follows a drift.
+"""The widths of intervals: split conformal by step and channel, and its variant that follows a drift.
 
-A score is an error in units of its window's own scale σ. Scores of windows that were not trained on give the widths;
-if those windows and the next are exchangeable, the truth lies within the interval of a level at least that often.
+A score is an error in units of its window's own scale σ. The widths come from the scores of windows that were not
+trained on. If those windows and the next are exchangeable, an interval contains the truth at least as often as its
+level says.
 """
 
 from collections.abc import Sequence
@@ -16,21 +17,21 @@ from ibforecast.core.errors import require
 from ibforecast.data.windows import Windows
 
 Level = int | float
-"""How often the truth is to lie within an interval, in percent."""
+"""How often an interval should contain the truth, in percent."""
 
 LEVELS = (*range(5, 90, 5), *range(90, 100))
-"""The levels whose quantiles are kept, in percent; one in between gets the next above."""
+"""The levels whose quantiles are kept, in percent; for a level in between, the next higher one is used."""
 
 PACE = 0.02
-"""By how much of its calibrated width a tracked interval grows when it is missed; chosen on validation windows."""
+"""The share of its calibrated width by which a tracked interval adapts; chosen on validation windows."""
 
 
 @dataclass(frozen=True)
 class Calibration:
     """Quantiles of the scores of windows not trained on, by level (`LEVELS`), step and channel.
 
-    A quantile is infinite where there are too few windows for its level. `since` is the first moment these windows
-    forecast: what a table holds from there on was not trained on.
+    A quantile is infinite if there are too few windows for its level. `since` is the first moment these windows
+    forecast: rows from there on were not trained on.
     """
 
     quantiles: Float[Tensor, "level horizon channel"]
@@ -39,22 +40,22 @@ class Calibration:
 
     @classmethod
     def of(cls, scores: Float[Tensor, "window horizon channel"], since: str) -> "Calibration":
-        """Keep what intervals need of these scores."""
+        """Return the calibration from these scores."""
         return cls(quantiles(scores, LEVELS), len(scores), since)
 
     @property
     def highest_level(self) -> int:
-        """The highest level there were windows enough for at every step, 0 where for none."""
+        """The highest level with enough windows for every step and channel; 0 if there is none."""
         enough = self.quantiles.isfinite().all(dim=2).all(dim=1).tolist()
         return max((level for level, finite in zip(LEVELS, enough, strict=True) if finite), default=0)
 
     def half_width(self, level: Level) -> Float[Tensor, "horizon channel"]:
-        """How far an interval of this level reaches to either side of the forecast, in units of the scale."""
+        """Return how far an interval of this level reaches on either side of the forecast, in units of the scale."""
         return self.quantiles[next(place for place, known in enumerate(LEVELS) if known >= level)]
 
 
 def checked_levels(level: Level | Sequence[Level]) -> tuple[float, ...]:
-    """One level or several as percentages in rising order, each once; one that cannot be is refused."""
+    """Return one or several levels as percentages in increasing order, without repeats; refuse invalid ones."""
     levels = sorted({float(one) for one in ([level] if isinstance(level, int | float) else level)})
     wrong = [one for one in levels if not 1 <= one <= LEVELS[-1]]
     fraction = bool(wrong) and 1 <= 100 * wrong[0] <= LEVELS[-1]
@@ -69,30 +70,30 @@ def checked_levels(level: Level | Sequence[Level]) -> tuple[float, ...]:
 
 @torch.no_grad()
 def scores(predictor: Predictor, windows: Windows, batch: int = 1024) -> Float[Tensor, "window horizon target"]:
-    """|error| / σ of every window and channel that is forecast, on the CPU.
+    """Return |error| / σ of every window and forecast channel, on the CPU.
 
-    NaN where the truth is missing, or a channel's whole look-back, of which nothing can be made.
+    A score is NaN if the truth or the channel's whole look-back is missing.
     """
     targets = windows.values.shape[1] - windows.past
-    found = [torch.empty(0, windows.horizon, targets)]
+    parts = [torch.empty(0, windows.horizon, targets)]  # so that no windows at all give an empty result
     for window, target in windows.batches(batch):
         off = (predictor(window).values - target.values).abs() / predictor.context(window).scale[:, None]
         known = target.observed & window.observed.any(dim=1, keepdim=True)
-        found.append(off.where(known, torch.nan)[..., :targets].cpu())
-    return torch.cat(found)
+        parts.append(off.where(known, torch.nan)[..., :targets].cpu())
+    return torch.cat(parts)
 
 
 def quantiles(
     scores: Float[Tensor, "window horizon channel"], levels: Sequence[Level]
 ) -> Float[Tensor, "level horizon channel"]:
-    """The ⌈(n+1)·level⌉-th smallest of the n known scores of each step and channel; infinite where n is too small."""
+    """Return the ⌈(n+1)·level⌉-th smallest of the n known scores per step and channel; infinity if n is too small."""
     share = torch.tensor(levels, dtype=torch.float64)[:, None] / 100
     return torch.stack([_ranked(step, share) for step in scores.unbind(dim=1)], dim=1)
 
 
 def _ranked(scores: Float[Tensor, "window channel"], share: Float[Tensor, "level 1"]) -> Float[Tensor, "level channel"]:
     known = (~scores.isnan()).sum(dim=0)
-    place = ((known + 1) * share - 1e-9).ceil().long()  # what rounding adds to a whole number is not counted
+    place = ((known + 1) * share - 1e-9).ceil().long()  # rounding may lift a whole number slightly above itself
     ranked = scores.sort(dim=0).values  # NaN comes last
     return ranked.gather(0, (place - 1).clamp(max=len(scores) - 1)).where(place <= known, torch.inf)
 
@@ -100,18 +101,19 @@ def _ranked(scores: Float[Tensor, "window channel"], share: Float[Tensor, "level
 def tracked(
     start: Float[Tensor, "horizon channel"], scores: Float[Tensor, "window horizon channel"], level: Level
 ) -> Float[Tensor, "window_and_next horizon channel"]:
-    """Half-widths in force at each of these consecutive windows and at the one after them, beginning with `start`.
+    """Return the half-widths at each of these consecutive windows and at the next one, beginning with `start`.
 
-    A step whose truth has become known, that is only after so many windows, widens its interval if it was missed and
-    narrows it a little if it was not, in such a proportion that misses average to what the level allows, drift or not.
+    The truth of step h, counted from 0, is known h + 1 windows later. The interval of that step then widens if it
+    missed the truth and narrows a little if it did not, in a proportion that makes the misses average to what the level
+    allows, even if the data drift.
     """
     windows, horizon, _ = scores.shape
     missed_at, step = 1 - level / 100, torch.arange(horizon)
-    widths = start.repeat(horizon + windows + 1, 1, 1)  # the first `horizon` stand before the first window
+    widths = start.repeat(horizon + windows + 1, 1, 1)  # the first `horizon` precede the first window
     known = torch.cat([scores.new_full((horizon, *start.shape), torch.nan), scores])
     for now in range(horizon + 1, len(widths)):
-        told = now - 1 - step
-        late, then = known[told, step], widths[told, step]
+        made = now - 1 - step  # for each step, the latest window whose truth is known
+        late, then = known[made, step], widths[made, step]
         change = (late > then).to(late.dtype) - missed_at
         widths[now] = (widths[now - 1] + PACE * start * change.where(~late.isnan(), 0.0)).clamp(min=0.0)
     return widths[horizon:]
@@ -120,12 +122,12 @@ def tracked(
 def inside(
     scores: Float[Tensor, "window horizon channel"], half_widths: Float[Tensor, "#window horizon channel"]
 ) -> Float[Tensor, "window horizon channel"]:
-    """1 where the truth lies within the interval, 0 where it does not, NaN where it is not known."""
+    """Return 1 where the interval contains the truth, 0 where it does not, NaN where the truth is unknown."""
     return (scores <= half_widths).to(scores.dtype).where(~scores.isnan(), torch.nan)
 
 
 @torch.no_grad()
 def scales(predictor: Predictor, windows: Windows, batch: int = 1024) -> Float[Tensor, "window target"]:
-    """σ of every window and channel that is forecast, on the CPU: what turns a half-width into the data's units."""
-    found = [predictor.context(window).scale.cpu() for window, _ in windows.batches(batch)]
-    return torch.cat(found)[:, : windows.values.shape[1] - windows.past]
+    """Return σ of every window and forecast channel, on the CPU: it converts half-widths to the data's units."""
+    parts = [predictor.context(window).scale.cpu() for window, _ in windows.batches(batch)]
+    return torch.cat(parts)[:, : windows.values.shape[1] - windows.past]

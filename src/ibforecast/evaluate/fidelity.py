@@ -1,8 +1,8 @@
-"""How faithful a map is: what a forecast loses without the points ranked highest, and keeps with nothing else.
+"""The fidelity of a map: how far a forecast moves without the top-ranked points, and with only those.
 
 Matched-budget fidelity with the paper's three corrections: every map may name as many points as the native mask reads
-in that window, the context is held as it was, and what is deleted becomes the model's own reference μ + σQ. What each
-option means, and why the defaults are what they are: docs/measures.md. Paper: tab:fidelity.
+in that window, the context is held, and deleted values become the model's own reference μ + σQ. docs/measures.md
+explains the options and their defaults. Paper: tab:fidelity.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +30,15 @@ LookBack = Float[Tensor, "batch look_back channel"]
 Future = Float[Tensor, "batch horizon channel"]
 
 SMALLEST_SHARE = 1e-3
-"""A window whose all-deleted shift is below this share of the mean has no ratio worth averaging."""
+"""A window whose all-deleted shift is at most this share of the mean is left out of a mean of ratios."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How the shift of a forecast is measured: by which norm, in which space, with gates run again or held.
+    """How the shift of a forecast is measured: its norm, its space, and whether gates run again or are held.
 
     `shift`: mean square, mean absolute value or Euclidean norm over horizon and channels. `space`: in units of the
-    window's own scale ("frame"), or as forecast ("output"). `gating`: the forecaster decides anew what to read of the
+    window's own scale ("frame"), or as forecast ("output"). `gating`: the forecaster decides again what to read of the
     perturbed window ("regated"), or its first mask is held ("frozen").
     """
 
@@ -54,10 +54,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """What a map scores over a set of windows.
+    """The scores of a map over a set of windows.
 
-    NaN throughout where nothing could be measured: no forecast moved even when everything was deleted. `left_out`
-    counts the windows too still for a ratio of their own.
+    All scores are NaN if no forecast moved even when everything was deleted. `left_out` is the number of windows whose
+    forecast moved too little for a ratio.
     """
 
     comprehensiveness: float
@@ -68,18 +68,18 @@ class Fidelity:
 
     @property
     def score(self) -> float:
-        """Comprehensiveness less sufficiency."""
+        """Comprehensiveness minus sufficiency."""
         return self.comprehensiveness - self.sufficiency
 
     @property
     def clipped_score(self) -> float:
-        """Clipped comprehensiveness less sufficiency: at most 1."""
+        """Clipped comprehensiveness minus sufficiency: at most 1."""
         return self.clipped_comprehensiveness - self.sufficiency
 
 
 @dataclass(frozen=True)
 class Shifts:
-    """How far each window's forecast moves: without its top points, with nothing else, and with everything deleted."""
+    """How far each window's forecast moves: without its top points, with only these, and with everything deleted."""
 
     deleted: Float64[Tensor, " window"]
     kept: Float64[Tensor, " window"]
@@ -87,7 +87,7 @@ class Shifts:
 
     @classmethod
     def joined(cls, parts: Sequence["Shifts"]) -> "Shifts":
-        """Put batches together; every window counts once, whatever the size of its batch."""
+        """Join batches; every window counts once, for any size of its batch."""
         return cls(
             torch.cat([part.deleted for part in parts]),
             torch.cat([part.kept for part in parts]),
@@ -95,9 +95,9 @@ class Shifts:
         )
 
     def fidelity(self, aggregate: Aggregate = "ratio_of_means", smallest_share: float = SMALLEST_SHARE) -> Fidelity:
-        """Average over windows, once: the ratio of means, or the mean of the ratios of the windows that have one.
+        """Average over windows: the ratio of means, or the mean of the ratios of the windows that have one.
 
-        Clipping is done window by window, so that what one window overshoots makes up for no other's shortfall.
+        Each window is clipped separately, so that an excess in one window cannot offset a shortfall in another.
         """
         require_choice("aggregate", aggregate, get_args(Aggregate))
         average = self._ratio_of_means if aggregate == "ratio_of_means" else self._mean_of_ratios
@@ -119,7 +119,7 @@ class Shifts:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """Forecasts of windows as they are, without their top points, with nothing else, and of the bare reference."""
+    """Forecasts of windows as they are, without their top points, with only these, and with everything deleted."""
 
     whole: Future
     deleted: Future
@@ -128,7 +128,7 @@ class Perturbed:
     scale: Float[Tensor, "batch channel"]
 
     def shifts(self, shift: Shift = "squared", space: Space = "frame") -> Shifts:
-        """Measure how far the perturbed forecasts lie from the first."""
+        """Return how far the perturbed forecasts are from the unperturbed one."""
         unit = self.scale if space == "frame" else torch.ones_like(self.scale)
         return Shifts(
             *(shift_size(other, self.whole, unit, shift) for other in (self.deleted, self.kept, self.all_deleted))
@@ -138,7 +138,7 @@ class Perturbed:
 def shift_size(
     one: Future, other: Future, unit: Float[Tensor, "batch channel"], shift: Shift = "squared"
 ) -> Float64[Tensor, " batch"]:
-    """Distance of two forecasts of each window, channel by channel in these units."""
+    """Return the distance of two forecasts of each window, with each channel in its unit."""
     moved = (one.double() - other.double()) / unit.double()[:, None]
     if shift == "squared":
         return (moved**2).mean(dim=(1, 2))
@@ -146,12 +146,12 @@ def shift_size(
 
 
 def native_points(explanation: Explanation) -> Int[Tensor, " batch"]:
-    """Number of points the native mask reads in each window: the budget every map is given."""
+    """Return the number of points the native mask reads in each window: the budget of every map."""
     return explanation.open_count * _patch_len(explanation)
 
 
 def native_importance(explanation: Explanation) -> LookBack:
-    """The explanation as a map: whatever is open above whatever is closed, graded by probability within both."""
+    """Return the explanation as a map: open tokens rank above closed ones, and by probability within both."""
     return spread(explanation.mask + explanation.probability, _patch_len(explanation))
 
 
@@ -162,12 +162,12 @@ def _patch_len(explanation: Explanation) -> int:
 def top_points(
     importance: LookBack, observed: Bool[Tensor, "batch look_back channel"], points: Int[Tensor, " batch"]
 ) -> Bool[Tensor, "batch look_back channel"]:
-    """Mark so many of each window's points, the most important first, of equals the earlier; never a missing one."""
+    """Mark the `points` most important values of each window, earlier ones first among equals, no missing ones."""
     require(
         bool(importance.isfinite().all()),
         "importance must be finite",
         "NaN or infinite values",
-        "look where the explainer divides",
+        "check the explainer for divisions by zero",
     )
     order = importance.masked_fill(~observed, -torch.inf).flatten(1).argsort(dim=1, descending=True, stable=True)
     return (order.argsort(dim=1) < points[:, None]).view_as(observed) & observed
@@ -181,9 +181,9 @@ def perturb(
     points: Int[Tensor, " batch"],
     gating: Gating = "regated",
 ) -> Perturbed:
-    """Forecast the windows with their top points deleted, with these alone, and with everything deleted.
+    """Forecast the windows with their top points deleted, with only these, and with everything deleted.
 
-    The context is held, and with it the frame; flags of what was observed stay as they are.
+    The context, with its frame, is held; `observed` does not change.
     """
     held = predictor.context(window)
     top, reference = top_points(importance, window.observed, points), held.reference(window.values.shape[1])
@@ -198,7 +198,7 @@ def perturb(
 
 
 def _regated(predictor: Predictor, window: Window, held: Context) -> Callable[[LookBack], Future]:
-    """Forecast other values in the same context, gates deciding anew."""
+    """Return a function that forecasts other values in the same context, with gates deciding again."""
 
     def forecast(values: LookBack) -> Future:
         moved: Future = predictor(replace(window, values=values), held).values
@@ -208,7 +208,7 @@ def _regated(predictor: Predictor, window: Window, held: Context) -> Callable[[L
 
 
 def _frozen(predictor: Predictor, window: Window, held: Context) -> Callable[[LookBack], Future]:
-    """Forecast other values through the mask the window has as it is."""
+    """Return a function that forecasts other values with the mask of the unperturbed window."""
     require(
         isinstance(predictor, Accountable),
         "holding the mask needs a forecaster that replays explanations",
@@ -224,7 +224,7 @@ def _frozen(predictor: Predictor, window: Window, held: Context) -> Callable[[Lo
 
 @dataclass(frozen=True)
 class FidelityRow:
-    """One map's fidelity by one of the ways to measure it."""
+    """One map's fidelity by one measure."""
 
     measure: Measure
     aggregate: Aggregate
@@ -234,9 +234,9 @@ class FidelityRow:
 def every_shift(
     predictor: Predictor, window: Window, importance: LookBack, points: Int[Tensor, " batch"]
 ) -> dict[Measure, Shifts]:
-    """Measure a batch in every way there is, from four forecasts with gates run again and four with the mask held.
+    """Measure a batch by every measure, from four forecasts with gates run again and four with the mask held.
 
-    A predictor that replays nothing has no mask to hold: its rows are the re-gated ones.
+    A predictor that cannot replay has no mask to hold, so only gates run again.
     """
     gatings = get_args(Gating) if isinstance(predictor, Accountable) else ("regated",)
     forecasts = {gating: perturb(predictor, window, importance, points, gating) for gating in gatings}
@@ -247,7 +247,7 @@ def every_shift(
 
 
 def every_fidelity(batches: Sequence[Mapping[Measure, Shifts]]) -> list[FidelityRow]:
-    """Put the batches of `every_shift` together and average them both ways: one row per way to measure."""
+    """Join the batches of `every_shift` and average them both ways: one row per measure and average."""
     return [
         FidelityRow(measure, aggregate, Shifts.joined([batch[measure] for batch in batches]).fidelity(aggregate))
         for measure, aggregate in product(batches[0], get_args(Aggregate))

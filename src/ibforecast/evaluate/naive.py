@@ -1,4 +1,4 @@
-"""The yardstick: how far off one is who repeats the last cycle of the look-back."""
+"""The naive yardstick: a forecast that repeats the last cycle of the look-back."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from ibforecast.evaluate.accuracy import absolute_error, squared_error
 
 
 def repeatable(cycles: Sequence[int], look_back: int) -> int:
-    """The longest of the cycles that fits into the look-back; 1, which is the last value, where none does."""
+    """Return the longest cycle that fits into the look-back; 1, which repeats the last value, if none does."""
     return max((cycle for cycle in cycles if cycle <= look_back), default=1)
 
 
 def repeated(window: Window, cycle: int, horizon: int) -> Float[Tensor, "batch horizon channel"]:
     """Forecast by repeating the last `cycle` steps of each window.
 
-    Where one of them is missing, the last value observed a whole number of cycles before takes its place; where there
-    is none, the last value observed in the channel, of which there must be one, as in windows that are `usable`.
+    A missing step is replaced by the last value observed a whole number of cycles before it or, if there is none, by
+    the last value observed in the channel. Every channel must have one, as in `usable` windows.
     """
     look_back, device = window.values.shape[1], window.values.device
     steps = torch.arange(look_back, dtype=torch.int32, device=device)[:, None]
@@ -34,7 +34,7 @@ def repeated(window: Window, cycle: int, horizon: int) -> Float[Tensor, "batch h
 def naive_errors(
     windows: Windows, cycle: int, batch: int = 1024
 ) -> tuple[Float[Tensor, " window"], Float[Tensor, " window"]]:
-    """Squared and absolute error of `repeated` on every window, over the very targets `accuracy` measures."""
+    """Return the squared and absolute error of `repeated` on every window, over the same targets as `accuracy`."""
     squared, absolute = [], []
     for window, target in windows.batches(batch):
         forecast = repeated(window, cycle, windows.horizon)

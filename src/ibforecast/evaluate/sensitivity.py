@@ -1,6 +1,7 @@
-"""What closed tokens can do: nothing with context and mask held, and how much once gates and frame may react.
+"""The effect of closed tokens: none with context and mask held, and some if gates and frame react.
 
-The first is the certificate, exact and conditional; the second is what it does not promise, measured beside it.
+The first is the certificate, exact and conditional. The second is the end-to-end sensitivity, which the certificate
+does not bound and which is therefore measured.
 """
 
 from collections.abc import Sequence
@@ -23,9 +24,9 @@ from ibforecast.evaluate.verification import changed_bits, replays
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bits of each window's forecast that changed: on replaying it, and on scrambling what was closed.
+    """Bits of each window's forecast that changed: on replaying it, and on scrambling closed tokens.
 
-    `compared` is how many forecast values were looked at, `scrambled` how many closed points held noise.
+    `compared` is the number of forecast values compared, `scrambled` the number of closed points set to noise.
     """
 
     replay_bits: Int64[Tensor, " window"]
@@ -35,7 +36,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether not a single bit changed."""
+        """Whether no bit changed."""
         return not (self.replay_bits.any() or self.scramble_bits.any())
 
 
@@ -43,8 +44,8 @@ class Certificate:
 class Sensitivity:
     """Squared shift of each window's forecast, in units of its scale, when closed tokens come from another window.
 
-    `gates_free`: the context is held and the gates decide anew. `all_free`: level and scale react as well.
-    `all_deleted` is the yardstick: everything deleted, context held, gates free.
+    `gates_free`: the context is held and the gates decide again. `all_free`: level and scale react as well.
+    `all_deleted` is the reference: everything deleted, context held, gates free.
     """
 
     gates_free: Float64[Tensor, " window"]
@@ -54,17 +55,17 @@ class Sensitivity:
 
     @property
     def relative(self) -> float:
-        """Mean shift with everything free over the mean all-deleted shift; NaN where nothing moves at all."""
+        """Mean shift with everything free over the mean all-deleted shift; NaN if nothing moves."""
         return float(self.all_free.sum() / self.all_deleted.sum())
 
     @property
     def gates_relative(self) -> float:
-        """The same with the context held: what the gates alone pass on."""
+        """The same with the context held: the effect of only the gates."""
         return float(self.gates_free.sum() / self.all_deleted.sum())
 
     @property
     def masks_changed(self) -> float:
-        """Fraction of windows whose mask is another one, everything free."""
+        """Fraction of windows whose mask changes with everything free."""
         return float(self.mask_changed.double().mean())
 
 
@@ -72,9 +73,9 @@ class Sensitivity:
 def certificate(
     forecaster: Accountable, windows: Windows, generator: torch.Generator, batch: int = 1024
 ) -> Certificate:
-    """Replay every window's forecast, as it is and with noise in its closed tokens, context and mask held.
+    """Replay every window's forecast, unchanged and with noise in its closed tokens, with context and mask held.
 
-    Batches are compared with batches of the same shape, so nothing but the closed tokens can make a difference.
+    Batches are compared with batches of the same shape, so that only the closed tokens can make a difference.
     """
     replayed, moved, compared, closed = [], [], 0, 0
     for window, _ in windows.batches(batch):
@@ -91,10 +92,10 @@ def certificate(
 def resampled(
     window: Window, explanation: Explanation, donor: Window, donor_context: Context
 ) -> Float[Tensor, "batch look_back channel"]:
-    """The window with the deviations of another one in its closed tokens, at its own level, scale and season.
+    """Return the window with the deviations of another one in its closed tokens, at its own level, scale and season.
 
-    So every closed token holds what such a token does hold in this data, steps in their order and channels together;
-    where the donor has a gap, it follows the pattern.
+    Every closed token then contains realistic values, with steps in order and channels from the same moment; gaps of
+    the donor become the seasonal pattern.
     """
     context, look_back = explanation.context, window.values.shape[1]
     deviation = donor_context.remove(donor.values).where(donor.observed, donor.values.new_zeros(()))
@@ -104,9 +105,9 @@ def resampled(
 
 @torch.no_grad()
 def end_to_end(predictor: Predictor, windows: Windows, generator: torch.Generator, batch: int = 1024) -> Sensitivity:
-    """Put other windows' deviations into the closed tokens of every window and forecast it again, all free to react.
+    """Forecast every window again with another window's deviations in its closed tokens, everything free to react.
 
-    Every window gets one donor, drawn from all others before the first batch: sizes of batches change nothing.
+    Every window gets one donor, drawn from all others before the first batch, so the size of batches has no effect.
     """
     total = len(windows)
     require(total >= 2, "resampling needs a second window", f"{total} windows", "measure more of them")
@@ -143,7 +144,7 @@ def _joined(parts: Sequence[Sensitivity]) -> Sensitivity:
 def _explained(explanation: Explanation | None, predictor: Predictor) -> Explanation:
     require(
         explanation is not None,
-        "scrambling what was not read needs forecasts that say what was",
+        "scrambling closed tokens needs forecasts with explanations",
         f"a {type(predictor).__name__} without explanation",
         "measure a forecaster that explains itself",
     )

@@ -1,4 +1,4 @@
-"""Is the explanation the truth? Compute the forecast again from it, and scramble everything it says was not read."""
+"""Checks of explanations: compute the forecast again from them, and with every closed token scrambled."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from ibforecast.evaluate.chosen import evenly_spaced
 
 
 def scrambled(window: Window, explanation: Explanation, generator: torch.Generator) -> Explanation:
-    """What the explanation would be had every closed token held noise, with context and mask held."""
+    """Return the explanation computed with noise in every closed token, with context and mask held."""
     context, mask = explanation.context, explanation.mask
     size = 10 * (window.values.abs().amax() + 1)
     noise = size * torch.randn(window.values.shape, generator=generator).to(window.values)
@@ -27,9 +27,9 @@ def scrambled(window: Window, explanation: Explanation, generator: torch.Generat
 def changed_bits(
     one: Float[Tensor, "batch horizon channel"], other: Float[Tensor, "batch horizon channel"]
 ) -> Int64[Tensor, " batch"]:
-    """Count the bits in which two forecasts of each window differ; a value that is no number counts with all of them.
+    """Count the bits in which two forecasts of each window differ; a NaN counts as all bits of its value.
 
-    The sign of zero is a bit like any other.
+    The sign of zero counts as a bit.
     """
     size = one.element_size()
     first, second = (values.detach().cpu().contiguous().numpy().view(f"u{size}") for values in (one, other))
@@ -41,9 +41,9 @@ def changed_bits(
 def replays(
     forecaster: Accountable, window: Window, explanation: Explanation, generator: torch.Generator
 ) -> tuple[Float[Tensor, "batch horizon channel"], Float[Tensor, "batch horizon channel"]]:
-    """Compute the forecast from its explanation, as it is and with noise in the closed tokens, context and mask held.
+    """Compute the forecast from its explanation, unchanged and with noise in the closed tokens.
 
-    In between the forecaster is shown noise: one that remembers what it saw last is found out.
+    Context and mask are held. The forecaster runs on noise in between, which exposes one that remembers its last input.
     """
     again = forecaster.replay(explanation)
     forecaster(replace(window, values=torch.randn(window.values.shape, generator=generator).to(window.values)))
@@ -53,7 +53,7 @@ def replays(
 def broken(
     forecaster: Accountable, window: Window, forecast: Forecast, generator: torch.Generator
 ) -> Bool[Tensor, " batch"]:
-    """Mark the windows whose forecast is not what its explanation gives, scrambled closed tokens or not."""
+    """Mark the windows whose forecast differs from the replay of its explanation, scrambled or not."""
     assert forecast.explanation is not None
     again, noisy = replays(forecaster, window, forecast.explanation, generator)
     return (changed_bits(again, forecast.values) > 0) | (changed_bits(noisy, forecast.values) > 0)

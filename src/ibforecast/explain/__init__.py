@@ -1,1 +1,1 @@
-"""What an audit needs of explainers: what is explained, guests from other libraries, and a map by chance."""
+"""The parts of explainers that an audit needs: subjects, guests from other libraries, and a random map."""

@@ -1,4 +1,4 @@
-"""Chance: the floor every explainer has to clear."""
+"""Chance: the score every explainer must exceed."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ibforecast.explain.subject import graded
 
 @dataclass(frozen=True)
 class Chance(Explainer):
-    """Grades every value by a number drawn uniformly from [0, 1), each on its own; the predictor is not asked."""
+    """Grades every value by an independent random number from [0, 1), without running the predictor."""
 
     def explain(
         self, predictor: Predictor, window: Window, share: Float[Tensor, " batch"], generator: torch.Generator

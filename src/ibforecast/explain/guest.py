@@ -1,4 +1,4 @@
-"""Strangers at the table: any function that forecasts, and any map that was computed elsewhere."""
+"""Guests from outside the library: any function that forecasts, and any map that was computed elsewhere."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from ibforecast.layers.masked import filled_with_mean
 class Guest(Predictor):
     """Any function from complete values to forecasts, for any number of windows, that torch can differentiate.
 
-    Its context is the mean and the unbiased spread of every channel, and a profile of zeros: what is absent is
-    replaced by the mean. Gaps are filled with the level before the function sees them. A context that is held fixes
-    that filling and the unit in which shifts are measured, but cannot reach inside: a function that normalises its
-    input does so anew for every input. A module is taken along, to devices and into evaluation mode; whatever else
-    a function closes over must be fit to be called as it is.
+    Its context is the mean and the unbiased spread of every channel, and a profile of zeros, so that absent values are
+    replaced by the mean. Gaps are filled with the level before the function is called. A held context fixes that
+    filling and the unit of shifts, but not the inside of the function: if it normalises its input, it does so for every
+    input. If the function is a module, it moves to devices and into evaluation mode with the guest; anything else it
+    refers to must be ready to use.
     """
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
@@ -32,7 +32,7 @@ class Guest(Predictor):
         self.function = function
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
-        """Forecast as the function does."""
+        """Forecast with the function."""
         context = self.context(window) if held is None else held
         values = window.values.where(window.observed, context.level[:, None])
         future = self.function(values)
@@ -46,14 +46,14 @@ class Guest(Predictor):
         return Forecast(future)
 
     def context(self, window: Window) -> Context:
-        """Mean and unbiased spread of the observed values, gaps counting as the mean; nothing is known of seasons."""
+        """Return mean and unbiased spread of the values, with gaps filled with the mean; the profile is zero."""
         frame = InstanceFrame.unbiased(filled_with_mean(window.values, window.observed))
         return Context(frame.level[:, 0], frame.scale[:, 0], window.phase, torch.zeros_like(frame.level[0]))
 
 
 @dataclass(frozen=True, eq=False)
 class GivenMap(Explainer):
-    """An importance computed elsewhere for the very windows it is asked about; signs are dropped."""
+    """An importance computed elsewhere for the same windows; signs are dropped."""
 
     values: Values
 
@@ -64,7 +64,7 @@ class GivenMap(Explainer):
     def explain(
         self, predictor: Predictor, window: Window, share: Float[Tensor, " batch"], generator: torch.Generator
     ) -> Importance:
-        """Hand the map over; nothing is run."""
+        """Return the map, without running the predictor."""
         require(
             self.values.shape == window.values.shape,
             "a given map must grade every value of the windows",

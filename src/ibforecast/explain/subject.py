@@ -1,4 +1,4 @@
-"""What is explained: a predictor at rest, and windows whose context is held while their values change."""
+"""The subject of an explanation: a predictor at rest, and windows whose context is held while values change."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from ibforecast.layers.masked import filled_with_mean
 
 Values = Float[Tensor, "batch look_back channel"]
 Points = Float[Tensor, "some batch look_back channel"]
-"""Some copies of the batch, each with values of its own."""
+"""Several copies of the batch, each with different values."""
 Futures = Float[Tensor, "some batch horizon channel"]
 
 Baseline = Literal["mean", "reference"]
@@ -26,9 +26,9 @@ Space = Literal["frame", "output"]
 
 @contextmanager
 def at_rest(predictor: Predictor) -> Iterator[None]:
-    """Run a predictor in evaluation mode and without graphs, and give every training flag back as it was found.
+    """Run a predictor in evaluation mode and without gradients, then restore all its training flags.
 
-    cuDNN has no backward pass for recurrent layers in that mode, so it stands aside where there are any.
+    cuDNN has no backward pass for recurrent layers in evaluation mode, so it is turned off if there are any.
     """
     modes = [(module, module.training) for module in predictor.modules()]
     recurrent = any(isinstance(module, nn.RNNBase) for module, _ in modes)
@@ -45,13 +45,13 @@ def at_rest(predictor: Predictor) -> Iterator[None]:
 
 
 def graded(window: Window, values: Values) -> Values:
-    """Drop signs and whatever graph there is, and grade with an exact zero what was never observed."""
+    """Return the absolute values without gradients, with an exact zero where nothing was observed."""
     return values.detach().abs().where(window.observed, values.new_zeros(()))
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A predictor and the windows it is explained on, gaps filled with the mean; the context is held and constant."""
+    """A predictor and its windows, with gaps filled with the mean and the context held constant."""
 
     predictor: Predictor
     window: Window
@@ -59,7 +59,7 @@ class Subject:
 
     @classmethod
     def of(cls, predictor: Predictor, window: Window) -> "Subject":
-        """Hold these windows in their own context."""
+        """Return the subject with these windows held in their own context."""
         complete = replace(window, values=filled_with_mean(window.values.detach(), window.observed))
         own = predictor.context(complete)
         held = replace(
@@ -78,21 +78,21 @@ class Subject:
 
     @property
     def reference(self) -> Values:
-        """What stands in for absent values: the seasonal pattern at the window's level."""
+        """The replacement for absent values: the seasonal pattern at the window's level."""
         return self.held.reference(self.values.shape[1])
 
     def baseline(self, kind: Baseline) -> Values:
-        """Where a path to the windows begins: each channel's mean, or the reference."""
+        """Return the start of a path to the windows: each channel's mean, or the reference."""
         require_choice("baseline", kind, get_args(Baseline))
         return self.reference if kind == "reference" else self.values.mean(dim=1, keepdim=True).expand_as(self.values)
 
     def forecast(self, points: Points) -> Futures:
-        """What the predictor itself forecasts at these points, in the context held."""
+        """Forecast these points with the predictor, in the held context."""
         futures: Tensor = self.predictor(*self._copies(points)).values
         return futures.reshape(*points.shape[:2], *futures.shape[1:])
 
     def relaxed(self, points: Points) -> Futures:
-        """What its soft surrogate forecasts there, for gradients to pass."""
+        """Forecast these points with the predictor's soft surrogate, so that gradients flow."""
         futures = self.predictor.relaxed(*self._copies(points))
         require(
             futures.requires_grad or not points.requires_grad,
@@ -105,13 +105,13 @@ class Subject:
     def shift(
         self, intact: Float[Tensor, "batch horizon channel"], moved: Futures, space: Space = "frame"
     ) -> Float[Tensor, "some batch"]:
-        """Mean squared distance from the intact forecast, in units of the window's scale or of the forecast."""
+        """Return the mean squared distance from the intact forecast, in units of the window's scale or as forecast."""
         require_choice("space", space, get_args(Space))
         unit = self.held.scale[:, None] if space == "frame" else 1.0
         return ((moved - intact) / unit).square().mean(dim=(2, 3))
 
     def importance(self, values: Values, forwards: int, backwards: int = 0) -> Importance:
-        """Hand over a map with what it cost."""
+        """Return a map with its cost."""
         return Importance(graded(self.window, values), forwards, backwards)
 
     def _copies(self, points: Points) -> tuple[Window, Context]:

@@ -1,6 +1,6 @@
 """Fleets: a small model for every one of many series, fitted and asked for forecasts side by side."""
 
-from ibforecast.core.engines import Here, Processes, Ray
+from ibforecast.core.workers import Here, Processes, Ray
 from ibforecast.fleet.fleet import Fleet, Forecasts
 from ibforecast.fleet.work import Outcome
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from ibforecast._version import __version__
 from ibforecast.core import document
-from ibforecast.core.engines import HERE, Workers
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
-from ibforecast.data.sources import SUFFIXES, files_become, to_native
+from ibforecast.core.workers import HERE, Workers
+from ibforecast.data.sources import SUFFIXES, kind_for_files, to_native
 from ibforecast.data.tables import write
 from ibforecast.fleet.members import Member, members_of
 from ibforecast.fleet.work import Files, Outcome, column_names, failure, fit_member, forecast_member
@@ -45,7 +45,7 @@ class Forecasts:
         The column `channel` is left out where every member has only one. Times of different kinds become ISO texts. A
         name that the table's own id or time has already gets an underscore.
         """
-        return to_native(self._stacked(), files_become())
+        return to_native(self._stacked(), kind_for_files())
 
     def save(self, path: str | Path) -> None:
         """Write one table (.csv, .csv.gz, .parquet), or else a folder with a Parquet file per member."""

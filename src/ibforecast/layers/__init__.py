@@ -1,1 +1,1 @@
-"""Neutral building blocks."""
+"""Building blocks shared by all networks."""

@@ -1,7 +1,7 @@
-"""Multi-head attention and one encoder layer, spelt out so that the arithmetic is the same with and without gradients.
+"""Multi-head attention and one encoder layer, with the same arithmetic with and without gradients.
 
-PyTorch's own layer switches to other kernels at inference, whose last bits differ from those of training; a mask
-that is to be recomputed bit for bit cannot stand on that.
+PyTorch's own layer uses other kernels at inference, whose last bits differ from those of training; a mask that must be
+recomputed bit for bit cannot depend on it.
 """
 
 import torch
@@ -27,7 +27,7 @@ class Attention(nn.Module):
     def forward(
         self, query: Float[Tensor, "batch some width"], source: Float[Tensor, "batch others width"]
     ) -> Float[Tensor, "batch some width"]:
-        """Let every query row gather from the source rows."""
+        """Return for every query row a weighted sum of the source rows."""
         q, (k, v) = self._split(self.query(query)), map(self._split, self.key_value(source).chunk(2, dim=-1))
         weights = torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, dim=-1)
         gathered: Tensor = self.out((self.dropout(weights) @ v).transpose(1, 2).flatten(2))
@@ -49,7 +49,7 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Float[Tensor, "batch some width"]) -> Float[Tensor, "batch some width"]:
-        """Contextualise every row by all others."""
+        """Return every row in the context of all others."""
         attended = self.attention_norm(rows + self.dropout(self.attention(rows, rows)))
         contextualised: Tensor = self.feed_forward_norm(attended + self.dropout(self.feed_forward(attended)))
         return contextualised

@@ -1,4 +1,4 @@
-"""Instance normalisation in its two flavours and the one that does nothing, as inverse pairs."""
+"""Instance normalisation in two variants and a neutral one, as inverse pairs."""
 
 from dataclasses import dataclass
 
@@ -9,31 +9,31 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class InstanceFrame:
-    """A window's own level and scale per channel, to be removed before a network and restored after it."""
+    """A window's own level and scale per channel, removed before a network and restored after it."""
 
     level: Float[Tensor, "batch 1 channel"]
     scale: Float[Tensor, "batch 1 channel"]
 
     @classmethod
     def unbiased(cls, values: Float[Tensor, "batch look_back channel"]) -> "InstanceFrame":
-        """The CycleNet and TQNet flavour: unbiased variance, gradients flow."""
+        """Return the frame of CycleNet and TQNet: unbiased variance, gradients flow."""
         return cls(values.mean(dim=1, keepdim=True), (values.var(dim=1, keepdim=True) + 1e-5).sqrt())
 
     @classmethod
     def population(cls, values: Float[Tensor, "batch look_back channel"]) -> "InstanceFrame":
-        """The RevIN flavour: population variance, statistics held constant."""
+        """Return the frame of RevIN: population variance, no gradients."""
         variance = values.var(dim=1, keepdim=True, unbiased=False)
         return cls(values.mean(dim=1, keepdim=True).detach(), (variance + 1e-5).sqrt().detach())
 
     @classmethod
     def neutral(cls, values: Float[Tensor, "batch look_back channel"]) -> "InstanceFrame":
-        """Level 0 and scale 1, for data whose level means something: solar power at night is zero."""
+        """Return level 0 and scale 1, for data whose level has a meaning: solar power at night is zero."""
         return cls(torch.zeros_like(values[:, :1]), torch.ones_like(values[:, :1]))
 
     def remove(self, values: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch look_back channel"]:
-        """Take level and scale out."""
+        """Remove level and scale."""
         return (values - self.level) / self.scale
 
     def restore(self, values: Float[Tensor, "batch horizon channel"]) -> Float[Tensor, "batch horizon channel"]:
-        """Give scale and level back."""
+        """Restore scale and level."""
         return values * self.scale + self.level

@@ -9,7 +9,8 @@ from ibforecast.core.cycles import period
 from ibforecast.core.errors import UsageError, require, require_choice
 from ibforecast.core.sizes import Sizes
 
-FrameKind = Literal["mean", "weighted", "none"]
+FrameKind = Literal["mean", "weighted", "seasonal", "none"]
+LossKind = Literal["mse", "mae", "frequency"]
 GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
 GateAttention = Literal["auto", "joint", "within", "none"]
 ReadoutKind = Literal["linear", "mlp", "phase"]
@@ -100,7 +101,10 @@ class ReadoutConfig:
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """The knobs of Eq. 9, and the weights of three terms that make gates stand by their choice; zero leaves a term out.
+    """The error that is minimised, the knobs of Eq. 9, and the weights of three terms about the choice of the gates.
+
+    `loss` is "mse", "mae", or "frequency": the mean squared error mixed with the error of the spectrum over the
+    horizon, which has the weight `frequency_share`. A weight of zero leaves a term out.
 
     Shown the evidence alone, the gate network must return the same mask (`consistency_weight`); shown the window
     without its evidence, it must not open anything else instead (`absence_weight`); and it pays for every departure
@@ -115,8 +119,17 @@ class ObjectiveConfig:
     consistency_weight: float = 0.05
     absence_weight: float = 0.0
     departure_weight: float = 0.1
+    loss: LossKind = "mse"
+    frequency_share: float = 0.5
 
     def __post_init__(self) -> None:
+        require_choice("loss", self.loss, get_args(LossKind))
+        require(
+            0 <= self.frequency_share <= 1,
+            "frequency_share must lie in [0, 1]",
+            str(self.frequency_share),
+            "try 0.5",
+        )
         require(0 < self.prior < 1, "prior must lie in (0, 1)", str(self.prior), "try 0.2")
         weights = (
             self.rate_weight,
@@ -138,12 +151,15 @@ class ObjectiveConfig:
 class ModelConfig(Sizes):
     """Everything that shapes the network: sizes, context, gate, readout, objective.
 
-    `further_cycles` have profiles of their own, which add to that of the first. Of the channels the last `past` ones
-    are read and not forecast; `future` is the number of covariates known ahead.
+    `sealed` computes mask, level and scale from what is read and from nothing else: the mask is then a fixed one. The
+    `frame` gives level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile,
+    made for few values) or "none". `further_cycles` have their own profiles, which add to that of the first. The last
+    `past` channels are read and not forecast; `future` is the number of covariates known ahead.
     """
 
     patch_len: int = 12
     budget: float = 0.2
+    sealed: bool = False
     frame: FrameKind = "weighted"
     profile: bool = True
     context_rate: float = 3.0
@@ -187,6 +203,12 @@ class ModelConfig(Sizes):
             'with the "newest" gate the budget must allow a patch of every channel',
             f"budget={self.budget} of {self.patches} patches",
             f"try {ceil(1e6 / self.patches) / 1e6:.6f} or more",
+        )
+        require(
+            not self.sealed or (self.gate.kind, self.gate.attention) == ("exact", "none"),
+            "a sealed model reads by a fixed mask, chosen without looking",
+            f"kind={self.gate.kind!r}, attention={self.gate.attention!r}",
+            'set kind = "exact" and attention = "none", or sealed = false',
         )
         require(
             min(self.cycles) >= 1 and len(set(self.cycles)) == len(self.cycles),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ibforecast.core.context import Context
 from ibforecast.core.contracts import Accountable, Loss, ParameterGroup, SelfExplaining
@@ -14,7 +14,7 @@ from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
 from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
-from ibforecast.model.stage1_decompose import Decompose, MeanFrame, NoFrame, WeightedFrame
+from ibforecast.model.stage1_decompose import Decompose, Frame, MeanFrame, NoFrame, SeasonalFrame, WeightedFrame
 from ibforecast.model.stage2_score import FixedScores, GateNetwork, Scorer, first_bias
 from ibforecast.model.stage3_gate import (
     CappedGate,
@@ -66,6 +66,11 @@ class IBForecast(Accountable, SelfExplaining):
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         """Forecast and explain in one pass. Paper: Algorithm 1, Ŷ."""
+        explanation = self.read(window, held)
+        return Forecast(self.replay(explanation), explanation)
+
+    def read(self, window: Window, held: Context | None = None) -> Explanation:
+        """Read a window: stages 1 to 3. Paper: Algorithm 1, E."""
         # 1. What the context does not explain: (batch, look_back, channel).
         context, deviation = self.decompose(window, held)
         # 2. One logit per token: (batch, patch, channel).
@@ -73,9 +78,7 @@ class IBForecast(Accountable, SelfExplaining):
         # 3. The gates, within the budget; a token with a missing step stays closed.
         missing = self.missing(window)
         mask, probability = self.gate(logits, missing)
-        # 4. and 5. The forecast, from the explanation alone.
-        explanation = Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
-        return Forecast(self.replay(explanation), explanation)
+        return Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
 
     def replay(self, explanation: Explanation) -> Float[Tensor, "batch horizon channel"]:
         """Compute the forecast an explanation stands for: Ŷ = g(E; 𝒞). Paper: Eq. 8, Ŷ."""
@@ -110,7 +113,7 @@ class IBForecast(Accountable, SelfExplaining):
         count = self.gate.drawn_count(progress, generator)
         mask = self.gate.sample(logits, missing, progress, generator, count)
         evidence = spread(mask, patch_len) * deviation
-        terms = {"fit": objective.fit(context.restore(self.readout(evidence, mask, context)), target)}
+        terms = {"fit": objective.fit(context.restore(self.readout(evidence, mask, context)), target, knobs)}
         if knobs.rate_weight:
             terms["rate"] = knobs.rate_weight * objective.rate(logits, knobs.prior)
         if knobs.budget_weight:
@@ -156,9 +159,11 @@ class IBForecast(Accountable, SelfExplaining):
         return ~to_tokens(window.observed, self.config.patch_len).all(dim=-1)
 
 
-def _frame(config: ModelConfig) -> nn.Module:
+def _frame(config: ModelConfig) -> Frame:
     if config.frame == "weighted":
         return WeightedFrame(config.look_back)
+    if config.frame == "seasonal":
+        return SeasonalFrame(config.look_back, config.channels)
     return MeanFrame() if config.frame == "mean" else NoFrame()
 
 

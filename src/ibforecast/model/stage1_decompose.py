@@ -1,63 +1,106 @@
 """Stage 1: take level, scale and seasonal profile out of the window. Paper: Eq. 2, D."""
 
-from math import gcd
+from abc import ABC, abstractmethod
+from math import gcd, log
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from ibforecast.core.context import Context, effect
-from ibforecast.core.cycles import parts
+from ibforecast.core.cycles import parts, tiled
 from ibforecast.core.errors import require
 from ibforecast.core.window import Window
 
-SMALLEST_VARIANCE = 1e-5
+SMALLEST_VARIANCE, SMALLEST_WEIGHT = 1e-5, 1e-37
+FIRST_DOUBT = 8.0
+"""How many steps of ordinary spread the scale of a seasonal frame counts at first."""
+
+Steps = Float[Tensor, "batch look_back channel"]
+Seen = Shaped[Tensor, "batch look_back channel"]
+"""Boolean in use; in training a number that carries the gradient of the gates."""
+
+PerChannel = Float[Tensor, "batch channel"]
 
 
-def spread_about(
-    level: Float[Tensor, "batch channel"],
-    values: Float[Tensor, "batch look_back channel"],
-    observed: Bool[Tensor, "batch look_back channel"],
-) -> Float[Tensor, "batch channel"]:
-    """Unbiased standard deviation of the observed steps about a level, kept away from zero. Paper: Eq. 2, σ."""
-    squares = ((values - level[:, None]) ** 2 * observed).sum(dim=1)
-    return (squares / (observed.sum(dim=1) - 1).clamp(min=1) + SMALLEST_VARIANCE).sqrt()
+def spread_about(level: PerChannel, values: Steps, seen: Seen) -> PerChannel:
+    """Return the unbiased standard deviation of the seen steps about a level, kept away from zero. Paper: Eq. 2, σ."""
+    squares = ((values - level[:, None]) ** 2 * seen).sum(dim=1)
+    return (squares / (seen.sum(dim=1) - 1).clamp(min=1) + SMALLEST_VARIANCE).sqrt()
 
 
-class MeanFrame(nn.Module):
-    """Level and scale as the mean and the spread of the observed steps. Paper: Eq. 2, μ."""
+def weighted_mean(values: Steps, weights: Steps) -> PerChannel:
+    """Return the mean over the steps; 0 for a channel without any weight."""
+    total = weights.sum(dim=1)
+    # Divided by 1 where there is no weight: a tiny divisor would be harmless here and infinite in the gradient.
+    return (values * weights).sum(dim=1) / total.where(total > SMALLEST_WEIGHT, 1.0)
 
-    def forward(
-        self, values: Float[Tensor, "batch look_back channel"], observed: Bool[Tensor, "batch look_back channel"]
-    ) -> tuple[Float[Tensor, "batch channel"], Float[Tensor, "batch channel"]]:
+
+class Frame(nn.Module, ABC):
+    """Level and scale of a window from the steps that are seen.
+
+    `seen` is 1 for a seen step and 0 for any other; in training it carries the gradient of the gates. `season` is the
+    profile at each step.
+    """
+
+    @abstractmethod
+    def forward(self, values: Steps, seen: Seen, season: Steps) -> tuple[PerChannel, PerChannel]:
         """Return (level, scale)."""
-        level = (values * observed).sum(dim=1) / observed.sum(dim=1).clamp(min=1)
-        return level, spread_about(level, values, observed)
 
 
-class WeightedFrame(nn.Module):
+class MeanFrame(Frame):
+    """Level and scale as the mean and the spread of the seen steps. Paper: Eq. 2, μ."""
+
+    def forward(self, values: Steps, seen: Seen, season: Steps) -> tuple[PerChannel, PerChannel]:
+        """Return (level, scale)."""
+        level = (values * seen).sum(dim=1) / seen.sum(dim=1).clamp(min=1)
+        return level, spread_about(level, values, seen)
+
+
+class WeightedFrame(Frame):
     """A learned weighted level: one softmax over the look-back, shared by all channels; scale = spread about it."""
 
     def __init__(self, look_back: int) -> None:
         super().__init__()
         self.logits = nn.Parameter(torch.zeros(look_back))
 
-    def forward(
-        self, values: Float[Tensor, "batch look_back channel"], observed: Bool[Tensor, "batch look_back channel"]
-    ) -> tuple[Float[Tensor, "batch channel"], Float[Tensor, "batch channel"]]:
+    def forward(self, values: Steps, seen: Seen, season: Steps) -> tuple[PerChannel, PerChannel]:
         """Return (level, scale)."""
-        weights = torch.softmax(self.logits, dim=0)[:, None] * observed
-        level = (values * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1e-37)
-        return level, spread_about(level, values, observed)
+        level = weighted_mean(values, torch.softmax(self.logits, dim=0)[:, None] * seen)
+        return level, spread_about(level, values, seen)
 
 
-class NoFrame(nn.Module):
+class SeasonalFrame(Frame):
+    """Level and scale from few steps, whichever hours those are: the profile is taken out before averaging.
+
+    The level is a mean with one learned weight per step and channel. The scale shrinks towards 1, the scale of the
+    training rows, as if `doubt` further steps had been seen with that spread; `doubt` is learned for each channel.
+
+        μ₀ = Σ w (x − Q) / Σ w
+        σ² = (doubt + Σ (x − μ₀)²) / (doubt + n)
+        μ = Σ w (x − σQ) / Σ w
+    """
+
+    def __init__(self, look_back: int, channels: int) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(look_back, channels))
+        self.doubt = nn.Parameter(torch.full((channels,), log(FIRST_DOUBT)))
+
+    def forward(self, values: Steps, seen: Seen, season: Steps) -> tuple[PerChannel, PerChannel]:
+        """Return (level, scale)."""
+        weights = torch.softmax(self.logits, dim=0) * seen
+        first = weighted_mean(values - season, weights)
+        doubt = self.doubt.exp()
+        squares = ((values - first[:, None]) ** 2 * seen).sum(dim=1)
+        scale = ((doubt + squares) / (doubt + seen.sum(dim=1))).sqrt()
+        return weighted_mean(values - scale[:, None] * season, weights), scale
+
+
+class NoFrame(Frame):
     """The ablation: level 0 and scale 1, whatever the window."""
 
-    def forward(
-        self, values: Float[Tensor, "batch look_back channel"], observed: Bool[Tensor, "batch look_back channel"]
-    ) -> tuple[Float[Tensor, "batch channel"], Float[Tensor, "batch channel"]]:
+    def forward(self, values: Steps, seen: Seen, season: Steps) -> tuple[PerChannel, PerChannel]:
         """Return (level, scale)."""
         return torch.zeros_like(values[:, 0]), torch.ones_like(values[:, 0])
 
@@ -107,14 +150,15 @@ class Decompose(nn.Module):
     ) -> tuple[Context, Float[Tensor, "batch look_back channel"]]:
         """Return (context, deviation), the context being the one `held` where one is. Paper: Eq. 2, D."""
         values = window.values.where(window.observed, window.values.new_zeros(()))
-        context = self.context(values, window) if held is None else held
+        context = self.context(values, window, window.observed) if held is None else held
         return context, context.remove(values).where(window.observed, values.new_zeros(()))
 
-    def context(self, values: Float[Tensor, "batch look_back channel"], window: Window) -> Context:
+    def context(self, values: Steps, window: Window, seen: Seen) -> Context:
         """Take level and scale from complete values, the phase from the window. Paper: Algorithm 1, C."""
         profile = told_apart(self.profile, self.cycles)
+        season = tiled(profile, window.phase[:, : values.shape[1]], self.cycles)
         if self.response is None:
-            level, scale = self.frame(values, window.observed)
+            level, scale = self.frame(values, seen, season)
             return Context(level, scale, window.phase, profile, self.cycles)
         require(
             window.known is not None,
@@ -125,5 +169,5 @@ class Decompose(nn.Module):
         assert window.known is not None
         look_back, response = values.shape[1], pad(self.response, (0, self.past))
         moved = effect(window.known[:, :look_back], response, window.phase[:, :look_back]).sum(-2)
-        level, scale = self.frame(values - moved, window.observed)
+        level, scale = self.frame(values - moved, seen, season)
         return Context(level, scale, window.phase, profile, self.cycles, window.known, response)

@@ -1,7 +1,7 @@
 """Recipes by name: TOML files with what differs from the defaults, for all tables, a kind of table or a data set."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,7 +15,7 @@ from ibforecast.core.errors import UsageError, hint
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.config import ModelConfig
-from ibforecast.model.network import IBForecast
+from ibforecast.model.sealed import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build, changed, chosen
 
@@ -39,11 +39,11 @@ def kind_of(sizes: Sizes) -> Kind:
 class Book:
     """The packages that hold recipes as TOML files, and by name the forecasters those may be for.
 
-    A forecaster is a pair: the class of its configuration, and the class of the network built from one.
+    A forecaster is a pair: the class of its configuration, and what builds a network from one.
     """
 
     packages: tuple[str, ...]
-    forecasters: Mapping[str, tuple[type[Any], type[Forecaster]]]
+    forecasters: Mapping[str, tuple[type[Any], Callable[[Any], Forecaster]]]
 
     @property
     def names(self) -> list[str]:
@@ -78,7 +78,7 @@ class Book:
             raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
 
 
-OWN = Book(("ibforecast.recipes",), {OURS: (ModelConfig, IBForecast)})
+OWN = Book(("ibforecast.recipes",), {OURS: (ModelConfig, network_of)})
 """The recipes of this package."""
 
 
@@ -90,7 +90,7 @@ class Recipe:
     forecaster: str
     config: Any
     train: TrainConfig
-    network: type[Forecaster] = IBForecast
+    network: Callable[[Any], Forecaster] = network_of
 
     @property
     def sha256(self) -> str:
@@ -142,6 +142,8 @@ def resolve_ours(name: str, sizes: Sizes, **overrides: Any) -> Recipe:
 
 def adapted(recipe: Recipe, sizes: Sizes, **overrides: Any) -> Recipe:
     """Return a resolved recipe for a table of other sizes; `overrides` and patch length as in `resolve_ours`."""
+    if recipe.forecaster != OURS:
+        raise UsageError(f"recipe must be for {OURS}", f"{recipe.name!r}, for {recipe.forecaster}", f"try {DEFAULT!r}")
     patch_len = _nearest_divisor(sizes.look_back, recipe.config.patch_len)
     changes = {key: value for key, value in overrides.items() if value is not None}
     return replace(recipe, config=changed(recipe.config, {"patch_len": patch_len, **vars(sizes), **changes}))

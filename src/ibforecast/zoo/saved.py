@@ -25,6 +25,7 @@ from ibforecast.data.tables import Layout
 from ibforecast.evaluate.conformal import LEVELS, Calibration
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.model.sealed import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
 
@@ -171,7 +172,7 @@ def load(folder: Path) -> FittedModel:
     try:
         weights = _read_file(folder, content["weights"])
         with torch.random.fork_rng([]):
-            network = IBForecast(build(ModelConfig, content["config"], "config"))
+            network = network_of(build(ModelConfig, content["config"], "config"))
         network.load_state_dict(tensors_from(weights))
         return FittedModel(
             network=network.eval(),

@@ -1,4 +1,4 @@
-"""The eight data sets of the paper: what they are, where they are, and whether a file is the true one."""
+"""The eight data sets of the paper: their facts, their files, and the check that a file is the published one."""
 
 import gzip
 import hashlib
@@ -29,7 +29,7 @@ ROWS_OF_A_MONTH = {"ett-hour": 30 * 24, "ett-minute": 30 * 24 * 4}
 class DataSet:
     """The facts of one data set. `checksum` is that of the published file, as "algorithm:digest".
 
-    A "headed" file has a header and a date column first; a "bare" one has numbers alone, and its times are
+    A "headed" file has a header and a first column of dates. A "bare" file has only numbers, and its times are
     counted from `start`.
     """
 
@@ -47,9 +47,11 @@ class DataSet:
 
     @property
     def parts(self) -> Split:
-        """Where the protocol cuts the rows: after 12, 4 and 4 months for ETT, into 70, 10 and 20 % otherwise."""
+        """Borders of the protocol's parts: 12, 4 and 4 months of ETT, and 70, 10 and 20 % of any other data set."""
         if month := ROWS_OF_A_MONTH.get(self.split):
+            # The protocol never reads the rows of ETT after month 20.
             return Split(12 * month, 16 * month, 20 * month)
+        # As in the published protocol, training and test are rounded down and validation takes the rest.
         return Split(int(self.rows * 0.7), self.rows - int(self.rows * 0.2), self.rows)
 
     @property
@@ -59,7 +61,7 @@ class DataSet:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """File names it goes by: as published or by its own name, gzipped or not."""
+        """File names that are recognised: the published one or the name of the data set, gzipped or not."""
         plain = dict.fromkeys((f"{self.name}.csv", f"{self.name.lower()}.csv", self.file))
         return tuple(name for stem in plain for name in (f"{stem}.gz", stem) if not name.endswith(".gz.gz"))
 
@@ -129,7 +131,7 @@ CATALOGUE: dict[str, DataSet] = {dataset.name: dataset for dataset in _ALL}
 
 
 def lookup(name: str) -> DataSet:
-    """Find a data set by its name, in whatever case."""
+    """Find a data set by its name; upper and lower case are the same."""
     by_lower = {known.lower(): dataset for known, dataset in CATALOGUE.items()}
     if dataset := by_lower.get(name.lower()):
         return dataset
@@ -137,7 +139,7 @@ def lookup(name: str) -> DataSet:
 
 
 def cache_folder() -> Path:
-    """The folder that downloads go to: `IBFORECAST_CACHE`, or the user's cache."""
+    """Return the folder for downloads: `IBFORECAST_CACHE`, or the user's cache."""
     if chosen := os.environ.get("IBFORECAST_CACHE"):
         return Path(chosen)
     usual = {"win32": os.environ.get("LOCALAPPDATA"), "darwin": "~/Library/Caches"}.get(sys.platform)
@@ -145,15 +147,27 @@ def cache_folder() -> Path:
 
 
 def folders() -> list[Path]:
-    """The folders looked into, in order: `IBFORECAST_DATA`, then the cache."""
-    given = os.environ.get("IBFORECAST_DATA")
-    return [*([Path(given)] if given else []), cache_folder()]
+    """Return the folders that are searched, in order: `IBFORECAST_DATA`, then the cache."""
+    chosen = os.environ.get("IBFORECAST_DATA")
+    return [*([Path(chosen)] if chosen else []), cache_folder()]
 
 
 def find(name: str) -> Path | None:
-    """Find the file of a data set, or nothing."""
+    """Find the file of a data set; None if it is not on this machine."""
     paths = (folder / file for folder in folders() for file in lookup(name).names)
     return next((path for path in paths if path.is_file()), None)
+
+
+def locate(name: str) -> Path:
+    """Return the path of the file of a data set; raise `DataError` if it is not on this machine."""
+    dataset = lookup(name)
+    if path := find(name):
+        return path
+    raise DataError(
+        f"{dataset.name} must be in one of the folders that are searched",
+        f"none of {', '.join(dataset.names)} in {' and '.join(map(str, folders()))}",
+        f"set IBFORECAST_DATA, pass download=True, or run: ibforecast datasets --download {dataset.name}",
+    )
 
 
 def download(name: str) -> Path:
@@ -162,17 +176,10 @@ def download(name: str) -> Path:
 
 
 def load(name: str, download: bool = False) -> Series:
-    """Read a data set by row number, as the protocol does; a damaged file is refused."""
+    """Read a data set, its phases counted by row number as in the protocol; refuse a damaged file."""
     dataset = lookup(name)
-    path = find(name)
-    if path is None and not download:
-        looked = " and ".join(str(folder) for folder in folders())
-        raise DataError(
-            f"{dataset.name} must be in a folder looked into",
-            f"none of {', '.join(dataset.names)} in {looked}",
-            f"set IBFORECAST_DATA, pass download=True, or run: ibforecast datasets --download {dataset.name}",
-        )
-    return _parse(dataset, _verified(dataset, path or _fetch(dataset)))
+    path = find(name) or (_fetch(dataset) if download else locate(name))
+    return _parse(dataset, _verified(dataset, path))
 
 
 def _fetch(dataset: DataSet) -> Path:
@@ -183,7 +190,7 @@ def _fetch(dataset: DataSet) -> Path:
         path = pooch.retrieve(dataset.url, known_hash=dataset.checksum, fname=dataset.file, path=cache_folder())
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{dataset.name} must come whole from {dataset.url}",
+            f"the download of {dataset.url} must be complete",
             error,
             "try again, or put the file into the folder named by IBFORECAST_DATA",
         ) from error
@@ -197,13 +204,14 @@ def _verified(dataset: DataSet, path: Path) -> str:
     try:
         plain = gzip.decompress(content) if zipped else content
     except (OSError, EOFError) as error:
-        raise DataError(f"{path} must be a whole gzip file", error, "delete it and fetch it again") from error
+        raise DataError(f"{path} must be a complete gzip file", error, "delete it and fetch it again") from error
     algorithm, expected = dataset.checksum.split(":")
-    found = hashlib.new(algorithm, content if dataset.file.endswith(".gz") else plain).hexdigest()
-    if found != expected:
+    # The checksum is of the file as published, so a file that was zipped later is unzipped before it is hashed.
+    digest = hashlib.new(algorithm, content if dataset.file.endswith(".gz") else plain).hexdigest()
+    if digest != expected:
         raise DataError(
             f"{path} must be the published file, whose {algorithm} is {expected}",
-            found,
+            digest,
             f"delete it and fetch {dataset.url} again",
         )
     return plain.decode("utf8", errors="replace")

@@ -1,7 +1,7 @@
-"""The driver benchmark: windows whose future is moved by a few planted drivers, each seen as an event in the past.
+"""The driver benchmark: a few planted drivers move the future of a window, and each shows as an event in its past.
 
-The paper's appendix on the factor decomposition speaks of "planted multi-driver structure" and leaves it undefined;
-this is our own, in the surroundings of the framed benchmark.
+The paper's appendix on the factor decomposition mentions a "planted multi-driver structure" but does not define it.
+This definition is ours; levels, seasons, background and noise are those of the framed benchmark.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,10 +17,10 @@ from ibforecast_lab.data.framed import MODES, FramedConstants, assemble, draw
 class DriverConstants:
     """The numbers of the benchmark; `source`, `effect` and `lead` have one entry for every driver.
 
-    All but the events is that of the framed benchmark. A driver shows as an event in its `source` channel: a patch of
-    `event_steps` that swings once for the first driver, twice for the second, and so on. It moves channel c by
-    `effect[c]` of the event's size, most so `lead` steps into the future and less within `lead_width` of there. For
-    every driver there are bystanders as well, which look the same in another channel and move nothing.
+    Everything except the events is as in the framed benchmark. A driver shows as an event in its `source` channel: a
+    patch of `event_steps` steps with one swing for the first driver, two for the second, and so on. It moves channel c
+    by `effect[c]` times the event's size. The effect peaks `lead` steps into the future and has width `lead_width`.
+    Each driver also has bystanders: events of the same shape in another channel, which move nothing.
     """
 
     framed: FramedConstants = field(default_factory=FramedConstants)
@@ -34,20 +34,20 @@ class DriverConstants:
 
     def __post_init__(self) -> None:
         channels, look_back = self.framed.channels, self.framed.look_back
-        told = [len(each) for each in (self.source, self.effect, self.lead)]
+        counts = [len(each) for each in (self.source, self.effect, self.lead)]
         require(
-            min(told) == max(told) >= 1,
+            min(counts) == max(counts) >= 1,
             "source, effect and lead must have an entry for every driver",
-            f"{told} entries",
-            "give as many of each",
+            f"{counts} entries",
+            "use the same number of each",
         )
         require(
             all(len(row) == channels for row in self.effect) and set(self.source) <= set(range(channels)),
             "source and effect must fit the channels",
             f"channels={channels}, source={self.source}, effect={self.effect}",
-            "name channels from 0, and give every driver an effect on each of them",
+            "number channels from 0, and give every driver an effect on each of them",
         )
-        require(channels >= 2, "bystanders must have a channel of their own", f"channels={channels}", "give 2 or more")
+        require(channels >= 2, "there must be another channel for bystanders", f"channels={channels}", "use 2 or more")
         require(
             look_back % self.event_steps == 0 and self.patches >= 2 * self.drivers,
             "event_steps must divide look_back into a patch for every driver and every bystander",
@@ -56,7 +56,7 @@ class DriverConstants:
         )
         require(
             self.event_steps > 2 * self.drivers,
-            "event_steps must be enough to tell the swings of all drivers apart",
+            "event_steps must exceed twice the number of drivers, so that their swings differ",
             f"event_steps={self.event_steps}, drivers={self.drivers}",
             "make events longer",
         )
@@ -68,18 +68,18 @@ class DriverConstants:
 
     @property
     def patches(self) -> int:
-        """Number of places in a channel where an event can be."""
+        """Number of patches of a channel; an event fills one of them."""
         return self.framed.look_back // self.event_steps
 
     @property
     def shape(self) -> Float64[np.ndarray, "driver step"]:
-        """An event of size 1 of each driver; it sums to zero, and so leaves the window's level alone."""
+        """An event of size 1 for each driver. It sums to zero, so it does not change the window's level."""
         swings = np.arange(1, self.drivers + 1)[:, None]
         return np.asarray(np.sin(2 * np.pi * swings * (np.arange(self.event_steps) + 0.5) / self.event_steps))
 
     @property
     def loading(self) -> Float64[np.ndarray, "horizon driver channel"]:
-        """How much of a driver's state every channel gets at every step of the future."""
+        """Effect of a driver of state 1 on each channel at each step of the future."""
         step = np.arange(self.framed.horizon)[:, None]
         course = np.exp(-(((step - np.array(self.lead)) / self.lead_width) ** 2) / 2)
         return np.asarray(course[:, :, None] * np.array(self.effect))
@@ -87,11 +87,11 @@ class DriverConstants:
 
 @dataclass(frozen=True)
 class DriverWindows:
-    """Windows, what follows them, and the truth about them.
+    """Windows, their targets, and the planted truth.
 
     `support` marks the steps of each driver's event and `bystander` those of the events that move nothing. `state` is
-    the size of a driver's event, with its sign and 0 where there is none. What a driver adds to the future, in units
-    of each channel's `scale`, is its state times its `loading`.
+    the signed size of a driver's event, 0 if there is no event. A driver adds its state times its `loading` to the
+    future, in units of each channel's `scale`.
     """
 
     window: Float32[np.ndarray, "window look_back channel"]
@@ -113,29 +113,29 @@ class DriverWindows:
         return replace(self, **{name: getattr(self, name)[first:last] for name in each})
 
     def tokens(self, patch_len: int) -> Bool[np.ndarray, "window driver patch channel"]:
-        """Mark the tokens that hold a step of a driver's event."""
+        """Mark the tokens that contain a step of a driver's event."""
         windows, drivers, look_back, channels = self.support.shape
         patched = self.support.reshape(windows, drivers, look_back // patch_len, patch_len, channels)
         return np.asarray(patched.any(axis=3))
 
 
 def splits(seed: int = 2024) -> tuple[DriverWindows, DriverWindows, DriverWindows]:
-    """Make 4000 training, 1000 validation and 1000 test windows, as many as the framed benchmark has."""
+    """Make 4000 training, 1000 validation and 1000 test windows, as in the framed benchmark."""
     every = generate(6000, seed)
     return every.part(0, 4000), every.part(4000, 5000), every.part(5000, 6000)
 
 
 def generate(windows: int, seed: int, constants: DriverConstants | None = None) -> DriverWindows:
-    """Draw the windows of the framed benchmark with other events, which move other channels than their own.
+    """Draw windows of the framed benchmark whose events move other channels instead of their own.
 
     X[t,c] = μ_c + s_c (φ_c((t+τ) mod W) + β_c(t) + events[t,c] + ε[t,c])
     Y[h,c] = μ_c + s_c (φ_c((h+L+τ) mod W) + Σ_k A[h,k,c] s_k + ε[h,c])
     """
     k = constants or DriverConstants()
-    random = np.random.default_rng([seed, 1 + len(MODES)])
+    random = np.random.default_rng([seed, 1 + len(MODES)])  # a stream that no mode of the framed benchmark uses
     driving = _sizes(windows, k, random)
     standing_by = _sizes(windows, k, random)
-    # No two events of a window share a patch: they are dealt out like cards.
+    # A permutation of the patches, so that no two events of a window share one.
     dealt = random.permuted(np.tile(np.arange(k.patches), (windows, 1)), axis=1)
     channel = np.tile(k.source, (windows, 1))
     other = (channel + random.integers(1, k.framed.channels, channel.shape)) % k.framed.channels

@@ -1,4 +1,4 @@
-"""The framed benchmark: windows whose causal support is planted. Paper: Eq. 11, X; Eq. 12, Y; Eq. 13, M."""
+"""The framed benchmark: windows with a planted causal support. Paper: Eq. 11, X; Eq. 12, Y; Eq. 13, M."""
 
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -44,7 +44,7 @@ class FramedConstants:
 
 @dataclass(frozen=True)
 class FramedWindows:
-    """Windows, what follows them, and the truth about them. Paper: Eq. 11, X; Eq. 12, Y; Eq. 13, M."""
+    """Windows, their targets, and the planted truth. Paper: Eq. 11, X; Eq. 12, Y; Eq. 13, M."""
 
     window: Float32[np.ndarray, "window look_back channel"]
     target: Float32[np.ndarray, "window horizon channel"]
@@ -64,10 +64,10 @@ class FramedWindows:
 
 @dataclass(frozen=True)
 class Draw:
-    """Everything random about a set of windows, before Eqs. 11-13 put it together; shapes are not yet de-meaned.
+    """Everything random about a set of windows, before Eqs. 11-13 combine it; shapes are not yet de-meaned.
 
-    `event` is r_c, `decoy` its spoilt copy, `response` g_c; both events are drawn for every channel and enter only
-    where the `driver` z_c says so.
+    `event` is r_c, `decoy` its weaker, noisy copy, `response` g_c. Both events are drawn for every channel, but enter
+    a window only where the `driver` z_c is true.
     """
 
     level: Float64[np.ndarray, "window channel"]
@@ -91,18 +91,18 @@ def splits(mode: Mode, seed: int = 2024) -> tuple[FramedWindows, FramedWindows, 
 
 
 def generate(mode: Mode, windows: int, seed: int, constants: FramedConstants | None = None) -> FramedWindows:
-    """Draw windows and put them together; the seed alone fixes the seasonal shape, whatever the mode."""
+    """Draw windows and assemble them; the seasonal shape depends only on the seed, not on the mode."""
     return assemble(draw(mode, windows, seed, constants or FramedConstants()))
 
 
 def assemble(parts: Draw) -> FramedWindows:
-    """Compose windows from what was drawn, every injected shape de-meaned over the window.
+    """Compute windows from the drawn parts; every injected shape is de-meaned over the window.
 
     X[t,c] = μ_c + s_c (φ_c((t+τ) mod W) + β_c(t) + z_c r_c(t) + ε[t,c])        Paper: Eq. 11, X
     Y[t,c] = μ_c + s_c (φ_c((t+L+τ) mod W) + z_c g_c(t) + ε[t,c])               Paper: Eq. 12, Y
     M[t,c] = z_c · 1[t ∈ supp(r_c)], of r_c before it is de-meaned              Paper: Eq. 13, M
 
-    De-meaning leaves the level free of the driver but not the scale, which grows with a large event.
+    After de-meaning the level does not depend on the driver, but the scale still does: it grows with a large event.
     """
     look_back, horizon = parts.event.shape[1], parts.response.shape[1]
     steps = (parts.phase[:, None] + np.arange(look_back + horizon)) % len(parts.seasonal)
@@ -124,10 +124,11 @@ def assemble(parts: Draw) -> FramedWindows:
 
 
 def draw(mode: Mode, windows: int, seed: int, constants: FramedConstants) -> Draw:
-    """Draw all that is random about `windows` windows."""
+    """Draw everything random about the given number of windows."""
     if mode not in MODES:
         raise UsageError(f"mode must be one of {', '.join(MODES)}", repr(mode), "choose one")
     k, each = constants, (windows, constants.channels)
+    # The seasonal shape has a stream of its own, so that it is the same in all modes.
     shape_random, random = (np.random.default_rng([seed, stream]) for stream in (0, 1 + MODES.index(mode)))
     steps = k.trend_steps if mode == "trend" else k.pulse_steps
     sign = random.choice([-1.0, 1.0], each)
@@ -168,7 +169,7 @@ def _demeaned(
 def _placed(
     shape: Float64[np.ndarray, "window channel steps"], start: Int64[np.ndarray, "window channel"], look_back: int
 ) -> Float64[np.ndarray, "window look_back channel"]:
-    """Put a short shape at its start in an otherwise empty window."""
+    """Place a short shape at its start in a window of zeros."""
     empty = np.zeros((*start.shape, look_back))
     np.put_along_axis(empty, start[..., None] + np.arange(shape.shape[-1]), shape, axis=-1)
     return empty.swapaxes(1, 2)
@@ -180,6 +181,7 @@ def _elsewhere(
     """Choose a start whose steps do not overlap those that begin at `start`."""
     places = np.arange(look_back - steps + 1)
     free = np.abs(places - start[..., None]) >= steps
+    # The place with the largest random number; numbers start above zero so that a taken place never wins.
     return np.asarray((free * random.uniform(0.1, 1.0, free.shape)).argmax(axis=-1))
 
 
@@ -194,7 +196,7 @@ def _seasonal(k: FramedConstants, random: np.random.Generator) -> Float64[np.nda
 def _background(
     windows: int, k: FramedConstants, random: np.random.Generator
 ) -> Float64[np.ndarray, "window look_back channel"]:
-    """Mix sinusoids whose periods keep clear of the cycle and its parts."""
+    """Add up sinusoids whose periods are not close to the cycle or its fractions."""
     each = (windows, 1, k.channels, k.sinusoids)
     period = random.uniform(*k.sinusoid_period, each)
     forbidden = np.array(k.forbidden_periods)

@@ -1,4 +1,4 @@
-"""Independent windows, such as generated ones, as windows of one resident series."""
+"""Store independent windows, such as generated ones, as windows of one series in memory."""
 
 import numpy as np
 import torch
@@ -12,10 +12,10 @@ def resident(
     target: Float32[np.ndarray, "window horizon channel"],
     phase: Int64[np.ndarray, " window"],
 ) -> Windows:
-    """Lay windows and what follows them end to end, one start for each; no value is standardised.
+    """Concatenate windows and their targets into one series, with one start each; no value is standardised.
 
-    `phase` is that of each window's first step; from there it counts on without wrapping, which is the same to
-    whoever reads it modulo the cycle. NaN is missing.
+    `phase` is the phase of each window's first step. It continues from there without wrapping, because readers take
+    it modulo the cycle. NaN means missing.
     """
     count, look_back, horizon = len(window), window.shape[1], target.shape[1]
     steps = look_back + horizon

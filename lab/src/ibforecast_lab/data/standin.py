@@ -1,7 +1,7 @@
-"""Generated stand-ins for the data sets with hundreds of channels: the same sizes and rhythm, none of the truth.
+"""Generated stand-ins for the data sets with hundreds of channels: the same sizes and cycles, but invented values.
 
-They show that every path runs at that size. Nothing measured on them says anything about the real data, and their
-names say what they are wherever they appear.
+They show that every path runs at that size. Errors measured on them say nothing about the real data. Their names end
+in "-stand-in" so that no table can mistake one for the real data set.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ STAND_INS: dict[str, DataSet] = {
 
 
 def stand_in(name: str, seed: int = 2024) -> Series:
-    """Make a stand-in: a few shared rhythms and slow factors, mixed anew for every channel, and noise."""
+    """Make a stand-in: each channel is a random mixture of a few shared sinusoids and slow factors, plus noise."""
     facts = STAND_INS[name]
     random = np.random.default_rng(seed)
     step = np.arange(facts.rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from ibforecast.core.engines import Ray
+from ibforecast.core.workers import Ray
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record
 from ibforecast_lab.experiments.run import missing_from, run
 

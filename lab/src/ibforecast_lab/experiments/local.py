@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ibforecast.core.engines import Processes
+from ibforecast.core.workers import Processes
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record
 from ibforecast_lab.experiments.run import missing_from, run
 

@@ -1,8 +1,8 @@
-"""Post-hoc explainers: from any predictor and a batch of windows to a map that grades every value.
+"""Post-hoc explainers: they grade every value of a batch of windows for any predictor.
 
 They use only the contract of a predictor, never a concrete model, leave the predictor unchanged, and report how often
-they ran it. Each is a frozen dataclass of its settings; `EXPLAINERS` holds them at their defaults, by the names the
-published tables use.
+they ran it. Each is a frozen dataclass of its settings. `EXPLAINERS` contains each with its default settings, under its
+name in the published tables.
 """
 
 from ibforecast.core.contracts import Explainer
@@ -25,4 +25,4 @@ EXPLAINERS: dict[str, Explainer] = {
     "chance": Chance(),
     "native": Native(),
 }
-"""Every explainer at its default settings: a literal table, so that nothing is found by searching."""
+"""Every explainer with its default settings."""

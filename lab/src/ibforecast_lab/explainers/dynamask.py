@@ -1,4 +1,4 @@
-"""Dynamask: a mask, fitted to each window, that keeps the forecast and little else."""
+"""Dynamask: a small mask, fitted to each window, that preserves the forecast."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,40 +13,41 @@ from ibforecast.core.window import Window
 from ibforecast.explain.subject import Subject, Values, at_rest
 
 SMALLEST_SHIFT = 1e-12
-"""Stands for the shift of a forecast that nothing moves, so that it can be divided by."""
+"""Lower bound of the shift that errors are divided by, for a forecast that nothing moves."""
 
 PerWindow = Float[Tensor, " batch"]
 OnStep = Callable[[int, PerWindow], None]
 
 
-def unheard(step: int, loss: PerWindow) -> None:
-    """Tell nobody."""
+def ignore(step: int, loss: PerWindow) -> None:
+    """Do nothing after a step."""
 
 
 class StandIn(nn.Module):
-    """What masked values fade to: the reference, as it is."""
+    """The values that masked ones fade to: the reference."""
 
     rate = 0.0
-    """Learning rate of what there is to learn."""
+    """Learning rate of the parameters, if there are any."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__()
         self.reference = subject.reference
 
     def forward(self) -> tuple[Values, PerWindow]:
-        """Return the values, and what is to be paid for them."""
+        """Return the values, and their term of the loss."""
         return self.reference, self.reference.new_zeros(len(self.reference))
 
 
 @dataclass(frozen=True)
 class Dynamask(Explainer):
-    """Fits one logit per value by Adam; what the mask leaves out fades to the reference (Crabbé, van der Schaar 2021).
+    """Fits one logit per value by Adam; masked values fade to the reference (Crabbé, van der Schaar 2021).
 
-    loss = error + λ · size + `contiguity_weight` · contiguity, where the error is the soft surrogate's forecast shift
-    over its shift when everything is masked, size is the distance of the sorted mask from one that marks the window's
-    share exactly, and λ grows geometrically over the run from `size_weight` to `growth` times that. It starts small
-    because Adam makes full steps of the least pressure, and at first all values are tied for their rank. Windows are
-    added up, not averaged, so none feels its batch mates. `on_step` is told the number of each step and the losses.
+    loss = error + λ · size + `contiguity_weight` · contiguity. The error is the soft surrogate's forecast shift divided
+    by its shift when everything is masked. The size is the distance of the sorted mask from one that marks exactly the
+    window's share. λ grows geometrically from `size_weight` to `growth` times that. It starts small because Adam takes
+    full steps even for a tiny gradient, and at first all values are tied for their rank. Losses of windows are summed,
+    not averaged, so that a window's mask does not depend on the others. `on_step` is called after each step with its
+    number and the losses.
     """
 
     steps: int = 500
@@ -54,7 +55,7 @@ class Dynamask(Explainer):
     size_weight: float = 1e-3
     growth: float = 1e5
     contiguity_weight: float = 0.05
-    on_step: OnStep = field(default=unheard, repr=False, compare=False)
+    on_step: OnStep = field(default=ignore, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require(self.steps >= 1, "steps must be at least 1", f"steps={self.steps}", "try 500")
@@ -76,7 +77,7 @@ class Dynamask(Explainer):
             bool(((share >= 0) & (share <= 1)).all()),
             "share must lie in [0, 1]",
             f"share from {float(share.min())} to {float(share.max())}",
-            "give the fraction of each window to be marked",
+            "use the fraction of each window that may be marked",
         )
         with at_rest(predictor):
             subject = Subject.of(predictor, window)
@@ -84,7 +85,7 @@ class Dynamask(Explainer):
             return subject.importance(mask, forwards=self.steps + 2, backwards=self.steps)
 
     def stand_in(self, subject: Subject, generator: torch.Generator) -> StandIn:
-        """What masked values fade to."""
+        """Return the module that computes the values that masked ones fade to."""
         return StandIn(subject)
 
     def fitted(self, subject: Subject, share: PerWindow, stand_in: StandIn) -> Values:
@@ -105,7 +106,7 @@ class Dynamask(Explainer):
                 pressure = self.size_weight * self.growth ** (step / self.steps)
                 form = pressure * size(mask, share) + self.contiguity_weight * contiguity(mask, observed)
                 loss = error + form + price
-                # Not `backward`, which would leave gradients in the predictor's parameters.
+                # Not `backward`, which would add gradients to the predictor's parameters.
                 slopes = torch.autograd.grad(loss.sum(), learned)
             for parameter, slope in zip(learned, slopes, strict=True):
                 parameter.grad = slope
@@ -115,7 +116,7 @@ class Dynamask(Explainer):
 
 
 def size(mask: Values, share: PerWindow) -> PerWindow:
-    """Mean squared distance of the sorted mask from zeros followed by ones, the ones being the window's share."""
+    """Return the mean squared distance of the sorted mask from zeros, then as many ones as the window's share."""
     ascending = mask.flatten(1).sort(dim=1, stable=True).values
     cells = ascending.shape[1]
     marked = torch.arange(cells, device=mask.device) >= cells - (share * cells).round()[:, None]
@@ -123,6 +124,6 @@ def size(mask: Values, share: PerWindow) -> PerWindow:
 
 
 def contiguity(mask: Values, observed: Bool[Tensor, "batch look_back channel"]) -> PerWindow:
-    """Mean jump of the mask between neighbouring steps that were both observed."""
+    """Return the mean jump of the mask between neighbouring steps that were both observed."""
     both = observed[:, 1:] & observed[:, :-1]
     return (mask.diff(dim=1).abs() * both).mean(dim=(1, 2))

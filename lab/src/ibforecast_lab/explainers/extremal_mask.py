@@ -1,4 +1,4 @@
-"""ExtremalMask: Dynamask whose replacements are learned along with the mask."""
+"""ExtremalMask: Dynamask with replacements that are learned together with the mask."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from ibforecast_lab.explainers.dynamask import Dynamask, PerWindow, StandIn
 
 
 class LearnedStandIn(StandIn):
-    """The reference plus what two convolutions over the deviation propose, at most one scale away from it.
+    """The reference plus the output of two convolutions over the deviation, at most one scale away from it.
 
-    It starts at the reference, and pays `anchor_weight` times the mean square of its distance from there.
+    It starts at the reference. Its term of the loss is `anchor_weight` times the mean square of that output.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class LearnedStandIn(StandIn):
         self.leave = nn.Parameter(deviation.new_zeros(channels, width, kernel))
 
     def forward(self) -> tuple[Values, PerWindow]:
-        """Return the values, and what is to be paid for them."""
+        """Return the values, and their term of the loss."""
         hidden = functional.gelu(functional.conv1d(self.rows, self.enter, self.bias, padding="same"))
         proposed = torch.tanh(functional.conv1d(hidden, self.leave, padding="same")).transpose(1, 2)
         return self.reference + self.scale * proposed, self.anchor_weight * proposed.square().mean(dim=(1, 2))
@@ -40,10 +40,10 @@ class LearnedStandIn(StandIn):
 
 @dataclass(frozen=True)
 class ExtremalMask(Dynamask):
-    """Dynamask that may also choose what masked values fade to, close to the reference (Enguehard 2023).
+    """Dynamask that also learns the values that masked ones fade to, close to the reference (Enguehard 2023).
 
-    The network that proposes the replacements is fitted anew to each batch and shared by its windows, so a window's
-    mask depends on its batch mates: the one explainer here of which that is true.
+    The network that computes the replacements is fitted to each batch and shared by its windows. So a window's mask
+    depends on the other windows of its batch; this is true of no other explainer here.
     """
 
     width: int = 32
@@ -64,5 +64,5 @@ class ExtremalMask(Dynamask):
         require(self.network_rate > 0, "network_rate must be positive", f"network_rate={self.network_rate}", "try 0.01")
 
     def stand_in(self, subject: Subject, generator: torch.Generator) -> StandIn:
-        """What masked values fade to, still to be learned."""
+        """Return the module that learns the values that masked ones fade to."""
         return LearnedStandIn(subject, self.width, self.kernel, self.anchor_weight, self.network_rate, generator)

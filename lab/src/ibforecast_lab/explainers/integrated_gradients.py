@@ -1,4 +1,4 @@
-"""Integrated gradients: what each value adds to the energy on the straight way from a baseline to the window."""
+"""Integrated gradients: what each value adds to the energy on the straight path from a baseline to the window."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -16,7 +16,7 @@ from ibforecast_lab.explainers.relaxation import gradient
 
 @dataclass(frozen=True)
 class IntegratedGradients(Explainer):
-    """(X − X′) times the mean gradient at the midpoints of `steps` equal parts of the way (Sundararajan et al. 2017).
+    """(X − X′) times the mean gradient at the midpoints of `steps` equal parts of the path (Sundararajan et al. 2017).
 
     The baseline X′ is each channel's mean over the window, or the "reference" that fidelity deletes to. `chunk`
     copies of the batch are run at once; it changes memory and speed, not the result.
@@ -40,10 +40,10 @@ class IntegratedGradients(Explainer):
             return subject.importance(self.attribution(subject), forwards=self.steps, backwards=self.steps)
 
     def attribution(self, subject: Subject) -> Values:
-        """Attribute the energy gained since the baseline, with signs: over a window they add up to all of it."""
+        """Attribute the gain in energy over the baseline; the signed attributions of a window add up to it."""
         start = subject.baseline(self.baseline)
-        way, slopes = subject.values - start, torch.zeros_like(start)
-        midpoints = (torch.arange(self.steps).to(way) + 0.5) / self.steps
+        path, slopes = subject.values - start, torch.zeros_like(start)
+        midpoints = (torch.arange(self.steps).to(path) + 0.5) / self.steps
         for some in torch.split(midpoints[:, None, None, None], self.chunk):
-            slopes += gradient(subject, start + some * way).sum(dim=0)
-        return way * slopes / self.steps
+            slopes += gradient(subject, start + some * path).sum(dim=0)
+        return path * slopes / self.steps

@@ -1,4 +1,4 @@
-"""The model's own explanation, where it has one."""
+"""The model's own explanation, if it has one."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Native(Explainer):
             raise UsageError(
                 "a native explanation needs a forecaster that explains itself",
                 type(predictor).__name__,
-                "use an explainer that asks for nothing, such as occlusion",
+                "use an explainer that works with any predictor, such as occlusion",
             )
         with at_rest(predictor):
             return Importance(graded(window, predictor.importance(window)), forwards=1)

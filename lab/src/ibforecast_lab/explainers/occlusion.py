@@ -1,4 +1,4 @@
-"""Occlusion: how far the forecast moves when one block of one channel is taken away."""
+"""Occlusion: how far the forecast moves when one block of one channel is replaced by the reference."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -18,9 +18,10 @@ from ibforecast.explain.subject import Space, Subject, at_rest
 class Occlusion(Explainer):
     """Replaces each block of `patch_len` steps by the reference and grades it by the mean squared forecast shift.
 
-    No gradients: the predictor itself is run, hard decisions and all, once per block, in the context of the intact
-    window. `space` says whether the shift is measured in units of the window's scale or of the forecast. `chunk`
-    copies of the batch are run at once; at 1, what cannot matter is graded exactly zero, above that up to rounding.
+    It needs no gradients: the predictor itself, with its hard decisions, is run once per block in the context of the
+    intact window. The shift is measured in units of the window's scale or of the forecast, depending on `space`.
+    `chunk` copies of the batch are run at once. With `chunk` 1 a value that cannot matter is graded exactly zero,
+    otherwise zero up to rounding.
     """
 
     patch_len: int = 12
@@ -35,7 +36,7 @@ class Occlusion(Explainer):
     def explain(
         self, predictor: Predictor, window: Window, share: Float[Tensor, " batch"], generator: torch.Generator
     ) -> Importance:
-        """Grade every look-back value as its block."""
+        """Grade every look-back value by the grade of its block."""
         batch, look_back, channels = window.values.shape
         fitting = [str(steps) for steps in range(1, look_back) if look_back % steps == 0]
         require(

@@ -8,12 +8,12 @@ from ibforecast.explain.subject import Points, Subject
 
 
 def energy(subject: Subject, points: Points) -> Float[Tensor, "some batch"]:
-    """Half the squared size of each forecast over horizon and channels, ½‖Ŷ‖²."""
+    """Return half the squared norm of each forecast over horizon and channels, ½‖Ŷ‖²."""
     return subject.relaxed(points).square().sum(dim=(2, 3)) / 2
 
 
 def gradient(subject: Subject, points: Points) -> Points:
-    """Differentiate the energy by the values at each point; no parameter's gradient is touched."""
+    """Differentiate the energy by the values at each point, without changing the gradient of any parameter."""
     with torch.enable_grad():
         points = points.detach().requires_grad_()
         total = energy(subject, points).sum()

@@ -19,7 +19,7 @@ class Saliency(Explainer):
     def explain(
         self, predictor: Predictor, window: Window, share: Float[Tensor, " batch"], generator: torch.Generator
     ) -> Importance:
-        """Grade every look-back value by one pass forth and back."""
+        """Grade every look-back value by one forward and one backward pass."""
         with at_rest(predictor):
             subject = Subject.of(predictor, window)
             return subject.importance(gradient(subject, subject.values[None])[0], forwards=1, backwards=1)

@@ -1,4 +1,4 @@
-"""TIMING: integrated gradients along ways on which random segments of the window stay as they are."""
+"""TIMING: integrated gradients along paths on which random segments of the window keep their values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from ibforecast.explain.subject import Baseline, Subject, Values, at_rest
 from ibforecast_lab.explainers.relaxation import gradient
 
 EPSILON = torch.finfo(torch.float16).eps
-"""Keeps the mean over no visit at zero; the release's number."""
+"""Makes the mean over zero steps zero; the number is that of the authors' release."""
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Stretches of single channels: `start` is the first step, `length` the number of steps."""
+    """Segments of single channels: `start` is the first step, `length` the number of steps."""
 
     start: Int[Tensor, "some batch segment"]
     length: Int[Tensor, "some batch segment"]
     channel: Int[Tensor, "some batch segment"]
 
     def cells(self, look_back: int, channels: int) -> Bool[Tensor, "some batch look_back channel"]:
-        """Mark what lies in any of the segments."""
+        """Mark the cells that lie in any of the segments."""
         some, batch, _ = self.start.shape
         edges = self.start.new_zeros(some, batch, (look_back + 1) * channels)
         one = torch.ones_like(self.start)
@@ -38,14 +38,15 @@ class Segments:
 
 @dataclass(frozen=True)
 class Timing(Explainer):
-    """At each of `samples` steps of the way from the baseline, `segments` random stretches are held at the window.
+    """At each of `samples` steps of the path from the baseline, `segments` random segments are held at the window.
 
-    What is held has no part in that step's gradient, and a cell's slopes are averaged over the steps it was free
-    (Jang et al. 2025): left Riemann sum, so the window itself is no step of the way. The numbers are the release's;
-    `longest` is cut to the look-back. One thing differs from the release on purpose. There, the places past the end
-    of every segment shorter than the longest drawn fall on the channel's first step, which is thus nearly always
-    held; here segments are intervals and nothing else. As in the release, a segment's start is drawn so that it
-    ends before the last step unless it spans the whole window.
+    Held cells are excluded from the gradient of that step, and the gradients of a cell are averaged over the steps at
+    which it was free (Jang et al. 2025). The steps are those of a left Riemann sum, so the window itself is not one of
+    them. The defaults are those of the authors' release; `longest` is at most the look-back. As in the release, a
+    segment ends before the last step unless it spans the whole window.
+
+    There is one deliberate difference. In the release the padding of segments shorter than the longest one points at
+    the channel's first step, which is therefore nearly always held. Here a segment holds only its own steps.
 
     `chunk` copies of the batch are run at once; it changes memory and speed, not the result.
     """
@@ -72,29 +73,29 @@ class Timing(Explainer):
     def explain(
         self, predictor: Predictor, window: Window, share: Float[Tensor, " batch"], generator: torch.Generator
     ) -> Importance:
-        """Grade every look-back value by the size of its attribution; what was never free is graded zero."""
+        """Grade every look-back value by the size of its attribution; zero for a value that was never free."""
         with at_rest(predictor):
             subject = Subject.of(predictor, window)
             return subject.importance(self.attribution(subject, generator), self.samples, self.samples)
 
     def attribution(self, subject: Subject, generator: torch.Generator) -> Values:
-        """Attribute with signs: the way from the baseline times the mean slope while free."""
+        """Return signed attributions: the distance from the baseline times the mean gradient while free."""
         start = subject.baseline(self.baseline)
-        way, slopes, visits = subject.values - start, torch.zeros_like(start), torch.zeros_like(start)
-        batch, look_back, channels = way.shape
-        # Dealt window by window, so that neither `chunk` nor the windows that follow change what one is dealt.
+        path, slopes, visits = subject.values - start, torch.zeros_like(start), torch.zeros_like(start)
+        batch, look_back, channels = path.shape
+        # Drawn window by window, so that the numbers of a window depend neither on `chunk` nor on later windows.
         drawn = torch.rand(batch, self.samples, self.segments, 3, generator=generator, device=generator.device)
-        fractions = torch.arange(self.samples).to(way) / self.samples
-        steps, draws = torch.split(fractions, self.chunk), torch.split(drawn.to(way), self.chunk, dim=1)
+        fractions = torch.arange(self.samples).to(path) / self.samples
+        steps, draws = torch.split(fractions, self.chunk), torch.split(drawn.to(path), self.chunk, dim=1)
         for some, uniform in zip(steps, draws, strict=True):
             free = ~self.draw(uniform.transpose(0, 1), look_back, channels).cells(look_back, channels)
-            points = (start + some[:, None, None, None] * way).where(free, subject.values)
+            points = (start + some[:, None, None, None] * path).where(free, subject.values)
             slopes += (gradient(subject, points) * free).sum(dim=0)
             visits += free.sum(dim=0)
-        return way * slopes / (visits + EPSILON)
+        return path * slopes / (visits + EPSILON)
 
     def draw(self, uniform: Float[Tensor, "some batch segment 3"], look_back: int, channels: int) -> Segments:
-        """Turn numbers uniform in [0, 1) into segments: any channel, any length allowed, any start that fits."""
+        """Turn uniform numbers in [0, 1) into segments of any channel, any allowed length and any start that fits."""
         shortest, longest = min(self.shortest, look_back), min(self.longest, look_back)
         channel = (uniform[..., 0] * channels).long()
         length = shortest + (uniform[..., 1] * (longest - shortest + 1)).long()
@@ -106,4 +107,4 @@ VARIANTS: Mapping[str, Timing] = {
     "ten": Timing(segments=10, shortest=6, longest=24),
     "twenty": Timing(segments=20, shortest=12, longest=48),
 }
-"""The release's settings, which nearly fill a window of 96 steps, and two that leave it room."""
+"""The settings of the release, which hold most of a window of 96 steps, and two that hold less of it."""

@@ -1,4 +1,4 @@
-"""What an explanation costs, in forward passes of the forecaster it explains. Paper: fig:cost."""
+"""The cost of an explanation, in forward passes of the forecaster it explains. Paper: fig:cost."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from ibforecast.core.window import Window
 
 @dataclass
 class Passes:
-    """Windows that went forward through a predictor, and those a gradient came back from; it counts along."""
+    """Running counts of the windows that passed a predictor forwards, and of the gradients that came back."""
 
     forward: int = 0
     backward: int = 0
@@ -28,7 +28,7 @@ class Passes:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of every run, explainer and plain forecast, and how often the whole batch passed the predictor."""
+    """Seconds of every run of explainer and plain forecast, and the passes of the whole batch through the predictor."""
 
     seconds: tuple[float, ...]
     forward_seconds: tuple[float, ...]
@@ -37,7 +37,7 @@ class Cost:
 
     @property
     def forward_equivalents(self) -> float:
-        """Median time of an explanation over that of a forecast; what comes with the forecast itself costs 1."""
+        """Median time of an explanation divided by that of a forecast; 1 if it comes with the forecast."""
         return median(self.seconds) / median(self.forward_seconds)
 
 
@@ -49,9 +49,9 @@ def cost(
     generator: torch.Generator,
     repeats: int = 5,
 ) -> Cost:
-    """Time an explainer beside a plain forecast of the same windows, turn by turn.
+    """Time an explainer and a plain forecast of the same windows, alternately.
 
-    Both run once before: untimed, to warm up, and counted.
+    Both run once before, untimed, to warm up; the passes of the explainer are counted in that run.
     """
     require(repeats >= 1, "repeats must be at least 1", f"repeats={repeats}", "try 5")
 
@@ -65,6 +65,7 @@ def cost(
     forecast()
     with counting(predictor) as passes:
         explain()
+    # Alternately, so that a machine that slows down slows both.
     pairs = [(_seconds(explain, window), _seconds(forecast, window)) for _ in range(repeats)]
     return Cost(
         seconds=tuple(explained for explained, _ in pairs),
@@ -76,9 +77,9 @@ def cost(
 
 @contextmanager
 def counting(predictor: Predictor) -> Iterator[Passes]:
-    """Count the windows that pass through a predictor, as ever or relaxed, and the gradients that come back.
+    """Count the windows that pass a predictor, hard or relaxed, and the gradients that come back.
 
-    Afterwards the predictor is as it was.
+    Afterwards the predictor is unchanged.
     """
     passes, relaxed = Passes(), predictor.relaxed
 
@@ -90,13 +91,13 @@ def counting(predictor: Predictor) -> Iterator[Passes]:
     def note_gradient(gradient: Tensor) -> None:
         passes.backward += len(gradient)
 
-    def note_forecast(module: Any, given: Any, forecast: Forecast) -> None:
+    def note_forecast(module: Any, args: Any, forecast: Forecast) -> None:
         note(forecast.values)
 
     def counted(window: Window, held: Context | None = None) -> Tensor:
         before = passes.forward
         values = relaxed(window, held)
-        if passes.forward == before:  # else it came by way of a forecast, which was counted
+        if passes.forward == before:  # otherwise `relaxed` called `forward`, whose hook has counted it
             note(values)
         return values
 
@@ -110,7 +111,7 @@ def counting(predictor: Predictor) -> Iterator[Passes]:
 
 
 def _seconds(work: Callable[[], None], window: Window) -> float:
-    """Time of one run, to the end of what it left the GPU to do."""
+    """Return the seconds of one run, including the work it queued on the GPU."""
     on_gpu = window.values.is_cuda
     if on_gpu:
         torch.cuda.synchronize(window.values.device)

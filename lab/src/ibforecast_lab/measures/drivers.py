@@ -1,4 +1,4 @@
-"""Are planted drivers told apart? Which map finds which driver, and whether it moves what that driver moves."""
+"""Separation of planted drivers: which map recovers which driver, and whether its loading is that driver's."""
 
 from itertools import permutations
 from math import inf
@@ -10,15 +10,15 @@ from ibforecast.core.errors import require
 from ibforecast_lab.measures.recovery import areas
 
 
-def found(
+def driver_auroc(
     maps: Float[Tensor, "window map patch channel"], support: Bool[Tensor, "window driver patch channel"]
 ) -> Float64[Tensor, "map driver"]:
-    """Area under the ROC curve of every map as a guess at every driver's support, over all tokens of all windows."""
+    """Return the area under the ROC curve of every map for every driver's support, over the tokens of all windows."""
     guesses, truths = _rows(maps), _rows(support)
     marked = truths.sum(dim=1)
     require(
         bool((marked > 0).all() and (marked < truths.shape[1]).all()),
-        "a driver must show somewhere and not everywhere",
+        "the support of a driver must mark some tokens and not all",
         f"{marked.tolist()} of {truths.shape[1]} tokens",
         "draw more windows",
     )
@@ -29,7 +29,7 @@ def found(
 def alignment(
     learned: Float[Tensor, "horizon map channel"], loading: Float[Tensor, "horizon driver channel"]
 ) -> Float64[Tensor, "map driver"]:
-    """Cosine of every learned loading with every true one, without its sign: a state may be learned upside down."""
+    """Return the absolute cosine of every learned loading with every true one; the sign of a state is arbitrary."""
     one, other = _rows(learned).double(), _rows(loading).double()
     lengths = one.norm(dim=1)[:, None] * other.norm(dim=1)
     aligned: Tensor = (one @ other.T).abs() / lengths.clamp(min=1e-300)
@@ -37,7 +37,7 @@ def alignment(
 
 
 def matched(scores: Float[Tensor, "map driver"]) -> tuple[int, ...]:
-    """The map of each driver, no map twice, for which the scores sum to most."""
+    """Return the map of each driver: the assignment without repetition that has the largest sum of scores."""
     maps, drivers = scores.shape
     require(maps >= drivers, "there must be a map for every driver", f"{maps} maps, {drivers} drivers", "use more maps")
     best, most = tuple(range(drivers)), -inf

@@ -1,4 +1,4 @@
-"""How well a map finds the support that was planted: AUROC, AUP and AUR. Paper: tab:gtmetrics."""
+"""How well a map recovers the planted support: AUROC, AUP and AUR. Paper: tab:gtmetrics."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ from ibforecast.core.errors import require
 
 @dataclass(frozen=True)
 class Areas:
-    """Three areas under curves, of each row of scores; NaN where the truth has one kind of cell only.
+    """Three areas under curves for each row of scores; NaN if all cells of the row are true or all are false.
 
-    `auroc` is the chance that a true cell outranks another, ties counting half. `aup` and `aur` are the areas of
-    precision and of recall *against the threshold*, which runs over the scores: both ask for high scores, not only for
-    a good order.
+    `auroc` is the probability that a true cell outranks a false one; ties count half. `aup` and `aur` are the areas of
+    precision and of recall *against the threshold*, which runs over the scores: both reward high scores, not only a
+    good order.
     """
 
     auroc: Float64[Tensor, " row"]
@@ -34,32 +34,32 @@ class Scores:
 
 @dataclass(frozen=True)
 class Recovery:
-    """What a map recovers: over all windows' cells at once, which is the headline, and window by window."""
+    """Scores of a map: pooled over the cells of all windows, which is the headline, and window by window."""
 
     pooled: Scores
     by_window: Areas
 
     @property
     def mean(self) -> Scores:
-        """Average over the windows that have both kinds of cell."""
+        """Average over the windows that have both true and false cells."""
         areas = self.by_window
         return Scores(*(float(area.nanmean()) for area in (areas.auroc, areas.aup, areas.aur)))
 
     @property
     def undefined(self) -> int:
-        """Number of windows in which nothing, or everything, was planted."""
+        """Number of windows whose cells are all true or all false."""
         return int(self.by_window.auroc.isnan().sum())
 
 
 def recovery(
     importance: Float[Tensor, "batch look_back channel"], truth: Bool[Tensor, "batch look_back channel"]
 ) -> Recovery:
-    """Score maps against the planted support, each brought to [0, 1] by its own smallest and largest value."""
+    """Score maps against the planted support, each rescaled to [0, 1] by its own smallest and largest value."""
     require(
         bool(importance.isfinite().all()),
         "importance must be finite",
         "NaN or infinite values",
-        "look where the explainer divides",
+        "check the explainer for a division by zero",
     )
     require(
         bool(truth.any()) and not bool(truth.all()),
@@ -75,14 +75,14 @@ def recovery(
 def to_unit_range(
     importance: Float[Tensor, "batch look_back channel"],
 ) -> Float64[Tensor, "batch look_back channel"]:
-    """Stretch every window's map from its smallest to its largest value over [0, 1]; a constant one becomes zero."""
+    """Rescale every window's map to [0, 1] by its smallest and largest value; a constant map becomes zero."""
     scores = importance.double()
     low, high = scores.amin(dim=(1, 2), keepdim=True), scores.amax(dim=(1, 2), keepdim=True)
     return ((scores - low) / (high - low)).where(high > low, 0.0)
 
 
 def areas(scores: Float64[Tensor, "row cell"], truth: Bool[Tensor, "row cell"]) -> Areas:
-    """Areas under the three curves of every row, ties as one threshold; constant scores have no area, AUP = AUR = 0."""
+    """Return the three areas of every row; ties are one threshold, and constant scores give AUP = AUR = 0."""
     thresholds, places = scores.sort(dim=1)
     marks = truth.gather(1, places).double()
     below = torch.searchsorted(thresholds, thresholds)
@@ -90,6 +90,7 @@ def areas(scores: Float64[Tensor, "row cell"], truth: Bool[Tensor, "row cell"]) 
     positives, negatives = marks.sum(dim=1), (1 - marks).sum(dim=1)
     hits = marks.flip(1).cumsum(1).flip(1).gather(1, below)
     precision, recall = hits / (scores.shape[1] - below), hits / positives[:, None]
+    # AUROC is the Mann-Whitney statistic; tied cells share the mean of their ranks.
     middle_rank = (below + up_to + 1) / 2
     auroc = ((middle_rank * marks).sum(dim=1) - positives * (positives + 1) / 2) / (positives * negatives)
     both = (positives > 0) & (negatives > 0)

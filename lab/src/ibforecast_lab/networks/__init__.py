@@ -1,1 +1,1 @@
-"""Variants of our network: with a part taken out, and with named factors."""
+"""Variants of our network: with a part removed, and with factors."""

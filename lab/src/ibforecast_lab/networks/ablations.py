@@ -1,7 +1,8 @@
-"""IB-Forecast with a part taken out: networks to compare with, not to ship. Paper: Table "ablations".
+"""IB-Forecast with a part removed: networks for comparison only. Paper: Table "ablations".
 
-The first two still say which tokens they open, but their forecasts go by more than that: they cannot be computed again
-from their explanations, so they are not `Accountable`, and nothing verifies them.
+`SoftForecast` and `UngatedForecast` still report which tokens they open, but their forecasts depend on more than those
+tokens. Such a forecast cannot be replayed from its explanation, so these networks are not `Accountable` and cannot be
+verified.
 """
 
 from abc import abstractmethod
@@ -22,19 +23,19 @@ from ibforecast.model.stage4_readout import CrossChannel, PhaseReadout
 
 
 class SoftGate(Gate):
-    """Any gate made soft: in training a token passes as far as it is probable, without noise."""
+    """A soft version of any gate: in training a token is multiplied by its probability, without noise."""
 
     def __init__(self, gate: Gate) -> None:
         super().__init__(int(gate.allowance), gate.tokens, gate.config)
         self.gate = gate
 
     def forward(self, logits: PerToken, missing: Marks) -> tuple[Marks, PerToken]:
-        """Return (mask, probability) of the gate it was."""
+        """Return (mask, probability) of the original gate."""
         mask, probability = self.gate(logits, missing)
         return mask, probability
 
     def margin(self, logits: PerToken, missing: Marks, count: Count) -> tuple[Marks, PerToken]:
-        """Measure as the gate it was."""
+        """Return the margin of the original gate."""
         return self.gate.margin(logits, missing, count)
 
     def sample(
@@ -52,14 +53,14 @@ class SoftGate(Gate):
 
 
 class Unaccountable(Forecaster, SelfExplaining):
-    """A forecaster with the explanation of an IB-Forecast, by which its forecast does not go alone."""
+    """A forecaster with the explanation of an IB-Forecast, but whose forecast depends on more than that."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.network = IBForecast(config)
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
-        """Forecast, and tell what the gates say of the same window."""
+        """Forecast, and return the explanation that the gates give for the same window."""
         return Forecast(self.relaxed(window, held), self.network(window, held).explanation)
 
     @abstractmethod
@@ -67,36 +68,36 @@ class Unaccountable(Forecaster, SelfExplaining):
         """Forecast; there is no hard decision to soften."""
 
     def context(self, window: Window) -> Context:
-        """The disclosed context."""
+        """Return the disclosed context."""
         return self.network.context(window)
 
     def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
-        """The probability of every token's gate."""
+        """Return the probability of every token's gate."""
         return self.network.importance(window)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Context and gates learn faster than the readout, as ever."""
+        """Return the groups of the intact network: context and gates learn faster than the readout."""
         return self.network.parameter_groups()
 
 
 class SoftForecast(Unaccountable):
-    """Without hard gates: in training and in use a token passes as far as it is probable, so that all leak a little."""
+    """Without hard gates: a token is multiplied by its probability in training and in use, so all leak a little."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.network.gate = SoftGate(self.network.gate)
 
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast with gates as wide open as they are probable."""
+        """Forecast with every token multiplied by its probability."""
         return self.network.relaxed(window, held)
 
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
-        """Score a training batch by the objective as it is."""
+        """Score a training batch by the unchanged objective."""
         return self.network.loss(window, target, progress, generator)
 
 
 class UngatedForecast(Unaccountable):
-    """Without the gated base: the readout sees every deviation, so that only the other terms of Eq. 9 move gates."""
+    """Without the gated base: the readout sees every deviation, so only the other terms of Eq. 9 train the gates."""
 
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
         """Forecast from the whole window."""
@@ -106,13 +107,16 @@ class UngatedForecast(Unaccountable):
         return forecast
 
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
-        """Score a training batch: the objective, its fit measured past the gates."""
+        """Score a training batch by the objective, with the fit of the ungated forecast."""
         gated = self.network.loss(window, target, progress, generator)
-        return Loss({**gated.terms, "fit": objective.fit(self.relaxed(window), target)}, gated.open_rate)
+        return Loss(
+            {**gated.terms, "fit": objective.fit(self.relaxed(window), target, self.network.config.objective)},
+            gated.open_rate,
+        )
 
 
 class PhaselessForecast(IBForecast):
-    """Without the phase in the readout: what it would learn of each phase stays at zero."""
+    """Without the phase in the readout: the parameters for each phase stay at zero."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)

@@ -1,20 +1,21 @@
 """The factor decomposition: which part of the evidence drives which part of the future. Paper: appendix on factors.
 
-The paper adds K maps to the base map; each pools what it reads into a state s_k, and loadings A carry the states into
-the future: D̂^struct_{h,c} = Σ_k A_{h,k,c} s_k. It says no more. What was chosen here, and why:
+The paper adds K maps to the base map. Each map pools what it reads into a state s_k, and loadings A carry the states
+into the future: D̂^struct_{h,c} = Σ_k A_{h,k,c} s_k. The paper gives no further detail. Our choices, and why:
 
-- *The mask is the union.* The gate opens what the factors' maps want first and then what the base map wants, never more
-  than the budget. Factor k reads what is open in the mask and in its own map. So the mask tells all that was read, and
-  the budget's promise is that of the base model.
-- *A token's place in a factor's map is decided by that token*: its own deviations, its patch, its channel. So the maps
-  are a function of the evidence, and the forecast is still Ŷ = g(E; 𝒞), replayed from an explanation that says nothing
-  of factors. Had they been read off the gate's encoder, which sees the whole window, they would have to be told; and a
-  factor's state could depend on tokens outside its map, which now it can not.
-- *Masked replacement*: what a map closes is replaced by the library's one absence, a deviation of zero, and pooling is
-  the sum over the window of each token's product with a learned weight. What is replaced adds exactly nothing.
+- *The mask is the union.* The gate opens the tokens that the factors' maps select, then those that the base map
+  selects, and never more than the budget. Factor k reads the tokens that are open both in the mask and in its own map.
+  So the mask shows everything that was read, and the budget means the same as in the base model.
+- *Only the token itself decides whether it is in a factor's map*: its deviations, its patch, its channel. So the maps
+  are a function of the evidence, and the forecast is still Ŷ = g(E; 𝒞), replayed from an explanation that does not
+  mention factors. If the maps came from the gate's encoder, which sees the whole window, the explanation would have to
+  include them, and a factor's state could depend on tokens outside its map.
+- *Masked replacement*: a token that a map closes is replaced by a deviation of zero, which is what absence means
+  everywhere in this library. Pooling is the sum over the window of each token's product with a learned weight, so a
+  replaced token adds exactly zero.
 - *Loadings start at zero*, so that at first the factors add nothing.
-- *The gate hears the maps and does not bend them*: no gradient reaches them through the mask. They learn what is worth
-  reading from what can be made of it.
+- *The gate reads the maps but does not train them*: no gradient reaches them through the mask. They are trained only by
+  the forecasts made from what they read.
 """
 
 from collections.abc import Iterator
@@ -49,10 +50,10 @@ WIDTH, NOISE, RATE = 16, 0.5, 10.0
 
 @dataclass(frozen=True)
 class FactorConfig(ModelConfig):
-    """IB-Forecast with K further maps, `factors`.
+    """IB-Forecast with K more maps, `factors`.
 
-    `diversity_weight` keeps the maps apart; zero leaves the term out. The maps have the prior and the `rate_weight` of
-    the gates.
+    `diversity_weight` keeps the maps different from each other; zero leaves the term out. The maps use the prior and
+    the `rate_weight` of the gates.
     """
 
     factors: int = 3
@@ -71,11 +72,11 @@ class FactorConfig(ModelConfig):
 
 @dataclass(frozen=True)
 class Factors:
-    """What the factors made of a batch of explanations.
+    """Maps, states and contributions of the factors for a batch of explanations.
 
     `maps` marks the tokens each factor read, all of them open in the explanation's mask, and `probability` grades
-    them. `state` is s_k. `contribution` is A_{h,k,c} s_k, what each factor adds to the future deviation; times the
-    scale of the context it is in the units of the forecast.
+    them. `state` is s_k. `contribution` is A_{h,k,c} s_k, which factor k adds to the future deviation; multiply it by
+    the scale of the context for the units of the forecast.
     """
 
     maps: Bool[Tensor, "batch map patch channel"]
@@ -96,44 +97,45 @@ class FactorMaps(nn.Module):
         self.channel = nn.Parameter(torch.zeros(config.factors, 1, config.channels))
 
     def forward(self, deviation: Evidence) -> Maps:
-        """Score every token for every map; no token has a say in the score of another."""
+        """Score every token for every map; the score of a token depends on no other token."""
         scores: Tensor = self.leave(gelu(self.enter(to_tokens(deviation, self.patch_len))))
         return scores.permute(0, 3, 1, 2) + self.patch + self.channel
 
 
 class FactorScores(Scorer):
-    """The logits of the union of K + 1 maps: what a factor wants ranks above all that only the base map wants."""
+    """The logits of the union of K + 1 maps: a token selected by a factor ranks above all others."""
 
     def __init__(self, score: Scorer, maps: FactorMaps) -> None:
         super().__init__()
         self.score = score
-        self.heard = (maps,)  # in a tuple, because they are the readout's: what is listed twice can not be saved
+        # In a tuple, so that PyTorch does not register the maps here too: safetensors rejects shared parameters.
+        self.shared = (maps,)
 
     def forward(self, deviation: Evidence) -> PerToken:
-        """Score every token; the base map alone learns from what becomes of it."""
-        base, (maps,) = self.score(deviation), self.heard
+        """Score every token; gradients pass only the base map."""
+        base, (maps,) = self.score(deviation), self.shared
         return _union(base, base.detach(), maps(deviation).detach())
 
     def unseen(self) -> Float[Tensor, "*tokens"]:
-        """What the base map says."""
+        """Return the logits that the base map gives unseen tokens."""
         return self.score.unseen()
 
     def relaxed(self, deviation: Evidence) -> PerToken:
-        """Score every token, with gradients that pass the factors' maps as well."""
-        base, (maps,) = self.score(deviation), self.heard
+        """Score every token, with gradients that also pass the factors' maps."""
+        base, (maps,) = self.score(deviation), self.shared
         return _union(base, base, maps(deviation))
 
 
 def _union(base: PerToken, ranked: PerToken, maps: Maps) -> PerToken:
-    """Lift every token that a map wants above all tokens as they are `ranked`, and above zero."""
-    wanted = maps.amax(dim=1)
-    return torch.where(wanted > 0, wanted + ranked.amax(dim=(1, 2), keepdim=True).clamp(min=0), base)
+    """Raise every token that a map selects above zero and above the largest logit of `ranked`."""
+    selected = maps.amax(dim=1)
+    return torch.where(selected > 0, selected + ranked.amax(dim=(1, 2), keepdim=True).clamp(min=0), base)
 
 
 class FactorReadout(Readout):
-    """The base readout plus what the factors add, D̂ = f_base(m̄ ⊙ D) + Σ_k A_{h,k,c} s_k. Paper: appendix on factors.
+    """The base readout plus the factors, D̂ = f_base(m̄ ⊙ D) + Σ_k A_{h,k,c} s_k. Paper: appendix on factors.
 
-    `weight` holds the K weights tokens are multiplied with, `loading` is A.
+    `weight` contains the K weight vectors w_k that tokens are multiplied with, `loading` is A.
     """
 
     def __init__(self, readout: Readout, config: FactorConfig) -> None:
@@ -144,7 +146,7 @@ class FactorReadout(Readout):
         self._generator: torch.Generator | None = None
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
-        """Return the future deviation, each map being open or closed at each token."""
+        """Return the future deviation; each map is open or closed at each token."""
         logits = self.maps(evidence)
         rows = logits.flatten(0, 1)
         if self._generator is not None:
@@ -153,12 +155,12 @@ class FactorReadout(Readout):
         return self._sum(self.readout(evidence, mask, context), maps, evidence)
 
     def relaxed(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
-        """Return the future deviation, each map being as wide open as it is probable, so that gradients pass it."""
+        """Return the future deviation with maps replaced by their probabilities, so that gradients pass them."""
         return self._sum(self.readout(evidence, mask, context), torch.sigmoid(self.maps(evidence)), evidence)
 
     @contextmanager
     def sampled(self, generator: torch.Generator) -> Iterator[None]:
-        """Draw the maps with noise from this generator while it lasts: a map that never errs learns no better."""
+        """Add noise from this generator to the maps inside the block, so that training explores."""
         self._generator = generator
         try:
             yield
@@ -171,7 +173,7 @@ class FactorReadout(Readout):
         return (maps * products.permute(0, 3, 1, 2)).sum(dim=(2, 3))
 
     def contribution(self, state: State) -> Float[Tensor, "batch map horizon channel"]:
-        """What each factor adds to each step and channel of the future: A_{h,k,c} s_k."""
+        """Return the contribution of each factor to each step and channel of the future: A_{h,k,c} s_k."""
         return state[:, :, None, None] * self.loading.transpose(0, 1)
 
     def _sum(self, base: Future, maps: Maps, evidence: Evidence) -> Future:
@@ -179,9 +181,9 @@ class FactorReadout(Readout):
 
 
 def diversity(probability: Maps) -> Float[Tensor, ""]:
-    """Mean squared cosine between every two maps of a window; zero where there is but one. Paper: appendix on factors.
+    """Return the mean squared cosine of all pairs of maps; zero if there is only one. Paper: appendix on factors.
 
-    The paper names a diversity penalty and does not write it down.
+    The paper mentions a diversity penalty but gives no formula.
     """
     maps = normalize(probability.flatten(2), dim=2)
     pairs = max(1, maps.shape[1] * (maps.shape[1] - 1) // 2)
@@ -189,7 +191,7 @@ def diversity(probability: Maps) -> Float[Tensor, ""]:
 
 
 class FactorForecast(IBForecast):
-    """IB-Forecast that also tells the drivers of the future apart. Paper: appendix on factors."""
+    """IB-Forecast that also separates the drivers of the future. Paper: appendix on factors."""
 
     config: FactorConfig
     score: FactorScores
@@ -201,7 +203,7 @@ class FactorForecast(IBForecast):
         self.score = FactorScores(self.score, self.readout.maps)
 
     def factors(self, explanation: Explanation) -> Factors:
-        """Tell the maps and states behind a forecast, from its explanation alone."""
+        """Compute the maps and states behind a forecast; only its explanation is needed."""
         logits = self.readout.maps(explanation.evidence)
         maps = (logits > 0) & explanation.mask[:, None]
         state = self.readout.state(maps.to(logits.dtype), explanation.evidence)
@@ -209,14 +211,14 @@ class FactorForecast(IBForecast):
         return Factors(maps, probability, state, self.readout.contribution(state))
 
     def part(self, explanation: Explanation, factor: int) -> Explanation:
-        """The explanation of one factor, counted from 0: its map and what it read, all its state depends on."""
-        told = self.factors(explanation)
-        mask = told.maps[:, factor]
+        """Return the explanation of one factor, counted from 0: its map and its evidence, which fix its state."""
+        factors = self.factors(explanation)
+        mask = factors.maps[:, factor]
         evidence = closed_to_zero(mask, explanation.evidence)
-        return replace(explanation, mask=mask, evidence=evidence, probability=told.probability[:, factor])
+        return replace(explanation, mask=mask, evidence=evidence, probability=factors.probability[:, factor])
 
     def relaxed(self, window: Window, held: Context | None = None) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast with gates and maps as wide open as they are probable, so that gradients pass them."""
+        """Forecast with gates and maps replaced by their probabilities, so that gradients pass them."""
         context, deviation = self.decompose(window, held)
         _, probability = self.gate(self.score.relaxed(deviation), self.missing(window))
         evidence = spread(probability, self.config.patch_len) * deviation
@@ -224,7 +226,7 @@ class FactorForecast(IBForecast):
         return forecast
 
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
-        """Score a training batch: the base objective with sampled maps, and what keeps the maps sparse and apart."""
+        """Score a training batch: the base objective with sampled maps, plus terms for sparse and different maps."""
         with self.readout.sampled(generator):
             base = super().loss(window, target, progress, generator)
         terms, knobs = dict(base.terms), self.config.objective
@@ -237,7 +239,7 @@ class FactorForecast(IBForecast):
         return Loss(terms, base.open_rate)
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """Context and gates learn faster than the base readout by `context_rate`, factors by `RATE`."""
+        """Return three groups: the base readout, the factors at `RATE`, context and gates at `context_rate`."""
         readout, context_and_gates = super().parameter_groups()
         base = {id(parameter) for parameter in self.readout.readout.parameters()}
         return [

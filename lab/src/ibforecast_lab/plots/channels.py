@@ -1,4 +1,4 @@
-"""How a training step grows with the channels: its time and its memory, beside growth in proportion."""
+"""Time and memory of a training step by number of channels, compared with proportional growth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ _STYLES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class Growth:
-    """One device: what was measured at so many channels, in words too, and what growth in proportion would give."""
+    """One device: the measurement at each number of channels, its text, and the value under proportional growth."""
 
     device: str
     channels: Sequence[int]
     measured: Sequence[float]
-    told: Sequence[str]
+    texts: Sequence[str]
     proportional: Sequence[float]
 
 
 def draw(time: Sequence[Growth], memory: Sequence[Growth], form: Form) -> bytes:
-    """Draw both on logarithmic axes; without memory, which a GPU alone tells, that panel says so."""
+    """Draw both on logarithmic axes; if there is no memory, which is measured only on a GPU, its panel says so."""
     devices = list(dict.fromkeys(growth.device for growth in (*time, *memory)))
     with paper(3.1, layout="constrained") as drawing:
         for axes, title, growths in zip(
@@ -58,10 +58,10 @@ def draw(time: Sequence[Growth], memory: Sequence[Growth], form: Form) -> bytes:
 def _draw_growth(axes: "matplotlib.axes.Axes", growth: Growth, style: dict[str, Any]) -> None:
     axes.plot(growth.channels, growth.measured, linewidth=1.3, markersize=5, zorder=3, **style)
     axes.plot(growth.channels, growth.proportional, linewidth=1.0, linestyle=(0, (3, 2)), color=labels.GREY, zorder=2)
-    below = growth.measured[-1] < growth.proportional[-1]  # the numbers keep clear of the line above or below
-    for channels, measured, told in zip(growth.channels, growth.measured, growth.told, strict=True):
+    below = growth.measured[-1] < growth.proportional[-1]  # write the numbers on the side away from the other line
+    for channels, measured, text in zip(growth.channels, growth.measured, growth.texts, strict=True):
         axes.annotate(
-            told,
+            text,
             (channels, measured),
             xytext=(5, -6) if below else (-5, 6),
             textcoords="offset points",

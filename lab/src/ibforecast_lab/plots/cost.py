@@ -1,4 +1,4 @@
-"""What explanations are worth against what they cost: a point per explainer and device, its name beside it."""
+"""The fidelity of explanations against their cost: a labelled point per explainer and device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _DEVICES: dict[str, dict[str, Any]] = {
 _OTHER: dict[str, Any] = {"marker": "^", "markersize": 6}
 _ASIDE = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 _DISTANCES = (6, 12, 20, 30, 42, 56)
-"""Where a name may stand: on which side of its point, and how many points (1/72 inch) off."""
+"""Places for a name: the side of its point, and the distance in points (1/72 inch)."""
 
 _MARKER = 4.5
 Box = tuple[float, float, float, float]
@@ -31,7 +31,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class CostPoint:
-    """One explainer on one device; `emphasised` is the one the figure is about."""
+    """One explainer on one device; `emphasised` if the figure is about it."""
 
     explainer: str
     device: str
@@ -88,7 +88,7 @@ def _draw_points(axes: "matplotlib.axes.Axes", points: Sequence[CostPoint]) -> N
 
 
 def _write_names(axes: "matplotlib.axes.Axes", points: Sequence[CostPoint]) -> None:
-    """Write every explainer's name once, beside the first of its points, clear of all points and other names."""
+    """Write every explainer's name once, next to the first of its points, without touching points or other names."""
     to_points = 72 / axes.figure.dpi
     data = [(point.forward_equivalents, point.score) for point in points]
     places: list[tuple[float, float]] = (to_points * axes.transData.transform(data)).tolist()
@@ -101,7 +101,7 @@ def _write_names(axes: "matplotlib.axes.Axes", points: Sequence[CostPoint]) -> N
         named.add(point.explainer)
         text = point.explainer.replace("_", " ")
         across, up = _size(text, point.emphasised)
-        box, beside = _free_place(x, y, across, up, taken, (left, bottom, right, top))
+        box, close = _free_place(x, y, across, up, taken, (left, bottom, right, top))
         taken.append(box)
         nearest = (_nearest(x, box[0], box[2]), _nearest(y, box[1], box[3]))
         line = {"arrowstyle": "-", "color": labels.GREY, "lw": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": nearest}
@@ -115,15 +115,15 @@ def _write_names(axes: "matplotlib.axes.Axes", points: Sequence[CostPoint]) -> N
             fontsize=SIZE,
             fontweight="bold" if point.emphasised else "normal",
             color=_colour(point) if point.emphasised else INK,
-            arrowprops=None if beside else line,
+            arrowprops=None if close else line,
             zorder=4,
         )
 
 
 def _free_place(x: float, y: float, across: float, up: float, taken: Sequence[Box], within: Box) -> tuple[Box, bool]:
-    """Find the nearest place for a name that touches nothing and stays within the panel, and whether it is close by.
+    """Find the nearest place for a name that touches nothing and is inside the panel, and whether it is close.
 
-    Where there is none it is the first one tried.
+    If there is no such place, return the first one tried.
     """
     boxes = []
     for distance, (right, above) in product(_DISTANCES, _ASIDE):
@@ -144,7 +144,7 @@ def _lies_in(box: Box, within: Box) -> bool:
 
 
 def _nearest(place: float, low: float, high: float) -> float:
-    """Where on a side, from 0 to 1, a name is nearest to its point."""
+    """Return the position on a side of the name, from 0 to 1, that is nearest to its point."""
     return 0.0 if place <= low else 1.0 if place >= high else 0.5
 
 
@@ -153,7 +153,7 @@ def _touch(one: Box, other: Box) -> bool:
 
 
 def _size(text: str, bold: bool) -> tuple[float, float]:
-    """Width and height of a name, in points."""
+    """Return width and height of a name, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

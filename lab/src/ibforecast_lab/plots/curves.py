@@ -1,4 +1,4 @@
-"""Small multiples of curves: a grid of panels that share their names, each curve with its band over seeds."""
+"""Small multiples of curves: a grid of panels with one legend; each curve has a band over seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 _ROW, _AROUND = 1.45, 0.75
-"""Inches: height of a row of panels, and what the legend and the names of the columns take."""
+"""Inches: height of a row of panels, and of the legend with the names of the columns."""
 
 _SMALL = 6.5
 _LETTERS = 17
-"""Small letters to the inch."""
+"""Number of small letters per inch."""
 
 _TITLE: dict[str, Any] = {"fontsize": SIZE + 1, "fontweight": "bold", "color": INK}
 _NOTE: dict[str, Any] = {"fontsize": _SMALL, "color": INK}
@@ -36,7 +36,7 @@ _HOLLOW: dict[str, Any] = {"marker": "o", "markersize": 5.5, "markerfacecolor": 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points in order, the half-width of the band at each (None: one seed), and which of them is the `default`."""
+    """Points in order, the half-width of the band at each (None if one seed), and the index of the `default`."""
 
     name: str
     across: Sequence[float]
@@ -47,7 +47,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves on one pair of axes, a level to hold them against where there is one, and what was `not_run`."""
+    """Curves on one pair of axes, a level to compare them with (None if there is none), and the curves `not_run`."""
 
     curves: Sequence[Curve]
     level: float | None = None
@@ -56,11 +56,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Grid:
-    """Panels row by row under the names of their columns, `rows` saying what each row shows.
+    """Panels row by row, with the names of `rows` and `columns`.
 
-    `names` are the curves in the order of the legend, `level` and `default` are what those are called. `ticks` are the
-    words below each column where its places are words and not numbers, `limits` its ends where they are fixed. In a
-    grid that is `even` the panels of a row share a scale.
+    `names` are the curves in the order of the legend; `level` and `default` are the legend's texts for those. `ticks`
+    are the labels below each column if they are words instead of numbers, `limits` the fixed ends of the axis. If the
+    grid is `even`, the panels of a row share a scale.
     """
 
     panels: Sequence[Sequence[Panel]]
@@ -76,7 +76,7 @@ class Grid:
 
 
 def draw(grid: Grid, form: Form) -> bytes:
-    """Draw the grid; what was not run is said above its panel."""
+    """Draw the grid; the names of curves that were not run are written above their panel."""
     with paper(_AROUND + _ROW * len(grid.rows), layout="constrained") as drawing:
         every = drawing.subplots(
             len(grid.rows), len(grid.columns), squeeze=False, sharex="col", sharey="row" if grid.even else False
@@ -122,7 +122,7 @@ def _draw_panel(axes: "matplotlib.axes.Axes", panel: Panel, grid: Grid) -> None:
 
 
 def _note(panel: Panel, grid: Grid) -> str:
-    """Say what was not run, in lines that fit above a panel; one of which nothing was run says so within."""
+    """Return the line above a panel that names what was not run; an empty panel has its own text instead."""
     if not panel.curves or not panel.not_run:
         return ""
     across = int(_LETTERS * 0.8 * WIDTH / len(grid.columns))

@@ -1,4 +1,4 @@
-"""Small multiples of dots: a row per model, a column per measure, ours with its spread and the published one beside."""
+"""Small multiples of dots: a row per model, a column per measure, our number with its spread and the published one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 _ROW, _AROUND = 0.24, 1.15
-"""Inches: height of a row, and what legend, names and numbers take."""
+"""Inches: height of a row, and of legend, names and numbers together."""
 
 _OWN: dict[str, Any] = {"marker": "o", "markersize": 4.5, "color": labels.VERMILLION, "linestyle": ""}
 _PRINTED: dict[str, Any] = {
@@ -28,7 +28,7 @@ _STRIPE = "#F5F5F5"
 
 @dataclass(frozen=True)
 class Dot:
-    """A number of ours with its spread over seeds, and the published one; each None where there is none."""
+    """Our number with its spread over seeds, and the published one; each None if there is none."""
 
     own: float | None = None
     spread: float | None = None
@@ -37,7 +37,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class DotRow:
-    """A model by name with a dot for each measure; one that `heads` a group is set off from what stands above."""
+    """A model by name with a dot for each measure; a line separates a row that `heads` a group from the row above."""
 
     name: str
     dots: Sequence[Dot]
@@ -46,7 +46,7 @@ class DotRow:
 
 
 def draw(rows: Sequence[DotRow], measures: Sequence[str], form: Form) -> bytes:
-    """Draw a panel per measure over the same rows; a model that was not run says so beside its name."""
+    """Draw a panel per measure over the same rows; the name of a model that was not run says so."""
     with paper(_AROUND + _ROW * len(rows), layout="constrained") as drawing:
         every = drawing.subplots(1, len(measures), sharey=True, squeeze=False)[0]
         for column, (axes, measure) in enumerate(zip(every, measures, strict=True)):

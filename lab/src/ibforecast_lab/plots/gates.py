@@ -1,4 +1,4 @@
-"""Gates as heat maps: channels down, lags across, the value in every cell, open gates outlined."""
+"""Gates as heat maps: a row per channel, a column per lag, the value in every cell, open gates outlined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 _ROW, _AROUND = 0.32, 1.0
-"""Inches: height of a channel's row, and what title and lags take."""
+"""Inches: height of a channel's row, and of title and lags together."""
 
 _CELLS_WITH_NUMBERS, _CHANNELS_WITH_NAMES = 12, 60
-"""Patches and channels up to which every one has its text."""
+"""Largest numbers of patches and channels for which each of them is labelled."""
 
 _DARK = 0.46
-"""Value from which a cell's number is white."""
+"""Value above which the number in a cell is white."""
 
 
 @dataclass(frozen=True)
 class GatePicture:
-    """Values in [0, 1], a list per patch with one per channel, their names, and the mask where there is one.
+    """Values in [0, 1] by patch and channel, the names of both, and the mask (None if there is none).
 
-    `where` is told under the title, `meaning` beside the colours.
+    `where` is written under the title, `meaning` next to the colour bar.
     """
 
     title: str
@@ -38,7 +38,7 @@ class GatePicture:
 
 
 def draw(pictures: Sequence[GatePicture], form: Form) -> bytes:
-    """Draw a panel per picture, one below the other; more channels make a panel taller, up to a point."""
+    """Draw a panel per picture, one below the other; its height grows with the channels up to a limit."""
     heights = [_AROUND + _ROW * min(max(len(picture.channels), 4), _CHANNELS_WITH_NAMES) for picture in pictures]
     with paper(sum(heights), layout="constrained") as drawing:
         every = drawing.subplots(len(pictures), squeeze=False, height_ratios=heights)

@@ -1,4 +1,4 @@
-"""What figures of records share: their size, their frame, and how they become bytes."""
+"""Shared by all figures of records: their size, their axes, and their conversion to bytes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 Form = Literal["png", "svg"]
 FORMS: tuple[Form, ...] = get_args(Form)
-"""Pictures of points, and of lines whose text stays text."""
+"""Pixels, or vectors whose text stays text."""
 
 WIDTH = 7.4
-"""Inches: letters of this size are still legible at the width of a README."""
+"""Inches: letters of `SIZE` points are still legible in a figure as wide as a README."""
 
 SIZE = 8
 _DPI = 160
@@ -27,7 +27,7 @@ _METADATA: dict[Form, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Dat
 
 @contextmanager
 def paper(height: float, **how: Any) -> Iterator["matplotlib.figure.Figure"]:
-    """An empty figure of the usual width; what is drawn in this block has the house's style."""
+    """Make an empty figure of the usual width; drawings inside the block have the house's style."""
     with needs("matplotlib"):
         from matplotlib.figure import Figure
     with house_style():
@@ -35,7 +35,7 @@ def paper(height: float, **how: Any) -> Iterator["matplotlib.figure.Figure"]:
 
 
 def rendered(drawing: "matplotlib.figure.Figure", form: Form) -> bytes:
-    """Turn a figure into a file's bytes, the same every time."""
+    """Render a figure as the bytes of a file; the same figure gives the same bytes."""
     buffer = BytesIO()
     with house_style():
         drawing.savefig(buffer, format=form, facecolor="white", metadata=_METADATA[form])
@@ -43,7 +43,7 @@ def rendered(drawing: "matplotlib.figure.Figure", form: Form) -> bytes:
 
 
 def finish(axes: "matplotlib.axes.Axes", across: str, up: str) -> None:
-    """Name the axes and quieten their frame."""
+    """Label the axes and draw their frame in a faint colour."""
     axes.set_xlabel(across, fontsize=SIZE, color=INK)
     axes.set_ylabel(up, fontsize=SIZE, color=INK)
     axes.spines[["top", "right"]].set_visible(False)
@@ -52,7 +52,7 @@ def finish(axes: "matplotlib.axes.Axes", across: str, up: str) -> None:
 
 
 def write_title(axes: "matplotlib.axes.Axes", title: str, under: str = "") -> None:
-    """Say above the axes what they show, and under that where it comes from."""
+    """Write a title above the axes and, if there is one, a line under it."""
     pad = 18 if under else 6
     axes.set_title(title, fontsize=SIZE + 1, fontweight="bold", loc="left", color=INK, pad=pad)
     if under:

@@ -1,4 +1,4 @@
-"""The theorems as pictures: where an explanation's bits go, and how low an error can be."""
+"""The theorems as pictures: the bits of an explanation, and the least error."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,17 +12,18 @@ from ibforecast_lab.theory.rate_saving import RateSaving
 
 
 def rate_saving_png(explanations: Mapping[str, RateSaving]) -> bytes:
-    """A bar per explanation: the bits disclosing the context saves, and the bits that remain to be paid."""
+    """Draw a bar per explanation: the bits that disclosing the context saves, and the bits that are still paid."""
     with paper(0.95 + 0.42 * len(explanations), layout="constrained") as drawing:
         axes = drawing.add_subplot()
         places = np.arange(len(explanations))[::-1]
-        saved = [told.context_rate for told in explanations.values()]
-        paid = [told.conditional_rate for told in explanations.values()]
+        savings = list(explanations.values())
+        saved = [saving.context_rate for saving in savings]
+        paid = [saving.conditional_rate for saving in savings]
         axes.barh(places, saved, 0.55, color=labels.BLUE, alpha=0.45, label="I(C;E), saved by disclosing the context")
         axes.barh(places, paid, 0.55, left=saved, color=labels.GREEN, alpha=0.7, label="I(Δ;E|C), still paid")
-        rates = [told.rate for told in explanations.values()]
+        rates = [saving.rate for saving in savings]
         axes.vlines(rates, places - 0.28, places + 0.28, color=labels.BLACK, linewidth=1.6, label="I(X;E)")
-        least = [max(told.least, 0.0) for told in explanations.values()]
+        least = [max(saving.least, 0.0) for saving in savings]
         axes.plot(least, places, "D", color=labels.VERMILLION, markersize=4, label="I(C;Y) − ε, the least spent on C")
         axes.set_yticks(places, list(explanations), fontsize=SIZE)
         axes.set_xlim(0, 1.04 * max(rates))
@@ -32,7 +33,7 @@ def rate_saving_png(explanations: Mapping[str, RateSaving]) -> bytes:
 
 
 def budget_png(curve: BudgetCurve) -> bytes:
-    """Errors against the number of tokens read: every selection, the best of them, the newest, and the floor."""
+    """Draw errors by number of tokens read: every selection, the best one, the newest tokens, and the floor."""
     with paper(3.6, layout="constrained") as drawing:
         axes = drawing.add_subplot()
         axes.plot(
@@ -53,21 +54,21 @@ def budget_png(curve: BudgetCurve) -> bytes:
 
 
 def rate_png(curves: Sequence[RateCurve]) -> bytes:
-    """The floor over the bits an explanation carries, and what noise or cells attain."""
+    """Draw the floor by the bits of an explanation, and the errors that noise or cells attain."""
     with paper(3.4, layout="constrained") as drawing:
         axes = drawing.add_subplot()
         for place, curve in enumerate(curves):
-            told = place == 0
-            axes.plot(curve.bits, curve.floor, color=labels.BLUE, linewidth=1.2, label="floor" if told else None)
+            first = place == 0  # one entry in the legend for all curves
+            axes.plot(curve.bits, curve.floor, color=labels.BLUE, linewidth=1.2, label="floor" if first else None)
             axes.plot(
-                *curve.noisy.T, "o", color=labels.GREEN, markersize=4, label="token with noise on it" if told else None
+                *curve.noisy.T, "o", color=labels.GREEN, markersize=4, label="token with noise on it" if first else None
             )
             axes.plot(
                 *curve.quantised.T,
                 "s",
                 color=labels.VERMILLION,
                 markersize=4,
-                label="which of 2, 4, 8, 16 cells it lies in" if told else None,
+                label="which of 2, 4, 8, 16 cells it lies in" if first else None,
             )
             axes.annotate(
                 f"r = {curve.correlation:g}",

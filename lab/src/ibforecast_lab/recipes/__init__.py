@@ -1,4 +1,4 @@
-"""Every recipe of both packages by name: ours, the rivals', and those of single experiments."""
+"""All recipes of both packages by name: ours, the rivals', and those of single experiments."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""The rivals, one file each, under the same contract as our model."""
+"""The rivals, one file each, with the same contract as our model."""

@@ -1,4 +1,4 @@
-"""CycleNet: a learned seasonal table is taken out, the rest is forecast by one small map over time, and given back."""
+"""CycleNet: subtract a learned seasonal table, forecast the rest by one small map over time, add the table again."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -32,8 +32,8 @@ class CycleNetConfig(Sizes):
 class CycleNet(Rival):
     """Normalise, subtract the profile, map look-back to horizon, add the profile, denormalise.
 
-    The backbone is shared by all channels. Our own model at open gates is this, which is why the way through the
-    context is the same code.
+    All channels share the backbone. Our own model with open gates is CycleNet, so both use the same code for the
+    context.
     """
 
     def __init__(self, config: CycleNetConfig) -> None:
@@ -55,5 +55,5 @@ class CycleNet(Rival):
         return context.restore(future)
 
     def context(self, window: Window) -> Context:
-        """The window's frame and the learned profile."""
+        """Return the window's frame and the learned profile."""
         return replace(super().context(window), profile=self.profile)

@@ -1,4 +1,4 @@
-"""DLinear: a moving average splits the window into trend and remainder, one linear map over time forecasts each."""
+"""DLinear: a moving average splits the window into trend and remainder; a linear map over time forecasts each."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class DLinearConfig(Sizes):
 
 
 class DLinear(Rival, SelfExplaining):
-    """Two linear maps over time, shared by all channels ("individual" maps are off, as in every published number).
+    """Two linear maps over time, shared by all channels: the published numbers at look-back 96 have no individual maps.
 
     The whole model is affine, so its explanation is exact: every forecast is `effective_weights` times the window
     plus a bias.
@@ -47,7 +47,7 @@ class DLinear(Rival, SelfExplaining):
     def predict(
         self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast trend and remainder apart and add them."""
+        """Forecast trend and remainder separately and add them."""
         rows = values.transpose(1, 2)
         trend = rows @ self.average.T
         future: Tensor = self.trend(trend) + self.remainder(rows - trend)
@@ -58,13 +58,14 @@ class DLinear(Rival, SelfExplaining):
         return self.remainder.weight + (self.trend.weight - self.remainder.weight) @ self.average
 
     def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
-        """Mean over the horizon of |W_eff[h, t] (x[t, c] − window mean of c)|; zero where nothing was observed."""
+        """Return the mean over h of |W_eff[h, t] (x[t, c] − window mean of c)|; zero if x[t, c] is missing."""
+        # Distances from the mean, because with the values themselves the level would dominate the ranking.
         values = filled_with_mean(window.values, window.observed)
         distance = (values - values.mean(dim=1, keepdim=True)).abs()
         return self.effective_weights().abs().mean(dim=0)[:, None] * distance
 
 
 def moving_average(look_back: int, kernel: int) -> Float[Tensor, "look_back look_back"]:
-    """The matrix A of a centred moving average whose first and last values are repeated at the ends."""
+    """Return the matrix A of a centred moving average that repeats the first and last values at the ends."""
     padded = functional.pad(torch.eye(look_back)[None], (kernel // 2, kernel // 2), mode="replicate")
     return functional.avg_pool1d(padded, kernel, stride=1)[0].T.contiguous()

@@ -1,4 +1,4 @@
-"""What a row of a sequence is told besides its values: where it stands, and when it was."""
+"""Inputs in addition to the values: the position of a step in the sequence, and its calendar."""
 
 import torch
 from jaxtyping import Float
@@ -9,17 +9,17 @@ from ibforecast.core.window import Window
 
 
 def sinusoidal_positions(length: int, width: int) -> Float[Tensor, "length width"]:
-    """Sines at even and cosines at odd places, of wavelengths growing geometrically from 2π to 10,000·2π."""
+    """Return sines at even and cosines at odd places; wavelengths grow geometrically from 2π to 10,000·2π."""
     place = torch.arange(width)
     angle = torch.arange(length)[:, None] * 10_000.0 ** (-(place - place % 2) / width)
     return torch.where(place % 2 == 0, angle.sin(), angle.cos())
 
 
 def look_back_calendar(window: Window) -> Float[Tensor, "batch look_back 4"]:
-    """Hour, weekday, day of month and day of year of the look-back steps; windows without them are refused."""
+    """Return hour, weekday, day of month and day of year of the look-back steps; raise if the window has none."""
     if window.calendar is None:
         raise UsageError(
-            "a forecaster that reads the calendar must be given it",
+            "a forecaster that reads the calendar must get windows with a calendar",
             "windows without one",
             "give the table a time column, or set calendar = false",
         )

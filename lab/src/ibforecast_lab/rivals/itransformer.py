@@ -15,7 +15,7 @@ from ibforecast_lab.rivals.rival import Rival
 
 @dataclass(frozen=True)
 class ITransformerConfig(Sizes):
-    """`hidden` is the width of the feed-forward blocks; with `calendar` four calendar series join as tokens."""
+    """`hidden` is the width of the feed-forward blocks; `calendar` adds four calendar series as tokens."""
 
     width: int = 512
     hidden: int = 512
@@ -34,7 +34,7 @@ class ITransformerConfig(Sizes):
 class ITransformer(Rival):
     """Embed each series whole, let the tokens attend to each other, and project each onto the horizon.
 
-    No token knows its place: permuting the channels permutes the forecast.
+    Tokens have no positions: permuting the channels permutes the forecast.
     """
 
     def __init__(self, config: ITransformerConfig) -> None:
@@ -55,9 +55,9 @@ class ITransformer(Rival):
     def predict(
         self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast from complete values and, where it is read, the calendar of the look-back."""
+        """Forecast from complete values and, if `reads_calendar`, the calendar of the look-back."""
         series = frame.remove(values)
         covariates = look_back_calendar(window) if self.reads_calendar else series[:, :, :0]
         tokens = self.encoder(self.embed(torch.cat([series, covariates], dim=2).transpose(1, 2)))
-        future: Tensor = self.leave(tokens[:, : values.shape[2]])
+        future: Tensor = self.leave(tokens[:, : values.shape[2]])  # calendar tokens have no future to forecast
         return frame.restore(future.transpose(1, 2))

@@ -1,4 +1,4 @@
-"""PatchDecomp: future patches attend to past ones so that every past patch's contribution to the forecast adds up."""
+"""PatchDecomp: future patches attend to past ones, and the forecast is the sum of the past patches' contributions."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ from ibforecast_lab.rivals.rival import Rival
 
 @dataclass(frozen=True)
 class PatchDecompConfig(Sizes):
-    """With `multivariate` every channel may contribute to every channel's forecast.
+    """With `multivariate`, every channel may contribute to every channel's forecast.
 
-    Without, weights are shared and each channel is forecast from its own past.
+    Without it, channels share their weights and each is forecast from its own past.
     """
 
     patch_len: int = 12
@@ -48,7 +48,7 @@ class Residual(nn.Module):
         )
 
     def forward(self, rows: Float[Tensor, "*some width"]) -> Float[Tensor, "*some width"]:
-        """Refine every row by itself."""
+        """Refine each row independently of the others."""
         for block in self.blocks:
             rows = rows + block(rows)
         return rows
@@ -57,8 +57,8 @@ class Residual(nn.Module):
 class PatchDecomp(Rival, SelfExplaining):
     """The forecast is the window's level plus one additive contribution per source patch, exactly.
 
-    We chose the instance frame of the other rivals for the scaling, patches that tile the look-back without padding,
-    and in the multivariate form one decoder to all channels at once.
+    Our choices: the scaling is the instance frame of the other rivals, patches tile the look-back without padding, and
+    the multivariate form has one decoder for all channels.
     """
 
     def __init__(self, config: PatchDecompConfig) -> None:
@@ -89,7 +89,7 @@ class PatchDecomp(Rival, SelfExplaining):
         return frame.restore(future.transpose(1, 2).flatten(2))
 
     def contributions(self, window: Window) -> Float[Tensor, "batch patch channel horizon *out"]:
-        """What each source patch adds to the forecast: to its own channel's, or if multivariate to every channel's."""
+        """Return the contribution of each source patch to its own channel or, if multivariate, to every channel."""
         values = filled_with_mean(window.values, window.observed)
         frame = InstanceFrame.population(values)
         attention, message, bias = self._messages(self._grouped(frame.remove(values)))
@@ -101,7 +101,7 @@ class PatchDecomp(Rival, SelfExplaining):
         return parts.squeeze(-1).squeeze(-2).transpose(1, 2) * frame.scale[..., None]
 
     def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
-        """Mean |contribution| over the horizon (and the channels it reaches), the same for all steps of a patch."""
+        """Return the mean |contribution| over horizon and target channels; all steps of a patch are equal."""
         return spread(self.contributions(window).abs().flatten(3).mean(dim=3), self.config.patch_len)
 
     def _messages(
@@ -111,7 +111,7 @@ class PatchDecomp(Rival, SelfExplaining):
         Float[Tensor, "row heads source out"],
         Float[Tensor, "row source out"],
     ]:
-        """Attention, what each head would say of each source, and each source's bias, the last two decoded."""
+        """Return the attention, each head's decoded value of each source, and each source's decoded bias."""
         tokens = to_tokens(rows, self.config.patch_len)
         past, future = torch.split(self.position, [self.patches, self.future_patches])
         embedded = torch.einsum("npgl,glw->npgw", tokens, self.embed) + self.embed_bias + past[:, None]
@@ -119,7 +119,8 @@ class PatchDecomp(Rival, SelfExplaining):
         query = self._heads(self.query(self.target_encoder(future))[None])
         key, value = self._heads(self.key(source)), self._heads(self.value(source))
         attention = torch.softmax(query @ key.transpose(-2, -1) * key.shape[-1] ** -0.5, dim=-1)
-        # Output projection and decoder are linear, so they can be applied before the sum over sources and heads.
+        # Output projection and decoder are linear, so they can be applied before the sum over sources and heads:
+        # this is why the contributions add up exactly.
         folded = torch.unflatten(self.decoder.weight @ self.out.weight, 1, (self.config.heads, -1))
         message = torch.einsum("nhsk,vhk->nhsv", value, folded)
         bias = (source * self.patch_bias).sum(dim=-1, keepdim=True) * self.decoder.weight.sum(dim=1)
@@ -129,12 +130,12 @@ class PatchDecomp(Rival, SelfExplaining):
         return torch.unflatten(rows, 2, (self.config.heads, -1)).transpose(1, 2)
 
     def _grouped(self, values: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "row look_back group"]:
-        """Fold channels that do not see each other into the batch."""
+        """Fold the channels into the batch unless they may contribute to each other."""
         if self.config.multivariate:
             return values
         return values.transpose(1, 2).flatten(0, 1)[..., None]
 
     def _unrolled(self, patches: Float[Tensor, "row future_patch out"]) -> Float[Tensor, "row horizon group"]:
-        """Lay decoded patches end to end and cut at the horizon."""
+        """Concatenate decoded patches and cut them at the horizon."""
         steps = torch.unflatten(patches, 2, (self.config.patch_len, self.group)).flatten(1, 2)
         return steps[:, : self.config.horizon]

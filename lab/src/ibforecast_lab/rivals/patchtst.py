@@ -1,4 +1,4 @@
-"""PatchTST: overlapping patches of one channel are tokens, and a transformer runs over each channel alone."""
+"""PatchTST: overlapping patches of one channel are tokens, and a transformer runs over each channel separately."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,10 +18,11 @@ from ibforecast_lab.rivals.rival import Rival
 
 @dataclass(frozen=True)
 class PatchTSTConfig(Sizes):
-    """`variant`: "library" is the network behind the published numbers, "official" that of the authors.
+    """`variant`: "library" is the network behind the published numbers, "official" is the authors' network.
 
-    The library fixes sinusoidal positions, normalises layers and, at the end, batches; the official network learns
-    positions, normalises batches throughout, and adds each layer's attention scores to those of the layer before.
+    The library's network has fixed sinusoidal positions, layer normalisation, and one batch normalisation at the end.
+    The official network learns its positions, uses batch normalisation throughout, and adds the attention scores of
+    each layer to those of the next.
     """
 
     variant: Literal["library", "official"] = "library"
@@ -48,7 +49,7 @@ class PatchTSTConfig(Sizes):
 
     @property
     def patches(self) -> int:
-        """Number of patches, one more than the look-back holds for the padding at its end."""
+        """Number of patches, one more than fit into the look-back because of the padding at its end."""
         return (self.look_back - self.patch_len) // self.stride + 2
 
 
@@ -56,14 +57,14 @@ class BatchNorm(nn.BatchNorm1d):
     """Batch normalisation of every feature over all rows."""
 
     def forward(self, rows: Float[Tensor, "batch patch width"]) -> Float[Tensor, "batch patch width"]:
-        """Normalise along the last axis, where PyTorch expects the second."""
+        """Normalise the last axis; PyTorch expects the features on the second."""
         return super().forward(rows.transpose(1, 2)).transpose(1, 2)
 
 
 class Layer(nn.Module):
-    """A post-norm transformer layer that adds earlier attention scores to its own and hands them on.
+    """A post-norm transformer layer that adds the previous layer's attention scores to its own and returns the sum.
 
-    Spelt out because PyTorch's fused attention takes no more than 65,535 sequences at a time, and one window has a
+    Written out because PyTorch's fused attention accepts at most 65,535 sequences at a time, and one window has a
     sequence per channel.
     """
 

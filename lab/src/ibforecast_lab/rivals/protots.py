@@ -1,4 +1,4 @@
-"""ProtoTS: every forecast is a mixture of a few learned curves, weighted by nearness; the worst of them are split."""
+"""ProtoTS: a forecast is a mixture of a few learned curves, weighted by distance; the worst curves are split."""
 
 from dataclasses import dataclass
 
@@ -22,8 +22,9 @@ CALENDAR = 4
 class ProtoTSConfig(Sizes):
     """The encoder's shape, and the prototypes.
 
-    `roots` prototypes are learned first; from `split_at` of the training on, the `split_share` of them with the largest
-    error are replaced by `children` each. `memory` is how much of the running error each batch keeps.
+    `roots` prototypes are learned first. After the fraction `split_at` of the training, the fraction `split_share` of
+    them with the largest error is split into `children` each. `memory` is the share of the running error that each
+    batch keeps.
     """
 
     width: int = 128
@@ -54,7 +55,7 @@ class ProtoTSConfig(Sizes):
 
 
 class Mixer(nn.Module):
-    """Mix features through a bottleneck, then steps through a hidden layer, each added to what it was made from."""
+    """Mix features through a bottleneck, then steps through a hidden layer; both have a residual connection."""
 
     def __init__(self, steps: int, width: int, bottleneck: int, dropout: float) -> None:
         super().__init__()
@@ -66,20 +67,20 @@ class Mixer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Float[Tensor, "row steps width"]) -> Float[Tensor, "row steps width"]:
-        """Mix one way, then the other."""
+        """Mix the features, then the steps."""
         mixed: Tensor = rows + self.dropout(self.features(rows))
         over_time: Tensor = self.dropout(self.steps(self.norm(mixed).transpose(1, 2)))
         return mixed + over_time.transpose(1, 2)
 
 
 class Encoder(nn.Module):
-    """From one channel's past and the calendar of past and future to one vector."""
+    """Encodes the past of one channel, and the calendar of past and future, as one vector."""
 
     def __init__(self, config: ProtoTSConfig) -> None:
         super().__init__()
         steps, width = config.look_back + config.horizon, config.width
         self.value = nn.Linear(1, width)
-        # One small network per calendar feature, added up: own hidden units, one map to the width.
+        # The sum of one small network per calendar feature: each has its own hidden units, one map leads to the width.
         self.units = nn.Parameter(torch.empty(2, CALENDAR, config.bottleneck).uniform_(-1, 1))
         self.project = nn.Linear(CALENDAR * config.bottleneck, width)
         self.mixers = nn.Sequential(
@@ -103,9 +104,9 @@ class Encoder(nn.Module):
 class ProtoTS(Rival):
     """Hierarchical prototypes: curves over the horizon, in the window's own frame, each with a place in feature space.
 
-    A root and its children are the leaves 0 and 1, 2, … of one row of the tables; children follow their root until
-    roots are split. We chose to set the children a little apart in place but not in curve, so that the split itself
-    changes no forecast, and to read the calendar as continuous features.
+    A row of the tables is a root, leaf 0, and its children, leaves 1, 2, …. Children follow their root until it is
+    split. Our choices: children start at slightly different places with the same curve, so that the split itself
+    changes no forecast; the calendar is read as continuous features.
     """
 
     reads_calendar = True
@@ -130,16 +131,16 @@ class ProtoTS(Rival):
     def predict(
         self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
-        """Mix the curves and give them the window's level and scale."""
+        """Mix the curves and restore the window's level and scale."""
         return self._mixture(frame, self._weights(frame.remove(values), window))
 
     def prototypes(self, window: Window) -> Float[Tensor, "batch channel root leaf"]:
-        """The explanation: what each leaf weighs in the forecast; leaf 0 is the root itself, unless it is split."""
+        """Return the weight of each leaf in the forecast. Leaf 0 is the root; a split root has weight 0."""
         values = filled_with_mean(window.values, window.observed)
         return self._weights(InstanceFrame.population(values).remove(values), window)
 
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
-        """Score one training batch by its absolute error and the entropy of the roots' weights."""
+        """Score a training batch by its absolute error and the entropy of the roots' weights."""
         self._grow(progress)
         values = filled_with_mean(window.values, window.observed)
         frame = InstanceFrame.population(values)
@@ -154,9 +155,9 @@ class ProtoTS(Rival):
     def _weights(
         self, values: Float[Tensor, "batch look_back channel"], window: Window
     ) -> Float[Tensor, "batch channel root leaf"]:
-        """Weigh the roots by nearness, and within a split root its children."""
+        """Weight the roots by distance, and the children of a split root likewise."""
         if window.calendar is None:
-            raise UsageError("ProtoTS reads the calendar", "a window without one", "cut windows with their calendar")
+            raise UsageError("ProtoTS must get a calendar", "a window without one", "give the table a time column")
         instance = self.encoder(values, window.calendar)
         nearness: Tensor = -torch.linalg.vector_norm(instance[:, :, None, None] - self.places, dim=-1)
         split = self.split[:, None].to(nearness.dtype)
@@ -170,7 +171,8 @@ class ProtoTS(Rival):
 
     @torch.no_grad()
     def _grow(self, progress: Float[Tensor, ""]) -> None:
-        """Keep the children with their root until the split, then split the worst roots; no branch on a tensor."""
+        """Keep the children at their root until the split, then split the worst roots."""
+        # No branch on a tensor: the training loop captures this step as a CUDA graph.
         unsplit = ~self.split.any()
         self.places.copy_(torch.where(unsplit, self.places[:, :1] + self.apart, self.places))
         self.curves.copy_(torch.where(unsplit, self.curves[:, :1], self.curves))
@@ -186,7 +188,7 @@ class ProtoTS(Rival):
         rooted: Float[Tensor, "batch channel root"],
         progress: Float[Tensor, ""],
     ) -> None:
-        """Keep a running sum of errors and of visits for the nearest root of every channel, until the split."""
+        """Update the running errors and visits of the root nearest to each channel; after the split they stay."""
         visited = (rooted == rooted.amax(dim=-1, keepdim=True)).to(error.dtype)
         mean_error = (error * observed).sum(dim=1) / observed.sum(dim=1).clamp(min=1)
         learning = progress < self.config.split_at

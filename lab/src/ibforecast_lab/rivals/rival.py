@@ -1,4 +1,4 @@
-"""What all rivals share: they fill gaps with the window's mean, forecast values, and minimise the squared error."""
+"""The base of all rivals: fill gaps with the window's mean, forecast values, minimise the squared error."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,9 +16,10 @@ from ibforecast.layers.masked import filled_with_mean, mean_where
 
 
 class Rival(Forecaster):
-    """A forecaster of values alone, trained on the mean squared error.
+    """A forecaster without an explanation, trained on the mean squared error.
 
-    `frame` is the window's own level and scale in the rival's flavour, for those that forecast in it.
+    `frame` computes the window's level and scale. CycleNet and TQNet define the scale by the unbiased variance, the
+    other rivals by the population variance.
     """
 
     def __init__(self) -> None:
@@ -29,20 +30,20 @@ class Rival(Forecaster):
     def predict(
         self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast from complete values and their frame; `window` gives phase and calendar to those that read them."""
+        """Forecast from complete values and their frame; `window` has the phase and the calendar."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
-        """Forecast deterministically, in the frame of the values or of the context that is held."""
+        """Forecast deterministically, in the frame of the values or of the given context."""
         values = filled_with_mean(window.values, window.observed)
         frame = self.frame(values) if held is None else InstanceFrame(held.level[:, None], held.scale[:, None])
         return Forecast(self.predict(values, frame, window))
 
     def context(self, window: Window) -> Context:
-        """The window's frame, and a profile of zeros: what is absent is replaced by the level."""
+        """Return the window's frame with a profile of zeros, so that an absent value is replaced by the level."""
         frame = self.frame(filled_with_mean(window.values, window.observed))
         return Context(frame.level[:, 0], frame.scale[:, 0], window.phase, torch.zeros_like(frame.level[0]))
 
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
-        """Score one training batch by its squared error; everything is read."""
+        """Score a training batch by its squared error; the open rate is 1, because a rival reads everything."""
         error = mean_where((self(window).values - target.values) ** 2, target.observed)
         return Loss({"fit": error}, torch.ones_like(error))

@@ -19,7 +19,7 @@ from ibforecast_lab.rivals.rival import Rival
 
 @dataclass(frozen=True)
 class TFTConfig(Sizes):
-    """`width` of every layer, `heads` of the attention."""
+    """`width` is that of every layer, `heads` are those of the attention."""
 
     width: int = 64
     heads: int = 4
@@ -33,7 +33,7 @@ class TFTConfig(Sizes):
 
 
 class LinearPerChannel(nn.Module):
-    """One linear layer for every channel, all in one product."""
+    """One linear layer per channel, computed as one batched product."""
 
     def __init__(self, channels: int, enter: int, leave: int) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class LinearPerChannel(nn.Module):
         self.bias = nn.Parameter(torch.empty(channels, 1, leave).uniform_(-(enter**-0.5), enter**-0.5))
 
     def forward(self, rows: Float[Tensor, "channel row enter"]) -> Float[Tensor, "channel row leave"]:
-        """Map the rows of each channel by its own weights."""
+        """Map the rows of each channel by that channel's weights."""
         return torch.baddbmm(self.bias, rows, self.weight)
 
 
 class NormPerChannel(nn.Module):
-    """One layer normalisation for every channel."""
+    """One layer normalisation per channel."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class NormPerChannel(nn.Module):
 
 
 class GateAddNorm(nn.Module):
-    """Let a gated linear unit decide how much of something new is added to what is kept; then normalise."""
+    """A gated linear unit that decides how much of the new rows is added to the kept ones, then normalisation."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class GatedResidual(nn.Module):
 
 
 class VariableSelection(nn.Module):
-    """Embed every channel, weigh the channels against each other at every step, and add them up so weighted."""
+    """Embeds every channel, and adds the channels up with weights that are computed at every step."""
 
     def __init__(self, channels: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class VariableSelection(nn.Module):
     def forward(
         self, values: Float[Tensor, "batch look_back channel"]
     ) -> tuple[Float[Tensor, "batch look_back width"], Float[Tensor, "batch look_back channel"]]:
-        """Return the selected mixture and the weights it was mixed by."""
+        """Return the weighted sum of the channels, and the weights."""
         embedded = self.embed(values.permute(2, 0, 1).flatten(1)[..., None])  # channel, batch · look_back, width
         weights = torch.softmax(self.weigh(embedded.transpose(0, 1).flatten(1)), dim=-1)
         selected = torch.einsum("rc,crw->rw", weights, self.refine(embedded))
@@ -124,7 +124,7 @@ class VariableSelection(nn.Module):
 
 
 class SharedValueAttention(nn.Module):
-    """Several heads look, but all see the same values, so that their averaged weights tell what was read."""
+    """Attention whose heads share their values, so that the mean of their weights shows what was read."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class SharedValueAttention(nn.Module):
     def forward(
         self, rows: Float[Tensor, "batch steps width"], horizon: int
     ) -> tuple[Float[Tensor, "batch horizon width"], Float[Tensor, "batch horizon steps"]]:
-        """Let the last `horizon` rows read themselves and everything before; return also the mean weights."""
+        """Let each of the last `horizon` rows attend to itself and all rows before; return also the mean weights."""
         query, key = self._split(self.query(rows[:, -horizon:])), self._split(self.key(rows))
         ahead = torch.ones(horizon, rows.shape[1], dtype=torch.bool, device=rows.device)
         ahead = ahead.triu(rows.shape[1] - horizon + 1)
@@ -148,10 +148,10 @@ class SharedValueAttention(nn.Module):
 
 
 class TFT(Rival, SelfExplaining):
-    """No statics, no known future, no quantiles; an instance frame around it and all channels out at once.
+    """The core of TFT without statics, known future or quantiles, in an instance frame, for all channels at once.
 
-    We chose learned horizon embeddings as the decoder's input, since there is no known future, and let every future
-    step attend to the look-back and to the future steps up to itself.
+    Our choices: the decoder's inputs are learned horizon embeddings, because there is no known future, and a future
+    step attends to the look-back and to the future steps up to itself.
     """
 
     def __init__(self, config: TFTConfig) -> None:
@@ -171,8 +171,10 @@ class TFT(Rival, SelfExplaining):
         self.readout = nn.Linear(width, config.channels)
 
     def train(self, mode: bool = True) -> "TFT":
-        """Set the mode; the recurrent layers, which have no other, stay in it for cuDNN to offer gradients in use."""
+        """Set the mode of all layers except the recurrent ones, which always stay in training mode."""
         super().train(mode)
+        # cuDNN computes gradients of an LSTM only in training mode, and explainers need them in evaluation. An LSTM of
+        # one layer has no dropout, so its mode changes no forecast.
         self.encoder.train()
         self.decoder.train()
         return self
@@ -185,7 +187,7 @@ class TFT(Rival, SelfExplaining):
         return frame.restore(future)
 
     def importance(self, window: Window) -> Float[Tensor, "batch look_back channel"]:
-        """Attention to a step, averaged over heads and horizon and shared out among the look-back, times selection."""
+        """Return the mean attention to each step, renormalised over the look-back, times the selection weight."""
         values = filled_with_mean(window.values, window.observed)
         _, attention, selection = self._read(InstanceFrame.population(values).remove(values))
         attended = attention.mean(dim=1)[:, : self.config.look_back]
@@ -198,12 +200,12 @@ class TFT(Rival, SelfExplaining):
         Float[Tensor, "batch horizon steps"],
         Float[Tensor, "batch look_back channel"],
     ]:
-        """Return the future, where every step of it looked, and which channels were selected when."""
+        """Return the future, the attention of each future step, and the weight of each channel at each past step."""
         horizon = self.config.horizon
         # 1. What enters at every step, past and future: (batch, look_back + horizon, width).
         past, selection = self.select(values)
         entered = torch.cat([past, self.ahead.expand(len(values), -1, -1)], dim=1)
-        # 2. Local patterns: one recurrent layer reads the past, another goes on from its state.
+        # 2. Local patterns: one recurrent layer reads the past, another continues from its state.
         read, state = self.encoder(past)
         continued, _ = self.decoder(entered[:, -horizon:], state)
         local = self.after_recurrence(torch.cat([read, continued], dim=1), entered)

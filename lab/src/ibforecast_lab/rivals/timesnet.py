@@ -1,4 +1,4 @@
-"""TimesNet: the sequence is folded at its strongest periods and read as images by two-dimensional convolutions."""
+"""TimesNet: fold the sequence at its strongest periods and apply two-dimensional convolutions to the result."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ from ibforecast_lab.rivals.embedding import look_back_calendar, sinusoidal_posit
 from ibforecast_lab.rivals.rival import Rival
 
 MEMORY = 0.99
-"""How much of the running mean of amplitudes each training batch keeps."""
+"""Share of the running mean of amplitudes that each training batch keeps."""
 
 
 @dataclass(frozen=True)
 class TimesNetConfig(Sizes):
-    """`top` periods are followed, by convolutions of `kernels` sizes 1, 3, 5, … from `width` to `hidden` and back."""
+    """`top` periods are used; convolutions of `kernels` sizes 1, 3, 5, … lead from `width` to `hidden` and back."""
 
     width: int = 32
     hidden: int = 32
@@ -44,20 +44,20 @@ class TimesNetConfig(Sizes):
 
 
 def amplitudes(hidden: Float[Tensor, "batch steps width"]) -> Float[Tensor, "batch frequency"]:
-    """How strong each frequency is in each sequence, mean over the width; the constant is left out."""
+    """Return the amplitude of each frequency in each sequence, averaged over the width, without the constant."""
     spectrum: Tensor = torch.fft.rfft(hidden, dim=1)
     return spectrum.abs().mean(dim=2)[:, 1:]
 
 
 def fold(hidden: Float[Tensor, "batch steps width"], period: int) -> Float[Tensor, "batch width rounds period"]:
-    """Pad with zeros to whole periods and lay them under each other."""
+    """Pad with zeros to whole periods and stack them as rows."""
     padded = functional.pad(hidden, (0, 0, 0, -hidden.shape[1] % period))
     batch, steps, width = padded.shape
     return padded.view(batch, steps // period, period, width).permute(0, 3, 1, 2)
 
 
 def unfold(grid: Float[Tensor, "batch width rounds period"], steps: int) -> Float[Tensor, "batch steps width"]:
-    """Lay the periods end to end and drop the padding: the inverse of `fold`."""
+    """Concatenate the periods and drop the padding: the inverse of `fold`."""
     return grid.flatten(2).transpose(1, 2)[:, :steps]
 
 
@@ -81,23 +81,23 @@ class Inception(nn.Module):
 class TimesBlock(nn.Module):
     """Convolve the sequence as folded at each of its strongest periods, and add the weighted sum.
 
-    While training, the batch agrees on its periods, as published, and a running mean of what it heard is kept. In use
-    the periods are that mean's, so that a forecast does not depend on its batch mates.
+    In training all windows of a batch share the batch's periods, as published, and a running mean of the amplitudes is
+    kept. In use the periods come from that mean, so that a forecast does not depend on the other windows of its batch.
     """
 
-    heard: Float[Tensor, " frequency"]
+    mean_amplitude: Float[Tensor, " frequency"]
 
     def __init__(self, steps: int, width: int, hidden: int, top: int, kernels: int) -> None:
         super().__init__()
         self.top = top
-        self.register_buffer("heard", torch.zeros(steps // 2))
+        self.register_buffer("mean_amplitude", torch.zeros(steps // 2))
         self.convolve = nn.Sequential(Inception(width, hidden, kernels), nn.GELU(), Inception(hidden, width, kernels))
 
     def forward(self, hidden: Float[Tensor, "batch steps width"]) -> Float[Tensor, "batch steps width"]:
-        """Return the sequence and what its periods add to it."""
+        """Return the sequence plus the contributions of its periods."""
         amplitude = amplitudes(hidden)
-        heard = self._listen(amplitude.detach()) if self.training else self.heard
-        places = heard.topk(self.top).indices
+        ranked = self._update(amplitude.detach()) if self.training else self.mean_amplitude
+        places = ranked.topk(self.top).indices
         weights = amplitude[:, places].softmax(dim=1)
         total = hidden
         for place, weight in zip(places.tolist(), weights.unbind(dim=1), strict=True):
@@ -105,17 +105,17 @@ class TimesBlock(nn.Module):
             total = total + weight[:, None, None] * unfold(self.convolve(fold(hidden, period)), hidden.shape[1])
         return total
 
-    def _listen(self, amplitude: Float[Tensor, "batch frequency"]) -> Float[Tensor, " frequency"]:
-        """Note the batch's mean amplitudes, and return them."""
+    def _update(self, amplitude: Float[Tensor, "batch frequency"]) -> Float[Tensor, " frequency"]:
+        """Add the batch's mean amplitudes to the running mean, and return them."""
         mean = amplitude.mean(dim=0)
-        self.heard.lerp_(mean, 1 - MEMORY)
+        self.mean_amplitude.lerp_(mean, 1 - MEMORY)
         return mean
 
 
 class TimesNet(Rival):
-    """Embed the window, stretch it over the horizon, refine it block by block, and read off the last steps."""
+    """Embed the window, extend it over the horizon, refine it block by block, and return the last steps."""
 
-    capturable = False
+    capturable = False  # the periods of a batch are read from the device to fold it, which no CUDA graph allows
 
     def __init__(self, config: TimesNetConfig) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class TimesNet(Rival):
     def predict(
         self, values: Float[Tensor, "batch look_back channel"], frame: InstanceFrame, window: Window
     ) -> Float[Tensor, "batch horizon channel"]:
-        """Forecast from complete values and, where it is read, the calendar of the look-back."""
+        """Forecast from complete values and, if `reads_calendar`, the calendar of the look-back."""
         hidden = self.embed(frame.remove(values).transpose(1, 2)).transpose(1, 2) + self.position
         if self.embed_calendar is not None:
             hidden = hidden + self.embed_calendar(look_back_calendar(window))

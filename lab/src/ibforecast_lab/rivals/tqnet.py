@@ -1,4 +1,4 @@
-"""TQNet: channels attend to each other by queries learned per phase of the cycle, then an MLP over time."""
+"""TQNet: channels attend to each other with queries learned per phase of the cycle, then an MLP over time."""
 
 from dataclasses import dataclass
 
@@ -61,5 +61,5 @@ class TQNet(Rival):
         return frame.restore(future.transpose(1, 2))
 
     def queries(self, window: Window, look_back: int) -> Float[Tensor, "batch channel look_back"]:
-        """Read the table at the phases of the look-back, tiled periodically."""
+        """Return the rows of the table at the phases of the look-back."""
         return self.query[window.phase[:, :look_back] % len(self.query)].transpose(1, 2)

@@ -1,1 +1,1 @@
-"""The paper's theorems on models small enough to be computed exactly."""
+"""The paper's theorems on models that are small enough for exact computation."""

@@ -1,7 +1,7 @@
-"""Relevance controls the error floor, in closed form on Gaussian models. Paper: thm:tradeoff.
+"""Relevance controls the error floor: closed forms for Gaussian models. Paper: thm:tradeoff.
 
-E‖Y − Ŷ‖² ≥ n/(2πe) · exp(2/n · (h(Y|𝒞) − I(E;Y|𝒞))), whatever forecaster reads E and 𝒞 alone; and of nested selections
-of tokens, the larger has the smaller best error.
+E‖Y − Ŷ‖² ≥ n/(2πe) · exp(2/n · (h(Y|𝒞) − I(E;Y|𝒞))) for every forecaster that reads only E and 𝒞. Of two nested
+selections of tokens, the larger has the smaller best error.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,16 @@ from ibforecast.core.errors import require
 
 
 def error_floor(entropy: float, relevance: float, dimension: int) -> float:
-    """Least total squared error of n values of entropy h(Y|𝒞), given I(E;Y|𝒞), both in nats. Paper: thm:tradeoff."""
+    """Return the least squared error of n values of entropy h(Y|𝒞) at I(E;Y|𝒞), both in nats. Paper: thm:tradeoff."""
     return dimension / (2 * pi * e) * exp(2 / dimension * (entropy - relevance))
 
 
 @dataclass(frozen=True)
 class LinearGaussian:
-    """A future linear in the remainder's tokens, Y = AΔ + ε, all Gaussian given the context; a token is one number.
+    """A future that is linear in the remainder's tokens, Y = AΔ + ε. Given the context, all are Gaussian.
 
-    `tokens` and `noise` are the covariances of Δ and ε, `weights` is A. Reading a token means learning its value.
+    A token is one number, and reading it means learning its value. `tokens` and `noise` are the covariances of Δ and ε,
+    `weights` is A.
     """
 
     tokens: Float64[np.ndarray, "token token"]
@@ -46,28 +47,28 @@ class LinearGaussian:
         return 0.5 * (len(self.noise) * log(2 * pi * e) + _log_volume(self.future))
 
     def left(self, opened: tuple[int, ...]) -> Float64[np.ndarray, "horizon horizon"]:
-        """Covariance of Y once these tokens are read, too."""
+        """Return the covariance of Y given the context and these tokens."""
         read, cross = list(opened), self.weights @ self.tokens[:, list(opened)]
         return np.asarray(self.future - cross @ np.linalg.solve(self.tokens[np.ix_(read, read)], cross.T))
 
     def relevance(self, opened: tuple[int, ...]) -> float:
-        """I(E;Y|𝒞) in nats, where E discloses these tokens."""
+        """Return I(E;Y|𝒞) in nats if E discloses these tokens."""
         return 0.5 * (_log_volume(self.future) - _log_volume(self.left(opened)))
 
     def attained(self, opened: tuple[int, ...]) -> float:
-        """Error of the best forecaster that reads these tokens: E‖Y − E[Y|E,𝒞]‖²."""
+        """Return the error of the best forecaster that reads these tokens: E‖Y − E[Y|E,𝒞]‖²."""
         return float(np.trace(self.left(opened)))
 
     def floor(self, opened: tuple[int, ...]) -> float:
-        """The theorem's bound for a forecaster that reads these tokens."""
+        """Return the theorem's bound for a forecaster that reads these tokens."""
         return error_floor(self.entropy, self.relevance(opened), len(self.noise))
 
 
 @dataclass(frozen=True)
 class BudgetCurve:
-    """Errors by budget: floor and best error of all selections that keep it, and error of the newest tokens.
+    """Errors by budget: the floor and the best error of all selections within it, and the error of the newest tokens.
 
-    `selections` lists every selection's size, `errors` the error each attains.
+    `selections` contains the size of every selection, `errors` the error that each attains.
     """
 
     budget: Int64[np.ndarray, " budget"]
@@ -79,9 +80,14 @@ class BudgetCurve:
 
 
 def budget_curve(model: LinearGaussian) -> BudgetCurve:
-    """Try every selection of tokens there is. Paper: thm:tradeoff, Part 2."""
+    """Try every selection of tokens. Paper: thm:tradeoff, Part 2."""
     count = len(model.tokens)
-    require(count <= 12, "trying all selections needs few tokens", f"{count}, so {2**count} selections", "use up to 12")
+    require(
+        count <= 12,
+        "there must be few tokens to try all selections",
+        f"{count}, so {2**count} selections",
+        "use up to 12",
+    )
     selections = [opened for size in range(count + 1) for opened in combinations(range(count), size)]
     sizes = np.array([len(opened) for opened in selections])
     floors = np.array([model.floor(opened) for opened in selections])
@@ -98,7 +104,7 @@ def budget_curve(model: LinearGaussian) -> BudgetCurve:
 
 
 def echo_model(tokens: int = 8, horizon: int = 4) -> LinearGaussian:
-    """An example: neighbouring tokens alike, the future leaning on the newest and on one old token's echo."""
+    """Return an example: neighbouring tokens are similar, and the future depends on the newest and on one old token."""
     age = np.arange(tokens)[::-1]
     weights = 0.6 ** (age + np.arange(horizon)[:, None])
     weights[:, 1] += np.linspace(0.4, 0.9, horizon)
@@ -108,21 +114,21 @@ def echo_model(tokens: int = 8, horizon: int = 4) -> LinearGaussian:
 
 
 def floor_at_rate(correlation: float, rate: float) -> float:
-    """Least error of one standardised value from any description of one token at I(Δ;E|𝒞) = `rate` nats.
+    """Return the least error of one standardised value from any description of one token at I(Δ;E|𝒞) = `rate` nats.
 
-    Both Gaussian. No description has more relevance than the token plus noise: I(E;Y) = −½ log(1 − r²(1 − e^(−2R))).
+    Both are Gaussian. The token plus noise has the largest relevance: I(E;Y) = −½ log(1 − r²(1 − e^(−2R))).
     """
     relevance = -0.5 * log(1 - correlation**2 * (1 - exp(-2 * rate)))
     return error_floor(0.5 * log(2 * pi * e), relevance, 1)
 
 
 def noisy_disclosure(correlation: float, noise: float) -> tuple[float, float]:
-    """Rate in nats, and best error, of disclosing a standard Gaussian token with noise of this variance on it."""
+    """Return rate in nats and best error of disclosing a standard Gaussian token plus noise of this variance."""
     return 0.5 * log(1 + 1 / noise), 1 - correlation**2 / (1 + noise)
 
 
 def quantised_disclosure(correlation: float, cells: int) -> tuple[float, float]:
-    """Rate in nats, and best error, of disclosing which of so many equally likely cells the token lies in."""
+    """Return rate in nats and best error of disclosing which of `cells` equally likely cells the token lies in."""
     normal = NormalDist()
     borders = [normal.inv_cdf(edge / cells) for edge in range(1, cells)]
     heights = [0.0, *(normal.pdf(border) for border in borders), 0.0]
@@ -132,7 +138,7 @@ def quantised_disclosure(correlation: float, cells: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RateCurve:
-    """The floor over the rate, in bits, for one correlation of token and future, and what two kinds of E attain."""
+    """The floor by rate in bits for one correlation of token and future, and the errors that two kinds of E attain."""
 
     correlation: float
     bits: Float64[np.ndarray, " point"]
@@ -142,7 +148,7 @@ class RateCurve:
 
 
 def rate_curve(correlation: float, most_bits: float = 4.0) -> RateCurve:
-    """The floor up to so many bits, and (bits, error) of disclosing a token by its cell or with noise on it."""
+    """Return the floor up to `most_bits`, and (bits, error) of disclosing a token by its cell or with noise."""
     bits = np.linspace(0, most_bits, 201)
     noisy = [noisy_disclosure(correlation, 1 / (4.0**rate - 1)) for rate in np.arange(0.5, most_bits, 0.5).tolist()]
     quantised = [quantised_disclosure(correlation, 2**power) for power in range(1, int(most_bits) + 1)]

@@ -1,6 +1,6 @@
-"""Exact rate saving from disclosing the context, by enumeration on finite models. Paper: thm:rate.
+"""Exact rate saving from disclosing the context: enumeration of finite models. Paper: thm:rate.
 
-I(X;E) = I(𝒞;E) + I(Δ;E|𝒞): an explanation pays for the context once, and nothing for it where it is disclosed.
+I(X;E) = I(𝒞;E) + I(Δ;E|𝒞): an explanation pays I(𝒞;E) bits for the context, and none if the context is disclosed.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from ibforecast.core.errors import require
 Outcome = tuple[Hashable, ...]
 Names = str | tuple[str, ...]
 Kernel = Mapping[Hashable, float]
-"""Probabilities of a variable's values, given others."""
+"""Probabilities of a variable's values, given the values of others."""
 
 WindowT = TypeVar("WindowT", bound=Hashable)
 ContextT = TypeVar("ContextT", bound=Hashable)
@@ -24,7 +24,7 @@ RemainderT = TypeVar("RemainderT", bound=Hashable)
 
 @dataclass(frozen=True)
 class Joint:
-    """The joint distribution of finitely many values of named variables; informations are sums over all outcomes."""
+    """The joint distribution of named variables with finitely many values."""
 
     names: tuple[str, ...]
     outcomes: Mapping[Outcome, float]
@@ -33,11 +33,11 @@ class Joint:
         total = fsum(self.outcomes.values())
         require(isclose(total, 1, abs_tol=1e-9), "probabilities must add up to 1", f"{total}", "divide by their sum")
         require(
-            min(self.outcomes.values()) >= 0, "probabilities must not be negative", "one below 0", "look at the kernels"
+            min(self.outcomes.values()) >= 0, "probabilities must not be negative", "one below 0", "check the kernels"
         )
 
     def marginal(self, names: Names) -> dict[Outcome, float]:
-        """Probabilities of these variables alone."""
+        """Return the probabilities of these variables, summed over all others."""
         places = [self.names.index(name) for name in _several(names)]
         collected: dict[Outcome, list[float]] = defaultdict(list)
         for outcome, probability in self.outcomes.items():
@@ -45,11 +45,11 @@ class Joint:
         return {outcome: fsum(parts) for outcome, parts in collected.items()}
 
     def entropy(self, names: Names) -> float:
-        """H of these variables together, in bits."""
+        """Return the joint entropy of these variables, in bits."""
         return -fsum(p * log2(p) for p in self.marginal(names).values() if p > 0)
 
     def information(self, one: Names, other: Names, given: Names = ()) -> float:
-        """I(one; other | given), in bits."""
+        """Return I(one; other | given), in bits."""
         a, b, c = _several(one), _several(other), _several(given)
         return self.entropy(a + c) + self.entropy(b + c) - self.entropy(a + b + c) - self.entropy(c)
 
@@ -72,19 +72,19 @@ class RateSaving:
 
     @property
     def saved(self) -> float:
-        """ΔR(E): the theorem says it is the context rate, neither more nor less."""
+        """ΔR(E), which by the theorem equals the context rate."""
         return self.rate - self.conditional_rate
 
     @property
     def routed(self) -> float:
-        """Predictive information that goes by way of the context, I(E;Y) − I(E;Y|𝒞): at most the context rate."""
+        """Predictive information that passes through the context, I(E;Y) − I(E;Y|𝒞): at most the context rate."""
         return self.relevance - self.conditional_relevance
 
     @property
     def least(self) -> float:
-        """What an explanation that knows the future so well must spend on the context: I(𝒞;Y) − ε.
+        """Least context rate of an explanation with this shortfall: I(𝒞;Y) − ε.
 
-        The main text prints −I(𝒞;Y) − ε, which no explanation could miss; the appendix has it right.
+        The main text prints −I(𝒞;Y) − ε, which is never positive and so no bound; the appendix has the right sign.
         """
         return self.context_relevance - self.shortfall
 
@@ -109,10 +109,10 @@ def assembled(
     explain: Callable[[RemainderT, ContextT], Kernel],
     future: Callable[[WindowT], Kernel],
 ) -> Joint:
-    """Build the joint distribution of X, C, D, E, Y the way the paper assumes it.
+    """Build the joint distribution of X, C, D, E, Y under the paper's assumptions.
 
-    The context is a function of the window (A1) and the explanation is drawn from remainder and context alone, by noise
-    that knows nothing else (A3). Whether the remainder gives the window back (A2) is up to `remainder`.
+    The context is a function of the window (A1). The explanation is drawn only from remainder and context, with
+    independent noise (A3). Whether remainder and context determine the window (A2) depends on `remainder`.
     """
     outcomes: dict[Outcome, float] = defaultdict(float)
     for window, weight in windows.items():
@@ -122,13 +122,13 @@ def assembled(
     return Joint(("X", "C", "D", "E", "Y"), outcomes)
 
 
-# The toy: a window of two values at a level of 0 or 3, each one above it or not.
+# The toy: a window of two values at a level of 0 or 3; each value is the level or the level plus 1.
 Pair = tuple[int, int]
 LEVELS = (0, 3)
 
 
 def toy_windows() -> dict[Pair, float]:
-    """Probability of each window: a fair coin for the level, at the higher of which the first value deviates more."""
+    """Return the probability of each window: equally likely levels; the first value deviates more at the higher."""
     often = {0: 0.25, 3: 0.5}
     return {
         (level + first, level + second): 0.25 * (often[level] if first else 1 - often[level])
@@ -137,18 +137,18 @@ def toy_windows() -> dict[Pair, float]:
 
 
 def toy_context(window: Pair) -> int:
-    """The level, which can be told from either value."""
+    """Return the level, which either value determines."""
     return max(level for level in LEVELS if level <= window[0])
 
 
 def toy_remainder(window: Pair) -> Pair:
-    """What each value deviates by."""
+    """Return the deviation of each value from the level."""
     level = toy_context(window)
     return window[0] - level, window[1] - level
 
 
 def toy_future(window: Pair) -> Kernel:
-    """The level, and on it the first deviation again, three times out of four."""
+    """Return the future: the level plus the first deviation with probability 3/4, plus the other one otherwise."""
     level, deviation = toy_context(window), toy_remainder(window)[0]
     return {level + deviation: 0.75, level + 1 - deviation: 0.25}
 
@@ -158,7 +158,7 @@ def _deviation(remainder: Pair, context: int) -> Kernel:
 
 
 def _gated(remainder: Pair, context: int) -> Kernel:
-    """A sampled gate that opens the first token where it deviates, more readily at the higher level."""
+    """A sampled gate: it is more likely to open the first token if that deviates, and more so at the higher level."""
     opens = (0.875 if context else 0.5) if remainder[0] else 0.125
     return {("open", remainder[0]): opens, ("closed", 0): 1 - opens}
 
@@ -177,11 +177,11 @@ TOY_EXPLANATIONS: Mapping[str, Callable[[Pair, int], Kernel]] = {
     "first value, no frame": _value,
     "whole window, no frame": _everything,
 }
-"""Ways to explain a toy window, by what they disclose."""
+"""Explanations of a toy window, by what they disclose."""
 
 
 def toy(explanation: str) -> Joint:
-    """The toy under one of its explanations; all of the paper's assumptions hold."""
+    """Return the toy with one of its explanations; all of the paper's assumptions hold."""
     return assembled(toy_windows(), toy_context, toy_remainder, TOY_EXPLANATIONS[explanation], toy_future)
 
 

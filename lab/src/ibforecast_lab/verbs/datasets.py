@@ -1,4 +1,4 @@
-"""ibforecast datasets: the benchmark data sets, and where they are."""
+"""ibforecast datasets: the benchmark data sets and their files."""
 
 from typing import Any
 
@@ -10,26 +10,32 @@ from ibforecast_lab.data import catalogue
 
 @click.command("datasets")
 @click.option("--download", metavar="NAME", multiple=True, help="Fetch a data set into the cache, checksum checked.")
+@click.option("--path", metavar="NAME", help="Print only the path of the file of this data set.")
 @json_option
-def command(download: tuple[str, ...], as_json: bool) -> None:
-    """List the benchmark data sets: looked for in IBFORECAST_DATA, then in the cache; fetched only when asked.
+def command(download: tuple[str, ...], path: str | None, as_json: bool) -> None:
+    """List the benchmark data sets and their files, which are searched in IBFORECAST_DATA, then in the cache.
 
     \b
     ibforecast datasets
     ibforecast datasets --download ETTh1
+    ibforecast fit "$(ibforecast datasets --path ETTh1)" --horizon 96 --out model
     """
     for name in download:
         announce(f"{name} is at {catalogue.download(name)}")
+    if path is not None:
+        file = str(catalogue.locate(path))
+        deliver({"name": catalogue.lookup(path).name, "path": file}, file, as_json)
+        return
     rows = [_row(dataset) for dataset in catalogue.CATALOGUE.values()]
-    widths = {key: max(len(key), *(len(str(row[key])) for row in rows)) for key in _SHOWN}
-    lines = ["  ".join(key.ljust(widths[key]) for key in _SHOWN)]
-    lines += ["  ".join(str(row[key]).ljust(widths[key]) for key in _SHOWN).rstrip() for row in rows]
+    cells = [_COLUMNS, *([str(row[key] or "not on this machine") for key in _COLUMNS] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     deliver(rows, "\n".join(lines), as_json)
 
 
-_SHOWN = ("name", "channels", "rows", "frequency", "cycle", "found")
+_COLUMNS = ("name", "channels", "rows", "frequency", "cycle", "path")
 
 
 def _row(dataset: catalogue.DataSet) -> dict[str, Any]:
     path = catalogue.find(dataset.name)
-    return vars(dataset) | {"found": str(path) if path else "no"}
+    return vars(dataset) | {"path": str(path) if path else None}

@@ -14,7 +14,7 @@ from ibforecast.evaluate.accuracy import accuracy
 from ibforecast_lab.data import drivers
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import DRIVERS, Parts
-from ibforecast_lab.measures.drivers import alignment, found, matched
+from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched
 from ibforecast_lab.networks.factors import FactorForecast
 
 BATCH = 1024
@@ -57,7 +57,7 @@ def _drivers(forecaster: FactorForecast, windows: Windows) -> list[dict[str, Any
     told = [forecaster.factors(explanation) for explanation in _explanations(forecaster, windows)]
     maps, probability = (torch.cat([getattr(each, name) for each in told]).cpu() for name in ("maps", "probability"))
     support = torch.from_numpy(truth.tokens(forecaster.config.patch_len))
-    scores = found(probability, support)
+    scores = driver_auroc(probability, support)
     aligned = alignment(forecaster.readout.loading.cpu(), torch.from_numpy(truth.loading))
     return [
         {

@@ -1,4 +1,4 @@
-"""Engines: the same results wherever the work is done, and a death costs one item."""
+"""Workers: the same results wherever the work is done, and a process that dies costs one item."""
 
 import signal
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ibforecast import MissingExtraError, UsageError
-from ibforecast.core.engines import LOST
+from ibforecast.core.workers import LOST
 from ibforecast.fleet import Fleet, Here, Processes, Ray
 
 Make = Callable[..., Any]
@@ -22,7 +22,7 @@ def test_a_process_that_dies_costs_the_item_that_killed_it_and_no_other() -> Non
     assert {lost for _, _, lost in done} == {"", LOST}
 
 
-def test_an_error_in_a_process_is_told_with_its_item() -> None:
+def test_an_error_in_a_process_is_returned_with_its_item() -> None:
     done = {item: (result, lost) for item, result, lost in Processes(1).run(["1", "one", "3"], int)}
     assert (done["1"], done["3"], done["one"][0]) == ((1, ""), (3, ""), None)
     assert done["one"][1].startswith("ValueError: invalid literal for int()")
@@ -45,7 +45,7 @@ def test_there_must_be_a_process() -> None:
         Processes(0)
 
 
-def test_ray_that_is_not_installed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_ray_is_reported_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"ibforecast\[ray\]"):
         list(Ray().run([1], abs))

@@ -1,7 +1,7 @@
-"""Where the same work is done to many items: in this process, in several of this machine, or on a Ray cluster.
+"""Workers that do the same work to many items: in this process, in several local processes, or on a Ray cluster.
 
-All of them take items one by one as they have room for them, so that no more are in memory than are worked on, and
-give back each item with its result, or with None and the reason why there is none.
+All of them take an item from the iterable only when there is room for it, so that few items are in memory at a time.
+They yield each item with its result and an empty text, or with None and the reason for the failure.
 """
 
 import multiprocessing
@@ -24,23 +24,23 @@ Result = TypeVar("Result")
 Done = Iterator[tuple[Item, Result | None, str]]
 
 RETRIES = 5
-LOST = "its process died, perhaps for want of memory; give it more, or run fewer side by side"
+LOST = "its process died, perhaps out of memory; give it more memory, or run fewer jobs at a time"
 
 
 class Workers(ABC):
-    """Whatever does the same work to many items."""
+    """The base class: anything that does the same work to many items."""
 
     @abstractmethod
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
-        """Give back the items as they are done, in whatever order."""
+        """Yield the items as they are done, in any order."""
 
 
 @dataclass(frozen=True)
 class Here(Workers):
-    """One after the other, in this process."""
+    """A worker that handles the items one after the other, in this process."""
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
-        """Give back the items in their order."""
+        """Yield the items in their order."""
         for item in items:
             yield item, work(item), ""
 
@@ -50,7 +50,7 @@ HERE = Here()
 
 @dataclass(frozen=True)
 class Processes(Workers):
-    """So many processes of this machine side by side. A script must start them under `if __name__ == "__main__":`."""
+    """A pool of `jobs` local processes. A script must start them under `if __name__ == "__main__":`."""
 
     jobs: int
 
@@ -59,10 +59,10 @@ class Processes(Workers):
             raise UsageError("jobs must be at least 1", self.jobs, f"try {os.cpu_count()}, one per core")
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
-        """Give back the items as they are done.
+        """Yield the items as they are done.
 
-        A process that dies takes all others of its pool along. What was under way is then done again, one item at a
-        time, so that only the one that kills its process is lost.
+        A process that dies breaks the whole pool. The items in progress are then repeated one at a time, so that only
+        the item that kills its process is lost.
         """
         queue, suspects = iter(items), list[Any]()
         while True:
@@ -76,25 +76,26 @@ class Processes(Workers):
             suspects.clear()
 
     def _until_one_dies(
-        self, queue: Iterator[Item], work: Callable[[Item], Result], under_way: list[Item]
+        self, queue: Iterator[Item], work: Callable[[Item], Result], in_progress: list[Item]
     ) -> Done[Item, Result]:
-        """Work through the queue; should a process die, stop and leave what was under way in the list."""
+        """Work through the queue; if a process dies, stop and append the items in progress to `in_progress`."""
+        # Spawned, not forked: a fork copies the locks of running threads, such as those of PyTorch, and may hang.
         pool = ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"), _end_with_parent)
         running: dict[Future[Result], Item] = {}
         try:
             while True:
-                for item in islice(queue, 0 if under_way else 2 * self.jobs - len(running)):
+                for item in islice(queue, 0 if in_progress else 2 * self.jobs - len(running)):
                     try:
                         running[pool.submit(work, item)] = item
                     except BrokenProcessPool:
-                        under_way.append(item)
+                        in_progress.append(item)
                         break
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     item, error = running.pop(future), future.exception()
                     if isinstance(error, BrokenProcessPool):
-                        under_way.append(item)
+                        in_progress.append(item)
                     elif error is not None:
                         yield item, None, "".join(traceback.format_exception_only(error)).strip()
                     else:
@@ -105,10 +106,10 @@ class Processes(Workers):
 
 @dataclass(frozen=True)
 class Ray(Workers):
-    """One task per item on a Ray cluster; without an address, one on this machine.
+    """A Ray cluster that runs one task per item; without an address, a cluster on this machine.
 
-    Tasks and not a Ray Data pipeline: a data set is retried, counted and given up block by block, and here every
-    item is to fail, be tried again and be kept on its own.
+    Tasks are used instead of a Ray Data pipeline because Ray Data retries, counts and abandons whole blocks, whereas
+    here every item fails, is retried and is kept independently.
     """
 
     address: str | None = None
@@ -116,7 +117,7 @@ class Ray(Workers):
     gpus_per_item: float = 0.0
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
-        """Give back the items as they are done; one whose worker or node dies is done again elsewhere."""
+        """Yield the items as they are done; an item whose worker or node dies is repeated elsewhere."""
         try:
             import ray
         except ImportError as error:
@@ -145,7 +146,7 @@ def _call(work: Callable[[Item], Result], item: Item) -> Result:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is killed; it would wait for work forever."""
+    """End this process when its parent is killed; otherwise it would wait for work for ever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

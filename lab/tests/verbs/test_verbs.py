@@ -1,0 +1,30 @@
+"""The verbs of the laboratory: help, options, and errors."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ibforecast.cli.main import LAB_VERBS
+
+Call = Callable[..., Any]
+
+
+@pytest.mark.parametrize("verb", LAB_VERBS)
+def test_the_help_of_every_verb_has_examples(call: Call, verb: str) -> None:
+    outcome = call(verb, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [line for line in outcome.out.splitlines() if line.strip().startswith(f"ibforecast {verb}")]
+
+
+def test_the_help_of_the_command_names_every_verb(call: Call) -> None:
+    assert all(f"\n  {verb} " in call("--help").out for verb in LAB_VERBS)
+
+
+@pytest.mark.parametrize("jobs", ["0", "-2", "many"])
+def test_reproducing_needs_at_least_one_job(call: Call, jobs: str, tmp_path: Path) -> None:
+    outcome = call("reproduce", "accuracy", "--jobs", jobs)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "--jobs" in outcome.err
+    assert "see --help" in outcome.err

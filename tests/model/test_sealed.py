@@ -1,0 +1,228 @@
+"""Sealed reading: nothing that was not read can change mask, context or forecast."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, nan, sqrt
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ibforecast.core.errors import UsageError
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.sizes import Sizes
+from ibforecast.core.tokens import spread
+from ibforecast.core.window import Target, Window
+from ibforecast.model import objective
+from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
+from ibforecast.model.sealed import SealedForecast, network_of, only
+from ibforecast.zoo.recipes import resolve
+
+LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 24, 8, 3, 6, 5
+
+
+def network(seed: int = 0, **changes: Any) -> SealedForecast:
+    """Build a small sealed network with every weight moved away from where it starts."""
+    config = ModelConfig(
+        **{
+            "look_back": LOOK_BACK,
+            "horizon": HORIZON,
+            "channels": CHANNELS,
+            "cycle": CYCLE,
+            "patch_len": 2,
+            "sealed": True,
+            "frame": "seasonal",
+            "gate": GateConfig(attention="none", recent=1, every=3),
+            "readout": ReadoutConfig(width=16, by_channel=True, cross_channel=True),
+            **changes,
+        }
+    )
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        made = network_of(config)
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    assert isinstance(made, SealedForecast)
+    return made.eval()
+
+
+def windows(seed: int = 0, missing: float = 0.0, future: int = 0) -> Window:
+    random = torch.Generator().manual_seed(seed)
+    values = 2 + 3 * torch.randn(BATCH, LOOK_BACK, CHANNELS, generator=random)
+    observed = torch.rand(values.shape, generator=random) >= missing
+    phase = (torch.randint(0, CYCLE, (BATCH, 1), generator=random) + torch.arange(LOOK_BACK + HORIZON)) % CYCLE
+    known = torch.randn(BATCH, LOOK_BACK + HORIZON, future, generator=random) if future else None
+    return Window(values.where(observed, torch.zeros(())), observed, phase, known=known)
+
+
+def noise(window: Window) -> Tensor:
+    return 10 * torch.randn(window.values.shape, generator=torch.Generator().manual_seed(9))
+
+
+SCRAMBLES: dict[str, Callable[[Window], tuple[Tensor, Tensor]]] = {
+    "noise": lambda window: (noise(window), window.observed),
+    "missing": lambda window: (torch.full_like(window.values, nan), torch.zeros_like(window.observed)),
+    "not a number, and said to be one": lambda window: (torch.full_like(window.values, nan), window.observed),
+    "huge": lambda window: (torch.full_like(window.values, 1e30), window.observed),
+    "infinite": lambda window: (torch.full_like(window.values, -inf), torch.ones_like(window.observed)),
+    "another window": lambda window: (window.values.roll(1, 0), window.observed.roll(1, 0)),
+}
+
+
+def scrambled(window: Window, mask: Tensor, gaps: Tensor, how: str) -> Window:
+    """Replace every value outside the tokens that are read or would have been."""
+    kept = spread(mask | gaps, LOOK_BACK // mask.shape[1])
+    values, observed = SCRAMBLES[how](window)
+    return replace(window, values=window.values.where(kept, values), observed=window.observed.where(kept, observed))
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(one.contiguous().view(torch.int32), other.contiguous().view(torch.int32))
+
+
+def first_mask(made: SealedForecast) -> Tensor:
+    """The fixed mask of a window without gaps."""
+    return made(windows(future=made.config.future)).explanation.mask[:1]
+
+
+@pytest.mark.parametrize("how", SCRAMBLES)
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    missing=st.sampled_from([0.0, 0.1]),
+    frame=st.sampled_from(["seasonal", "weighted", "mean", "none"]),
+    future=st.sampled_from([0, 2]),
+)
+@torch.no_grad()
+def test_no_bit_moves_when_everything_unread_is_replaced_and_nothing_is_held(
+    how: str, seed: int, missing: float, frame: str, future: int
+) -> None:
+    made, window = network(seed, frame=frame, future=future), windows(seed, missing, future)
+    before = made(window)
+    explanation: Explanation = before.explanation
+    gaps = first_mask(made) & explanation.missing
+    after = made(scrambled(window, explanation.mask, gaps, how))
+    assert same_bits(before.values, after.values)
+    assert torch.equal(explanation.mask, after.explanation.mask)
+    for name in ("evidence", "probability"):
+        assert same_bits(getattr(explanation, name), getattr(after.explanation, name))
+    for name in ("level", "scale"):
+        assert same_bits(getattr(explanation.context, name), getattr(after.explanation.context, name))
+
+
+@torch.no_grad()
+def test_a_looking_model_does_move() -> None:
+    """The test above can fail: a model that takes its level from the whole window moves."""
+    looking = network_of(replace(network().config, sealed=False)).eval()
+    window = windows()
+    before = looking(window)
+    after = looking(scrambled(window, before.explanation.mask, torch.zeros_like(before.explanation.mask), "noise"))
+    assert not torch.equal(before.values, after.values)
+
+
+@torch.no_grad()
+def test_the_mask_is_the_same_for_every_window_and_within_the_budget() -> None:
+    made = network(budget=0.3)
+    mask = made(windows(1)).explanation.mask
+    assert (mask == mask[:1]).all()
+    assert int(mask[0].sum()) == made.config.allowance
+
+
+@torch.no_grad()
+def test_a_missing_value_in_the_mask_is_closed_and_nothing_is_read_instead() -> None:
+    made, window = network(), windows()
+    mask = first_mask(made)[0]
+    patch, channel = (int(place) for place in mask.nonzero()[0])
+    observed = window.observed.clone()
+    observed[0, patch * 2, channel] = False
+    explanation = made(replace(window, observed=observed)).explanation
+    expected = mask.clone()
+    expected[patch, channel] = False
+    assert torch.equal(explanation.mask[0], expected)
+    assert torch.equal(explanation.mask[1], mask)
+    assert explanation.missing[0, patch, channel]
+    assert explanation.probability[0, patch, channel] == 0
+
+
+@torch.no_grad()
+def test_the_level_comes_from_the_values_that_were_read() -> None:
+    made, window = network(frame="mean"), windows()
+    explanation = made(window).explanation
+    read = spread(explanation.mask, 2)
+    for channel in range(CHANNELS):
+        values = window.values[0, read[0, :, channel], channel]
+        level = values.mean() if len(values) else torch.zeros(())
+        torch.testing.assert_close(explanation.context.level[0, channel], level)
+
+
+@torch.no_grad()
+def test_the_forecast_of_a_window_is_that_of_only_what_was_read() -> None:
+    made, window = network(), windows()
+    forecast = made(window)
+    assert same_bits(forecast.values, made(only(window, forecast.explanation.mask)).values)
+
+
+def test_training_reaches_the_scores_the_frame_the_profile_and_the_readout() -> None:
+    made, window = network().train(), windows(missing=0.05)
+    target = Target(torch.randn(BATCH, HORIZON, CHANNELS), torch.rand(BATCH, HORIZON, CHANNELS) > 0.1)
+    loss = made.loss(window, target, torch.tensor(0.2), torch.Generator().manual_seed(0))
+    loss.total.backward()
+    for name, parameter in made.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.any(), name
+
+
+def test_the_loss_sees_a_token_only_through_its_gate() -> None:
+    made, window = network(gate=GateConfig(attention="none", recent=1, every=3, noise=0.0)), windows()
+    target = Target(torch.randn(BATCH, HORIZON, CHANNELS), torch.ones(BATCH, HORIZON, CHANNELS, dtype=torch.bool))
+    mask = made(window).explanation.mask
+    read = [
+        float(made.loss(shown, target, torch.tensor(1.0), torch.Generator().manual_seed(0)).total.detach())
+        for shown in (window, scrambled(window, mask, torch.zeros_like(mask), "noise"))
+    ]
+    assert read[0] == read[1]
+
+
+@pytest.mark.parametrize("gate", [{"attention": "joint"}, {"kind": "capped", "attention": "none"}])
+def test_a_sealed_model_with_a_gate_that_looks_is_refused(gate: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="a sealed model reads by a fixed mask"):
+        network(gate=GateConfig(**gate))
+
+
+def test_the_recipe_is_sealed_for_every_kind_of_table() -> None:
+    for sizes in (Sizes(96, 24, 7, 24), Sizes(96, 24, 7, 96), Sizes(96, 24, 21, 144), Sizes(96, 24, 100, 24)):
+        recipe = resolve("sealed", sizes)
+        assert isinstance(recipe.build(0), SealedForecast)
+
+
+@torch.no_grad()
+def test_the_frequency_loss_is_a_sum_over_waves() -> None:
+    random = torch.Generator().manual_seed(3)
+    forecast, truth = torch.randn(2, HORIZON, 2, generator=random), torch.randn(2, HORIZON, 2, generator=random)
+    observed = torch.rand(truth.shape, generator=random) > 0.2
+    error = (forecast - truth).where(observed, torch.zeros(())).double()
+    sizes = []
+    for b in range(2):
+        for c in range(2):
+            for wave in range(HORIZON // 2 + 1):
+                angle = 2 * torch.pi * wave * torch.arange(HORIZON) / HORIZON
+                cosine, sine = (error[b, :, c] * angle.cos()).sum(), (error[b, :, c] * angle.sin()).sum()
+                sizes.append(sqrt(float(cosine**2 + sine**2)))
+    squared = float((error**2).sum() / observed.sum())
+    expected = 0.75 * squared + 0.25 * sum(sizes) / len(sizes)
+    knobs = ObjectiveConfig(loss="frequency", frequency_share=0.25)
+    assert float(objective.fit(forecast, Target(truth, observed), knobs)) == pytest.approx(expected, rel=1e-5)
+    absolute = float(error.abs().sum() / observed.sum())
+    assert float(objective.fit(forecast, Target(truth, observed), ObjectiveConfig(loss="mae"))) == pytest.approx(
+        absolute, rel=1e-5
+    )
+
+
+def test_a_share_that_is_no_share_is_refused() -> None:
+    with pytest.raises(UsageError, match="frequency_share must lie in"):
+        ObjectiveConfig(frequency_share=1.5)
