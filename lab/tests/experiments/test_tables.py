@@ -23,7 +23,7 @@ from ibforecast_lab.recipes import names
 
 FLAT = [
     *("data", "horizon", "model", "budget", "seeds", "mse", "mae", "mse_std", "mae_std", "open_rate"),
-    *("validation_mse", "source", "steady_is", "steady_is_by_mae"),
+    *("validation_mse", "steady_is", "steady_is_by_mae", "source"),
 ]
 
 

@@ -103,7 +103,7 @@ class Table:
 
     def __call__(self, records: Iterable[Record]) -> Sheet:
         """Compute the sheet from records only."""
-        rows = self.compared([*self.rows(frame(records)), *self.published()])
+        rows = _alike(self.compared([*self.rows(frame(records)), *self.published()]))
         published = [row for row in rows if row.get("source") == "published"]
         body = [
             [self._cell(column, line, beside) for column in self.columns]
@@ -119,6 +119,12 @@ class Table:
         if column.field not in line:
             return NOT_RUN if column.name == self.missing else NONE
         return column.text(line)
+
+
+def _alike(rows: list[Row]) -> list[Row]:
+    """Return rows with their fields in the order of the first row, the source last."""
+    fields = sorted(rows[0], key=lambda name: name == "source") if rows else []
+    return [{name: row[name] for name in fields} for row in rows]
 
 
 def places(plan: Plan) -> list[Row]:

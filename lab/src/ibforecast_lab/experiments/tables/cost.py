@@ -37,7 +37,7 @@ def rows_of(tidy: list[Row]) -> list[Row]:
     rows = sorted(rows, key=lambda row: (row["data"], row["model"], order.index(row["explainer"])))
     return [
         {name: value for name, value in row.items() if name != "budget"}
-        | {"score": scores.get(tuple(row[key] for key in KEYS[:-1])), "source": "ledger"}
+        | {"score": scores.get(tuple(row[key] for key in KEYS[:-1]))}
         for row in rows
     ]
 

@@ -45,7 +45,7 @@ def rows_of(tidy: list[Row]) -> list[Row]:
     known = {tuple(row[key] for key in KEYS): row for row in rows}
     order = list(BUDGETS)
     return [
-        row | _shares(row, known) | {"source": "ledger"}
+        row | _shares(row, known)
         for row in sorted(rows, key=lambda row: (row["data"], row["horizon"], order.index(row["model"]), row["budget"]))
     ]
 
