@@ -1,0 +1,61 @@
+"""Settings by kind of table, which the default recipe has, against settings by hand for each data set."""
+
+from ibforecast.zoo.recipes import DEFAULT, kind_of
+from ibforecast_lab.experiments.frame import LEVEL, Row, lead, over, select
+from ibforecast_lab.experiments.ledger import Cell
+from ibforecast_lab.experiments.parts import sizes_of
+from ibforecast_lab.experiments.plans import BY_HAND, MAIN, PLANS
+from ibforecast_lab.experiments.sheet import NOT_RUN, Column, Table, change
+from ibforecast_lab.experiments.tables.errors import by_horizon
+
+
+def _rows(tidy: list[Row]) -> list[Row]:
+    """Return every data set and horizon of the plan; None is not run."""
+    plan = PLANS["by_kind"]
+    ours = {(row["data"], row["horizon"], row["model"]): row for row in by_horizon(select(tidy, own_budget=True), MAIN)}
+    return [
+        _row(data, horizon, *(ours.get((data, horizon, recipe)) for recipe in (DEFAULT, BY_HAND)))
+        for horizon in plan.horizons
+        for data in plan.data
+    ]
+
+
+def _row(data: str, horizon: int, default: Row | None, by_hand: Row | None) -> Row:
+    error, spread, other = (default or {}).get("mse"), (default or {}).get("mse_std"), (by_hand or {}).get("mse")
+    return {
+        "data": data,
+        "horizon": horizon,
+        "kind": kind_of(sizes_of(Cell(data, horizon, DEFAULT, 0))),
+        "seeds": default["seeds"] if default else 0,
+        "mse": error,
+        "mse_std": spread,
+        "mse_by_hand": other,
+        "change": over(error, other),
+        "by_kind_is": lead(default, by_hand),
+        "source": "ledger",
+    }
+
+
+def _error(value: float | None) -> str:
+    return NOT_RUN if value is None else f"{value:.3f}"
+
+
+by_kind = Table(
+    title="Settings by kind of table against settings by hand for each data set",
+    keys=("data", "horizon"),
+    columns=(
+        *(Column(name, name) for name in ("data", "horizon", "kind", "seeds")),
+        Column("MSE", "mse", _error, "mse_std"),
+        Column("MSE by hand", "mse_by_hand", _error),
+        Column("change", "change", change),
+        Column("by kind is", "by_kind_is"),
+    ),
+    rows=_rows,
+    lines=list,
+    note=(
+        "kind: what the settings of a plain fit depend on, computed from the number of channels, the look-back and the "
+        "cycle. The kinds were formed on these same five data sets, so this is no test on unseen data. By hand: recipe "
+        f"`{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors over "
+        f"seeds. {LEVEL}"
+    ),
+)
