@@ -1,4 +1,4 @@
-"""Checks before every route: who may ask and how much; and what happens when something fails."""
+"""Checks before every route, of the sender and of the size of a request; and the response to a failure."""
 
 import asyncio
 import hmac
@@ -29,7 +29,7 @@ HEADERS = [
 ]
 
 FAILURE = Refused(500, "something went wrong in the service", "its log says more")
-"""The answer to a request that met a mistake in the service; the details are only in the log."""
+"""The answer to a request if the service itself fails; the details are only in the log."""
 
 
 class Gone(Exception):  # noqa: N818
@@ -37,7 +37,7 @@ class Gone(Exception):  # noqa: N818
 
 
 class _Answer:
-    """Sends an answer, remembers how far it got, and adds the headers that every answer carries."""
+    """Sends an answer with the headers that all answers have; its fields say whether it has begun and is complete."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -92,7 +92,7 @@ class Guard:
         if self._at_work >= self._settings.max_concurrent:
             raise Refused(
                 429,
-                f"at most {self._settings.max_concurrent} requests may be at work at a time (got one more)",
+                f"at most {self._settings.max_concurrent} requests may be under way at a time (got one more)",
                 "try again in a moment",
                 headers={"retry-after": "1"},
             )
@@ -108,11 +108,16 @@ class Guard:
         known = self._settings.hosts
         if known is not None and _hostname(f"//{host}") not in known:
             raise Refused(
-                403, f"the service answers to {', '.join(sorted(known))} alone (got {host!r})", "use one of these names"
+                403, f"the host name must be one of {', '.join(sorted(known))} (got {host!r})", "use one of these names"
             )
+        # A browser sends the origin of the page. Programs that are not browsers send none, and are let through.
         origin = headers.get(b"origin")
         if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
-            raise Refused(403, f"the service answers its own pages alone (got origin {origin!r})", "ask without a page")
+            raise Refused(
+                403,
+                f"a request from a page must come from the service's own page (got origin {origin!r})",
+                "send it without a page",
+            )
 
     def _check_token(self, path: str, headers: dict[bytes, str]) -> None:
         token = self._settings.token
@@ -163,6 +168,7 @@ class Guard:
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, answer: _Answer) -> None:
         """Answer the request; cancel the work if the client disconnects first."""
+        # Only one reader may call `receive`. Here it watches for a disconnect, and the app gets the body from memory.
         left = asyncio.ensure_future(_departure(receive))
         sent = False
 
@@ -189,7 +195,7 @@ class Guard:
 
 
 def response_to(refused: Refused) -> Response:
-    """The HTTP response to a refused request."""
+    """Return the HTTP response to a refused request."""
     return Response(refused.body(), refused.status, refused.headers, "application/json")
 
 
