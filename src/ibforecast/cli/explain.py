@@ -56,9 +56,7 @@ def command(
     check_file(*filter(None, (out, *plot, tokens, known)))
     forecaster = IBForecaster.load(model)
     if known and not forecaster.fitted.layout.future:
-        raise UsageError(
-            "--known needs a model with future covariates", "a model without them", "drop --known"
-        )
+        raise UsageError("--known needs a model with future covariates", "a model without them", "drop --known")
     explanation = forecaster.explain(table, at, budget=budget, future=future)
     document = explanation.to_json()
     if out:

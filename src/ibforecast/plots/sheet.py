@@ -1,4 +1,4 @@
-"""Where a drawing of a scene puts everything, and in which colours: the same for every format."""
+"""The positions and colours in a drawing of a scene, the same for every format."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from ibforecast.plots import labels
 from ibforecast.plots.scene import Curve, Entry, Key, Row, Scene, Tick, fitting
 
 TITLE_SIZE, RATE_SIZE, NAME_SIZE, NUMBER_SIZE = 11.0, 9.0, 8.0, 7.0
-"""Sizes of letters, in points."""
+"""Font sizes, in points."""
 
 TITLE_MIDDLE, RATE_MIDDLE = 19.0, 36.0
 """Heights of the first two lines, in points from the top."""
@@ -35,7 +35,7 @@ _WIDTHS = {letter: width for width, letters in _LETTERS.items() for letter in le
 
 @dataclass(frozen=True)
 class Stroke:
-    """Colour, width in points and dashes, in widths, of a line; no dashes make it solid."""
+    """Colour of a line, its width in points and its dashes in units of the width; a line without dashes is solid."""
 
     colour: str
     width: float
@@ -58,7 +58,7 @@ OPEN_FILL, MISSING_FILL, HATCH = "#B2E2D5", "#F2F2F2", Stroke("#A0A0A0", 0.5)
 
 
 def response_stroke(style: int) -> Stroke:
-    """Return the stroke of a response; the second round of colours is dashed."""
+    """Return the stroke of a response; once all colours are used, they are used again with dashes."""
     colours = (labels.PURPLE, labels.SKY, labels.ORANGE, labels.GREEN, labels.BLUE, labels.VERMILLION)
     return Stroke(colours[style % len(colours)], 0.9, () if style < len(colours) else (3.2, 1.4))
 
@@ -102,12 +102,12 @@ class Sheet:
 
     @property
     def tall(self) -> bool:
-        """Whether the rows are so many that time is labelled above them too."""
+        """Whether there are so many rows that time is labelled above them too."""
         return self.rows > labels.MANY
 
     @property
     def row(self) -> float:
-        """Height of one row and the gap below it: full for a few rows, slim for many."""
+        """Height of one row and the gap below it: large for a few rows, small for many."""
         return float(np.interp(self.rows, [1, 7, 20, 50, 200], [115, 72, 52, 40, 29]))
 
     @property
@@ -130,11 +130,11 @@ class Sheet:
         return Box(self.width - self.right - self.side, self.head + row * self.row, self.side, 0.92 * self.row)
 
     def time_ticks(self, scene: Scene) -> tuple[Tick, ...]:
-        """Return the ticks of the time axis there is space for."""
+        """Return the ticks of the time axis that fit."""
         return fitting(scene.time.ticks, 8)
 
     def value_ticks(self, scene: Scene, row: int) -> tuple[Tick, ...]:
-        """Return the ticks of a row there is space for."""
+        """Return the ticks of a row that fit."""
         return fitting(scene.rows[row].ticks, 2 if self.tall else 3)
 
     def legend(self, entries: Iterable[Entry]) -> list[tuple[Entry, float, float]]:
@@ -155,7 +155,7 @@ class Sheet:
 
 
 def sheet_of(scene: Scene) -> Sheet:
-    """Lay a scene out: names and numbers get the space they need, and the main panels the rest."""
+    """Return the layout of a scene: names and numbers get the space they need, and the main panels the rest."""
     rows = len(scene.rows)
     numbers = 12 + _widest((line for row in scene.rows for tick in row.ticks[-1] for line in tick.lines), NUMBER_SIZE)
     names = 14 + _widest((line for row in scene.rows for line in row.label), NAME_SIZE)
@@ -174,7 +174,7 @@ def sheet_of(scene: Scene) -> Sheet:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the width of a text in points, estimated so that it is rarely wider."""
+    """Return the estimated width of a text in points; the text is rarely wider."""
     return size * sum(_WIDTHS.get(letter, 1.1 if east_asian_width(letter) in "WF" else 0.8) for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""A scene as PNG, by matplotlib: a row per channel on one time axis, its profile at the right."""
+"""A scene as PNG, drawn by matplotlib: a row per channel on one time axis, with its profile at the right."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _DPI = 160.0
 _TALLEST = 40_000
-"""Pixels; the format ends at 65,536, and the memory of most machines long before."""
+"""The largest height in pixels; PNG allows 65,536, and most machines have too little memory for that."""
 
 _STYLE: Any = {
     "font.family": "sans-serif",
@@ -52,7 +52,7 @@ _BANDS: dict[str, dict[str, Any]] = {
 
 
 def to_png(scene: Scene) -> bytes:
-    """Draw a scene; the same scene gives the same bytes."""
+    """Return a scene as PNG; the same scene gives the same bytes."""
     drawing = figure(scene)
     buffer = BytesIO()
     with house_style():
@@ -61,7 +61,7 @@ def to_png(scene: Scene) -> bytes:
 
 
 def figure(scene: Scene) -> "matplotlib.figure.Figure":
-    """Draw a scene as a figure of your own, to be restyled or saved; matplotlib's settings stay as they were."""
+    """Return a scene as a figure, to be restyled or saved; matplotlib's settings do not change."""
     with needs("matplotlib"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def figure(scene: Scene) -> "matplotlib.figure.Figure":
         )
         _write(drawing, sheet, scene.rate, sheet.left, RATE_MIDDLE, RATE_SIZE)
         _draw_legend(drawing, scene, sheet)
-        # Not joined by sharex, whose cost grows with the square of the rows.
+        # Not joined by sharex, because its cost grows with the square of the number of rows.
         main = [_panel(drawing, sheet, sheet.main_box(row)) for row in range(sheet.rows)]
         side = [_panel(drawing, sheet, sheet.side_box(row)) for row in range(sheet.rows)]
         for number, row in enumerate(scene.rows):
@@ -93,13 +93,13 @@ def figure(scene: Scene) -> "matplotlib.figure.Figure":
 
 
 def resolution(sheet: Sheet) -> float:
-    """Return the pixels per inch: as many as usual, or fewer on a sheet that would be too tall."""
+    """Return the pixels per inch: the usual number, or fewer for a sheet that would be too tall."""
     return min(_DPI, 72 * _TALLEST / sheet.height)
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw alike whatever the user's matplotlibrc says, and leave it as it was."""
+    """Use our settings in this block, independent of the user's matplotlibrc, and restore the old ones."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -109,7 +109,7 @@ def house_style() -> Iterator[None]:
 
 
 def _fractions(sheet: Sheet, across: float, down: float) -> tuple[float, float]:
-    """Turn points from the top left corner into fractions of the sheet from the bottom left corner."""
+    """Convert points from the top left corner to fractions of the sheet from the bottom left corner."""
     return across / sheet.width, 1 - down / sheet.height
 
 
@@ -180,7 +180,7 @@ def _draw_line(
     axes: "matplotlib.axes.Axes", at: Sequence[float | int], values: Sequence[float | None], stroke: Stroke, **look: Any
 ) -> None:
     heights = np.array(values, dtype=np.float64)
-    axes.plot(at, heights, marker=".", markersize=3, markevery=labels.alone(heights), **_pen(stroke), **look)
+    axes.plot(at, heights, marker=".", markersize=3, markevery=labels.isolated_steps(heights), **_pen(stroke), **look)
 
 
 def _draw_side(axes: "matplotlib.axes.Axes", row: Row) -> None:
@@ -234,7 +234,7 @@ def _name_sides(rows: "list[matplotlib.axes.Axes]", scene: Scene) -> None:
 
 
 def _label_steps(rows: "list[matplotlib.axes.Axes]", steps: int, ticks: Sequence[Tick], sheet: Sheet) -> None:
-    """Give all rows the same steps, labelled below the last row, and above the first too if there are many rows."""
+    """Give all rows the same steps, with labels below the last row, and above the first if there are many rows."""
     positions, texts = [tick.at for tick in ticks], ["\n".join(tick.lines) for tick in ticks]
     for axes in rows:
         axes.set_xlim(-0.5, steps - 0.5)
