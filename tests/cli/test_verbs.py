@@ -460,7 +460,7 @@ def test_a_file_that_cannot_be_written_after_all_is_no_mistake_of_ours(
 ) -> None:
     monkeypatch.setattr("ibforecast.data.tables.write", failing(error))
     outcome = call("predict", desk.model, desk.table, "--out", "next.csv")
-    assert refused(outcome, 1, f"can be read and written (got {words})", "the permissions and the room")
+    assert refused(outcome, 1, f"can be read and written (got {words})", "its permissions and the free space")
     assert "report it" not in outcome.err
 
 

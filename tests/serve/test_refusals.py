@@ -263,7 +263,7 @@ def test_a_failure_in_the_service_tells_nothing_about_its_inside(
     for model in service.models:
         object.__setattr__(model.forecaster, "explain", fail)
     answer = over(service).post("/explain", {"table": desk.columns()})
-    assert "its log says more" in refusal(answer, 500, None)
+    assert "see the log of the service" in refusal(answer, 500, None)
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text
 

@@ -143,7 +143,7 @@ def _add_windows(app: FastAPI, service: Service) -> None:
     async def explain(question: wire.AboutTable, form: Form = "answer") -> Response:
         """Forecast and explain: return the document of `explanation.to_json()` for every moment."""
         if form != "answer" and isinstance(question.at, list) and len(question.at) > 1:
-            raise Refused(422, f"form={form} takes one moment (got {len(question.at)})", "use form=answer", "form")
+            raise Refused(422, f"form={form} takes one moment", len(question.at), "use form=answer", "form")
         name, answers = await service.explain(question, form)
         if form == "answer":
             head = wire.Explanations(model=name, explanations=[]).model_dump_json().encode().removesuffix(b"]}")
@@ -196,7 +196,7 @@ def _add_handlers(app: FastAPI) -> None:
     async def http(request: Request, error: HTTPException) -> Response:
         status = 422 if error.status_code == 400 else error.status_code
         message = f"{request.method} {request.url.path}: {error.detail}"
-        return response_to(Refused(status, message, "see /openapi.json", headers=error.headers))
+        return response_to(Refused(status, message, remedy="see /openapi.json", headers=error.headers))
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
@@ -213,10 +213,10 @@ def _from_validation(error: RequestValidationError) -> Refused:
         names.append(str(part))
     field = ".".join(names) or "body"
     if first["type"] == "missing":
-        return Refused(422, f"{field} must be sent (got none)", "see /openapi.json", field)
+        return Refused(422, f"{field} must be sent", "none", "see /openapi.json", field)
     rule = RULES.get(field, first["msg"])
     rule = f"{field} must be as the wire format says, {rule[:1].lower()}{rule[1:]}"
-    return Refused(422, f"{rule} (got {shortened(first.get('input'))})", "see /openapi.json", field)
+    return Refused(422, rule, shortened(first.get("input")), "see /openapi.json", field)
 
 
 def _answer(document: BaseModel, status: int = 200) -> Response:

@@ -28,7 +28,7 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 
-FAILURE = Refused(500, "something went wrong in the service", "its log says more")
+FAILURE = Refused(500, "something went wrong in the service", remedy="see the log of the service")
 """The answer to a request if the service itself fails; the details are only in the log."""
 
 
@@ -92,7 +92,8 @@ class Guard:
         if self._at_work >= self._settings.max_concurrent:
             raise Refused(
                 429,
-                f"at most {self._settings.max_concurrent} requests may be under way at a time (got one more)",
+                f"at most {self._settings.max_concurrent} requests may be under way at a time",
+                "one more",
                 "try again in a moment",
                 headers={"retry-after": "1"},
             )
@@ -108,14 +109,15 @@ class Guard:
         known = self._settings.hosts
         if known is not None and _hostname(f"//{host}") not in known:
             raise Refused(
-                403, f"the host name must be one of {', '.join(sorted(known))} (got {host!r})", "use one of these names"
+                403, f"the host name must be one of {', '.join(sorted(known))}", repr(host), "use one of these names"
             )
         # A browser sends the origin of the page. Programs that are not browsers send none, and are let through.
         origin = headers.get(b"origin")
         if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
             raise Refused(
                 403,
-                f"a request from a page must come from the service's own page (got origin {origin!r})",
+                "a request from a page must come from the service's own page",
+                f"origin {origin!r}",
                 "send it without a page",
             )
 
@@ -127,7 +129,8 @@ class Guard:
         if kind.lower() != "bearer" or not hmac.compare_digest(token_sent.strip().encode("latin-1"), token.encode()):
             raise Refused(
                 401,
-                "a request must carry the service's token (got none, or another)",
+                "a request must carry the service's token",
+                "none, or another",
                 "send the header Authorization: Bearer TOKEN",
                 headers={"www-authenticate": "Bearer"},
             )
@@ -149,7 +152,8 @@ class Guard:
         except TimeoutError as error:
             raise Refused(
                 408,
-                f"a body must arrive within {self._settings.body_seconds:g} s (got {size} bytes by then)",
+                f"a body must arrive within {self._settings.body_seconds:g} s",
+                f"{size} bytes by then",
                 "send it faster, or in parts",
                 headers={"connection": "close"},
             ) from error
@@ -160,7 +164,8 @@ class Guard:
         if size > most:
             raise Refused(
                 413,
-                f"a body must have at most {most} bytes (got {size} or more)",
+                f"a body must have at most {most} bytes",
+                f"{size} or more",
                 "send fewer rows, or raise --max-body",
                 "body",
                 {"connection": "close"},

@@ -102,7 +102,8 @@ class Models:
         if name is None or name not in self._loaded:
             raise Refused(
                 422,
-                f"model must be one that is loaded (got {name!r})",
+                "model must be one that is loaded",
+                repr(name),
                 f"choose among {', '.join(self._loaded)}",
                 "model",
             )
@@ -117,7 +118,8 @@ class Models:
         if name is None and len(self._loaded) > 1:
             raise Refused(
                 422,
-                f"an explanation must come from a model that is loaded (got weights {weights_sha256[:12]!r})",
+                "an explanation must come from a model that is loaded",
+                f"weights {weights_sha256[:12]!r}",
                 f"load that model, or name one of {', '.join(self._loaded)}",
                 "model",
             )

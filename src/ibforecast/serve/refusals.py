@@ -18,33 +18,33 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 
 
 class Refused(Exception):  # noqa: N818
-    """A request that is answered with an error."""
+    """A request that is answered with an error: `rule`, `got` and `remedy` are those of `IBForecastError`.
+
+    It is not an `IBForecastError` itself, because `reading` turns those into refusals with another status.
+    """
 
     def __init__(
         self,
         status: int,
-        error: str,
-        hint: str = "",
+        rule: str,
+        got: object = None,
+        remedy: str = "",
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(error)
-        self.status, self.error, self.hint, self.field = status, error, hint, field
-        self.headers = dict(headers or {})
+        self.problem = IBForecastError(rule, got, remedy)
+        super().__init__(str(self.problem))
+        self.status, self.field, self.headers = status, field, dict(headers or {})
 
     @classmethod
     def because(cls, error: IBForecastError, field: str | None = None, status: int = 422) -> "Refused":
         """Return the refusal for an error of the library: rule and value as the error, the remedy as the hint."""
-        return cls(status, *error.error_and_hint(), field)
+        return cls(status, error.rule, error.got, error.remedy, field)
 
     def body(self) -> bytes:
         """Return the answer as JSON in ASCII, because a part of the request in it may not be valid UTF-8."""
-        document: dict[str, Any] = {
-            "version": VERSION,
-            "error": self.error,
-            "hint": self.hint or None,
-            "field": self.field,
-        }
+        error, hint = self.problem.error_and_hint()
+        document: dict[str, Any] = {"version": VERSION, "error": error, "hint": hint or None, "field": self.field}
         return json.dumps(document).encode()
 
 
@@ -58,7 +58,7 @@ def reading(field: str) -> Iterator[None]:
     except UNREADABLE as error:
         log.warning("%s could not be read: %s: %s", field, type(error).__name__, error)
         problem = f"{type(error).__name__}: {error}"[:300]
-        raise Refused(422, f"{field} must be readable (got {problem})", f"correct {field}", field) from error
+        raise Refused(422, f"{field} must be readable", problem, f"correct {field}", field) from error
 
 
 def shortened(value: Any, most: int = 80) -> str:

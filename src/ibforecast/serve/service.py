@@ -152,7 +152,8 @@ class Service:
         if windows > self.settings.max_history:
             raise Refused(
                 413,
-                f"a history must have at most {self.settings.max_history} windows (got {windows})",
+                f"a history must have at most {self.settings.max_history} windows",
+                windows,
                 "request fewer",
                 "windows",
             )
@@ -193,10 +194,10 @@ class Service:
         most = min(self.settings.max_windows, max(self.settings.max_numbers // model.numbers, 1))
         if len(moments) > most:
             raise Refused(
-                413, f"a request must have at most {most} moments (got {len(moments)})", "send several requests", "at"
+                413, f"a request must have at most {most} moments", len(moments), "send several requests", "at"
             )
         if not moments:
-            raise Refused(422, "at must name a moment (got none)", "leave it out for the table's end", "at")
+            raise Refused(422, "at must name a moment", "none", "leave it out for the table's end", "at")
 
     async def _source(self, model: LoadedModel, sent: Any, future: Any = None) -> Table:
         """Read the table that was sent, or the one on the shelf with this id; `future` has covariates known ahead."""

@@ -43,7 +43,8 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
         if len(names) * len(table) > most:
             raise Refused(
                 413,
-                f"rows times names of a table must be at most {most} (got {len(table)} rows of {len(names)} names)",
+                f"rows times names of a table must be at most {most}",
+                f"{len(table)} rows of {len(names)} names",
                 "send fewer rows, or rows with the same names",
                 "table",
             )
@@ -116,7 +117,8 @@ class Shelf:
                 known = [table.id for table in self.list()]
                 raise Refused(
                     absent,
-                    f"a table must be kept by the service (got {id[:80]!r})",
+                    "a table must be kept by the service",
+                    repr(id[:80]),
                     f"upload it to /tables, or choose among {', '.join(known)}",
                     "table",
                 )
@@ -164,8 +166,8 @@ def starts(series: Series, look_back: int, horizon: int) -> Int64[np.ndarray, " 
     if not len(rows):
         raise Refused(
             422,
-            f"a table must have look_back = {look_back} rows in which every channel is observed at least once "
-            f"(got none among {series.rows} rows)",
+            f"a table must have look_back = {look_back} rows in which every channel is observed at least once",
+            f"none among {series.rows} rows",
             "give a longer table, or one with fewer gaps",
             "table",
         )
@@ -252,7 +254,8 @@ def _check_size(size: int, most: int) -> None:
     if size > most:
         raise Refused(
             413,
-            f"a table must take at most {most} bytes when unpacked (got more)",
+            f"a table must take at most {most} bytes when unpacked",
+            "more",
             "send fewer rows or channels",
             "body",
         )
