@@ -13,9 +13,9 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.data.tables import Table
 from ibforecast.forecaster import IBForecaster
 from ibforecast.serve import wire
-from ibforecast.serve.batching import Worker
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused
+from ibforecast.serve.worker import Worker
 from ibforecast.zoo.saved import FittedModel
 
 T = TypeVar("T")
