@@ -16,8 +16,8 @@ TITLE_SIZE, RATE_SIZE, NAME_SIZE, NUMBER_SIZE = 11.0, 9.0, 8.0, 7.0
 TITLE_MIDDLE, RATE_MIDDLE = 19.0, 36.0
 """Heights of the first two lines, in points from the top."""
 
-SWATCH = 17.0
-"""Width of the sample of a line or band in the legend, in points."""
+SWATCH, SWATCH_AND_GAP = 17.0, 21.0
+"""Width of the sample of a line or band in the legend, without and with the gap before its text, in points."""
 
 _WIDTH, _MARGIN, _BETWEEN = 720.0, 18.0, 17.0
 _LEGEND_TOP, _LEGEND_LINE, _KEY_LINE = 54.0, 14.0, 11.5
@@ -87,6 +87,30 @@ class Box(NamedTuple):
         return self.top + self.height
 
 
+class Rule(NamedTuple):
+    """A straight line, in points from the top left corner of the sheet."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    stroke: Stroke
+
+
+def swatch(role: str, left: float, middle: float) -> Rule | Box:
+    """Return the sample of a role in the legend: a line, or a box for a band."""
+    if role == "made":
+        return Rule(left + SWATCH / 2, middle - 5, left + SWATCH / 2, middle + 5, STROKES[role])
+    if role in STROKES:
+        return line_swatch(STROKES[role], left, middle)
+    return Box(left, middle - 3.5, SWATCH, 7.0)
+
+
+def line_swatch(stroke: Stroke, left: float, middle: float) -> Rule:
+    """Return the sample of a line: a piece of it."""
+    return Rule(left, middle, left + SWATCH, middle, stroke)
+
+
 @dataclass(frozen=True)
 class Sheet:
     """The layout of a scene, in points from the top left corner; more rows make the sheet taller."""
@@ -141,7 +165,7 @@ class Sheet:
         """Return each entry of the legend, its left end and its middle height; a full line is continued below."""
         placed, across, down = [], self.left, _LEGEND_TOP
         for entry in entries:
-            room = SWATCH + 4 + text_width(entry.text, NAME_SIZE)
+            room = SWATCH_AND_GAP + text_width(entry.text, NAME_SIZE)
             if across + room > self.width - _MARGIN and across > self.left:
                 across, down = self.left, down + _LEGEND_LINE
             placed.append((entry, across, down))

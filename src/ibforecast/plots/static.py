@@ -19,15 +19,18 @@ from ibforecast.plots.sheet import (
     RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
-    SWATCH,
+    SWATCH_AND_GAP,
     TITLE_MIDDLE,
     TITLE_SIZE,
     Box,
+    Rule,
     Sheet,
     Stroke,
     curve_stroke,
+    line_swatch,
     response_stroke,
     sheet_of,
+    swatch,
 )
 
 if TYPE_CHECKING:
@@ -114,8 +117,12 @@ def _fractions(sheet: Sheet, across: float, down: float) -> tuple[float, float]:
 
 
 def _panel(drawing: "matplotlib.figure.Figure", sheet: Sheet, box: Box) -> "matplotlib.axes.Axes":
-    left, low = _fractions(sheet, box.left, box.bottom)
-    return drawing.add_axes((left, low, box.width / sheet.width, box.height / sheet.height))
+    return drawing.add_axes(_placed(sheet, box))
+
+
+def _placed(sheet: Sheet, box: Box) -> tuple[float, float, float, float]:
+    """Return left, bottom, width and height of a rectangle as fractions of the sheet."""
+    return *_fractions(sheet, box.left, box.bottom), box.width / sheet.width, box.height / sheet.height
 
 
 def _write(
@@ -133,37 +140,29 @@ def _pen(stroke: Stroke) -> dict[str, Any]:
 def _draw_legend(drawing: "matplotlib.figure.Figure", scene: Scene, sheet: Sheet) -> None:
     for entry, left, middle in sheet.legend(scene.legend):
         _draw_swatch(drawing, sheet, entry.role, left, middle)
-        _write(drawing, sheet, entry.text, left + SWATCH + 4, middle, NAME_SIZE, color=labels.BLACK)
+        _write(drawing, sheet, entry.text, left + SWATCH_AND_GAP, middle, NAME_SIZE, color=labels.BLACK)
     for key, left, middle in sheet.key(scene.key):
-        _draw_rule(drawing, sheet, (left, middle), (left + SWATCH, middle), response_stroke(key.style))
-        _write(drawing, sheet, key.name, left + SWATCH + 4, middle, NUMBER_SIZE)
+        _draw_rule(drawing, sheet, line_swatch(response_stroke(key.style), left, middle))
+        _write(drawing, sheet, key.name, left + SWATCH_AND_GAP, middle, NUMBER_SIZE)
 
 
 def _draw_swatch(drawing: "matplotlib.figure.Figure", sheet: Sheet, role: str, left: float, middle: float) -> None:
     from matplotlib.patches import Rectangle
 
-    if role == "made":
-        centre = left + SWATCH / 2
-        _draw_rule(drawing, sheet, (centre, middle - 5), (centre, middle + 5), STROKES[role])
-    elif role in STROKES:
-        _draw_rule(drawing, sheet, (left, middle), (left + SWATCH, middle), STROKES[role])
-    else:
-        corner = _fractions(sheet, left, middle + 3.5)
-        size = SWATCH / sheet.width, 7 / sheet.height
-        drawing.add_artist(Rectangle(corner, *size, transform=drawing.transFigure, **_BANDS[role]))
+    sample = swatch(role, left, middle)
+    if not isinstance(sample, Box):
+        _draw_rule(drawing, sheet, sample)
+        return
+    across, up, width, height = _placed(sheet, sample)
+    drawing.add_artist(Rectangle((across, up), width, height, transform=drawing.transFigure, **_BANDS[role]))
 
 
-def _draw_rule(
-    drawing: "matplotlib.figure.Figure",
-    sheet: Sheet,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    stroke: Stroke,
-) -> None:
+def _draw_rule(drawing: "matplotlib.figure.Figure", sheet: Sheet, rule: Rule) -> None:
     from matplotlib.lines import Line2D
 
-    places, heights = zip(_fractions(sheet, *start), _fractions(sheet, *end), strict=True)
-    drawing.add_artist(Line2D(places, heights, transform=drawing.transFigure, **_pen(stroke)))
+    ends = _fractions(sheet, rule.left, rule.top), _fractions(sheet, rule.right, rule.bottom)
+    places, heights = zip(*ends, strict=True)
+    drawing.add_artist(Line2D(places, heights, transform=drawing.transFigure, **_pen(rule.stroke)))
 
 
 def _draw_row(axes: "matplotlib.axes.Axes", scene: Scene, row: Row) -> None:

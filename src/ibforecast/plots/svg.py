@@ -16,15 +16,17 @@ from ibforecast.plots.sheet import (
     RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
-    SWATCH,
+    SWATCH_AND_GAP,
     TITLE_MIDDLE,
     TITLE_SIZE,
     Box,
     Sheet,
     Stroke,
     curve_stroke,
+    line_swatch,
     response_stroke,
     sheet_of,
+    swatch,
 )
 
 _PIXELS = 96 / 72
@@ -64,7 +66,7 @@ def _parts(scene: Scene, sheet: Sheet) -> Iterator[str]:
     yield _text(scene.rate, sheet.left, RATE_MIDDLE, RATE_SIZE)
     for entry, left, middle in sheet.legend(scene.legend):
         yield from _swatch(entry.role, left, middle)
-        yield _text(entry.text, left + SWATCH + 4, middle, NAME_SIZE, colour=labels.BLACK)
+        yield _text(entry.text, left + SWATCH_AND_GAP, middle, NAME_SIZE, colour=labels.BLACK)
     for number, row in enumerate(scene.rows):
         main, side = sheet.main_box(number), sheet.side_box(number)
         yield f'<g class="{row.kind}">'
@@ -73,8 +75,8 @@ def _parts(scene: Scene, sheet: Sheet) -> Iterator[str]:
         yield "</g>"
     yield from _axes(scene, sheet)
     for key, left, middle in sheet.key(scene.key):
-        yield _rule(left, middle, left + SWATCH, middle, response_stroke(key.style))
-        yield _text(key.name, left + SWATCH + 4, middle, NUMBER_SIZE)
+        yield _rule(*line_swatch(response_stroke(key.style), left, middle))
+        yield _text(key.name, left + SWATCH_AND_GAP, middle, NUMBER_SIZE)
 
 
 def _main(scene: Scene, sheet: Sheet, number: int, box: Box) -> Iterator[str]:
@@ -202,15 +204,13 @@ def _hatch(box: Box) -> str:
 
 
 def _swatch(role: str, left: float, middle: float) -> Iterator[str]:
-    box = Box(left, middle - 3.5, SWATCH, 7.0)
-    if role == "made":
-        yield _rule(left + SWATCH / 2, middle - 5, left + SWATCH / 2, middle + 5, STROKES[role])
-    elif role in STROKES:
-        yield _rule(left, middle, left + SWATCH, middle, STROKES[role])
-    else:
-        yield _rectangle(box, OPEN_FILL if role == "open" else MISSING_FILL)
-        if role == "missing":
-            yield _hatch(box)
+    sample = swatch(role, left, middle)
+    if not isinstance(sample, Box):
+        yield _rule(*sample)
+        return
+    yield _rectangle(sample, OPEN_FILL if role == "open" else MISSING_FILL)
+    if role == "missing":
+        yield _hatch(sample)
 
 
 def _frame(box: Box, upright: float) -> Iterator[str]:
