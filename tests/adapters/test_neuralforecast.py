@@ -256,7 +256,7 @@ def test_a_window_with_a_change_of_the_clock_is_forecast_and_not_explained() -> 
     assert nf.predict()["IBForecast"].notna().all()
     changed = pd.Timestamp("2020-03-29 05:00", tz="Europe/Berlin")
     with pytest.raises(
-        DataError, match=r"must not span a change of the clock, .* \(got one in the window that ends at 2020-03-29"
+        DataError, match=r"must not span a change of the clock: .* \(got one in the window that ends at 2020-03-29"
     ):
         explain(nf, df, at=changed)
     before = df[df["ds"] < changed.floor("D")]
