@@ -1,1 +1,1 @@
-"""Speed and memory, as ratios measured side by side in one run; nothing here can fail a test."""
+"""Speed and memory, as ratios of numbers measured in one run; no test depends on them."""

@@ -21,8 +21,8 @@ MEASURES = measures.MEASURES | {
 
 
 def main() -> None:
-    """Measure, print a table, and write the numbers where asked."""
-    parser = argparse.ArgumentParser(description="Speed, as ratios measured side by side.")
+    """Measure, print the numbers, and write them to a file if there is one."""
+    parser = argparse.ArgumentParser(description="Speed, as ratios of numbers measured in one run.")
     parser.add_argument("names", nargs="*", help=f"which of: {', '.join(MEASURES)} (default: all)")
     parser.add_argument("--out", type=Path, help="also write a JSON record here")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Our model beside models of neuralforecast and Darts on ETTh1, each in a process of its own, one after the other.
+"""Our model next to models of neuralforecast and Darts on ETTh1, each in its own process, one after the other.
 
-Needs ETTh1.csv in the folder IBFORECAST_DATA names, and `pip install -c constraints.txt 'ibforecast[bench]' captum`;
-whoever is not installed is left out, and the reason goes to stderr.
+Needs ETTh1.csv in the folder of IBFORECAST_DATA, and `pip install -c constraints.txt 'ibforecast[bench]' captum`.
+A library that is not installed is left out, and the reason is printed on stderr.
 """
 
 import json
@@ -39,21 +39,21 @@ QUIET = {"logger": False, "enable_progress_bar": False, "enable_model_summary": 
 
 @dataclass(frozen=True)
 class Contender:
-    """A model that was trained for a moment: how fast that went, its size, and the calls that are timed."""
+    """A model after a short training: its training speed, its size, and the calls to time."""
 
     windows_per_second: float
     parameters: int
     predict: Callable[[], object]
     explain: Callable[[], object] | None
-    """All forecast values of one window explained with what the library itself offers, if it does."""
+    """Explains all forecast values of one window with the library's own explainer; None if it has none."""
 
 
 def ecosystem(device: torch.device) -> dict[str, float]:
-    """Training throughput, latency of one window's forecast and of its whole explanation, and peak memory, on the CPU.
+    """Measure training throughput, latency of a window's forecast and of its explanation, and peak memory, on the CPU.
 
-    Look-back and horizon are 96, a step takes 256 windows of all 7 channels. Times are those of the library's own calls
-    on a table of 96 rows: `predict`, and `explain` or what comes next to it. They are the processor's, of one thread:
-    what passes on an idle machine, and no more on a busy one. Memory is that of the whole process.
+    Look-back and horizon are 96; a step takes 256 windows of all 7 channels. The timed calls are the library's own, on
+    a table of 96 rows: `predict`, and `explain` or what is closest to it. Times are processor times of one thread, so
+    they do not grow on a busy machine. Memory is that of the whole process.
     """
     results: dict[str, float] = {}
     for name in CONTENDERS:
@@ -65,7 +65,7 @@ def ecosystem(device: torch.device) -> dict[str, float]:
 
 
 def measure(name: str) -> dict[str, float]:
-    """Let one contender train, forecast and explain, in this process."""
+    """Train, forecast and explain with one contender, in this process."""
     contender = CONTENDERS[name](_table())
     results = {
         "parameters": float(contender.parameters),
@@ -214,7 +214,7 @@ CONTENDERS: dict[str, Callable[[pd.DataFrame], Contender]] = {
         hidden_size=192,
         n_heads=4,
         d_ff=384,
-        use_norm=False,  # with it neuralforecast 3.3 cannot explain: an operation in place stops the gradients
+        use_norm=False,  # with it, neuralforecast 3.3 cannot explain: an in-place operation stops the gradients
     ),
     "neuralforecast_tsmixer": _neuralforecast(lambda: _from_neuralforecast("TSMixer")),
     "neuralforecast_dlinear": _neuralforecast(lambda: _from_neuralforecast("DLinear"), univariate=True),
@@ -222,11 +222,11 @@ CONTENDERS: dict[str, Callable[[pd.DataFrame], Contender]] = {
     "darts_tsmixer": _darts("TSMixerModel", hidden_size=256, ff_size=256),
     "darts_dlinear": _darts("DLinearModel"),
 }
-"""Ours alone and as a model of neuralforecast, then others: one of about its size in each library, and small ones."""
+"""Our model by itself and in neuralforecast, then others: one of about its size in each library, and small ones."""
 
 
 def _pace() -> Any:
-    """A callback of Lightning that notes when steps end."""
+    """Return a Lightning callback that records the time at the end of each step."""
     from pytorch_lightning import Callback
 
     class Pace(Callback):  # type: ignore[misc]
@@ -240,7 +240,7 @@ def _pace() -> Any:
 
 
 def _windows_per_second(ends: list[float]) -> float:
-    """The best of three runs of eight steps, after eight to warm up."""
+    """Return the best of three runs of eight steps, after eight steps to warm up."""
     marks = ends[WARM_UP - 1 :: CHUNK]
     return BATCH * CHUNK / min(after - before for before, after in pairwise(marks))
 

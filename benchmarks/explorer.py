@@ -1,4 +1,4 @@
-"""The explorer in a real browser: how long until the first picture, and from a turned gate to the new forecast."""
+"""The explorer in a browser: the time to the first picture, and from a turned gate to the new forecast."""
 
 import shutil
 import tempfile
@@ -16,10 +16,10 @@ ROWS, VISITS, TURNS = 2000, 7, 15
 
 
 def explorer(device: torch.device) -> dict[str, float]:
-    """Medians of what the page itself measures, of a model of ETTh1's size on the CPU; empty without a Chromium."""
+    """Return medians of the page's own measurements, for a model of ETTh1's size on the CPU; empty without Chromium."""
     chromium = shutil.which("chromium")
     if chromium is None:
-        print("explorer: left out, for there is no chromium; apt-get install chromium")
+        print("explorer: left out, because there is no chromium; run: apt-get install chromium")
         return {}
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder) / "model")
@@ -51,7 +51,7 @@ def _measured(browser: Browser, view: str) -> dict[str, float]:
 
 
 def _entries(page: Any, name: str, at_least: int) -> list[float]:
-    """What the page measured under a name, once there are so many."""
+    """Return the durations that the page measured under a name, once there are `at_least` of them."""
     entries = f"performance.getEntriesByName('{name}')"
     page.wait_for_function(f"least => {entries}.length >= least", arg=at_least)
     durations: list[float] = page.evaluate(f"{entries}.map(entry => entry.duration)")

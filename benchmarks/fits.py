@@ -1,4 +1,4 @@
-"""How long a fit takes: a year of hours and a year of quarter hours, plain and with recipe quick."""
+"""The time of a fit: a year of hours and a year of quarter hours, with the default recipe and with quick."""
 
 import time
 
@@ -17,9 +17,9 @@ STEPS_A_DAY = {"hours": 24, "quarter_hours": 96}
 
 
 def fits(device: torch.device) -> dict[str, float]:
-    """Seconds of a whole fit by recipe, and how many times longer the plain one takes; five channels, a day ahead.
+    """Measure the seconds of a whole fit by recipe, and their ratio; five channels, a day ahead.
 
-    What is timed is the second epoch, times the epochs the recipe allows: a fit that stops early takes less.
+    The second epoch is timed and multiplied by the number of epochs of the recipe; a fit that stops early is faster.
     """
     results: dict[str, float] = {}
     for name, steps in STEPS_A_DAY.items():
@@ -40,9 +40,9 @@ def _year(steps: int) -> pd.DataFrame:
 def _seconds(table: pd.DataFrame, steps: int, recipe: str, device: str) -> float:
     ended: list[float] = []
 
-    def note(epoch: int, epochs: int, outcome: Epoch) -> None:
+    def record(epoch: int, epochs: int, outcome: Epoch) -> None:
         ended.append(time.perf_counter())
 
-    model = IBForecaster(horizon=steps, recipe=recipe, epochs=2, device=device).fit(table, on_epoch=note)
+    model = IBForecaster(horizon=steps, recipe=recipe, epochs=2, device=device).fit(table, on_epoch=record)
     whole = recipe_for(Settings(horizon=steps, recipe=recipe), model.open(table).series)
     return (ended[1] - ended[0]) * whole.train.epochs

@@ -1,4 +1,4 @@
-"""What is measured."""
+"""Measures of training, explaining, importing, and growth with the number of channels."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ Measure = Callable[[torch.device], dict[str, float]]
 
 
 def training(device: torch.device) -> dict[str, float]:
-    """Windows per second of a training step, series of the shape of ETTh1; the dense model is the yardstick."""
+    """Measure windows per second of a training step on series of ETTh1's shape, also relative to the dense model."""
     windows, sizes = _windows(device), Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
     rates = {name: _windows_per_second(name, device, windows, sizes) for name in ("dense", "paper", "exact")}
     return {f"{name}_windows_per_second": rate for name, rate in rates.items()} | {
@@ -31,7 +31,7 @@ def training(device: torch.device) -> dict[str, float]:
 
 
 def explanation(device: torch.device) -> dict[str, float]:
-    """Time of one window's forecast with its explanation over that of the same network with gates open, on the CPU."""
+    """Measure the time of one window's forecast with its explanation, and with all gates open, on the CPU."""
     windows = _windows(torch.device("cpu"))
     window = windows.look_backs(windows.starts[:1])
     sizes = Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
@@ -44,20 +44,20 @@ def explanation(device: torch.device) -> dict[str, float]:
 
 
 def importing(device: torch.device) -> dict[str, float]:
-    """Seconds `from ibforecast import IBForecaster` takes beyond `import torch`, in fresh processes."""
+    """Measure the seconds of `from ibforecast import IBForecaster` after `import torch`, in new processes."""
     timed = "t = time.perf_counter(); from ibforecast import IBForecaster; print(time.perf_counter() - t)"
-    programme = f"import time, torch; {timed}"
+    program = f"import time, torch; {timed}"
     taken = [
-        float(subprocess.run([sys.executable, "-c", programme], capture_output=True, text=True, check=True).stdout)
+        float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
         for _ in range(5)
     ]
     return {"seconds_beyond_torch": float(np.median(taken))}
 
 
 def channels(device: torch.device) -> dict[str, float]:
-    """Seconds and, on a GPU, peak bytes of a training step on generated stand-ins with 137, 321 and 862 channels.
+    """Measure seconds and, on a GPU, peak bytes of a training step on generated tables of 137, 321 and 862 channels.
 
-    Both should grow in proportion to the channels: the last numbers are the growth over that of the channels.
+    Both should grow in proportion to the channels: the last numbers are their growth divided by that of the channels.
     """
     seconds, memory = {}, {}
     for count in (137, 321, 862):
@@ -115,7 +115,7 @@ def _windows_per_second(
 
 
 def _interleaved(one: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Median seconds of two calls, taken in turns so that both see the same machine."""
+    """Return the median seconds of two calls, run in turns so that both meet the same load of the machine."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds + 20):
         for call, taken in zip((one, other), times, strict=True):

@@ -1,4 +1,4 @@
-"""20,000 random edits of true documents, fingerprints computed again: how many pass as verified."""
+"""20,000 random edits of true documents with new fingerprints, and the number that pass as verified."""
 
 import random
 from collections import Counter
@@ -17,9 +17,9 @@ EDITS = 20_000
 
 
 def mutations(device: torch.device) -> dict[str, Any]:
-    """Edit explanations of six kinds of models, and verify each with its table, exactly and as verify does by default.
+    """Edit explanations of six kinds of models, and verify each with its table, exactly and by default.
 
-    By default the last digits may differ by what rounding explains, so that some edits of the last digits pass.
+    By default the last digits may differ as far as rounding explains, so some edits of the last digits pass.
     """
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         counts = sum(pool.map(_counted, KINDS), Counter[str]())
@@ -33,7 +33,7 @@ def mutations(device: torch.device) -> dict[str, Any]:
 
 
 def _counted(kind: str) -> "Counter[str]":
-    """Count the edits of one kind of model, those that pass exactly, and by field those that pass by default."""
+    """Count the edits of one kind of model, those that pass exactly, and, by field, those that pass by default."""
     torch.set_num_threads(1)
     model, rows = fitted(kind), table(kind)
     explained, source = model.explain(rows, rows["when"][AT_ROW]), model.open(rows)

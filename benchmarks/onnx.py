@@ -1,4 +1,4 @@
-"""The ONNX file beside the network it came from, in the same run."""
+"""The ONNX file next to the network it was exported from, in the same run."""
 
 import subprocess
 import sys
@@ -27,9 +27,10 @@ FRESH = {
 
 
 def exported(device: torch.device) -> dict[str, float]:
-    """Latency of one window and of 64, explanation included, one thread; file sizes; time to load in a fresh process.
+    """Measure the latency of one window and of 64 with one thread, file sizes, and the time to load in a new process.
 
-    The shape is ETTh1's, weights and windows are random. `masks_apart` of `windows` windows have another mask.
+    The latency includes the explanation. The shape is ETTh1's; weights and windows are random. `masks_apart` is how
+    many of `windows` windows have a different mask.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -46,9 +47,7 @@ def exported(device: torch.device) -> dict[str, float]:
                     **_agreement(fitted.network, runner),
                     "onnx_bytes": float((Path(folder) / "model.onnx").stat().st_size),
                     "weights_bytes": float(len(fitted.weights)),
-                    **{
-                        f"{name}_load_seconds": _seconds_to_load(programme, folder) for name, programme in FRESH.items()
-                    },
+                    **{f"{name}_load_seconds": _seconds_to_load(program, folder) for name, program in FRESH.items()},
                 }
             )
     finally:
@@ -98,8 +97,8 @@ def _fitted() -> FittedModel:
     )
 
 
-def _seconds_to_load(programme: str, folder: str) -> float:
-    timed = f"import sys, time; t = time.perf_counter(); {programme}; print(time.perf_counter() - t)"
+def _seconds_to_load(program: str, folder: str) -> float:
+    timed = f"import sys, time; t = time.perf_counter(); {program}; print(time.perf_counter() - t)"
     command = [sys.executable, "-c", timed, folder]
     return float(
         np.median([float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(5)])

@@ -1,4 +1,4 @@
-"""The service under load on loopback, beside the bare model in the same run."""
+"""The service under load on loopback, next to the bare model in the same run."""
 
 import asyncio
 import json
@@ -40,12 +40,12 @@ serve({"model": Path(sys.argv[1])}, "127.0.0.1", 0, Settings(), lambda url: prin
 CONSTANT = """
 from ibforecast.serve.service import Service
 
-async def explain(service, question, form):
+async def explain(service, request, form):
     return "model", [bytes(int(sys.argv[2]))]
 
 Service.explain = explain
 """
-"""The same service, which reads every question and computes nothing: what HTTP, guard and route take."""
+"""The same service without its computation: the cost of HTTP, guard and route."""
 
 BARE = """
 import socket, sys, uvicorn
@@ -62,16 +62,16 @@ print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
 config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
 uvicorn.Server(config).run(sockets=[listener])
 """
-"""A server that answers anything with a body of that size: what is left of two cores where Python speaks HTTP."""
+"""A server that answers every request with a body of that size: the limit of HTTP in Python on this machine."""
 
 
 def serving(device: torch.device) -> dict[str, float]:
-    """Throughput and latency of /explain at 1, 16 and 64 clients; one window of the shape of ETTh1 per request.
+    """Measure throughput and latency of /explain at 1, 16 and 64 clients, with one window of ETTh1's shape per request.
 
-    Beside it: one call of the network on that window, one `explain(table).to_json()` in this process, and the network
-    on batches on all cores. And two ceilings: the service with a constant answer of the same size (`constant`), and the
-    barest server that sends one (`http`). The clients share the cores; `client_ms` is what a request costs them. All
-    of this is measured in turns, `ROUNDS` times; of each number the best is reported, and of errors the sum.
+    For comparison: one call of the network on that window, one `explain(table).to_json()` in this process, and the
+    network on batches on all cores. Two upper limits: the service with a constant answer of the same size (`constant`),
+    and the simplest server that sends one (`http`). The clients share the cores; `client_ms` is their time per request.
+    All of this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of errors.
     """
     with tempfile.TemporaryDirectory() as folder:
         path, table = Path(folder) / "model", _table()
@@ -104,22 +104,22 @@ def _round(path: Path, table: dict[str, Any], body: bytes, port: int, ceilings: 
 
 
 def _summary(name: str, values: list[float]) -> float:
-    """Return one number for one that was measured several times: the best, or the sum of errors."""
+    """Return one number for several measurements: the best, or the sum of errors."""
     return (max if name.endswith("per_second") else sum if name.endswith("errors") else min)(values)
 
 
 def _bare(path: Path, table: dict[str, Any]) -> dict[str, float]:
-    """The network on one window, the library's own call, and the network on batches; each at its best of threads."""
+    """Measure the network on one window, the library's own call, and the network on batches, without HTTP."""
     model = IBForecaster.load(path, device="cpu")
-    given = pa.table(table)
-    explained = model.explain(given)
+    rows = pa.table(table)
+    explained = model.explain(rows)
     window = TorchEngine(model.fitted).window(explained.history, explained.phase, None)
     batch = Window(*(torch.cat([part] * BATCH) for part in (window.values, window.observed, window.phase)))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.no_grad():
         network = _median(lambda: model.fitted.network(window), 200)
-        library = _median(lambda: model.explain(given).to_json(), 100)
+        library = _median(lambda: model.explain(rows).to_json(), 100)
         one_core = _median(lambda: model.fitted.network(batch), 20)
         torch.set_num_threads(max(threads, 2))
         all_cores = _median(lambda: model.fitted.network(batch), 20)
@@ -151,7 +151,7 @@ def _table() -> dict[str, Any]:
 
 
 def save_model(path: Path) -> None:
-    """A network as it is before training: as fast as one that is trained."""
+    """Save a model with an untrained network, which is as fast as a trained one."""
     names = tuple(f"channel {number}" for number in range(CHANNELS))
     network = resolve("exact", Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).build(0).eval()
     assert isinstance(network, IBForecast)
@@ -166,9 +166,9 @@ def save_model(path: Path) -> None:
 
 
 @contextmanager
-def server(programme: str, *arguments: object) -> Iterator[int]:
-    """Run a programme that prints its address, for as long as the context lasts; yield its port."""
-    command = [sys.executable, "-c", f"import sys\n{programme}", *map(str, arguments)]
+def server(program: str, *arguments: object) -> Iterator[int]:
+    """Run a program that prints its address, while the context lasts; yield its port."""
+    command = [sys.executable, "-c", f"import sys\n{program}", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
@@ -179,17 +179,17 @@ def server(programme: str, *arguments: object) -> Iterator[int]:
 
 
 class _Client(asyncio.Protocol):
-    """Asks one question after the other until it is time, and notes how long each took."""
+    """Sends one request after the other until a time, and records how long each took."""
 
-    def __init__(self, question: bytes, until: float, over: Callable[[], None]) -> None:
-        self._question, self._until, self._over = question, until, over
-        self._head, self._left, self._asked = b"", 0, 0.0
+    def __init__(self, request: bytes, until: float, over: Callable[[], None]) -> None:
+        self._request, self._until, self._over = request, until, over
+        self._head, self._left, self._sent = b"", 0, 0.0
         self.taken: list[float] = []
         self.errors = 0
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        self._ask()
+        self._send()
 
     def data_received(self, data: bytes) -> None:
         if not self._left:
@@ -202,39 +202,39 @@ class _Client(asyncio.Protocol):
             self._head, data = b"", body
         self._left -= len(data)
         if not self._left:
-            self.taken.append(time.perf_counter() - self._asked)
-            self._ask()
+            self.taken.append(time.perf_counter() - self._sent)
+            self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._over()
 
-    def _ask(self) -> None:
-        self._asked = time.perf_counter()
-        if self._asked < self._until:
-            self._transport.write(self._question)
+    def _send(self) -> None:
+        self._sent = time.perf_counter()
+        if self._sent < self._until:
+            self._transport.write(self._request)
         else:
             self._transport.close()
 
 
 def _load(port: int, body: bytes, clients: int, seconds: float = SECONDS) -> dict[str, float]:
-    """Let clients ask for a while; they all live in one loop, and their question is written once."""
+    """Let clients send requests for some seconds; all run in one loop and send the same bytes."""
     head = f"POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    question = f"{head}\r\n\r\n".encode() + body
+    request = f"{head}\r\n\r\n".encode() + body
 
-    async def ask() -> list[_Client]:
+    async def send_all() -> list[_Client]:
         loop, until = asyncio.get_running_loop(), time.perf_counter() + seconds
         ends = [loop.create_future() for _ in range(clients)]
-        asking = [
+        connected = [
             await loop.create_connection(
-                lambda end=end: _Client(question, until, lambda: end.set_result(None)), "127.0.0.1", port
+                lambda end=end: _Client(request, until, lambda: end.set_result(None)), "127.0.0.1", port
             )
             for end in ends
         ]
         await asyncio.gather(*ends)
-        return [client for _, client in asking]
+        return [client for _, client in connected]
 
     begun, busy = time.perf_counter(), time.process_time()
-    done = uvloop.run(ask())
+    done = uvloop.run(send_all())
     elapsed, busy = time.perf_counter() - begun, time.process_time() - busy
     taken = [seconds for client in done for seconds in client.taken]
     return {

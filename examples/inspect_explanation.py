@@ -1,4 +1,4 @@
-"""An explanation taken apart with numpy: context, mask, evidence, and what they say about the forecast.
+"""Inspect an explanation with numpy: its context, its mask, its evidence, and how they make the forecast.
 
     ibforecast demo
     python examples/inspect_explanation.py demo/model demo/why.json
@@ -19,7 +19,7 @@ model = IBForecaster.load(sys.argv[1])
 explained = ExplainedForecast.from_json(Path(sys.argv[2]).read_text())
 mean, std = explained.units.mean, explained.units.std
 
-# The context: what is known of the window before any token is read. Level and scale are in standardised units.
+# The context: what is known about the window before any token is read. Level and scale are in standardised units.
 # (Models with several cycles or covariates have more terms: explained.expected has them all.)
 profile = explained.profile[explained.phase % len(explained.profile)].astype(float)
 expected = mean + std * (explained.level + explained.scale * profile)
@@ -30,7 +30,7 @@ for column, channel in enumerate(explained.channels):
     scale = std[column] * explained.scale[column]
     print(f"  {channel:<16} level {level:9.2f}   scale {scale:8.2f}")
 
-# The mask: one decision per (patch, channel), never more open than the budget allows, and none that is missing.
+# The mask: one decision per (patch, channel). No more are open than the budget allows, and a missing one never is.
 patches, channels = explained.mask.shape
 assert explained.open_count <= int(explained.budget * patches * channels + 1e-9)
 assert not (explained.mask & explained.missing).any()
@@ -48,7 +48,7 @@ for token in explained.tokens():
     if token.open:
         print(f"  {token.channel:<16} {token.start} to {token.end}   {token.largest_deviation:+.2f}")
 
-# The forecast: what the readout made of the evidence, as a distance from the disclosed pattern.
+# The forecast: computed by the readout from the evidence, shown as a distance from the pattern in the context.
 future = (explained.forecast - expected[explained.look_back :]) / (std * explained.scale)
 print("\nforecast, mean distance from the pattern over the horizon, in scales:")
 for column, channel in enumerate(explained.channels):

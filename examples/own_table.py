@@ -1,10 +1,10 @@
-"""A table of one's own: with a time zone, gaps in time, and numbers that stand for nothing.
+"""Fit your own table, with a time zone, gaps in time, and numbers that mean a missing value.
 
     python examples/own_table.py load.csv Europe/Berlin
 
-The table has a time column and one column per channel, evenly spaced but for the rows that are absent. Times carry
-their offset (2024-03-31 03:00+02:00) or are in UTC (…Z); without either they are taken as local times of the zone,
-and refused where the zone's clock showed a time twice or never.
+The table has a time column and one column per channel. Rows are evenly spaced, but some may be absent. Times have
+their offset (2024-03-31 03:00+02:00) or are in UTC (…Z). Without either they are local times of the zone, and a time
+that the zone's clock showed twice or never is refused.
 """
 
 import sys
@@ -23,21 +23,21 @@ model = IBForecaster(
     recipe="quick",  # small and fast; leave it out for the default, "steady", which trains longer
     seed=2024,
     split=(0.7, 0.1, 0.2),  # fractions to train, to select and to test on, in order of time
-    time=None,  # name of the time column; None: found
+    time=None,  # name of the time column; None: recognised
     channels=None,  # names of the channels to read and forecast; None: all
     freq=None,  # such as "15min" or "1h"; None: inferred
     zone=zone,  # phases follow this zone's wall clock, across changes to and from summer time
     irregular="fill",  # absent rows become missing values; "error" names them, "by_row" reads by row number
-    missing_values=(-9999.0,),  # numbers that stand for nothing
+    missing_values=(-9999.0,),  # numbers that mean a missing value
 )
 
 # A long table (unique_id, ds, y) needs no other call; `id` and `target` rename its columns.
 try:
     model.fit(path)
-except IBForecastError as error:  # the rule, what was found where, the remedy
-    sys.exit(f"the table cannot be read as asked: {error}")
+except IBForecastError as error:  # the rule, the value that broke it, the remedy
+    sys.exit(f"the table cannot be read with these settings: {error}")
 
 print(model.predict(path))
 explanation = model.explain(path)
-print(explanation.in_words())  # says, too, which tokens could not be read because values were missing
+print(explanation.in_words())  # also says which tokens could not be read because values were missing
 explanation.verify()

@@ -10,18 +10,18 @@ import pyarrow as pa
 
 from ibforecast import IBForecaster, demo_table
 
-# A year of hourly numbers with a few gaps; a path, a pandas, polars or pyarrow table would all do.
+# A year of hourly numbers with a few gaps; a path, or a pandas, polars or pyarrow table, works too.
 demo = demo_table(seed=2024)
 table = pa.table(demo.columns())
 
-# At most a fifth of every look-back window may be read, whatever the weights turn out to be.
+# At most a fifth of every look-back window may be read, with any weights.
 model = IBForecaster(horizon=24, look_back=96, budget=0.2, recipe="quick").fit(table)
 print(model.evaluate(table))
 
-# What follows the table, as a table of the same kind in the same units.
+# The forecast after the end of the table, as a table of the same kind in the same units.
 print(model.predict(table).slice(0, 1).to_pylist())
 
-# A forecast made inside the test part, shortly before something unusual comes back, and what it was computed from.
+# A forecast in the test part, shortly before something unusual happens again, and what it was computed from.
 explanation = model.explain(table, at=demo.moment_before_echo(model.fitted.split.validation_end))
 print(explanation.in_words())
 print(explanation.verify())
@@ -29,6 +29,6 @@ print(explanation.verify())
 with tempfile.TemporaryDirectory() as folder:
     model.save(Path(folder) / "model")
     same = IBForecaster.load(Path(folder) / "model")
-    assert same.verify(explanation)  # the model read back gives the same forecast, bit for bit
+    assert same.verify(explanation)  # the loaded model gives the same forecast, bit for bit
     explanation.plot(Path(folder) / "why.html")  # or .svg; .png needs the extra: pip install 'ibforecast[plot]'
     print(sorted(path.name for path in Path(folder).iterdir()))

@@ -1,2 +1,2 @@
-// The bundler turns imported style sheets into one.
+// The bundler joins imported style sheets into one.
 declare module "*.css";

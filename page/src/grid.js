@@ -1,4 +1,4 @@
-// A map of channels × patches: every cell can be reached by keyboard; only the rows on screen exist.
+// A map of channels × patches: every cell can be reached by keyboard; only the rows near the screen are in the page.
 
 import { make } from "./page.js";
 import { shortened } from "./words.js";
@@ -16,8 +16,8 @@ export class Grid {
   #active = [0, 0];
 
   /**
-   * At most `tallest` rows are on screen; `onPick(column, row)` is called when a cell gets the focus,
-   * `onTurn(column, row)` on a click or Enter.
+   * At most `tallest` rows are visible; `onPick(column, row)` is called when a cell gets the focus,
+   * `onTurn(column, row)` on a click, Enter or Space.
    */
   constructor(host, label, { tallest, onPick = (_column, _row) => {}, onTurn = (_column, _row) => {} }) {
     this.host = host;
@@ -42,7 +42,7 @@ export class Grid {
     });
   }
 
-  /** Show names × columns; `cell(column, row)` gives value (0 to 1), state, and label. */
+  /** Show names × columns; `cell(column, row)` returns value (0 to 1), state and label. */
   show(names, columns, cell) {
     if (names !== this.#names || columns !== this.#columns) {
       for (const row of this.#drawn.values()) row.remove();
@@ -65,6 +65,7 @@ export class Grid {
       this.#names.length,
       Math.ceil((this.host.scrollTop + this.tallest * HEIGHT) / HEIGHT) + SPARE,
     );
+    // The active row stays even when it is scrolled out of sight: removing it would lose the keyboard's focus.
     const wanted = new Set([this.#active[1]]);
     for (let row = first; row < last; row += 1) wanted.add(row);
     for (const [number, row] of this.#drawn) {

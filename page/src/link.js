@@ -1,10 +1,10 @@
-// The state of the page as the part of its address after the #, so that a link shows the same picture again.
+// The state of the page in its address, after the #, so that a link shows the same picture again.
 
 import { unchanged } from "./whatif.js";
 
-/** @import { Account, Wish } from "./types" */
+/** @import { Explanation, Wish } from "./types" */
 
-/** Write the state: only what differs from the default. */
+/** Return the state as text: only what differs from the default. */
 export function toHash(state) {
   const { wish } = state;
   const words = new URLSearchParams();
@@ -18,7 +18,7 @@ export function toHash(state) {
   return `#${words}`;
 }
 
-/** Read what `toHash` wrote; ignore what is invalid. */
+/** Read what `toHash` returned; ignore invalid parts. */
 export function fromHash(hash) {
   const words = new URLSearchParams(hash.slice(1));
   const wish = unchanged();
@@ -43,19 +43,19 @@ export function fromHash(hash) {
 }
 
 /**
- * Leave out of a wish the tokens that an explanation does not have.
+ * Return a wish without the tokens that an explanation does not have.
  * @param {Wish} wish
- * @param {Account} account
+ * @param {Explanation} explanation
  * @returns {Wish}
  */
-export function restrictedTo(wish, account) {
+export function restrictedTo(wish, explanation) {
   const exists = (name) => {
     const [patch, channel] = name.split(".").map(Number);
-    return patch < account.patches && channel < account.channels.length;
+    return patch < explanation.patches && channel < explanation.channels.length;
   };
   return {
     ...wish,
     flips: new Set([...wish.flips].filter(exists)),
-    edits: new Map([...wish.edits].filter(([name, values]) => exists(name) && values.length === account.patchLen)),
+    edits: new Map([...wish.edits].filter(([name, values]) => exists(name) && values.length === explanation.patchLen)),
   };
 }

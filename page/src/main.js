@@ -1,8 +1,8 @@
-// The explorer: pick a model, a table and a moment; see what was read; change it and see the forecast move.
+// The explorer: choose a model, a table and a moment, see what was read, change it and see the forecast change.
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
-import { readAccount, stateOf } from "./account.js";
+import { readExplanation, stateOf } from "./explanation.js";
 import { Grid } from "./grid.js";
 import { fromHash, restrictedTo, toHash } from "./link.js";
 import { Overview } from "./overview.js";
@@ -23,7 +23,7 @@ import { Refusal, openSource } from "./source.js";
 import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged } from "./whatif.js";
 import { percent } from "./words.js";
 
-/** @import { Account, Model, Table, Verdict, WhatIf } from "./types" */
+/** @import { Explanation, Model, Table, Verdict, WhatIf } from "./types" */
 
 const PAUSE = 700;
 /** @type {any} */
@@ -46,8 +46,8 @@ const state = {
   tab: null,
   wish: unchanged(),
 };
-/** @type {Account | null} */
-let account = null;
+/** @type {Explanation | null} */
+let explanation = null;
 /** @type {WhatIf | null} */
 let changed = null;
 /** @type {Verdict | null} */
@@ -80,33 +80,33 @@ const overview = new Overview((moment) => {
 
 async function begin() {
   document.body.classList.add(source.isLive ? "is-live" : "is-report");
-  const wished = fromHash(location.hash);
+  const linked = fromHash(location.hash);
   state.models = await source.models();
   state.tables = await source.tables();
-  const model = state.models.find((one) => one.name === wished.model) ?? state.models[0];
+  const model = state.models.find((one) => one.name === linked.model) ?? state.models[0];
   byId("model").replaceChildren(...state.models.map((one) => make("option", { value: one.name }, one.name)));
   listTables();
-  const table = state.tables.find((one) => one.id === wished.table) ?? tableFor(model);
-  state.budget = wished.budget;
-  if (wished.table && table?.id !== wished.table)
-    complain({ message: `the table of this link is not here (${wished.table})`, hint: "upload it again" });
-  await choose(model, table, wished.at, wished.wish);
-  if (wished.tab) await openTab(wished.tab);
+  const table = state.tables.find((one) => one.id === linked.table) ?? tableFor(model);
+  state.budget = linked.budget;
+  if (linked.table && table?.id !== linked.table)
+    showError({ message: `the service does not have the table of this link (${linked.table})`, hint: "upload it again" });
+  await choose(model, table, linked.at, linked.wish);
+  if (linked.tab) await openTab(linked.tab);
 }
 
 function listTables() {
   const kinds = { upload: "Uploaded", demo: "Embedded", report: "In this report" };
   const groups = Object.entries(kinds).flatMap(([kind, label]) => {
-    const these = state.tables.filter((table) => table.kind === kind);
-    return these.length
-      ? [make("optgroup", { label }, ...these.map((table) => make("option", { value: table.id }, table.name)))]
+    const group = state.tables.filter((table) => table.kind === kind);
+    return group.length
+      ? [make("optgroup", { label }, ...group.map((table) => make("option", { value: table.id }, table.name)))]
       : [];
   });
   byId("table").replaceChildren(...groups);
   byId("table").value = state.table;
 }
 
-/** Return a table with the model's channels, or with as many: of a data set only their number is known. */
+/** Return a table with the model's channels, or with the same number if their names are unknown; null if there is none. */
 function tableFor(model) {
   return (
     state.tables.find((table) => hasChannels(table, model)) ??
@@ -135,30 +135,31 @@ async function choose(model, table, at = null, wish = unchanged()) {
   overviewOf = null;
   if (!table) {
     blank();
-    complain({ message: `no table here has the channels of ${model.name}`, hint: "upload one" });
+    showError({ message: `no table has the channels of ${model.name}`, hint: "upload one" });
     return;
   }
   document.body.classList.add("is-busy");
-  const before = account;
+  const before = explanation;
   try {
     const { moments } = await source.moments(model.name, table.id);
     if (number !== choices) return;
     state.moments = moments;
-    dressMoments();
+    fillMomentControls();
+    // The last moment that is a whole horizon before the end, so that the truth can be shown next to the forecast.
     const withTruth = moments[Math.max(0, moments.length - 1 - (source.isLive ? model.horizon : 0))];
-    await lookAt(at === null ? withTruth : momentAt(boxed(at)), wish);
+    await lookAt(at === null ? withTruth : momentAt(toDateInput(at)), wish);
     if (state.tab) await showOverview();
   } catch (error) {
-    if (number === choices) complain(error);
+    if (number === choices) showError(error);
   } finally {
     document.body.classList.remove("is-busy");
-    if (number === choices && account === before) blank();
+    if (number === choices && explanation === before) blank();
   }
 }
 
 /** Show no picture until a table is chosen. */
 function blank() {
-  [account, changed, state.at] = [null, null, null];
+  [explanation, changed, state.at] = [null, null, null];
   document.body.classList.remove("has-picture");
   document.body.classList.add("is-empty");
 }
@@ -169,35 +170,35 @@ async function upload(file) {
     const { table, models } = await source.upload(file);
     state.tables = await source.tables();
     listTables();
-    const able = models[state.model] === null ? state.model : Object.keys(models).find((name) => models[name] === null);
-    if (able === undefined)
-      throw Object.assign(new Error(`no model here can read ${table.name}: ${models[state.model]}`), { hint: null });
-    calm();
-    await choose(modelNamed(able), table);
+    const reader = models[state.model] === null ? state.model : Object.keys(models).find((name) => models[name] === null);
+    if (reader === undefined)
+      throw Object.assign(new Error(`no model can read ${table.name}: ${models[state.model]}`), { hint: null });
+    hideError();
+    await choose(modelNamed(reader), table);
   } catch (error) {
-    complain(error);
+    showError(error);
   }
 }
 
 // --- moments --------------------------------------------------------------------------------------------------------
 
-function dressMoments() {
+function fillMomentControls() {
   const [slider, date] = [byId("slider"), byId("date")];
   slider.max = state.moments.length - 1;
   slider.disabled = state.moments.length < 2;
   date.type = state.moments.every((moment) => moment.length === 10) ? "date" : "datetime-local";
   date.step = state.moments.some((moment) => /:\d\d:\d\d/.test(moment)) ? 1 : 60;
-  [date.min, date.max] = [boxed(state.moments[0]), boxed(state.moments.at(-1))];
+  [date.min, date.max] = [toDateInput(state.moments[0]), toDateInput(state.moments.at(-1))];
 }
 
-/** Return a moment as a date box holds it: local, without its offset. */
-function boxed(moment) {
+/** Return a moment as a date input has it: local, without its offset. */
+function toDateInput(moment) {
   return moment.replace(" ", "T").replace(/(?:Z|[+-]\d\d:\d\d)$/, "");
 }
 
-/** Return the last moment that is not after a date from the box, or the first moment. */
+/** Return the last moment that is not after a date from the input, or the first moment. */
 function momentAt(date) {
-  return state.moments.findLast((moment) => boxed(moment) <= date) ?? state.moments[0];
+  return state.moments.findLast((moment) => toDateInput(moment) <= date) ?? state.moments[0];
 }
 
 async function lookAt(moment, wish = unchanged()) {
@@ -206,39 +207,39 @@ async function lookAt(moment, wish = unchanged()) {
   const at = state.moments.indexOf(moment);
   byId("slider").value = Math.max(at, 0);
   byId("slider").setAttribute("aria-valuetext", moment);
-  byId("date").value = boxed(moment);
+  byId("date").value = toDateInput(moment);
   try {
     const answer = await source.explain(model, table, moment, state.budget ?? undefined);
     if (number !== looks) return;
-    calm();
-    const isFirst = !account;
-    account = readAccount(answer);
+    hideError();
+    const isFirst = !explanation;
+    explanation = readExplanation(answer);
     [state.at, verdict, changed] = [moment, null, null];
-    state.wish = restrictedTo(wish, account);
-    if (picked && (picked[0] >= account.patches || picked[1] >= account.channels.length)) picked = null;
+    state.wish = restrictedTo(wish, explanation);
+    if (picked && (picked[0] >= explanation.patches || picked[1] >= explanation.channels.length)) picked = null;
     checked = "checking";
     render();
     if (isFirst) requestAnimationFrame(() => performance.measure("first picture"));
     if (!isUnchanged(state.wish)) await replay();
-    await check(model, table, account.text);
+    await check(model, table, explanation.text);
   } catch (error) {
-    if (number === looks) complain(error);
+    if (number === looks) showError(error);
   }
 }
 
-/** Have the document checked; drop the answer if another document is shown by then. */
+/** Check the document; drop the answer if another document is shown by then. */
 async function check(model, table, text) {
   try {
     const answer = await source.verify(model, table, text);
-    if (account?.text !== text) return;
+    if (explanation?.text !== text) return;
     const words = { true: "verified", false: "refuted", null: "unknown" };
     [verdict, checked] = [answer, words[String(answer.verified)]];
     showBadge(checked, verdict, Boolean(changed));
   } catch (error) {
-    if (account?.text !== text) return;
+    if (explanation?.text !== text) return;
     checked = "unknown";
     showBadge(checked);
-    complain(error);
+    showError(error);
   }
 }
 
@@ -280,22 +281,22 @@ function pick(patch, channel) {
 
 function turn(patch, channel) {
   picked = [patch, channel];
-  if (!source.isLive || account?.scene.gates.state[patch][channel] === "missing") {
+  if (!source.isLive || explanation?.scene.gates.state[patch][channel] === "missing") {
     renderToken();
     return;
   }
   const name = token(patch, channel);
   if (!state.wish.flips.delete(name)) state.wish.flips.add(name);
-  wishAgain();
+  replayWish();
 }
 
 function edit(patch, channel, values) {
   if (values) state.wish.edits.set(token(patch, channel), values);
   else state.wish.edits.delete(token(patch, channel));
-  wishAgain();
+  replayWish();
 }
 
-function wishAgain() {
+function replayWish() {
   stop();
   replay();
 }
@@ -303,7 +304,7 @@ function wishAgain() {
 /** Request the forecast of the wish, and show it next to the model's own. */
 async function replay() {
   const number = (replays += 1);
-  const [mine, wish] = [account, state.wish];
+  const [mine, wish] = [explanation, state.wish];
   if (!mine) return;
   if (isUnchanged(wish)) {
     changed = null;
@@ -317,11 +318,12 @@ async function replay() {
   const gatesOf = mask.map((row) => row.map(Number));
   const question = (contents) => ({ mask: gatesOf, evidence: contents, beyond_budget: true });
   try {
+    // With scrambling a second request without it: both forecasts must be equal to the last digit.
     const questions = wish.scramble === null ? [evidence] : [evidence, unscrambled];
-    const [answer, calmly] = await Promise.all(
+    const [answer, plain] = await Promise.all(
       questions.map((contents) => source.replay(state.model, mine.text, question(contents))),
     );
-    if (number !== replays || account !== mine) return;
+    if (number !== replays || explanation !== mine) return;
     changed = {
       mask,
       history: evidence.length ? historyWith(mine, evidence) : null,
@@ -335,29 +337,29 @@ async function replay() {
       sameBits: answer.same_bits,
       closedEdits: answer.closed_edits,
       scrambled: wish.scramble === null ? 0 : mask.flat().filter((open) => !open).length,
-      scrambleMoved: Boolean(calmly) && JSON.stringify(calmly.forecast) !== JSON.stringify(answer.forecast),
+      scrambleMoved: Boolean(plain) && JSON.stringify(plain.forecast) !== JSON.stringify(answer.forecast),
     };
-    calm();
+    hideError();
     render();
     requestAnimationFrame(() => performance.measure("what-if", { start: begun }));
   } catch (error) {
-    if (number === replays) complain(error);
+    if (number === replays) showError(error);
   }
 }
 
 // --- drawing --------------------------------------------------------------------------------------------------------
 
 function render() {
-  if (!account) return;
-  const [model, shown] = [modelNamed(state.model), account];
+  if (!explanation) return;
+  const [model, shown] = [modelNamed(state.model), explanation];
   document.body.classList.add("has-picture");
   document.body.classList.remove("is-empty");
   document.body.classList.toggle("with-whatif", Boolean(changed));
   showBadge(checked, verdict, Boolean(changed));
-  showRate(account, changed);
-  showWords(account, changed);
-  showLegend(account);
-  rows.show(account, changed);
+  showRate(explanation, changed);
+  showWords(explanation, changed);
+  showLegend(explanation);
+  rows.show(explanation, changed);
   gates.show(shown.scene.gates.channels, shown.patches, (patch, channel) => {
     const gate = stateOf(shown, changed, patch, channel);
     return {
@@ -367,34 +369,34 @@ function render() {
     };
   });
   renderToken();
-  showShifts(account, changed);
-  showNumbers(account, changed);
-  byId("outcome").textContent = outcomeOf(account, changed);
+  showShifts(explanation, changed);
+  showNumbers(explanation, changed);
+  byId("outcome").textContent = outcomeOf(explanation, changed);
   byId("reset").disabled = isUnchanged(state.wish);
   byId("scramble").setAttribute("aria-pressed", String(state.wish.scramble !== null));
   byId("dial-row").hidden = !source.isLive || !model.any_budget;
-  byId("dial").value = account.scene.budget;
-  byId("dial-value").textContent = percent(account.scene.budget);
+  byId("dial").value = explanation.scene.budget;
+  byId("dial-value").textContent = percent(explanation.scene.budget);
   const threshold = state.wish.threshold;
-  byId("threshold").value = threshold ?? leastOpen(account);
+  byId("threshold").value = threshold ?? leastOpen(explanation);
   byId("threshold-value").textContent = threshold === null ? "as it is" : `p ≥ ${threshold.toFixed(3)}`;
-  byId("status").textContent = `Forecast made at ${account.at}. ${changed ? byId("outcome").textContent : ""}`;
-  document.title = `${account.at} · ibforecast`;
+  byId("status").textContent = `Forecast made at ${explanation.at}. ${changed ? byId("outcome").textContent : ""}`;
+  document.title = `${explanation.at} · ibforecast`;
   history.replaceState(null, "", toHash(state));
 }
 
 function renderToken() {
-  if (!picked || !account) {
+  if (!picked || !explanation) {
     byId("token").replaceChildren();
     return;
   }
   const [patch, channel] = picked;
   const onEdit = source.isLive ? (values) => edit(patch, channel, values) : null;
   showToken(
-    account,
+    explanation,
     patch,
     channel,
-    stateOf(account, changed, patch, channel),
+    stateOf(explanation, changed, patch, channel),
     state.wish.edits.get(token(patch, channel)) ?? null,
     onEdit,
   );
@@ -408,8 +410,8 @@ function leastOpen({ scene: { gates: { probability, state: states } } }) {
   return Math.min(1, ...open);
 }
 
-/** Show what went wrong, in the words of the refusal. */
-function complain(error) {
+/** Show the message and the hint of an error. */
+function showError(error) {
   const alert = byId("alert");
   const parts = [make("p", {}, make("b", {}, sentence(error.message)), error.hint ? ` ${sentence(error.hint)}` : "")];
   if (error.status === 401) {
@@ -417,12 +419,12 @@ function complain(error) {
     const use = (event) => {
       event.preventDefault();
       source.useToken(box.value);
-      calm();
-      begin().catch(complain);
+      hideError();
+      begin().catch(showError);
     };
     parts.push(make("form", { onsubmit: use }, box, make("button", {}, "Use this token")));
   }
-  parts.push(make("button", { class: "round", "aria-label": "Dismiss", onclick: calm }, "×"));
+  parts.push(make("button", { class: "round", "aria-label": "Dismiss", onclick: hideError }, "×"));
   alert.replaceChildren(...parts);
   alert.hidden = false;
   if (error instanceof Error && !(error instanceof Refusal)) console.error(error);
@@ -432,7 +434,7 @@ function sentence(words) {
   return `${words[0].toUpperCase()}${words.slice(1)}${/[.?!]$/.test(words) ? "" : "."}`;
 }
 
-function calm() {
+function hideError() {
   byId("alert").hidden = true;
 }
 
@@ -464,7 +466,7 @@ async function showOverview() {
     overviewOf = wanted;
     overview.show(answer, modelNamed(state.model));
   } catch (error) {
-    complain(error);
+    showError(error);
   } finally {
     document.body.classList.remove("is-busy");
   }
@@ -472,7 +474,7 @@ async function showOverview() {
 
 // --- export ---------------------------------------------------------------------------------------------------------
 
-/** Every file is of the model's own explanation, also while a what-if is shown. */
+/** Exports, all of the model's own explanation, also while a what-if is shown. */
 const EXPORTS = {
   png: async (name) => save(`${name}.png`, await toPng(await file("svg")), "image/png"),
   svg: async (name) => save(`${name}.svg`, await file("svg"), "image/svg+xml"),
@@ -491,12 +493,12 @@ async function file(form) {
 }
 
 async function exportAs(kind) {
-  if (!account) return;
+  if (!explanation) return;
   try {
-    await EXPORTS[kind](`why-${account.at.replace(/[^\d]+/g, "-").replace(/-$/, "")}`, account);
+    await EXPORTS[kind](`why-${explanation.at.replace(/[^\d]+/g, "-").replace(/-$/, "")}`, explanation);
     if (kind !== "link") menu.open = false;
   } catch (error) {
-    complain(error);
+    showError(error);
   }
 }
 
@@ -520,11 +522,11 @@ function wire() {
     upload(event.target.files[0]);
     event.target.value = "";
   });
-  const slide = settled(40, () => lookAt(state.moments[byId("slider").value]));
+  const onSlideSettled = settled(40, () => lookAt(state.moments[byId("slider").value]));
   on("slider", "input", () => {
     stop();
-    byId("date").value = boxed(state.moments[byId("slider").value]);
-    slide();
+    byId("date").value = toDateInput(state.moments[byId("slider").value]);
+    onSlideSettled();
   });
   on("date", "change", () => {
     stop();
@@ -536,25 +538,25 @@ function wire() {
   on("dial", "input", () => {
     state.budget = Number(byId("dial").value);
     byId("dial-value").textContent = percent(state.budget);
-    dialled();
+    onDialSettled();
   });
-  const dialled = settled(60, () => lookAt(state.at));
+  const onDialSettled = settled(60, () => lookAt(state.at));
   on("threshold", "input", () => {
     state.wish.threshold = Number(byId("threshold").value);
     byId("threshold-value").textContent = `p ≥ ${state.wish.threshold.toFixed(3)}`;
-    thresholded();
+    onThresholdSettled();
   });
-  const thresholded = settled(20, wishAgain);
+  const onThresholdSettled = settled(20, replayWish);
   on("scramble", "click", () => {
     state.wish.scramble = state.wish.scramble === null ? Math.floor(Math.random() * 2 ** 31) : null;
-    wishAgain();
+    replayWish();
   });
   on("reset", "click", () => {
     state.wish = unchanged();
-    wishAgain();
+    replayWish();
   });
-  on("numbers", "toggle", () => account && showNumbers(account, changed));
-  on("numbers-channel", "change", () => account && showNumbers(account, changed));
+  on("numbers", "toggle", () => explanation && showNumbers(explanation, changed));
+  on("numbers-channel", "change", () => explanation && showNumbers(explanation, changed));
   on("windows", "change", showOverview);
   on("tab-window", "click", () => openTab(null));
   on("tab-table", "click", () => openTab("table"));
@@ -572,7 +574,7 @@ function wire() {
   document.addEventListener("click", (event) => {
     if (!menu.contains(event.target)) menu.open = false;
   });
-  window.addEventListener("hashchange", () => begin().catch(complain));
+  window.addEventListener("hashchange", () => begin().catch(showError));
   themeButton(byId("theme"), () => {
     rows.redraw();
     overview.redraw();
@@ -580,4 +582,4 @@ function wire() {
 }
 
 wire();
-begin().catch(complain);
+begin().catch(showError);

@@ -1,7 +1,7 @@
-// The second tab: a model over a whole table, its gates and its errors.
+// The second tab: the gates and errors of a model over a whole table.
 
 import uPlot from "uplot";
-import { meanOf } from "./account.js";
+import { meanOf } from "./explanation.js";
 import { Grid } from "./grid.js";
 import { byId, colour } from "./page.js";
 import { counted, number, percent } from "./words.js";
@@ -14,7 +14,7 @@ export class Overview {
   /** @type {uPlot[]} */
   #charts = [];
 
-  /** `onMoment(moment)` is called on a click into a chart. */
+  /** `onMoment(moment)` is called on a click in a chart. */
   constructor(onMoment) {
     this.onMoment = onMoment;
     this.grid = new Grid(
@@ -61,7 +61,7 @@ export class Overview {
   }
 
   /**
-   * A chart from zero up.
+   * Make a chart whose value axis starts at zero.
    * @param {string[]} moments
    * @param {{ values: Values, name: string, width: number, dash?: number[] }[]} lines
    */
@@ -113,7 +113,7 @@ export class Overview {
   }
 }
 
-/** Return a moment in seconds since 1970, without an offset as if in UTC; NaN if it is not a date. */
+/** Return a moment in seconds since 1970; without an offset it is taken as UTC. NaN if it is not a date. */
 function secondsOf(moment) {
   const [, date, clock, offset] = /^(\d{4}-\d\d-\d\d)(?:[T ]([\d:.]+)(Z|[+-]\d\d:\d\d)?)?$/.exec(moment) ?? [];
   return Date.parse(`${date}T${clock ?? "00:00"}${offset ?? "Z"}`) / 1000;

@@ -1,7 +1,7 @@
-// Small tools: elements, colours, files, theme.
+// Helpers for elements, colours, files and the theme.
 
 /**
- * The element with an id; any, because its kind is known only to the page.
+ * Return the element with an id; its type is any, because only the HTML says which it is.
  * @returns {any}
  */
 export function byId(id) {
@@ -22,19 +22,19 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A colour of the theme in force. */
+/** Return a colour of the current theme. */
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** Offer content as a file. */
+/** Let the browser save content as a file. */
 export function save(name, content, type) {
   const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
   make("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Draw an SVG text as a PNG at twice its size, or smaller where a canvas cannot be that large. */
+/** Return an SVG as a PNG of twice its size, or smaller if a canvas cannot be that large. */
 export async function toPng(svg) {
   const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
   try {
@@ -51,7 +51,7 @@ export async function toPng(svg) {
   }
 }
 
-/** Return a function that does the work once it has not been called for a while. */
+/** Return a function that runs `work` once it has not been called again for a while. */
 export function settled(milliseconds, work) {
   let timer = 0;
   return () => {
@@ -60,7 +60,7 @@ export function settled(milliseconds, work) {
   };
 }
 
-/** Light or dark: as the system, until the button is used; the choice is stored if the browser allows it. */
+/** Follow the system's theme until the button is used; the choice is stored if the browser allows it. */
 export function themeButton(button, onChange) {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const root = document.documentElement;
@@ -87,7 +87,7 @@ function storedTheme() {
   try {
     return localStorage.getItem(THEME);
   } catch {
-    return null; // a browser that stores nothing
+    return null; // the browser does not allow storage
   }
 }
 

@@ -1,17 +1,17 @@
-// The side of the page: badge, read rate, one token, shifts, numbers. Each function draws what it is given.
+// The side of the page: badge, read rate, one token, shifts, numbers. Each function draws its arguments.
 
-import { column, meanOf, steps } from "./account.js";
+import { column, meanOf, steps } from "./explanation.js";
 import { byId, make } from "./page.js";
 import { counted, number, percent, scales, shortened, signed } from "./words.js";
 
-/** @import { Account, Verdict, WhatIf } from "./types" */
+/** @import { Explanation, Verdict, WhatIf } from "./types" */
 
 const MOST_SHIFTS = 8;
 const INVITATION =
-  "Click a gate to open or close it, or a patch in the picture. The context is held; the forecast is what the readout then gives, exactly.";
+  "Click a gate to open or close it, or a patch in the picture. The context is held fixed; the new forecast is exactly what the readout computes.";
 
 /**
- * The badge: green only while the model's own explanation is shown and its document has passed every check.
+ * Show the badge: green only if the model's own explanation is shown and its document passed every check.
  * @param {Verdict | null} verdict
  */
 export function showBadge(state, verdict = null, isWhatIf = false) {
@@ -45,12 +45,12 @@ export function showBadge(state, verdict = null, isWhatIf = false) {
 }
 
 /**
- * The read rate next to the budget; in a what-if, that of its mask.
- * @param {Account} account
+ * Show the read rate next to the budget; in a what-if, the rate of its mask.
+ * @param {Explanation} explanation
  * @param {WhatIf | null} changed
  */
-export function showRate(account, changed) {
-  const { budget, gates, open_rate: own } = account.scene;
+export function showRate(explanation, changed) {
+  const { budget, gates, open_rate: own } = explanation.scene;
   const open = changed ? changed.openCount : gates.state.flat().filter((state) => state === "open").length;
   const rate = changed ? changed.openRate : own;
   const size = gates.state.flat().length;
@@ -71,28 +71,28 @@ export function showRate(account, changed) {
   byId("meter-budget").style.left = `${(100 * budget) / most}%`;
 }
 
-export function showWords(account, changed) {
+export function showWords(explanation, changed) {
   byId("words").classList.toggle("stale", Boolean(changed));
   byId("words").replaceChildren(
     ...(changed ? [make("em", {}, "The model's own explanation, not the what-if:"), make("br")] : []),
-    ...account.scene.words.split("\n").flatMap((line) => [line, make("br")]),
+    ...explanation.scene.words.split("\n").flatMap((line) => [line, make("br")]),
   );
 }
 
-/** A token in one sentence, and what a click on it does. */
-export function tokenLabel(account, patch, channel, state, canTurn) {
+/** Return a sentence about a token, and what a click on it does. */
+export function tokenLabel(explanation, patch, channel, state, canTurn) {
   const byHand = { opened: "; opened by hand", shut: "; closed by hand" }[state] ?? "";
   const isOpen = state === "open" || state === "opened";
   const press = canTurn && state !== "missing" ? `; click to ${isOpen ? "close" : "open"}` : "";
-  return `${account.scene.gates.text[patch][channel]}${byHand}${press}`;
+  return `${explanation.scene.gates.text[patch][channel]}${byHand}${press}`;
 }
 
-/** One token and its values, which can be edited: `onEdit(values)`, with null for the original values. */
-export function showToken(account, patch, channel, state, edited, onEdit) {
-  const [first, last] = steps(account, patch);
-  const own = column(account.history.slice(first, last + 1), channel);
+/** Show one token and inputs for its values; `onEdit(values)` is called on a change, with null for the original values. */
+export function showToken(explanation, patch, channel, state, edited, onEdit) {
+  const [first, last] = steps(explanation, patch);
+  const own = column(explanation.history.slice(first, last + 1), channel);
   const values = edited ?? own;
-  const head = make("p", {}, tokenLabel(account, patch, channel, state, false));
+  const head = make("p", {}, tokenLabel(explanation, patch, channel, state, false));
   if (!onEdit || state === "missing") {
     byId("token").replaceChildren(head);
     return;
@@ -103,12 +103,12 @@ export function showToken(account, patch, channel, state, edited, onEdit) {
       step: "any",
       value: Number(value.toPrecision(7)),
       class: edited && edited[step] !== own[step] ? "edited" : "",
-      "aria-label": `${account.channels[channel].name} at ${account.times[first + step]}`,
-      title: account.times[first + step],
+      "aria-label": `${explanation.channels[channel].name} at ${explanation.times[first + step]}`,
+      title: explanation.times[first + step],
       onchange: (event) => {
-        const wished = values.slice();
-        wished[step] = event.target.value === "" ? own[step] : Number(event.target.value);
-        if (Number.isFinite(wished[step])) onEdit(wished.some((one, at) => one !== own[at]) ? wished : null);
+        const next = values.slice();
+        next[step] = event.target.value === "" ? own[step] : Number(event.target.value);
+        if (Number.isFinite(next[step])) onEdit(next.some((one, at) => one !== own[at]) ? next : null);
       },
     }),
   );
@@ -122,8 +122,8 @@ export function showToken(account, patch, channel, state, edited, onEdit) {
   byId("token").replaceChildren(head, editor);
 }
 
-/** Old and new side by side, the largest shift first. */
-export function showShifts(account, changed) {
+/** Show the old and the new forecast of each channel that moved, the largest shift first. */
+export function showShifts(explanation, changed) {
   const table = byId("shifts");
   const moved = (changed?.shift ?? [])
     .map((shift, channel) => ({ ...shift, column: channel }))
@@ -137,7 +137,7 @@ export function showShifts(account, changed) {
         "tr",
         {},
         make("th", { scope: "row", title: shift.channel }, shortened(shift.channel, 14)),
-        make("td", { class: "is-forecast" }, number(meanOf(account.channels[shift.column].values.forecast))),
+        make("td", { class: "is-forecast" }, number(meanOf(explanation.channels[shift.column].values.forecast))),
         make("td", { class: "is-whatif" }, number(meanOf(column(changed.forecast, shift.column)))),
         make("td", {}, `${signed(shift.largest)}`, make("small", {}, ` ${scales(shift.in_scales)}`)),
       ),
@@ -150,42 +150,42 @@ export function showShifts(account, changed) {
 }
 
 /**
- * The outcome of a what-if in a few sentences.
- * @param {Account} account
+ * Return the outcome of a what-if in a few sentences.
+ * @param {Explanation} explanation
  * @param {WhatIf | null} changed
  */
-export function outcomeOf(account, changed) {
+export function outcomeOf(explanation, changed) {
   if (!changed) return INVITATION;
   const moved = changed.shift.filter((shift) => shift.largest).length;
-  const forecast = account.channels.filter((row) => row.values.forecast).length;
+  const forecast = explanation.channels.filter((row) => row.values.forecast).length;
   const sentences = [];
   if (changed.scrambled) {
     const unmoved = changed.scrambleMoved
-      ? "and the forecast moved, which must not be"
+      ? "and the forecast moved, which must not happen"
       : "and not one bit of the forecast moved";
     sentences.push(
-      `${counted(changed.scrambled, "closed token")} scrambled (${counted(changed.scrambled * account.patchLen, "value")}), ${unmoved}.`,
+      `${counted(changed.scrambled, "closed token")} scrambled (${counted(changed.scrambled * explanation.patchLen, "value")}), ${unmoved}.`,
     );
   } else if (changed.closedEdits) {
     sentences.push(
-      `${changed.closedEdits === 1 ? "An edited token is" : `${changed.closedEdits} edited tokens are`} closed: what is in them moves nothing.`,
+      `${changed.closedEdits === 1 ? "An edited token is" : `${changed.closedEdits} edited tokens are`} closed: the edit moves nothing.`,
     );
   }
   if (changed.sameBits && !changed.scrambled) sentences.push("The forecast is the same, bit for bit.");
   else if (!changed.sameBits)
     sentences.push(`The forecast moved in ${moved} of ${counted(forecast, "channel")}.`);
   sentences.push(
-    `${changed.openCount} open where the budget allows ${changed.allowance}${changed.withinBudget ? "" : ": more than the model may read"}.`,
+    `${changed.openCount} open, and the budget allows ${changed.allowance}${changed.withinBudget ? "" : ": more than the model may read"}.`,
   );
   return sentences.join(" ");
 }
 
 /**
- * The lines of the picture by name.
- * @param {Account} account
+ * Show the names of the lines in the picture.
+ * @param {Explanation} explanation
  */
-export function showLegend(account) {
-  const entries = [...account.scene.legend];
+export function showLegend(explanation) {
+  const entries = [...explanation.scene.legend];
   const before = entries.findIndex((entry) => entry.role === "forecast") + 1;
   entries.splice(before, 0, { role: "whatif", text: "what-if" });
   byId("legend").replaceChildren(
@@ -196,25 +196,25 @@ export function showLegend(account) {
 }
 
 /**
- * The forecast of one channel as a table.
- * @param {Account} account
+ * Show the forecast of one channel as a table.
+ * @param {Explanation} explanation
  * @param {WhatIf | null} changed
  */
-export function showNumbers(account, changed) {
+export function showNumbers(explanation, changed) {
   const select = byId("numbers-channel");
-  const names = account.channels.map((row) => row.name);
+  const names = explanation.channels.map((row) => row.name);
   if ([...select.options].map((option) => option.value).join("\n") !== names.join("\n"))
     select.replaceChildren(...names.map((name) => make("option", {}, name)));
   if (!byId("numbers").open) return;
   const channel = Math.max(select.selectedIndex, 0);
-  const ahead = (values) => values?.slice(account.lookBack);
-  const { forecast, truth, baseline } = account.channels[channel].values;
+  const ahead = (values) => values?.slice(explanation.lookBack);
+  const { forecast, truth, baseline } = explanation.channels[channel].values;
   const columns = [
     ["forecast", ahead(forecast)],
     ["what-if", forecast && changed && column(changed.forecast, channel)],
     ["truth", ahead(truth)],
     ["baseline", ahead(baseline)],
-    ...account.rows.filter((row) => row.kind === "known").map((row) => [row.name, ahead(row.values.known)]),
+    ...explanation.rows.filter((row) => row.kind === "known").map((row) => [row.name, ahead(row.values.known)]),
   ].filter(([, values]) => values);
   const head = make(
     "tr",
@@ -222,7 +222,7 @@ export function showNumbers(account, changed) {
     make("th", { scope: "col" }, "time"),
     ...columns.map(([name]) => make("th", { scope: "col" }, name)),
   );
-  const rows = ahead(account.times).map((time, step) =>
+  const rows = ahead(explanation.times).map((time, step) =>
     make(
       "tr",
       {},

@@ -1,11 +1,11 @@
 // One row per channel and per covariate on a shared time axis. A chart exists only while its row is near the screen.
 
 import uPlot from "uplot";
-import { column, fitting, meanOf, stateOf } from "./account.js";
+import { column, fitting, meanOf, stateOf } from "./explanation.js";
 import { colour, make } from "./page.js";
 import { number, scales, signed } from "./words.js";
 
-/** @import { Account, DrawnRow, Tick, Values, WhatIf } from "./types" */
+/** @import { Explanation, DrawnRow, Tick, Values, WhatIf } from "./types" */
 
 const GUTTER = 56;
 const RIGHT = 10;
@@ -13,7 +13,7 @@ const NEAR = "500px";
 const MANY = 12;
 
 /**
- * Lines from back to front: whose values, in which colour, how wide, how dashed.
+ * Lines from back to front: role, colour, width and dashes.
  * @type {{ role: string, colour: string, width: number, dash?: number[] }[]}
  */
 const LINES = [
@@ -27,7 +27,7 @@ const LINES = [
   { role: "forecast", colour: "forecast", width: 1.8, dash: [7, 4] },
 ];
 
-/** What the readout calls the values of a channel. */
+/** Names of the values of a channel in the box at the pointer. */
 const READOUT = {
   "look-back": "value",
   forecast: "forecast",
@@ -37,8 +37,8 @@ const READOUT = {
 };
 
 export class Rows {
-  /** @type {Account} set before anything is drawn */
-  #account = /** @type {any} */ (null);
+  /** @type {Explanation} set before anything is drawn */
+  #explanation = /** @type {any} */ (null);
   /** @type {WhatIf | null} */
   #changed = null;
   /** @type {any[]} */
@@ -48,7 +48,7 @@ export class Rows {
   /** @type {any} */
   #hovered = null;
 
-  /** `onToken(patch, channel)` is called on a click into a patch. */
+  /** `onToken(patch, channel)` is called on a click in a patch. */
   constructor(host, axis, readout, onToken) {
     this.host = host;
     this.axis = axis;
@@ -61,20 +61,20 @@ export class Rows {
 
   /**
    * Show an explanation and, if there is one, a what-if.
-   * @param {Account} account
+   * @param {Explanation} explanation
    * @param {WhatIf | null} changed
    */
-  show(account, changed) {
+  show(explanation, changed) {
     const layout = (one) => [one.times.length, ...one.rows.map((row) => `${row.kind} ${row.name}`)].join("\n");
-    const isOther = !this.#account || layout(this.#account) !== layout(account);
-    [this.#account, this.#changed] = [account, changed];
+    const isOther = !this.#explanation || layout(this.#explanation) !== layout(explanation);
+    [this.#explanation, this.#changed] = [explanation, changed];
     if (isOther) this.#build();
     for (const row of this.#rows) row.stale = true;
     for (const row of this.#rows) if (row.chart) this.#update(row);
     this.#drawAxis();
   }
 
-  /** Draw again in other colours. */
+  /** Draw again, for example in the colours of another theme. */
   redraw() {
     for (const row of this.#rows) row.chart?.redraw(false);
   }
@@ -82,8 +82,8 @@ export class Rows {
   #build() {
     this.#near.disconnect();
     for (const row of this.#rows) row.chart?.destroy();
-    this.host.classList.toggle("many", this.#account.rows.length > MANY);
-    this.#rows = this.#account.rows.map(({ name, kind }, number) => {
+    this.host.classList.toggle("many", this.#explanation.rows.length > MANY);
+    this.#rows = this.#explanation.rows.map(({ name, kind }, number) => {
       const facts = make("div", { class: "facts" });
       const plot = make("div", { class: "plot", role: "img" });
       const heading = make("div", { class: "heading" }, make("h3", { title: name }, name), facts);
@@ -100,6 +100,7 @@ export class Rows {
 
   #enter(entry) {
     const row = this.#rows[entry.target.row];
+    // The observer may still report a row of the previous explanation.
     if (!row || row.element !== entry.target) return;
     if (entry.isIntersecting && !row.chart) {
       row.chart = this.#chart(row);
@@ -116,10 +117,10 @@ export class Rows {
     const [low, high] = this.#range(row.number);
     row.chart.setData(this.#data(row.number), false);
     row.chart.batch(() => {
-      row.chart.setScale("x", { min: -0.5, max: this.#account.times.length - 0.5 });
+      row.chart.setScale("x", { min: -0.5, max: this.#explanation.times.length - 0.5 });
       row.chart.setScale("y", { min: low, max: high });
     });
-    const drawn = this.#account.rows[row.number];
+    const drawn = this.#explanation.rows[row.number];
     if (drawn.kind === "channel") this.#describe(row, drawn);
     else {
       row.facts.replaceChildren(make("span", {}, "known ahead"));
@@ -129,16 +130,16 @@ export class Rows {
 
   /** Write the facts of a channel next to its chart. */
   #describe(row, drawn) {
-    const [account, changed, channel] = [this.#account, this.#changed, row.number];
-    const isOpen = (_, patch) => ["open", "opened"].includes(stateOf(account, changed, patch, channel));
-    const open = account.scene.gates.state.filter(isOpen).length;
+    const [explanation, changed, channel] = [this.#explanation, this.#changed, row.number];
+    const isOpen = (_, patch) => ["open", "opened"].includes(stateOf(explanation, changed, patch, channel));
+    const open = explanation.scene.gates.state.filter(isOpen).length;
     const forecast = meanOf(drawn.values.forecast);
     const whatIf = changed && forecast !== null ? meanOf(column(changed.forecast, channel)) : null;
     const shift = changed?.shift[channel];
     const shifted = shift?.largest ? `shift ${signed(shift.largest)}, ${scales(shift.in_scales)}` : null;
     row.element.classList.toggle("moved", shifted !== null);
     row.facts.replaceChildren(
-      make("span", {}, `read ${open} of ${account.patches}`),
+      make("span", {}, `read ${open} of ${explanation.patches}`),
       forecast === null
         ? make("span", {}, "not forecast")
         : make("span", {}, "mean ", make("b", { class: "is-forecast" }, number(forecast))),
@@ -151,54 +152,54 @@ export class Rows {
     );
     const mean = forecast === null ? "not forecast" : `mean forecast ${number(forecast)}`;
     const after = whatIf === null ? "" : `; in the what-if ${number(whatIf)}`;
-    row.plot.setAttribute("aria-label", `${drawn.name}: ${open} of ${account.patches} patches read, ${mean}${after}`);
+    row.plot.setAttribute("aria-label", `${drawn.name}: ${open} of ${explanation.patches} patches read, ${mean}${after}`);
   }
 
   /**
-   * The values of a role in a row, one per step.
+   * Return the values of a role in a row, one per step; undefined if it has none.
    * @returns {Values | undefined}
    */
   #values(number, role) {
-    const [account, changed] = [this.#account, this.#changed];
-    const row = account.rows[number];
+    const [explanation, changed] = [this.#explanation, this.#changed];
+    const row = explanation.rows[number];
     if (!(role === "what-if" || role === "edited")) return row.values[role];
     if (!changed || row.kind !== "channel") return undefined;
     if (role === "what-if")
-      return row.values.forecast && [...Array(account.lookBack).fill(null), ...column(changed.forecast, number)];
+      return row.values.forecast && [...Array(explanation.lookBack).fill(null), ...column(changed.forecast, number)];
     if (!changed.history) return undefined;
-    const own = column(account.history, number);
+    const own = column(explanation.history, number);
     const shown = column(changed.history, number).map((value, step) => (value === own[step] ? null : value));
-    return [...shown, ...Array(account.times.length - account.lookBack).fill(null)];
+    return [...shown, ...Array(explanation.times.length - explanation.lookBack).fill(null)];
   }
 
   #data(number) {
-    const steps = this.#account.times.length;
+    const steps = this.#explanation.times.length;
     const none = Array(steps).fill(null);
     return [none.map((_, step) => step), ...LINES.map(({ role }) => this.#values(number, role) ?? none)];
   }
 
-  /** The row's range, extended to a what-if; scrambled values may stick out. */
+  /** Return the row's range, extended to the values of a what-if; scrambled values may stick out. */
   #extent(number) {
-    const { low, high, kind } = this.#account.rows[number];
+    const { low, high, kind } = this.#explanation.rows[number];
     const edited = kind === "channel" && this.#changed?.edited ? column(this.#changed.edited, number) : [];
     const values = [...(this.#values(number, "what-if") ?? []), ...edited].filter((value) => value !== null);
     return [Math.min(low, ...values), Math.max(high, ...values)];
   }
 
-  /** The range of the value axis: the row's own, or the extended one with some air. */
+  /** Return the range of the value axis: the row's own, or the extended one with a margin. */
   #range(number) {
-    const row = this.#account.rows[number];
+    const row = this.#explanation.rows[number];
     const [low, high] = this.#extent(number);
     const air = 0.1 * (high - low);
     return [low < row.low ? low - air : low, high > row.high ? high + air : high];
   }
 
   /**
-   * The row's ticks, or the ends of an extent for which they would lie too close together.
+   * Return the row's ticks, or only the ends of the extent if the ticks would be too close together.
    * @returns {Tick[]}
    */
   #valueTicks(row) {
-    const { low, high, ticks } = this.#account.rows[row.number];
+    const { low, high, ticks } = this.#explanation.rows[row.number];
     const extent = this.#extent(row.number);
     if (extent[1] - extent[0] < 2 * (high - low)) return fitting(ticks, row.plot.clientHeight > 90 ? 3 : 2);
     return extent.map((at) => ({ at, lines: [number(at)] }));
@@ -209,7 +210,7 @@ export class Rows {
       stroke: () => colour(name),
       width,
       dash,
-      points: { show: true, size: 5, filter: lonely },
+      points: { show: true, size: 5, filter: isolated },
     }));
     const grid = { stroke: () => colour("grid"), width: 1 };
     const options = {
@@ -247,7 +248,7 @@ export class Rows {
       series: [{}, ...series],
       hooks: {
         drawClear: [(chart) => this.#shade(chart, row.number)],
-        draw: [(chart) => drawMade(chart, this.#account.scene.time.made)],
+        draw: [(chart) => drawMade(chart, this.#explanation.scene.time.made)],
         setCursor: [(chart) => this.#hover(chart, row)],
       },
     };
@@ -255,9 +256,9 @@ export class Rows {
     chart.over.addEventListener("mouseenter", () => (this.#hovered = row));
     chart.over.addEventListener("click", () => {
       const step = Math.round(chart.posToVal(chart.cursor.left ?? -1, "x"));
-      const isChannel = this.#account.rows[row.number].kind === "channel";
-      if (isChannel && step >= 0 && step < this.#account.lookBack)
-        this.onToken(Math.floor(step / this.#account.patchLen), row.number);
+      const isChannel = this.#explanation.rows[row.number].kind === "channel";
+      if (isChannel && step >= 0 && step < this.#explanation.lookBack)
+        this.onToken(Math.floor(step / this.#explanation.patchLen), row.number);
     });
     row.stale = true;
     return chart;
@@ -265,15 +266,15 @@ export class Rows {
 
   /** Shade the tokens of a row: the scene's bands, and the gates turned by hand. */
   #shade(chart, number) {
-    const account = this.#account;
-    if (account.rows[number].kind !== "channel") return;
+    const explanation = this.#explanation;
+    if (explanation.rows[number].kind !== "channel") return;
     const { ctx: pen, bbox } = chart;
     pen.save();
-    for (let patch = 0; patch < account.patches; patch += 1) {
-      const state = stateOf(account, this.#changed, patch, number);
+    for (let patch = 0; patch < explanation.patches; patch += 1) {
+      const state = stateOf(explanation, this.#changed, patch, number);
       if (state === "closed") continue;
-      const left = Math.round(chart.valToPos(patch * account.patchLen - 0.5, "x", true)) + 1;
-      const right = Math.round(chart.valToPos((patch + 1) * account.patchLen - 0.5, "x", true)) - 1;
+      const left = Math.round(chart.valToPos(patch * explanation.patchLen - 0.5, "x", true)) + 1;
+      const right = Math.round(chart.valToPos((patch + 1) * explanation.patchLen - 0.5, "x", true)) - 1;
       /** @type {[number, number, number, number]} */
       const box = [left, bbox.top, right - left, bbox.height];
       if (state === "missing") drawHatch(pen, box);
@@ -297,17 +298,17 @@ export class Rows {
   }
 
   #readoutOf(step, number) {
-    const account = this.#account;
-    const { kind, name } = account.rows[number];
+    const explanation = this.#explanation;
+    const { kind, name } = explanation.rows[number];
     const names = kind === "channel" ? READOUT : { known: name };
     const values = Object.entries(names).map(([role, text]) => [text, this.#values(number, role)?.[step] ?? null]);
-    const patch = Math.floor(step / account.patchLen);
-    const isToken = kind === "channel" && step < account.lookBack;
-    const probability = isToken ? account.scene.gates.probability[patch][number].toFixed(2) : "";
+    const patch = Math.floor(step / explanation.patchLen);
+    const isToken = kind === "channel" && step < explanation.lookBack;
+    const probability = isToken ? explanation.scene.gates.probability[patch][number].toFixed(2) : "";
     return {
-      time: account.times[step],
+      time: explanation.times[step],
       values: values.filter(([, value]) => value !== null),
-      gate: isToken ? `${stateOf(account, this.#changed, patch, number)}, probability ${probability}` : null,
+      gate: isToken ? `${stateOf(explanation, this.#changed, patch, number)}, probability ${probability}` : null,
     };
   }
 
@@ -322,18 +323,18 @@ export class Rows {
     );
     const [plot, host] = [row.plot.getBoundingClientRect(), this.readout.offsetParent.getBoundingClientRect()];
     const wide = this.readout.offsetWidth;
-    const wished = plot.left - host.left + GUTTER + left + 14;
-    const flipped = wished + wide > host.width ? wished - wide - 28 : wished;
+    const right = plot.left - host.left + GUTTER + left + 14;
+    const flipped = right + wide > host.width ? right - wide - 28 : right;
     this.readout.style.left = `${Math.max(flipped, 0)}px`;
     this.readout.style.top = `${plot.top - host.top + 6}px`;
   }
 
   #timeTicks() {
-    return fitting(this.#account.scene.time.ticks, Math.max(3, Math.floor((this.#width || 800) / 72)));
+    return fitting(this.#explanation.scene.time.ticks, Math.max(3, Math.floor((this.#width || 800) / 72)));
   }
 
   #drawAxis() {
-    const count = this.#account.times.length;
+    const count = this.#explanation.times.length;
     const marks = this.#timeTicks().map(({ at, lines }) => {
       const mark = make("span", { class: "tick" }, ...lines.flatMap((text) => [text, make("br")]).slice(0, -1));
       mark.style.left = `${(100 * (at + 0.5)) / count}%`;
@@ -343,7 +344,7 @@ export class Rows {
   }
 
   #resize() {
-    if (!this.#account || !this.host.clientWidth) return;
+    if (!this.#explanation || !this.host.clientWidth) return;
     const plot = this.#rows[0]?.plot;
     this.#width = plot ? plot.clientWidth - GUTTER - RIGHT : 0;
     for (const row of this.#rows) {
@@ -353,8 +354,8 @@ export class Rows {
   }
 }
 
-/** Points for values without a neighbour, which no line would show. */
-function lonely(chart, series) {
+/** Return the values without a neighbour, which need a point because a line does not show them. */
+function isolated(chart, series) {
   const values = chart.data[series];
   return values.flatMap((value, at) => (value != null && values[at - 1] == null && values[at + 1] == null ? [at] : []));
 }

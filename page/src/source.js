@@ -1,10 +1,10 @@
-// Where the page gets its data: from the service it came from, or from the report it is part of.
+// The data of the page: from the service that sent it, or from the report that it is part of.
 
 /** @import { History, Model, Scene, Table, Verdict } from "./types" */
 
 const TOKEN = "ibforecast-token";
 
-/** A refusal by the service: what is wrong, and what to do. */
+/** An error from the service: what is wrong, and what to do. */
 export class Refusal extends Error {
   /** @param {{ error: string, hint?: string }} body */
   constructor(status, body) {
@@ -44,14 +44,14 @@ export class Service {
   }
 
   /**
-   * The text of the document, byte for byte as the library writes it, and its picture.
+   * Return the text of the document, byte for byte as the library writes it, and its picture.
    * @returns {Promise<{ document: string, scene: Scene }>}
    */
   async explain(model, table, at, budget) {
     return (await this.#post("explain?form=page", { model, table, at, budget })).json();
   }
 
-  /** The explanation as a file: "svg" or "csv". */
+  /** Return the explanation as a file: "svg" or "csv". */
   async file(form, model, table, at, budget) {
     return (await this.#post(`explain?form=${form}`, { model, table, at, budget })).text();
   }
@@ -123,7 +123,7 @@ export class Report {
     return this.#moment(at);
   }
 
-  /** The explanation as a file: "svg" or "csv". */
+  /** Return the explanation as a file: "svg" or "csv". */
   async file(form, _model, _table, at) {
     return this.#moment(at)[form];
   }
@@ -139,7 +139,7 @@ export class Report {
   }
 }
 
-/** The report in this page if there is one, otherwise the service. */
+/** Return the report in this page if there is one, otherwise the service. */
 export function openSource() {
   const embedded = document.getElementById("report");
   return embedded ? new Report(JSON.parse(embedded.textContent ?? "")) : new Service();

@@ -1,4 +1,4 @@
-// What the service sends, as the page reads it; the scene is that of ibforecast/plots/scene.py.
+// The data of the service as the page reads it; the scene is that of ibforecast/plots/scene.py.
 
 export type State = "open" | "missing" | "closed";
 export type Role = "level" | "baseline" | "look-back" | "truth" | "forecast" | "known";
@@ -35,7 +35,7 @@ export interface DrawnRow extends Row {
 }
 
 /** One explanation: its text, its picture, and the history that can be edited. */
-export interface Account {
+export interface Explanation {
   text: string;
   scene: Scene;
   rows: DrawnRow[];
@@ -48,7 +48,7 @@ export interface Account {
   patches: number;
 }
 
-/** What the user wants to be different; tokens are named "patch.channel". */
+/** The changes that a user wishes; tokens are named "patch.channel". */
 export interface Wish {
   flips: Set<string>;
   threshold: number | null;
@@ -62,7 +62,7 @@ export interface Shift {
   in_scales: number | null;
 }
 
-/** The answer to a what-if, next to the question. */
+/** A what-if: the mask and the values that were sent, and the answer. */
 export interface WhatIf {
   mask: boolean[][];
   history: Values[] | null;

@@ -1,9 +1,9 @@
-// What the user wants to be different: gates turned by hand, a threshold, edited values, scrambled closed tokens.
+// The changes that a user wishes: gates turned by hand, a threshold, edited values, scrambled closed tokens.
 
-/** @import { Account, Wish } from "./types" */
+/** @import { Explanation, Wish } from "./types" */
 
 /**
- * A wish for no change.
+ * Return a wish without changes.
  * @returns {Wish}
  */
 export function unchanged() {
@@ -15,18 +15,18 @@ export function isUnchanged(wish) {
   return !wish.flips.size && wish.threshold === null && !wish.edits.size && wish.scramble === null;
 }
 
-/** The name of a token in flips and edits. */
+/** Return the name of a token in flips and edits. */
 export function token(patch, channel) {
   return `${patch}.${channel}`;
 }
 
 /**
  * Return the mask of a wish; a token with a missing step stays closed.
- * @param {Account} account
+ * @param {Explanation} explanation
  * @param {Wish} wish
  */
-export function maskOf(account, wish) {
-  const { state, probability } = account.scene.gates;
+export function maskOf(explanation, wish) {
+  const { state, probability } = explanation.scene.gates;
   return state.map((row, patch) =>
     row.map((own, channel) => {
       if (own === "missing") return false;
@@ -37,49 +37,49 @@ export function maskOf(account, wish) {
 }
 
 /**
- * Return the edits of a wish as the service takes them; scrambling overwrites every closed token.
- * @param {Account} account
+ * Return the edits of a wish in the format of the service; scrambling overwrites every closed token.
+ * @param {Explanation} explanation
  * @param {Wish} wish
  */
-export function evidenceOf(account, wish, mask) {
+export function evidenceOf(explanation, wish, mask) {
   const contents = new Map(wish.edits);
   if (wish.scramble !== null) {
     const noise = gaussian(wish.scramble);
     mask.forEach((row, patch) =>
       row.forEach((isOpen, channel) => {
-        if (!isOpen) contents.set(token(patch, channel), scrambled(account, patch, channel, noise));
+        if (!isOpen) contents.set(token(patch, channel), scrambled(explanation, patch, channel, noise));
       }),
     );
   }
   return [...contents].map(([name, values]) => {
     const [patch, channel] = name.split(".").map(Number);
-    return { patch, channel: account.channels[channel].name, values };
+    return { patch, channel: explanation.channels[channel].name, values };
   });
 }
 
 /** Return the history with edits in place, for drawing. */
-export function historyWith(account, evidence) {
-  const history = account.history.map((row) => row.slice());
-  const columns = new Map(account.channels.map((row, channel) => [row.name, channel]));
+export function historyWith(explanation, evidence) {
+  const history = explanation.history.map((row) => row.slice());
+  const columns = new Map(explanation.channels.map((row, channel) => [row.name, channel]));
   for (const { patch, channel, values } of evidence) {
     values.forEach((value, step) => {
-      history[patch * account.patchLen + step][columns.get(channel)] = value;
+      history[patch * explanation.patchLen + step][columns.get(channel)] = value;
     });
   }
   return history;
 }
 
-/** Noise around the baseline, about as large as the row. */
-function scrambled(account, patch, channel, noise) {
-  const { low, high, values } = account.channels[channel];
-  const first = patch * account.patchLen;
+/** Return noise around the baseline, about as large as the row's range. */
+function scrambled(explanation, patch, channel, noise) {
+  const { low, high, values } = explanation.channels[channel];
+  const first = patch * explanation.patchLen;
   return Array.from(
-    { length: account.patchLen },
+    { length: explanation.patchLen },
     (_, step) => values.baseline[first + step] + 0.3 * (high - low) * noise(),
   );
 }
 
-/** Normal noise that depends on the seed alone: mulberry32 and Box–Muller. */
+/** Return a generator of normal noise, by mulberry32 and Box–Muller: a seed in a link gives the same noise again. */
 function gaussian(seed) {
   let state = seed >>> 0;
   const uniform = () => {

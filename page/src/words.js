@@ -1,6 +1,6 @@
-// Numbers as people read them.
+// Numbers and names as texts.
 
-/** A value with four significant digits and a real minus sign. */
+/** Return a value with four significant digits and a minus sign, not a hyphen. */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
@@ -14,27 +14,27 @@ function plain(value, size) {
   return value.toFixed(Math.min(decimals, 7));
 }
 
-/** A shift with its sign. */
+/** Return a shift with its sign. */
 export function signed(value) {
   return value > 0 ? `+${number(value)}` : number(value);
 }
 
-/** A shift in units of the window's scale. */
+/** Return a shift in units of the window's scale. */
 export function scales(size) {
   return `${Number(size.toPrecision(2))} σ`;
 }
 
-/** A fraction as a percentage with three digits. */
+/** Return a fraction as a percentage with three digits. */
 export function percent(fraction) {
   return `${Number((100 * fraction).toPrecision(3))} %`;
 }
 
-/** "1 gate", "2 gates". */
+/** Return a number and a noun: "1 gate", "2 gates". */
 export function counted(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** Keep both ends of a long name, because channel names tend to differ there. */
+/** Shorten a long name in its middle, because channel names usually differ at an end. */
 export function shortened(text, width) {
   if (text.length <= width) return text;
   const tail = Math.floor((width - 1) / 2);

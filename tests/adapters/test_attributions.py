@@ -141,7 +141,7 @@ def test_shaps_plots_draw_it(added: Contributions, shap: Any) -> None:
 
 
 def test_what_cannot_be_is_refused(model: IBForecaster, explained: ExplainedForecast, added: Contributions) -> None:
-    with pytest.raises(UsageError, match=r"from the model at hand \(got weights 000000000000, where this model has"):
+    with pytest.raises(UsageError, match=r"come from this model \(got weights 000000000000, where this model has"):
         contributions(model, replace(explained, weights_sha256="0" * 64))
     with pytest.raises(UsageError, match=r"orders must be at least 1 \(got 0\)"):
         contributions(model, explained, orders=0)

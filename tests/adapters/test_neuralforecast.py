@@ -256,7 +256,7 @@ def test_a_window_with_a_change_of_the_clock_is_forecast_and_not_explained() -> 
     assert nf.predict()["IBForecast"].notna().all()
     changed = pd.Timestamp("2020-03-29 05:00", tz="Europe/Berlin")
     with pytest.raises(
-        DataError, match=r"must not span a change of the clock, .* \(got one in the window that ends at 2020-03-29"
+        DataError, match=r"must not span a change of the clock: .* \(got one in the window that ends at 2020-03-29"
     ):
         explain(nf, df, at=changed)
     before = df[df["ds"] < changed.floor("D")]
@@ -372,7 +372,7 @@ def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any], message: 
 def test_what_cannot_be_fitted_or_explained_is_refused(fitted: NeuralForecast) -> None:
     with pytest.raises(UsageError, match=r"n_series=3, 2 in the table\); build the model with n_series=2"):
         fit(n_series=3)
-    with pytest.raises(UsageError, match=r"all windows must weigh the same \(got a column 'sample_weight'\)"):
+    with pytest.raises(UsageError, match=r"all windows must have the same weight \(got a column 'sample_weight'\)"):
         fit(TABLE.assign(sample_weight=1.0))
     with pytest.raises(UsageError, match=r"must be fitted before it is explained"):
         explain(unfitted(), TABLE)

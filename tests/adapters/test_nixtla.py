@@ -86,5 +86,5 @@ def test_other_names_become_nixtlas() -> None:
 def test_a_table_laid_out_otherwise_is_refused() -> None:
     table = wide_table()
     forecast = fitted(table).predict(table, at=table["day"][NOW - 1])
-    with pytest.raises(DataError, match=r"laid out like the forecast \(got one without \['day', 'load', 'heat'\]\)"):
+    with pytest.raises(DataError, match=r"in the layout of the forecast \(got one without \['day', 'load', 'heat'\]\)"):
         with_truth(forecast, long_table())

@@ -517,7 +517,7 @@ def test_a_time_that_is_not_in_the_series_is_refused(fitted: IBForecastForecaste
 
 
 def test_new_rows_with_other_columns_are_refused(fitted: IBForecastForecaster) -> None:
-    with pytest.raises(DataError, match=r"must have the columns of fit \(got \['load', 'cold'\], fitted to .*; name"):
+    with pytest.raises(DataError, match=r"must have the columns of fit \(got \['load', 'cold'\], fitted to .*; use"):
         unfitted().fit(series()[:100], fh=FH).update(series()[100:].rename(columns={"heat": "cold"}))
 
 

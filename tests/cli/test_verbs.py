@@ -435,7 +435,7 @@ def test_a_file_that_cannot_be_written_after_all_is_no_mistake_of_ours(
 ) -> None:
     monkeypatch.setattr("ibforecast.data.tables.write", failing(error))
     outcome = call("predict", desk.model, desk.table, "--out", "next.csv")
-    assert refused(outcome, 1, f"can be read and written (got {words})", "the permissions and the room")
+    assert refused(outcome, 1, f"can be read and written (got {words})", "its permissions and the free space")
     assert "report it" not in outcome.err
 
 
@@ -462,7 +462,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(
     assert refused(call(*command, desk.table / f"new{suffix}"), 2, f"new{suffix}: Not a directory", "choose another")
     monkeypatch.setattr("tempfile.TemporaryFile", failing(PermissionError(errno.EACCES, "Permission denied")))
     path = tmp_path / "not" / "there" / f"new{suffix}"
-    assert refused(call(*command, path), 2, f"(got {path}: Permission denied)", "see to the permissions")
+    assert refused(call(*command, path), 2, f"(got {path}: Permission denied)", "check its permissions")
     assert names_in(tmp_path) == []
 
 
@@ -474,7 +474,7 @@ def test_a_file_does_not_take_the_place_of_a_folder(desk: Any, call: Call, tmp_p
 
 def test_without_covariates_nothing_was_known_ahead(desk: Any, call: Call, tmp_path: Path) -> None:
     outcome = call("explain", desk.model, desk.table, "--known", tmp_path / "known.csv")
-    assert refused(outcome, 2, "only a model with future covariates", "drop --known")
+    assert refused(outcome, 2, "--known needs a model with future covariates", "drop --known")
     assert names_in(tmp_path) == []
 
 
@@ -510,7 +510,7 @@ def test_a_fit_that_is_stopped_by_hand_says_how_to_go_on(
     words = ("fit", desk.table, *desk.settings, "--out", tmp_path / "model")
     with monkeypatch.context() as patched:
         patched.setattr("ibforecast.cli.fit.epochs_bar", stopping)
-        assert refused(call(*words), 1, "stopped", "give the same command again")
+        assert refused(call(*words), 1, "stopped", "run the same command again")
     assert names_in(tmp_path) == [".model.checkpoint"]
     assert call(*words).code == 0
     assert names_in(tmp_path) == ["model"]

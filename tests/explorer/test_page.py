@@ -345,7 +345,9 @@ def test_a_service_with_a_token_is_asked_with_it(view: Any, serve: Any) -> None:
         page.fill("#alert input", "a-long-secret")
         page.click("#alert form button")
         page.wait_for_function("() => document.querySelector('#model').options.length === 1")
-        page.wait_for_function("() => document.querySelector('#alert').textContent.includes('No table here')")
+        page.wait_for_function(
+            "() => document.querySelector('#alert').textContent.includes('No table has the channels')"
+        )
         page.troubles.clear()  # the browser itself logs the 401
 
 

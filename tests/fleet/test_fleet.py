@@ -150,7 +150,7 @@ def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Mak
         "nothing": "every channel needs an observation",
         "words": "a channel must contain numbers",
         "doubled": "2023-01-01 00:00 appears twice",
-        "twice": "must stand for one table (got 2 of the name 'twice')",
+        "twice": "must belong to one table (got 2 of the name 'twice')",
         "torn": "must be whole and well formed",
     }
     expected = dict.fromkeys([*good, "constant", "holes"], "fitted") | dict.fromkeys(problems, "failed")
@@ -451,7 +451,7 @@ def test_what_is_no_fleet_gives_no_forecast(three: dict[str, pd.DataFrame], tmp_
     if content:
         (tmp_path / "fleet.json").write_text(content)
     with pytest.raises(
-        ModelFileError, match=r"a fleet is a folder with a whole fleet\.json .*name the folder of a fleet"
+        ModelFileError, match=r"a fleet must be a folder with a complete fleet\.json .*name the folder of a fleet"
     ):
         Fleet(tmp_path).predict(three)
 

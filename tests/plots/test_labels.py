@@ -91,6 +91,6 @@ def test_there_is_a_handful_of_time_labels_whatever_the_frequency(count: int, mi
     assert 0 <= positions[0] <= positions[-1] < count
 
 
-def test_a_value_between_gaps_is_alone_and_one_with_a_neighbour_is_not() -> None:
+def test_a_value_between_gaps_is_isolated_and_one_with_a_neighbour_is_not() -> None:
     values = np.array([1.0, np.nan, 2.0, 3.0, np.nan, 4.0])
-    assert labels.alone(values).tolist() == [True, False, False, False, False, True]
+    assert labels.isolated_steps(values).tolist() == [True, False, False, False, False, True]

@@ -30,7 +30,7 @@ def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client:
         | {"when": [*columns["when"][:3], *columns["when"][5:], "2023-01-17 16:00", "2023-01-17 17:00"]},
         "(got row 1: 'broken'": columns | {"load": [1.0, "broken", *columns["load"][2:]]},
         "(got row 2: inf": columns | {"load": [1.0, 2.0, math.inf, *columns["load"][3:]]},
-        "columns must be of one length (got 400 in 'when', 2 in 'load'": columns | {"load": [1.0, 2.0]},
+        "columns must have the same length (got 400 in 'when', 2 in 'load'": columns | {"load": [1.0, 2.0]},
         "look_back = 48 rows before it (got 20)": desk.columns(rows=20),
         "must have rows and columns (got 0 x 0)": {},
         "(got 0 x 0); fill it": [],
@@ -263,7 +263,7 @@ def test_a_failure_in_the_service_tells_nothing_about_its_inside(
     for model in service.models:
         object.__setattr__(model.forecaster, "explain", fail)
     answer = over(service).post("/explain", {"table": desk.columns()})
-    assert "its log says more" in refusal(answer, 500, None)
+    assert "see the log of the service" in refusal(answer, 500, None)
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text
 

@@ -226,7 +226,7 @@ def test_other_machines_are_listened_to_only_with_a_token_or_by_intent() -> None
     for host in ("127.0.0.1", "localhost", "::1", "127.0.0.9"):
         check_reach(host, None, False)
     for host in ("0.0.0.0", "::", "192.168.0.7", "example.org"):
-        with pytest.raises(UsageError, match=r"must have a token .* set IBFORECAST_TOKEN, or say --allow-public"):
+        with pytest.raises(UsageError, match=r"must have a token .* set IBFORECAST_TOKEN, or add --allow-public"):
             check_reach(host, None, False)
         check_reach(host, "a long secret", False)
         check_reach(host, None, True)
@@ -241,7 +241,7 @@ def test_models_are_called_by_their_folder_or_as_named(tmp_path: Path, monkeypat
     assert named(["models/town", "wind=models/other"]) == {"town": Path("models/town"), "wind": Path("models/other")}
     assert named(["odd=name"]) == {"odd=name": Path("odd=name")}
     assert list(named(["."])) == [tmp_path.name]
-    with pytest.raises(UsageError, match=r"different names \(got 'town' for 'b/town'\); say NAME=PATH"):
+    with pytest.raises(UsageError, match=r"different names \(got 'town' for 'b/town'\); use NAME=PATH"):
         named(["a/town", "b/town"])
     with pytest.raises(UsageError, match="different names"):
         named(["=town"])

@@ -53,7 +53,7 @@ def test_rows_with_few_names_in_common_are_refused_before_they_become_a_table(cl
     answer = client.post("/explain", {"table": rows})
     assert (answer.status_code, answer.json()["field"]) == (413, "table")
     assert "must be at most 8388608 (got 4000 rows of 4000 names)" in answer.json()["error"]
-    assert "rows of the same names" in answer.json()["hint"]
+    assert "rows with the same names" in answer.json()["hint"]
 
 
 def test_rows_may_leave_out_what_is_missing(client: Any, desk: Any) -> None:

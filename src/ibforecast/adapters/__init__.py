@@ -1,1 +1,1 @@
-"""Doors to other libraries, one file each; a library is imported only when its door is used."""
+"""Adapters to other libraries, one file each; a library is imported only when its adapter is used."""

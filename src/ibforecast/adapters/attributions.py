@@ -1,4 +1,4 @@
-"""Explanations in the forms of captum and shap: by how much every token moves the forecast away from the context's."""
+"""Explanations in the formats of captum and shap: how far each token moves the forecast from the context's forecast."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from ibforecast.forecaster import IBForecaster
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What each open token adds to a forecast, in the table's units; `base` and all of them add up to the forecast.
+    """The contribution of each open token to a forecast, in the table's units.
 
-    `base` is the forecast of the context alone, every gate closed. The value of a token is its Shapley value: how much
-    the forecast moves when the token's gate opens, context held, averaged over orders in which the gates could open.
-    Each such move is exact. A closed token adds nothing and is not listed; `places` tells patch and channel of the
-    others.
+    `base` is the forecast of the context only, with every gate closed; `base` and all contributions add up to the
+    forecast. The value of a token is its Shapley value: how far the forecast moves when the token's gate opens, with
+    the context held fixed, averaged over the orders in which the gates could open. Each move is computed exactly. A
+    closed token adds nothing and is not listed; `places` has the patch and the channel of each open one.
     """
 
     explained: ExplainedForecast
@@ -33,22 +33,24 @@ class Contributions:
     def to_captum(self, step: int, channel: str) -> Float[Tensor, "1 look_back input_channel"]:
         """Attribute one forecast value to the look-back, as captum's `attribute(window, target=(step, channel))` would.
 
-        `step` counts from 0. A token's value is shared evenly by its steps, so that all of them add up to the forecast
-        value less its `base`.
+        `step` counts from 0. The value of a token is divided evenly among its steps; the sum of all is the forecast
+        value minus its `base`.
         """
         explained = self.explained
         require(0 <= step < explained.horizon, f"step must lie below {explained.horizon}", str(step), "count from 0")
-        shared = np.zeros(explained.history.shape)
+        attribution = np.zeros(explained.history.shape)
         for (patch, column), value in zip(self.places, self.values[:, step, self._column(channel)], strict=True):
             first = patch * explained.explanation.patch_len
-            shared[first : first + explained.explanation.patch_len, column] = value / explained.explanation.patch_len
-        return torch.from_numpy(shared)[None]
+            attribution[first : first + explained.explanation.patch_len, column] = (
+                value / explained.explanation.patch_len
+            )
+        return torch.from_numpy(attribution)[None]
 
     def to_shap(self, channels: Sequence[str] | None = None) -> Any:
-        """Put the values into a `shap.Explanation`: samples are steps ahead, features tokens, outputs channels.
+        """Return the values as a `shap.Explanation`: samples are steps ahead, features tokens, outputs channels.
 
-        All tokens are features, channel by channel and oldest first, with 0 for the closed; `data` is a token's mean
-        in the table's units. `channels` limits the outputs.
+        All tokens are features, channel by channel and oldest first; a closed one has the value 0. `data` is the mean
+        of each token in the table's units. `channels` limits the outputs.
         """
         try:
             from shap import Explanation
@@ -59,9 +61,10 @@ class Contributions:
         columns = [self._column(name) for name in names]
         values = np.zeros((explained.horizon, len(tokens), len(columns)))
         for (patch, column), value in zip(self.places, self.values, strict=True):
+            # `tokens()` lists all patches of a channel before the next channel.
             values[:, column * len(explained.explanation.mask) + patch] = value[:, columns]
-        values_of = [[value for value in token.values if value is not None] for token in tokens]
-        means = np.array([np.mean(some) if some else np.nan for some in values_of])
+        observed = [[value for value in token.values if value is not None] for token in tokens]
+        means = np.array([np.mean(steps) if steps else np.nan for steps in observed])
         return Explanation(
             values,
             base_values=self.base[:, columns],
@@ -78,15 +81,16 @@ class Contributions:
 
 @torch.no_grad()
 def contributions(model: IBForecaster, explained: ExplainedForecast, orders: int = 8, seed: int = 0) -> Contributions:
-    """Find out what each open token adds to a forecast, by opening the gates of its explanation one after the other.
+    """Compute what each open token adds to a forecast, by opening the gates of its explanation one by one.
 
-    So many `orders` are drawn, and each is taken forwards and backwards. Where the readout is linear every order gives
-    the same; otherwise more orders bring the values closer to the mean over all. They add up whatever their number.
+    `orders` random orders are drawn, and each is used forwards and backwards. If the readout is linear, every order
+    gives the same values; otherwise more orders bring them closer to the mean over all orders. With any number of
+    orders the values add up to the forecast.
     """
     require(orders >= 1, "orders must be at least 1", str(orders), "try 8")
     if explained.weights_sha256 != model.fitted.weights_sha256:
         raise UsageError(
-            "an explanation must come from the model at hand",
+            "an explanation must come from this model",
             f"weights {explained.weights_sha256[:12]}, where this model has {model.fitted.weights_sha256[:12]}",
             "give the model that made it",
         )
@@ -101,6 +105,7 @@ def contributions(model: IBForecaster, explained: ExplainedForecast, orders: int
     values = np.zeros((len(places), *base.shape))
     random = np.random.default_rng(seed)
     for drawn in [random.permutation(len(places)) for _ in range(orders)]:
+        # Of two tokens, each opens first in one of both orders, so that what they add together is shared evenly.
         for order in (drawn, drawn[::-1]):
             mask, before = np.zeros_like(explained.explanation.mask), base
             for number in order:

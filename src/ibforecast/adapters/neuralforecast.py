@@ -1,4 +1,4 @@
-"""IB-Forecast as a model of neuralforecast: fitted, cross-validated and saved there, explained as everywhere here."""
+"""IB-Forecast as a neuralforecast model: fit, cross-validate and save it there, explain its forecasts here."""
 
 import inspect
 from collections.abc import Mapping
@@ -42,18 +42,19 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("neuralforecast", "neuralforecast") from error
 
 PHASE = "phase"
-"""The column that says where in the cycle a row lies; neuralforecast shows its models no times."""
+"""The column with the position of each row in the cycle; neuralforecast does not pass times to its models."""
 
 
 class IBForecast(BaseModel):  # type: ignore[misc]
-    """Forecasts all series of a table together and says, with each forecast, what it read.
+    """A model that forecasts all series of a table together and explains each forecast.
 
-    `h`, `input_size` and `n_series` are horizon, look-back and number of channels in neuralforecast's words. `cycle`
-    is the number of steps of the seasonal profile; unless it is 1, the table must have the column `with_phase` adds.
-    `budget`, `patch_len` and `recipe` are those of `IBForecaster`, and so is what is minimised: every term of the
-    recipe's objective, in standardised units, at its learning rates, whose schedule is stretched over `max_steps`.
-    `valid_loss` is measured in standardised units too. The model standardises by itself, so `scaler_type` must stay
-    "identity". All else is neuralforecast's; `trainer_kwargs` go to Lightning's Trainer, which is quiet by default.
+    `h`, `input_size` and `n_series` are neuralforecast's names for the horizon, the look-back and the number of
+    channels. `cycle` is the number of steps of the seasonal profile; unless it is 1, the table must have the column
+    that `with_phase` adds. `budget`, `patch_len` and `recipe` are those of `IBForecaster`. Training minimises the same
+    objective: every term of the recipe's objective, in standardised units, with the recipe's learning rates; their
+    schedule is stretched over `max_steps`. `valid_loss` is measured in standardised units too. The model standardises
+    its input, so `scaler_type` must stay "identity". All other arguments are neuralforecast's; `trainer_kwargs` are
+    passed to Lightning's Trainer, which is quiet by default.
     """
 
     EXOGENOUS_FUTR = False
@@ -100,13 +101,13 @@ class IBForecast(BaseModel):  # type: ignore[misc]
     ) -> None:
         require(
             scaler_type == "identity",
-            'scaler_type must be "identity": any other would scale the phase away, and the model standardises itself',
+            'scaler_type must be "identity": another would change the phase, and the model standardises its input',
             repr(scaler_type),
             "leave it out",
         )
         _require_trainer_settings(trainer_kwargs)
-        kept = resolve_ours(recipe, Sizes(input_size, h, n_series, cycle), budget=budget, patch_len=patch_len)
-        pace = kept.train if learning_rate is None else replace(kept.train, learning_rate=learning_rate)
+        resolved = resolve_ours(recipe, Sizes(input_size, h, n_series, cycle), budget=budget, patch_len=patch_len)
+        pace = resolved.train if learning_rate is None else replace(resolved.train, learning_rate=learning_rate)
         super().__init__(
             h=h,
             input_size=input_size,
@@ -138,18 +139,18 @@ class IBForecast(BaseModel):  # type: ignore[misc]
             **_quiet(trainer_kwargs),
         )
         self._keep_own_settings(trainer_kwargs)
-        self.recipe, self.pace = kept, pace
-        network = kept.build(random_seed)
+        self.recipe, self.pace = resolved, pace
+        network = resolved.build(random_seed)
         assert isinstance(network, Network)
         self.network = network
         self.register_buffer("mean", torch.full((n_series,), torch.nan, dtype=torch.float64))
         self.register_buffer("std", torch.full((n_series,), torch.nan, dtype=torch.float64))
 
     def fit(self, dataset: Any, val_size: int = 0, test_size: int = 0, **settings: Any) -> Any:
-        """Take the units from the rows that are trained on, then train as neuralforecast does."""
+        """Compute mean and standard deviation from the training rows, then train as neuralforecast does."""
         if not isinstance(dataset, TimeSeriesDataset):
             raise UsageError(
-                "a model must be fitted to a table in memory", f"a {type(dataset).__name__}", "give nf.fit a table"
+                "a model must be fitted to a table in memory", f"a {type(dataset).__name__}", "pass a table to nf.fit"
             )
         self._check_exog(dataset)
         standardiser = _standardiser(dataset, (val_size or 0) + test_size)
@@ -164,10 +165,10 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         return (values.double() * self.std + self.mean).to(values.dtype)
 
     def training_step(self, batch: Mapping[str, Any], batch_idx: int) -> Float[Tensor, ""]:
-        """Draw windows and score them by every term of the objective; each is logged as `train_` and its name."""
+        """Draw windows and return their loss; each term of the objective is logged as `train_` and its name."""
         windows, static, static_cols, usable, weights, columns = self._create_windows(batch, step="train")
         if weights is not None:
-            raise UsageError("all windows must weigh the same", "a column 'sample_weight'", "leave it out")
+            raise UsageError("all windows must have the same weight", "a column 'sample_weight'", "leave it out")
         usable = self._shard_multivariate_windows(usable)
         drawn = torch.randperm(len(usable), device=usable.device)[: self.windows_batch_size]
         chosen = self._sample_windows(windows, static, static_cols, columns, drawn, usable)
@@ -178,17 +179,17 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         loss = self.network.loss(self._window(past, past_mask, phase), target, progress, generator)
         if not loss.total.isfinite():
             raise IBForecastError(
-                f"training must stay finite (step {self.global_step + 1} came to {loss.total.item()})",
+                f"training must stay finite (step {self.global_step + 1} gave {loss.total.item()})",
                 remedy="lower the learning rate",
             )
-        told = {"loss": loss.total, "open_rate": loss.open_rate, **loss.terms}
-        for name, value in told.items():
+        logged = {"loss": loss.total, "open_rate": loss.open_rate, **loss.terms}
+        for name, value in logged.items():
             self.log(f"train_{name}", value.detach(), batch_size=len(drawn), prog_bar=name == "loss")
         self.train_trajectories.append((self.global_step, loss.total.item()))
         return loss.total
 
     def configure_optimizers(self) -> Any:
-        """The recipe's learning rates and schedule, unless the user has an optimiser or a scheduler of their own."""
+        """Return the recipe's learning rates and schedule, unless the user passed an optimiser or a scheduler."""
         if self.optimizer or self.lr_scheduler:
             return super().configure_optimizers()
         groups = self.network.parameter_groups()
@@ -208,7 +209,7 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         return loss
 
     def _check_exog(self, dataset: Any) -> None:
-        """Refuse another number of series, and a phase that is not there or was scaled."""
+        """Refuse a wrong number of series, and a phase that is absent or was scaled."""
         require(
             dataset.n_groups == self.n_series,
             "n_series must be the number of series in the table",
@@ -220,16 +221,16 @@ class IBForecast(BaseModel):  # type: ignore[misc]
             return
         if PHASE not in dataset.temporal_cols:
             raise DataError(
-                f"a table must say where in the cycle its rows lie (it has no column {PHASE!r})",
+                f"a table must have the position of its rows in the cycle (it has no column {PHASE!r})",
                 remedy=f"add it with ibforecast.adapters.neuralforecast.with_phase(table, cycle={cycle})",
             )
         phase = dataset.temporal[:, dataset.temporal_cols.get_loc(PHASE)]
-        told = phase[~phase.isnan()]  # the rows to be forecast have none
-        strange = told[(told < 0) | (told >= cycle) | (told % 1 != 0)]
-        if len(strange):
+        known = phase[~phase.isnan()]  # rows that are to be forecast have no phase
+        invalid = known[(known < 0) | (known >= cycle) | (known % 1 != 0)]
+        if len(invalid):
             raise DataError(
                 f"the column {PHASE!r} must hold whole numbers from 0 to {cycle - 1}",
-                f"{strange[0].item():g}",
+                f"{invalid[0].item():g}",
                 "leave out local_scaler_type, which scales it, or add it again with the model's own cycle",
             )
 
@@ -242,14 +243,14 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         mask: Float[Tensor, "batch look_back channel"],
         phase: Float[Tensor, "batch 1 look_back channel"] | None,
     ) -> Window:
-        observed = (mask > 0).contiguous()  # laid out as our own windows are, so that sums come to the same bits
+        observed = (mask > 0).contiguous()  # in memory as in our own windows, so that sums have the same bits
         standardised = self._standardised(values.contiguous()).where(observed, values.new_zeros(()))
         return Window(standardised, observed, self._phase(phase, len(values)))
 
     def _phase(
         self, phase: Float[Tensor, "batch 1 look_back channel"] | None, batch: int
     ) -> Int[Tensor, "batch steps"]:
-        """Count back and on from the last look-back step, which is there even where a series was padded."""
+        """Count backwards and forwards from the last look-back step, which exists even if a series was padded."""
         steps = torch.arange(1 - self.input_size, self.h + 1, device=self.device)
         if phase is None:
             return torch.zeros_like(steps).expand(batch, -1)
@@ -264,25 +265,27 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         return counted
 
     def _keep_own_settings(self, trainer_kwargs: Mapping[str, Any]) -> None:
-        """Forget the settings that are not this class's own, so that a saved model is built as this one was."""
+        """Delete the settings that are not arguments of this class, so that a saved model is built like this one."""
         own = {*inspect.signature(IBForecast).parameters, *trainer_kwargs}
         for name in set(self.hparams) - own:
             del self.hparams[name]
 
 
-MODEL_FILENAME_DICT["ibforecast"] = IBForecast  # the models that neuralforecast will save and load; it has no function
+MODEL_FILENAME_DICT["ibforecast"] = (
+    IBForecast  # only models in this dictionary can be saved and loaded; there is no function to add one
+)
 
 
 def with_phase(df: Any, cycle: int, time_col: str = "ds") -> Any:
-    """Add the column "phase" to a pandas or polars table: where in a cycle of so many steps each row lies.
+    """Add the column "phase" to a pandas or polars table: the position of each row in a cycle of `cycle` steps.
 
-    Phases are those of `IBForecaster`: by the clock on the wall, counted from a Monday at midnight. Times that are
-    plain numbers are counted from 0.
+    Phases are those of `IBForecaster`: in local time, counted from a Monday at midnight. Times that are plain numbers
+    are counted from 0.
     """
     require(cycle >= 1, "cycle must be at least 1", str(cycle), "try 24 for hourly data")
     table = nw.from_native(df, eager_only=True)
     if time_col not in table.columns:
-        raise DataError(f"a table must have its time column (there is no {time_col!r})", remedy="name it with time_col")
+        raise DataError(f"a table must have its time column (it has no {time_col!r})", remedy="name it with time_col")
     return table.with_columns(
         nw.new_series(PHASE, _phases(_moments(table[time_col]), cycle), backend=table.implementation)
     ).to_native()
@@ -291,26 +294,27 @@ def with_phase(df: Any, cycle: int, time_col: str = "ds") -> Any:
 def explain(
     nf: NeuralForecast, df: Any, at: Any = None, *, model: str | None = None, budget: float | None = None
 ) -> ExplainedForecast:
-    """Explain the forecast `nf.predict(df)` gives, or one made at an earlier time of the table.
+    """Explain the forecast that `nf.predict(df)` returns, or one made at an earlier time of the table.
 
-    `model` names the model where there are several; `budget` turns the budget of one that was fitted for any.
+    `model` is the name of the model, needed only if there are several. `budget` changes the budget of a model that was
+    fitted for any budget.
     """
     forecaster, table = _opened(nf, df, model)
-    counted = nw.from_native(df, eager_only=True)[nf.time_col].dtype.is_integer()
-    explained = forecaster.explain(table, MONDAY + at * SECOND if counted and at is not None else at, budget=budget)
+    numbered = nw.from_native(df, eager_only=True)[nf.time_col].dtype.is_integer()
+    explained = forecaster.explain(table, MONDAY + at * SECOND if numbered and at is not None else at, budget=budget)
     if ((np.diff(explained.phase) - 1) % len(explained.profile)).any():
         raise DataError(
-            "a window that is explained must not span a change of the clock, since neuralforecast counts steps evenly",
+            "a window that is explained must not span a change of the clock: neuralforecast counts steps evenly",
             f"one in the window that ends at {explained.at}",
             "choose another moment",
         )
-    return replace(explained, clock=replace(explained.clock, numbered=True)) if counted else explained
+    return replace(explained, clock=replace(explained.clock, numbered=True)) if numbered else explained
 
 
 def to_ibforecaster(nf: NeuralForecast, df: Any, model: str | None = None) -> IBForecaster:
-    """The fitted model as an `IBForecaster`, for all that one can do: `save`, `to_onnx`, `serve`, `verify`.
+    """Return the fitted model as an `IBForecaster`, with all its methods, such as `save`, `to_onnx` and `verify`.
 
-    Names and calendar are read from `df`, a table such as the model was fitted to.
+    Names and calendar are read from `df`, a table like the one that the model was fitted to.
     """
     return _opened(nf, df, model)[0]
 
@@ -321,7 +325,7 @@ def _opened(nf: NeuralForecast, df: Any, name: str | None) -> tuple[IBForecaster
         nf.local_scaler_type is None,
         "explaining needs the table's own units, so local_scaler_type must be None",
         repr(nf.local_scaler_type),
-        "leave it out: the model standardises itself",
+        "leave it out: the model standardises its input itself",
     )
     source = _read(nf, df, model)
     series = source.series
@@ -335,7 +339,7 @@ def _opened(nf: NeuralForecast, df: Any, name: str | None) -> tuple[IBForecaster
         summary=TrainingSummary(
             recipe=model.recipe.name,
             recipe_sha256=model.recipe.sha256,
-            data_sha256="",  # not known here, so that no part of a table passes for one that was held back
+            data_sha256="",  # unknown here, so that no part of a table is taken for one that was held back
             rows=0,
             seed=model.random_seed,
             device=str(model.trainer_kwargs["accelerator"]),
@@ -353,7 +357,7 @@ def _model_of(nf: NeuralForecast, name: str | None) -> IBForecast:
     ours = [model for model in nf.models if isinstance(model, IBForecast) and name in (None, repr(model))]
     if len(ours) != 1:
         names = ", ".join(repr(model) for model in nf.models)
-        raise UsageError("one IBForecast must be meant", f"{len(ours)} among {names}", "give its alias as `model`")
+        raise UsageError("one IBForecast must be named", f"{len(ours)} among {names}", "give its alias as `model`")
     if ours[0].mean.isnan().any():
         raise UsageError(
             "a model must be fitted before it is explained (this one is not)", remedy="call nf.fit(df) first"
@@ -362,7 +366,7 @@ def _model_of(nf: NeuralForecast, name: str | None) -> IBForecast:
 
 
 def _read(nf: NeuralForecast, df: Any, model: IBForecast) -> Table:
-    """Read a table as neuralforecast shows it: by id, in single precision, what is not available missing."""
+    """Read a table as neuralforecast does: sorted by id, in single precision, unavailable values as missing ones."""
     table = nw.from_native(df, eager_only=True)
     moments = _moments(table[nf.time_col])
     cycle = model.recipe.config.cycle
@@ -374,9 +378,9 @@ def _read(nf: NeuralForecast, df: Any, model: IBForecast) -> Table:
     if "available_mask" in table.columns:
         values = nw.when(nw.col("available_mask") != 0).then(values)
     columns = [nw.col(nf.id_col), nw.col(nf.time_col), values.alias(nf.target_col)]
-    shown = table.select(columns)
+    selected = table.select(columns)
     if table[nf.time_col].dtype.is_integer():
-        shown = shown.with_columns(nw.new_series(nf.time_col, moments, backend=table.implementation))
+        selected = selected.with_columns(nw.new_series(nf.time_col, moments, backend=table.implementation))
     layout = Layout(
         time=nf.time_col,
         channels=tuple(map(str, table[nf.id_col].unique().sort().to_list())),
@@ -385,11 +389,11 @@ def _read(nf: NeuralForecast, df: Any, model: IBForecast) -> Table:
         shape="long",
         frequency=str(Frequency.infer(np.unique(moments))),
     )
-    return tables.read(shown.sort(nf.id_col, nf.time_col).to_native(), layout)
+    return tables.read(selected.sort(nf.id_col, nf.time_col).to_native(), layout)
 
 
 def _moments(times: nw.Series[Any]) -> Shaped[np.ndarray, " row"]:
-    """Times by the clock on the wall; plain numbers are seconds after a Monday at midnight."""
+    """Return times as local times; plain numbers are seconds after a Monday at midnight."""
     if times.dtype.is_integer():
         return np.asarray(MONDAY + times.to_numpy().astype("timedelta64[s]"))
     if times.dtype == nw.Date:
@@ -404,29 +408,29 @@ def _phases(moments: Shaped[np.ndarray, " row"], cycle: int) -> Int64[np.ndarray
 
 
 def _require_trainer_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse what neither this model nor Lightning knows; a loss of the user's own would replace the objective."""
-    strange = sorted(set(settings) - set(inspect.signature(Trainer).parameters))
+    """Refuse settings that neither this model nor Lightning has; a `loss` would replace the recipe's objective."""
+    unknown = sorted(set(settings) - set(inspect.signature(Trainer).parameters))
     require(
-        not strange,
+        not unknown,
         "settings must be those of IBForecast or of Lightning's Trainer",
-        ", ".join(strange),
+        ", ".join(unknown),
         "leave them out; loss and learning rates are the recipe's, and covariates are not read",
     )
 
 
 def _quiet(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Lightning's settings with its talk, its folders and its choice of device turned off, unless asked for."""
+    """Return Lightning's settings with its output, its folders and its choice of device off, unless they are set."""
     accelerator = "gpu" if find_device("auto") == "cuda" else "cpu"
     silence = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     return {"accelerator": accelerator, **silence, **settings}
 
 
 def _standardiser(dataset: TimeSeriesDataset, held_back: int) -> Standardiser:
-    """Mean and spread of each series over the rows that are trained on."""
+    """Compute mean and standard deviation of each series over the training rows."""
     seen = dataset.temporal[:, dataset.temporal_cols.get_loc("available_mask")] > 0
     values = torch.where(seen, dataset.temporal[:, dataset.y_idx].double(), torch.nan).numpy()
     columns = [values[first:last] for first, last in zip(dataset.indptr[:-1], dataset.indptr[1:], strict=True)]
     rows = np.full((dataset.max_size, len(columns)), np.nan)
-    for number, column in enumerate(columns):
+    for number, column in enumerate(columns):  # series end together, so that a short one starts later
         rows[len(rows) - len(column) :, number] = column
     return Standardiser.of(rows[: len(rows) - held_back], tuple(f"series {n}" for n in range(len(columns))))

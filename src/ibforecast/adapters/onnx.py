@@ -1,11 +1,11 @@
-"""A model as one ONNX file, run without PyTorch: it predicts, explains and verifies with onnxruntime and numpy.
+"""A model as one ONNX file: it predicts, explains and verifies with onnxruntime and numpy, without PyTorch.
 
 `IBForecaster.to_onnx` writes the file (`onnx_export.py`), `OnnxForecaster` reads it. The graph takes `values`,
-`observed`, `phase` and, for a model with covariates, `known`; it gives the forecast and every array of the field table
-(`core.explanation.FIELDS`) that the model computes. Its other inputs have defaults and serve the checks: `hold` puts
-the held context and mask in the place of the window's own, `replay` puts the held evidence there too. The readout comes
-after, so the forecast is computed from what is held and the phase. `allowance`, the number of tokens that may be open,
-is an input of a model for any budget. Names, units and calendar lie in the file as JSON.
+`observed`, `phase` and, for a model with covariates, `known`; it returns the forecast and every array of the field
+table (`core.explanation.FIELDS`) that the model computes. Its other inputs have defaults and are needed for the checks:
+`hold` replaces the window's own context and mask by the held ones, `replay` replaces the evidence too. The readout
+comes after that, so the forecast is computed from the held arrays and the phase. A model for any budget has the input
+`allowance`, the number of tokens that may be open. Names, units and calendar are in the file as JSON.
 """
 
 from collections.abc import Sequence
@@ -33,19 +33,19 @@ FORECAST = "forecast"
 
 
 def computed(facts: ModelFacts) -> list[Field]:
-    """Return the arrays that the graph of a model gives after the forecast, in the order of its outputs."""
+    """Return the arrays that the graph of a model returns after the forecast, in the order of its outputs."""
     return [row for row in FIELDS if not row.given and (facts.covariates or not row.optional)]
 
 
 def held(facts: ModelFacts) -> list[Field]:
-    """Return the arrays that can be held: what the readout sees."""
+    """Return the arrays that can be held: the input of the readout."""
     return [row for row in computed(facts) if row.replayed]
 
 
 class OnnxForecaster:
-    """A model in an ONNX file: forecasts arrays of numbers, explains every forecast, and checks explanations.
+    """A model in an ONNX file: it forecasts arrays of numbers, explains every forecast, and checks explanations.
 
-    `threads` is how many threads one run may use; a small window is quickest with one.
+    `threads` is the number of threads that one run may use; one is fastest for a small window.
     """
 
     def __init__(self, path: str | Path, threads: int = 1) -> None:
@@ -62,11 +62,11 @@ class OnnxForecaster:
 
     @property
     def facts(self) -> ModelFacts:
-        """What the model says of itself: names, lengths, calendar, units, budget."""
+        """Names, lengths, calendar, units and budget of the model."""
         return self.card.facts
 
     def at_budget(self, budget: float | None) -> "OnnxForecaster":
-        """Return the same model under another budget, if it was trained for any; None changes nothing."""
+        """Return the same model with another budget, if it was trained for any budget; None changes nothing."""
         facts = self.facts.at_budget(budget)
         if facts is self.facts:
             return self
@@ -77,19 +77,19 @@ class OnnxForecaster:
     def predict(
         self, history: Any, times: Any, *, known: Any = None, budget: float | None = None
     ) -> Float64[np.ndarray, "horizon channel"]:
-        """Forecast what follows `history`, in its units.
+        """Forecast the steps after `history`, in its units.
 
-        `history` has a row per moment of `times`, oldest first and at least look_back of them, and a column per
-        channel, NaN where a value is missing. `times` are datetimes, datetime64s or ISO texts; without an offset they
-        are read as local time. `known` has the covariates known ahead: a row for each of these moments and of the
-        steps to come, a column per covariate. `budget` is for a model that was fitted for any.
+        `history` has a row per moment of `times`, at least look_back of them with the oldest first, and a column per
+        channel; NaN is a missing value. `times` are datetimes, datetime64s or ISO texts; without an offset they are
+        local times. `known` has the covariates known ahead: a row for each of these moments and of the steps to
+        forecast, a column per covariate. `budget` needs a model that was fitted for any budget.
         """
         window = self._original(history, times, known)
         _, forecast = self.at_budget(budget).run(window.history, self._phase(window.clock), window.known)
         return forecast
 
     def explain(self, history: Any, times: Any, *, known: Any = None, budget: float | None = None) -> ExplainedForecast:
-        """Forecast what follows `history` and say what was read: one run of the graph; arguments as for `predict`."""
+        """Forecast the steps after `history` and explain it, in one run of the graph; arguments as for `predict`."""
         window, model = self._original(history, times, known), self.at_budget(budget)
         explanation, forecast = model.run(window.history, self._phase(window.clock), window.known)
         return ExplainedForecast.of(
@@ -109,43 +109,43 @@ class OnnxForecaster:
     ) -> Verification:
         """Check that an explanation is true, without raising: the checks of `IBForecaster.verify`.
 
-        Given `history` and `times` (and `known`), arguments as for `predict`, the explanation is compared with these
-        rows too, and with the `truth` that followed. `explained` may be the text of a document.
+        With `history` and `times` (and `known`), as for `predict`, the explanation is also compared with these rows,
+        and with the `truth` that followed. `explained` may be the text of a document.
         """
-        given = verification.read(explained)
-        if isinstance(given, Verification):
-            return given
+        claim = verification.read(explained)
+        if isinstance(claim, Verification):
+            return claim
         original = None if history is None else self._original(history, times, known)
         if original is not None and truth is not None:
             original = replace(original, truth=_numbers(truth, self.facts, self.facts.horizon))
-        return verification.verify(self, given, original, exact=exact, key=key)
+        return verification.verify(self, claim, original, exact=exact, key=key)
 
     def run_batch(
         self, values: Any, observed: Any, phase: Any, known: Any = None
     ) -> tuple[Explanation[np.ndarray], Float32[np.ndarray, "batch horizon channel"]]:
-        """Run the graph on a batch of windows that are standardised already; return explanation and forecast.
+        """Run the graph on a batch of windows in standardised units; return explanation and forecast.
 
-        `values` (batch, look_back, channel) mean nothing where `observed` is false; `phase` (batch, look_back +
-        horizon) is the place of every step in the cycles, `known` (batch, look_back + horizon, covariate) what is known
-        ahead.
+        `values` (batch, look_back, channel) are ignored where `observed` is false; `phase` (batch, look_back + horizon)
+        is the position of every step in the cycles, `known` (batch, look_back + horizon, covariate) the covariates
+        known ahead.
         """
         facts, batch = self.facts, len(np.atleast_1d(values))
         window, steps = (batch, facts.look_back, len(facts.channels)), (batch, facts.steps)
-        given = {
+        inputs = {
             "values": _shaped("values", values, np.float32, window),
             "observed": _shaped("observed", observed, np.bool_, window),
             "phase": _shaped("phase", phase, np.int64, steps),
         }
         if facts.covariates:
-            given["known"] = _shaped("known", known, np.float32, (*steps, len(facts.covariates)))
-        if not np.isfinite(given["values"][given["observed"]]).all():
+            inputs["known"] = _shaped("known", known, np.float32, (*steps, len(facts.covariates)))
+        if not np.isfinite(inputs["values"][inputs["observed"]]).all():
             raise DataError("observed values must be finite", "some that are not", "mark them as not observed")
-        return self._run(given | {"values": np.where(given["observed"], given["values"], np.float32(0))})
+        return self._run(inputs | {"values": np.where(inputs["observed"], inputs["values"], np.float32(0))})
 
-    # --- what a verification needs of an engine ---
+    # --- what a verification needs from an engine ---
 
     def variants(self) -> Sequence["OnnxForecaster"]:
-        """Return this model alone: a session has one way to compute."""
+        """Return only this model: a session has one way to compute."""
         return [self]
 
     def run(
@@ -159,14 +159,14 @@ class OnnxForecaster:
         return explanation.window(0), self._in_units(forecast)
 
     def replay(self, explanation: Explanation[np.ndarray]) -> Float64[np.ndarray, "horizon channel"]:
-        """Compute the forecast from an explanation alone; the window that the graph is shown is empty."""
-        nothing = np.full(explanation.evidence.shape, np.nan)
-        return self._held(nothing, explanation, replay=True)
+        """Compute the forecast from an explanation only; the graph gets a window without a single observation."""
+        empty = np.full(explanation.evidence.shape, np.nan)
+        return self._held(empty, explanation, replay=True)
 
     def hold(
         self, history: Float64[np.ndarray, "look_back channel"], explanation: Explanation[np.ndarray]
     ) -> Float64[np.ndarray, "horizon channel"]:
-        """Compute the forecast from these values, with the context and the mask of an explanation."""
+        """Compute the forecast from `history`, with the context and the mask of an explanation."""
         return self._held(history, explanation, replay=False)
 
     def _held(
@@ -188,15 +188,15 @@ class OnnxForecaster:
         )
 
     def _run(
-        self, given: dict[str, np.ndarray]
+        self, inputs: dict[str, np.ndarray]
     ) -> tuple[Explanation[np.ndarray], Float32[np.ndarray, "batch horizon channel"]]:
         facts = self.facts
         rows = computed(facts)
         if facts.any_budget:
-            given = given | {"allowance": np.array(facts.allowance)}
-        forecast, *arrays = self._session.run([FORECAST, *(row.name for row in rows)], given)
+            inputs = inputs | {"allowance": np.array(facts.allowance)}
+        forecast, *arrays = self._session.run([FORECAST, *(row.name for row in rows)], inputs)
         results = {row.name: array for row, array in zip(rows, arrays, strict=True)}
-        window = {row.name: given[row.name] for row in FIELDS if row.name in given}
+        window = {row.name: inputs[row.name] for row in FIELDS if row.name in inputs}
         return Explanation.of(results | window, facts.cycles), forecast
 
     def _window(
@@ -217,8 +217,8 @@ class OnnxForecaster:
     def _in_units(self, forecast: Float32[np.ndarray, "1 horizon channel"]) -> Float64[np.ndarray, "horizon channel"]:
         facts = self.facts
         values = facts.units.to_units(forecast[0].astype(np.float64))
-        values[:, len(facts.channels) - len(facts.past) :] = np.nan
-        return values + 0.0
+        values[:, len(facts.channels) - len(facts.past) :] = np.nan  # channels that are read and not forecast
+        return values + 0.0  # turns -0.0 into 0.0
 
     def _phase(self, clock: Clock) -> Int64[np.ndarray, " steps"]:
         return clock.phase(0, self.facts.steps, self.facts.period)
@@ -236,11 +236,11 @@ class OnnxForecaster:
         clock.check_steps()
         values = np.where(np.isin(values, facts.missing_values), np.nan, values)
         start = len(values) - facts.look_back
-        silent = np.isnan(values[start:]).all(axis=0)
-        if silent.any():
+        unobserved = np.isnan(values[start:]).all(axis=0)
+        if unobserved.any():
             raise DataError(
                 "every channel must be observed at least once in the window",
-                f"nothing in {facts.channels[int(silent.argmax())]!r} in the last {facts.look_back} rows",
+                f"nothing in {facts.channels[int(unobserved.argmax())]!r} in the last {facts.look_back} rows",
                 "choose another moment",
             )
         return Original(
@@ -263,14 +263,14 @@ def _session(content: bytes, path: str | Path, threads: int) -> Any:
     options.log_severity_level = 3  # errors only: otherwise it warns about every input with a default
     try:
         return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors share no other base
+    except Exception as error:  # the errors of onnxruntime have no other common base
         raise ModelFileError(
             "onnxruntime must be able to run the file", f"{error} from {path}", "upgrade onnxruntime"
         ) from error
 
 
-def _shaped(name: str, given: Any, kind: type[np.generic], shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(given)
+def _shaped(name: str, value: Any, kind: type[np.generic], shape: tuple[int, ...]) -> np.ndarray:
+    array = np.asarray(value)
     if array.shape != shape or not np.can_cast(array.dtype, kind, "same_kind"):
         raise UsageError(
             f"{name} must be {kind.__name__} of shape {shape}", f"{array.dtype} of shape {array.shape}", "reshape it"
@@ -282,7 +282,7 @@ def _numbers(history: Any, facts: ModelFacts, rows: int) -> Float64[np.ndarray, 
     try:
         values = np.array(history, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError("a history must hold numbers", error, "write NaN for what is missing") from error
+        raise DataError("a history must hold numbers", error, "write NaN for missing values") from error
     if values.ndim != 2 or values.shape[1] != len(facts.channels):
         raise DataError(
             f"a history must have a column for each of {', '.join(map(repr, facts.channels))}",
@@ -291,18 +291,18 @@ def _numbers(history: Any, facts: ModelFacts, rows: int) -> Float64[np.ndarray, 
         )
     if len(values) < rows:
         raise DataError(f"there must be {rows} rows or more", len(values), "give earlier rows")
-    if (endless := np.isinf(values)).any():
-        row, column = np.argwhere(endless)[0]
+    if (infinite := np.isinf(values)).any():
+        row, column = np.argwhere(infinite)[0]
         raise DataError(
             "values must be finite",
             f"{values[row, column]} in row {row} of {facts.channels[column]!r}",
-            "correct them, or write NaN for what is missing",
+            "correct them, or write NaN for missing values",
         )
     return values
 
 
 def _moments(times: Any, zone: str | None) -> Shaped[np.ndarray, " row"]:
-    """Times as a clock has them: in UTC where there is a zone, else by the wall clock."""
+    """Return times as a `Clock` has them: in UTC if there is a zone, otherwise local."""
     array = np.asarray(times)
     if not np.issubdtype(array.dtype, np.datetime64):
         return np.array([_moment(time, zone) for time in np.atleast_1d(array).tolist()], dtype="datetime64[us]")
@@ -323,28 +323,28 @@ def _moment(time: Any, zone: str | None) -> np.datetime64:
 
 def _from_wall(wall: Shaped[np.ndarray, " row"], zone: str | None) -> Shaped[np.ndarray, " row"]:
     if np.isnat(wall).any():
-        raise DataError("every row must have a time", "one without", "drop it, or give its time")
-    if zone is not None and (unsure := uncertain(wall, zone)).any():
+        raise DataError("every row must have a time", "one without", "drop it, or add its time")
+    if zone is not None and (ambiguous := uncertain(wall, zone)).any():
         raise DataError(
             f"a local time must be one the clock of {zone} showed exactly once",
-            wall[unsure][0],
+            wall[ambiguous][0],
             "give the times with their offsets",
         )
     return to_utc(wall, zone)
 
 
 def _known(known: Any, facts: ModelFacts, rows: int) -> Float64[np.ndarray, "steps covariate"] | None:
-    """Read what is known ahead over the last window and its horizon."""
+    """Return the covariates known ahead over the last window and its horizon; None for a model without them."""
     names = ", ".join(map(repr, facts.covariates))
     if not facts.covariates:
-        require(known is None, "only a model with covariates can be given what is known ahead", "known", "leave it out")
+        require(known is None, "only a model with covariates takes values known ahead", "known", "leave it out")
         return None
     shape = (rows, len(facts.covariates))
     array = np.array([] if known is None else known, dtype=np.float64)
     if array.shape != shape or not np.isfinite(array).all():
         raise DataError(
             f"known must have a row for every moment of the history and the horizon, and columns {names}",
-            f"shape {array.shape} where {shape} belongs, or a value that is missing",
+            f"shape {array.shape} instead of {shape}, or a missing value",
             "give finite numbers for all of them",
         )
     return array[rows - facts.steps :]

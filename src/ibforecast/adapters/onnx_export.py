@@ -1,4 +1,4 @@
-"""Writing a fitted model as one ONNX file; `onnx.py` says what is in it, and runs it without PyTorch."""
+"""Export of a fitted model as one ONNX file; `onnx.py` describes its content, and runs it without PyTorch."""
 
 import logging
 import warnings
@@ -31,7 +31,7 @@ OPSET = 18
 
 
 class Graph(nn.Module):
-    """The network's forward pass with a place to hold each part of the explanation."""
+    """The network's forward pass, with an input that can replace each part of the explanation."""
 
     def __init__(self, network: IBForecast, facts: ModelFacts) -> None:
         super().__init__()
@@ -45,15 +45,16 @@ class Graph(nn.Module):
         replay: Bool[Tensor, ""],
         allowance: Int[Tensor, ""],
     ) -> tuple[Tensor, ...]:
-        """Return the forecast and the arrays of the field table: the steps of `IBForecast.forward`."""
-        network, given = self.network, Window(**window)
-        own = network.context(given)
+        """Return the forecast and the arrays of the field table, in the steps of `IBForecast.forward`."""
+        network, shown = self.network, Window(**window)
+        own = network.context(shown)
+        # A graph has no branches: both sides are computed, and `torch.where` selects one.
         chosen: dict[str, Any] = {
             name: torch.where(hold, held[f"held_{name}"], getattr(own, name)) for name in self.context
         }
         context = replace(own, **chosen)
-        _, deviation = network.decompose(given, context)
-        missing = network.missing(given)
+        _, deviation = network.decompose(shown, context)
+        missing = network.missing(shown)
         gates, probability = functional_call(
             network.gate, {"allowance": allowance}, (network.score(deviation), missing)
         )
@@ -71,12 +72,12 @@ def held_context(facts: ModelFacts) -> list[str]:
 
 
 def export(fitted: FittedModel, path: Path, overwrite: bool = False) -> None:
-    """Write the file whole; the model stays as it is."""
+    """Write the file, complete or not at all; the model does not change."""
     if path.exists() and not overwrite:
-        raise UsageError("a model must not replace what is there", path, "choose another path or overwrite")
+        raise UsageError("a model must not replace what is there", path, "choose another path, or pass overwrite=True")
     try:
         import onnx
-        import onnxscript  # noqa: F401  (what PyTorch's exporter stands on)
+        import onnxscript  # noqa: F401  (PyTorch's exporter needs it)
     except ImportError as error:
         raise MissingExtraError("onnx and onnxscript", "onnx") from error
     facts = facts_of(fitted)
@@ -93,7 +94,7 @@ def export(fitted: FittedModel, path: Path, overwrite: bool = False) -> None:
 
 
 def _defaults(facts: ModelFacts) -> dict[str, Tensor]:
-    """Return the inputs that may be left out: a single zero for what can be held, and the budget's tokens."""
+    """Return the defaults of optional inputs: a single zero for each array that can be held, and the allowance."""
     kinds = {"bool": torch.bool, "float32": torch.float32, "int64": torch.int64}
     zeros = {f"held_{row.name}": torch.zeros([1] * len(row.axes), dtype=kinds[row.kind]) for row in held(facts)}
     switches = {"hold": torch.tensor(False), "replay": torch.tensor(False)}
@@ -101,9 +102,9 @@ def _defaults(facts: ModelFacts) -> dict[str, Tensor]:
 
 
 def _traced(network: IBForecast, facts: ModelFacts) -> Any:
-    """Return the graph as PyTorch's exporter has it."""
+    """Return the graph that PyTorch's exporter makes."""
     config, defaults, batch = network.config, _defaults(facts), torch.export.Dim("batch")
-    window = (2, config.look_back, config.channels)  # two, because a batch of one would be taken for a constant
+    window = (2, config.look_back, config.channels)  # two, because the exporter takes a batch of one for a constant
     steps = config.look_back + config.horizon
     shown = {
         "values": torch.zeros(window),
@@ -115,7 +116,7 @@ def _traced(network: IBForecast, facts: ModelFacts) -> Any:
     zeros = {name: value for name, value in defaults.items() if name.startswith("held_")}
     rest = {name: value for name, value in defaults.items() if name not in zeros}
     with _quietly():
-        programme = torch.onnx.export(
+        program = torch.onnx.export(
             Graph(deepcopy(network), facts).eval().requires_grad_(False),
             (shown, zeros, *rest.values()),
             dynamo=True,
@@ -126,14 +127,16 @@ def _traced(network: IBForecast, facts: ModelFacts) -> Any:
             custom_translation_table={torch.ops.aten.sort.stable: _stable_sort},
             verbose=False,
         )
-    assert programme is not None
-    model = programme.model_proto
-    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param, "part of the network took the batch for fixed"
+    assert program is not None
+    model = program.model_proto
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param, (
+        "part of the network fixed the size of the batch"
+    )
     return model
 
 
 def _stable_sort(self: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
-    """A stable sort in ONNX: TopK of everything, which by its definition puts the lower index first among equals."""
+    """Sort stably in ONNX, with a TopK of everything: by its definition the lower index comes first among equals."""
     from onnxscript import opset18
 
     op: Any = opset18
@@ -142,13 +145,13 @@ def _stable_sort(self: Any, stable: bool | None = None, dim: int = -1, descendin
 
 
 def _make_optional(graph: Any, defaults: dict[str, Any], any_budget: bool) -> None:
-    """Give inputs their defaults and leave their lengths open; a budget that cannot be turned is no input."""
-    for given in graph.input:
-        if given.name in defaults:
-            graph.initializer.append(defaults[given.name])
-            for number, axis in enumerate(given.type.tensor_type.shape.dim):
-                axis.dim_param = f"{given.name}_{number}"
-    kept = [given for given in graph.input if any_budget or given.name != "allowance"]
+    """Set the defaults of inputs and leave their lengths open; a budget that cannot change is not an input."""
+    for entry in graph.input:
+        if entry.name in defaults:
+            graph.initializer.append(defaults[entry.name])
+            for number, axis in enumerate(entry.type.tensor_type.shape.dim):
+                axis.dim_param = f"{entry.name}_{number}"
+    kept = [entry for entry in graph.input if any_budget or entry.name != "allowance"]
     del graph.input[:]
     graph.input.extend(kept)
 
@@ -156,11 +159,11 @@ def _make_optional(graph: Any, defaults: dict[str, Any], any_budget: bool) -> No
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Silence exporter warnings that users cannot act on."""
-    talker = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = talker.level
-    talker.setLevel(logging.ERROR)
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(action="ignore"):
             yield
     finally:
-        talker.setLevel(level)
+        logger.setLevel(level)

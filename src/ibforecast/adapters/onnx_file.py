@@ -1,4 +1,4 @@
-"""The file a model is exported to: its card, which says everything except the graph, and its seal."""
+"""The file that a model is exported to: its card, with everything except the graph, and its fingerprint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,47 +14,48 @@ CARD, SEAL = "ibforecast", "ibforecast.sha256"
 """The two entries of the file's metadata: everything except the graph, and the fingerprint of the whole file."""
 
 UNSEALED = "0" * 64
-_SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then "a text of 64 characters", as protobuf writes it
+_SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then the header of a text of 64 characters, as protobuf writes them
 
 
 @dataclass(frozen=True)
 class Card:
-    """Everything except the graph: what the model says of itself, and what wrote the file."""
+    """Everything except the graph: the facts of the model, and the versions that wrote the file."""
 
     facts: ModelFacts
     exported_with: Mapping[str, str]
 
     def to_json(self) -> str:
-        """Render for the file's metadata."""
+        """Return the card as the text of a document, for the file's metadata."""
         content = {"facts": self.facts.document(), "exported_with": dict(self.exported_with)}
         return document.write(FORMAT, VERSION, content)
 
     @classmethod
     def from_json(cls, text: str) -> "Card":
-        """Read what `to_json` wrote; a newer version is refused."""
+        """Read what `to_json` wrote; refuse a newer version."""
         content = document.read(text, FORMAT, VERSION, ModelFileError)
         return cls(ModelFacts.of(content["facts"]), content["exported_with"])
 
 
 def sealed(content: bytes) -> bytes:
-    """Put the fingerprint of a file into the place that was left for it."""
+    """Return the content with the fingerprint in the place that was left for it."""
+    # The last one: the bytes before it, such as the weights, may contain the same mark by chance.
     place = content.rindex(_SEAL_MARK) + len(_SEAL_MARK)
     return content[:place] + sha256(content).encode() + content[place + len(UNSEALED) :]
 
 
 def read(path: Path) -> bytes:
-    """Read a file that `to_onnx` wrote, as it was written; any other is refused before anything looks inside."""
+    """Read a file that `to_onnx` wrote; refuse any other, and a changed one, before it is parsed."""
     if not path.is_file():
-        raise ModelFileError("a model must be a file", f"{path}, where there is none", "check the path")
+        raise ModelFileError("a model must be a file", f"{path}, where there is no file", "check the path")
     content = path.read_bytes()
-    found = content.rfind(_SEAL_MARK)
-    if found < 0:
+    mark = content.rfind(_SEAL_MARK)
+    if mark < 0:
         raise ModelFileError(
-            "an ONNX file must be ibforecast's and whole",
-            f"{path}, which has no fingerprint of ours",
+            "an ONNX file must be complete and written by ibforecast",
+            f"{path}, which has no fingerprint of ibforecast",
             "write it with IBForecaster.to_onnx",
         )
-    place = found + len(_SEAL_MARK)
+    place = mark + len(_SEAL_MARK)
     named, blank = content[place : place + len(UNSEALED)], UNSEALED.encode()
     if sha256([content[:place], blank, content[place + len(blank) :]]).encode() != named:
         raise ModelFileError("an ONNX file must match its fingerprint", f"{path}, which was changed", "export it again")

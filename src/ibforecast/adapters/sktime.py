@@ -1,4 +1,4 @@
-"""IB-Forecast as a forecaster of sktime: any of its time indices in, forecasts on the same kind of index out."""
+"""IB-Forecast as an sktime forecaster, for any of sktime's time indices; a forecast has the same kind of index."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,25 +27,25 @@ except ModuleNotFoundError as error:
 
 USUAL_LOOK_BACK = Settings.look_back
 FEWEST_PATCHES = 8
-"""As many as the usual look-back has; a budget of an eighth still allows one of them."""
+"""As many as the usual look-back has; a budget of one eighth still allows one of them."""
 
 
 class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
-    """Forecasts all columns of `y` together and says, with each forecast, what it read.
+    """A forecaster that forecasts all columns of `y` together and explains each forecast.
 
-    What `fit` leaves behind is `ibforecaster_`, an `IBForecaster` with all it can do; `explain` gives the explanation
-    of the forecast that `predict` gives. Intervals are calibrated on the rows that select the best epoch (`val_size`).
-    Missing values of `y` are allowed: what is missing is not read. The columns of `X` are covariates known ahead: given
-    to `fit`, they must be given to `predict` for the steps to forecast, without gaps.
+    `fit` sets `ibforecaster_`, an `IBForecaster` with all its methods; `explain` returns the explanation of the
+    forecast that `predict` returns. Intervals are calibrated on the rows that select the best epoch (`val_size`).
+    `y` may have missing values, which are not read. The columns of `X` are covariates known ahead: if `fit` got them,
+    `predict` needs them for the steps to forecast, without gaps.
 
-    `horizon` is the farthest step ahead. By default it is the farthest of `fh`, which `fit` must then be given; with
-    a horizon, `predict` takes any `fh` within it. `look_back` and `patch_len` are chosen by the length of the series
-    where they are left open: at most 96 rows, at most half of what there is to train on, in eight patches or more.
-    `cycle` is the number of steps of the seasonal profile, or several such as (24, 168); "auto" takes it from the
-    frequency and is 1, no season, where there is no natural one or the index holds plain numbers. `budget`, `recipe`,
-    `irregular` and `device` are those of `IBForecaster`. `max_epochs` replaces the recipe's number of epochs;
-    `val_size` last rows are held back to select the best of them (None: an eighth, at least one horizon). Without
-    `random_state` every fit differs.
+    `horizon` is the farthest step ahead. By default it is the farthest step of `fh`, which `fit` then needs; with
+    a horizon, `predict` takes any `fh` within it. `look_back` and `patch_len` depend on the length of the series if
+    they are None: at most 96 rows, at most half of the training rows, in eight patches or more. `cycle` is the number
+    of steps of the seasonal profile, or several such as (24, 168); "auto" takes it from the frequency, and is 1, no
+    season, if the frequency has no natural cycle or the index contains plain numbers. `budget`, `recipe`, `irregular`
+    and `device` are those of `IBForecaster`. `max_epochs` replaces the recipe's number of epochs. The last `val_size`
+    rows are held back to select the best epoch (None: one eighth, at least one horizon). Without `random_state` every
+    fit is different.
 
     Examples
     --------
@@ -76,8 +76,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         "capability:random_state": True,
         "property:randomness": "derandomized",
     }
-    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the rows seen are in `_cur_y` and `_cur_X`
-    _y: Any = None  # sktime looks here, and for `_X`, when a user turns `remember_data` on
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the rows are in `_cur_y` and `_cur_X`
+    _y: Any = None  # sktime reads this and `_X` if a user turns `remember_data` on
     _X: Any = None
 
     def __init__(
@@ -118,19 +118,20 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
     ) -> ExplainedForecast:
         """Explain the forecast made at the cutoff, or at another time of the series: all steps up to the horizon.
 
-        `budget` changes the budget of a model that was fitted for any. `X` holds the covariates of all those steps that
-        lie after the rows seen.
+        `budget` changes the budget of a model that was fitted for any budget. `X` has the covariates of those steps
+        that are after the last row of the series.
         """
         self.check_is_fitted()
         self._require_one_series()
         table, ahead = self._table(self._cur_y, self._cur_X), self._ahead(X)
         explained = self.ibforecaster_.explain(table, self._moment(at), budget=budget, future=ahead)
+        # The model got seconds for the numbers of an index; the explanation prints the numbers again.
         numbered = pd.api.types.is_integer_dtype(self._cur_y.index)
         return replace(explained, clock=replace(explained.clock, numbered=True)) if numbered else explained
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Settings for sktime's checks: with lengths chosen by the series, and with lengths given; quick to train."""
+        """Return settings for sktime's checks, quick to train: one with automatic lengths, one with explicit ones."""
         tiny: dict[str, Any] = {"recipe": "quick", "max_epochs": 1, "device": "cpu"}
         return [tiny, {**tiny, "horizon": 5, "look_back": 4, "patch_len": 1, "budget": 0.5, "cycle": 3}]
 
@@ -143,9 +144,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         return self._forecast(fh, X).set_axis(self._cur_y.columns, axis=1)
 
     def _predict_quantiles(self, fh: ForecastingHorizon, X: Any, alpha: list[float]) -> pd.DataFrame:  # noqa: N803
-        """Ends of intervals calibrated on the rows held back; where these are too few for a level there is no end.
+        """Return bounds of intervals calibrated on the rows held back; infinite if these are too few for a level.
 
-        The median is the forecast itself; next to it, a level of less than one percent is taken as one.
+        The median is the forecast itself; close to it, a level of less than one percent is taken as one percent.
         """
         calibration = self.ibforecaster_.fitted.calibration
         assert calibration is not None
@@ -155,9 +156,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         columns = pd.MultiIndex.from_product([names, alpha])
         ends = []
         for name, share in columns:
-            end, nowhere = ("lo", -np.inf) if share < 0.5 else ("hi", np.inf)
+            end, unbounded = ("lo", -np.inf) if share < 0.5 else ("hi", np.inf)
             column = f"{names[name]}-{end}-{levels[share]:g}" if levels[share] else names[name]
-            ends.append(forecast[column] if column in forecast else np.full(len(forecast), nowhere))
+            ends.append(forecast[column] if column in forecast else np.full(len(forecast), unbounded))
         return pd.DataFrame(np.stack(ends, axis=1), forecast.index, columns)
 
     def _forecast(
@@ -166,19 +167,20 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         X: Any,  # noqa: N803
         levels: list[float] | None = None,
     ) -> pd.DataFrame:
-        """Forecast these steps, with intervals if levels are given, on an index like that of the series."""
+        """Forecast the steps of `fh`, with intervals of the `levels` if there are any, on an index like the series'."""
         steps, horizon = self._steps(fh), self.ibforecaster_.horizon
         if steps.max() >= horizon:
             raise UsageError(
-                "fh must not reach beyond the horizon that was fitted",
+                "fh must not go beyond the horizon that was fitted",
                 f"step {steps.max() + 1} of {horizon}",
                 f"fit again with horizon={steps.max() + 1}",
             )
         table, ahead = self._table(self._cur_y, self._cur_X), self._ahead(X, steps)
         predicted = self.ibforecaster_.predict(table, self._moment(None), level=levels or None, future=ahead)
         forecast = predicted.iloc[steps]
-        unclear = fh.is_relative and fh.freq is None and isinstance(self.cutoff, pd.DatetimeIndex)
-        index = pd.DatetimeIndex(forecast.iloc[:, 0]) if unclear else fh.to_absolute_index(self.cutoff)
+        # Without a frequency, sktime cannot add steps to the cutoff: the times of the forecast are taken instead.
+        without_freq = fh.is_relative and fh.freq is None and isinstance(self.cutoff, pd.DatetimeIndex)
+        index = pd.DatetimeIndex(forecast.iloc[:, 0]) if without_freq else fh.to_absolute_index(self.cutoff)
         return pd.DataFrame(forecast.iloc[:, 1:].to_numpy(), index=index, columns=forecast.columns[1:])
 
     def _update(
@@ -187,13 +189,13 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         X: Any = None,  # noqa: N803
         update_params: bool = True,
     ) -> "IBForecastForecaster":
-        """Continue from new rows with the weights as they are, or fit again to all rows up to the new cutoff."""
+        """Append new rows and keep the weights, or fit again to all rows up to the new cutoff."""
         known = self._cur_y
         if len(y.columns) != len(known.columns) or (len(known.columns) > 1 and set(y.columns) != set(known.columns)):
             raise DataError(
                 "new rows must have the columns of fit",
                 f"{list(y.columns)}, fitted to {list(known.columns)}",
-                "name them alike",
+                "use the same names",
             )
         new = y.set_axis(known.columns, axis=1) if len(known.columns) == 1 else y
         self._cur_y = _latest(known, new)
@@ -229,14 +231,14 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         return self
 
     def _table(self, y: pd.DataFrame, X: pd.DataFrame | None = None) -> pd.DataFrame:  # noqa: N803
-        """The series as a table: a time column, then the columns of `y` as channels, then those of `X`."""
+        """Return the series as a table: a time column, the columns of `y` as channels, then those of `X`."""
         names, index = [str(name) for name in y.columns], y.index
         if len(set(names)) < len(names):
             raise DataError("columns must have different names", names, "rename them")
         if self.irregular == "error" and pd.api.types.is_integer_dtype(index) and (np.diff(index) != 1).any():
             row = int((np.diff(index) != 1).argmax()) + 1
             raise DataError(
-                f"an index of numbers must count on by one (row {row}: {index[row]} follows {index[row - 1]})",
+                f"an index of numbers must increase by one (row {row}: {index[row]} follows {index[row - 1]})",
                 remedy="put the rows on the even grid with irregular='fill', or read by row number with "
                 "irregular='by_row'",
             )
@@ -249,10 +251,11 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)
 
     def _ahead(self, X: Any, steps: Int64[np.ndarray, " step"] | None = None) -> pd.DataFrame | None:  # noqa: N803
-        """The covariates of the steps after the last row seen, as a table; None if there are none.
+        """Return the covariates of the steps after the last row as a table; None if there are none.
 
-        With `steps`, counted from 0 after the cutoff, no others are needed: a covariate moves the forecast of its own
-        step and of no other. Those that are not needed get the value of a step nearby where they have none.
+        With `steps`, counted from 0 after the cutoff, only their covariates are needed: a covariate moves only the
+        forecast of its own step. Steps that are not needed and have no value get that of the nearest step before them,
+        or else after them.
         """
         if self._cur_X is None or X is None:
             return None
@@ -260,7 +263,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
             raise DataError(
                 "X must have the columns of fit",
                 f"{list(X.columns)}, fitted to {list(self._cur_X.columns)}",
-                "name them alike",
+                "use the same names",
             )
         table = self._table(self._cur_y, self._cur_X)
         series = self.ibforecaster_.open(table).series
@@ -270,8 +273,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         later = X[self._cur_X.columns].set_axis(_to_moments(X.index)).reindex(moments)
         if steps is not None:
             first = series.clock.row_of(self._moment(None)) + 1 - series.rows
-            spare = ~np.isin(np.arange(len(later)), first + steps)
-            later.loc[spare] = later.ffill().bfill().loc[spare]
+            unneeded = ~np.isin(np.arange(len(later)), first + steps)
+            later.loc[unneeded] = later.ffill().bfill().loc[unneeded]
         later = later.loc[: later.last_valid_index()]
         return pd.DataFrame(later.to_numpy(), columns=series.covariates).assign(**{table.columns[0]: later.index})
 
@@ -280,37 +283,38 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         assert horizon is not None
         if farthest is not None and farthest > horizon:
             raise UsageError(
-                "fh must not reach beyond the horizon",
+                "fh must not go beyond the horizon",
                 f"step {farthest}, horizon={horizon}",
                 f"give horizon={farthest}, or None for the farthest of fh",
             )
         return horizon
 
     def _steps(self, fh: ForecastingHorizon) -> Int64[np.ndarray, " step"]:
-        """The steps of a forecasting horizon after the cutoff, counted from 0."""
+        """Return the steps of a forecasting horizon after the cutoff, counted from 0."""
         if fh.is_relative and not pd.api.types.is_integer_dtype(fh.to_pandas()):
             fh = fh.to_absolute(self.cutoff)
         return np.asarray(fh.to_indexer(self.cutoff), dtype=np.int64)
 
     def _moment(self, at: Any) -> Any:
-        """The moment by which the table knows a time of the series, the cutoff by default."""
+        """Return a time of the series, the cutoff by default, as a moment of the table."""
         index = self._cur_y.index
         try:
             row = index.get_loc(self.cutoff[0] if at is None else at)
         except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError) as error:
-            raise _not_there(at, index) from error
+            raise _unknown_time(at, index) from error
         if not isinstance(row, int):
-            raise _not_there(at, index)
+            raise _unknown_time(at, index)
         return _to_moments(index[row : row + 1])[0]
 
     def _require_one_series(self) -> None:
         if not hasattr(self, "ibforecaster_"):
             raise UsageError(
                 "an explanation is of one series (this forecaster was fitted to several, one by one)",
-                remedy="choose one in `forecasters_`, such as fitted.forecasters_.iloc[0, 0].explain()",
+                remedy="choose one from `forecasters_`, such as fitted.forecasters_.iloc[0, 0].explain()",
             )
 
     def _seed(self) -> int:
+        # Each fit draws a new seed, from the user's RandomState if there is one.
         if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
             return int((self.random_state or np.random.RandomState()).randint(2**31))
         return int(self.random_state)
@@ -318,7 +322,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Cut:
-    """Lengths for a series of so many rows: what is read, in which patches, and the share that is trained on."""
+    """Lengths for a series: its look-back, the length of a patch, and the share of the rows to train on."""
 
     look_back: int
     patch_len: int | None
@@ -326,13 +330,18 @@ class Cut:
 
     @classmethod
     def of(cls, rows: int, horizon: int, look_back: int | None, patch_len: int | None, val_size: int | None) -> "Cut":
-        """Keep what is given and choose the rest by the number of rows; a series too short for any is refused.
+        """Keep the lengths that are not None and choose the others by the number of rows; refuse a series too short.
 
-        An eighth of the rows, at least one horizon, selects the best epoch. The look-back takes at most half of what
-        is left, so that there are as many windows as it has steps, but never less than eight rows.
+        One eighth of the rows, at least one horizon, selects the best epoch. The look-back is at most half of the
+        rest, so that there are as many windows as it has steps, but never less than eight rows.
         """
         for name, least, value in (("patch_len", 1, patch_len), ("val_size", horizon, val_size)):
-            require(value is None or value >= least, f"{name} must be at least {least}", f"{value}", "or leave it open")
+            require(
+                value is None or value >= least,
+                f"{name} must be at least {least}",
+                f"{value}",
+                "leave it out for the default",
+            )
         shortest = max(FEWEST_PATCHES, patch_len or 1) if look_back is None else look_back
 
         def trained_on(rows: int) -> int:
@@ -347,7 +356,7 @@ class Cut:
                 f"give {enough} rows or more, or shorten one",
             )
         room = trained_on(rows) - horizon
-        share = (trained_on(rows) + 0.5) / rows  # half a row more, so that no rounding can lose one
+        share = (trained_on(rows) + 0.5) / rows  # half a row more, so that rounding down never loses a row
         if look_back is not None:
             return cls(look_back, patch_len, share)
         longest = min(USUAL_LOOK_BACK, max(shortest, (room + 1) // 2))
@@ -356,19 +365,19 @@ class Cut:
 
 
 def _level(share: float) -> float:
-    """The level in percent of the interval that ends at this quantile, 0 for the median."""
+    """Return the level, in percent, of the interval with a bound at this quantile; 0 for the median."""
     level = round(100 * abs(1 - 2 * share), 9)
     return max(level, 1.0) if level else 0.0
 
 
 def _latest(known: pd.DataFrame, new: pd.DataFrame | None) -> pd.DataFrame:
-    """All rows in order; a row given again replaces the earlier one."""
+    """Return all rows in order; a new row replaces the known one of the same time."""
     both = known if new is None else pd.concat([known, new])
     return both[~both.index.duplicated(keep="last")].sort_index()
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
-    """This name, or one like it that is not taken."""
+    """Return this name, with underscores added while it is taken."""
     names = set(taken)
     while name in names:
         name += "_"
@@ -376,7 +385,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
 
 
 def _to_moments(index: pd.Index) -> pd.DatetimeIndex:
-    """Put an index on a clock: periods begin at their start, plain numbers are seconds after a Monday at midnight."""
+    """Return an index as times: a period is its start, a plain number is seconds after a Monday at midnight."""
     if isinstance(index, pd.DatetimeIndex):
         return index
     if isinstance(index, pd.PeriodIndex):
@@ -391,7 +400,7 @@ def _to_moments(index: pd.Index) -> pd.DatetimeIndex:
 
 
 def _cycle(index: pd.Index) -> int:
-    """The natural cycle of the frequency of an index, 1 where it has none."""
+    """Return the natural cycle of the frequency of an index; 1 if it has none."""
     if pd.api.types.is_integer_dtype(index):
         return 1
     try:
@@ -400,7 +409,7 @@ def _cycle(index: pd.Index) -> int:
         return 1
 
 
-def _not_there(at: Any, index: pd.Index) -> DataError:
+def _unknown_time(at: Any, index: pd.Index) -> DataError:
     return DataError(
         f"`at` must be a time of the series, which runs from {index[0]} to {index[-1]}", repr(at), "choose another"
     )

@@ -1,4 +1,4 @@
-"""ibforecast audit: may this model's explanations be relied on?"""
+"""ibforecast audit: check whether a model's explanations can be relied on."""
 
 from pathlib import Path
 from typing import Literal
@@ -13,10 +13,8 @@ from ibforecast.core.errors import VerificationError
 @click.command("audit")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
-@click.option("--min-fidelity", type=float, default=0.9, show_default=True, help="The bar the score must clear.")
-@click.option(
-    "--windows", type=int, default=1024, show_default=True, help="How many windows to look at, evenly spaced."
-)
+@click.option("--min-fidelity", type=float, default=0.9, show_default=True, help="The lowest score that passes.")
+@click.option("--windows", type=int, default=1024, show_default=True, help="Number of windows, evenly spaced.")
 @click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
 @device_option
 @click.option("--save", is_flag=True, help="Keep the result as audit.json in the model's folder.")
@@ -35,9 +33,9 @@ def command(
 ) -> None:
     """Audit the explanations of MODEL on a part of the TABLE it was fitted on, or on all of another.
 
-    The score is comprehensiveness (at most 1) less sufficiency: 1 where the forecast goes by what was read and by
-    nothing else. Exit code 4 if it is below the bar or undefined, or if a closed token changed a bit of a forecast
-    with context and mask held.
+    The score is comprehensiveness (at most 1) minus sufficiency: it is 1 if the forecast depends on what was read and
+    on nothing else. Exit code 4 if it is too low or undefined, or if a closed token changed a bit of a forecast with
+    context and mask held fixed.
 
     \b
     ibforecast audit model load.csv

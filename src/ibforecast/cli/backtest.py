@@ -1,4 +1,4 @@
-"""ibforecast backtest: forecasts from past moments, beside what truly followed."""
+"""ibforecast backtest: forecasts from past moments, with the values that followed."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ from ibforecast.cli.shared import check_file, device_option, json_option
 @click.command("backtest")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
-@click.option("--windows", type=int, default=1, show_default=True, help="From how many moments to forecast.")
-@click.option("--step", type=int, help="Rows from one to the next; default: one horizon.")
+@click.option("--windows", type=int, default=1, show_default=True, help="Number of moments to forecast from.")
+@click.option("--step", type=int, help="Rows between two moments; default: one horizon.")
 @click.option(
     "--refit",
     type=int,
     is_flag=False,
     flag_value=1,
     default=0,
-    help="Fit anew to the rows before every forecast, or before every so many; default: the model as it is.",
+    help="Fit again before every forecast, or before every N-th; default: use the model as it is.",
 )
 @level_options
 @device_option
@@ -37,7 +37,7 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Forecast with MODEL from past moments of TABLE: one row per channel, cutoff and step, with what truly followed.
+    """Forecast with MODEL from past moments of TABLE: one row per channel, cutoff and step, with the true value.
 
     \b
     ibforecast backtest model load.csv --windows 30 --step 24 --out backtest.csv
@@ -50,7 +50,7 @@ def command(
     if out:
         check_suffix(out)
         check_file(out)
-    told = IBForecaster.load(model, device).cross_validation(
+    forecasts = IBForecaster.load(model, device).cross_validation(
         table, windows, step, refit, level or None, adaptive=adaptive
     )
-    deliver_table({"model": str(model)}, "backtest", told, out, as_json)
+    deliver_table({"model": str(model)}, "backtest", forecasts, out, as_json)

@@ -1,4 +1,4 @@
-"""ibforecast calibrate: take the widths of a model's intervals from a table, and keep them with it."""
+"""ibforecast calibrate: compute the widths of a model's intervals from a table, and save them with the model."""
 
 import shutil
 import tempfile
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @device_option
 @json_option
 def command(model: Path, table: str, split: Literal["validation", "test", "all"], device: str, as_json: bool) -> None:
-    """Take the widths of MODEL's intervals from a part of the TABLE it was fitted on, or from all of a later one.
+    """Compute the widths of MODEL's intervals from a part of the TABLE it was fitted on, or from all of a later one.
 
-    For a model without intervals, or one that has been in use for a while. It is replaced when it
-    is done; its weights and its forecasts stay the same.
+    For a model without intervals, or one that has been in use for a while. The model is replaced at the end; its
+    weights and its forecasts stay the same.
 
     \b
     ibforecast calibrate model load.csv
@@ -44,7 +44,8 @@ def command(model: Path, table: str, split: Literal["validation", "test", "all"]
 
 
 def _save_back(forecaster: "IBForecaster", folder: Path) -> None:
-    """Replace the model in its folder, and keep whatever else lies there, such as its audit."""
+    """Replace the model in its folder, and keep the other files there, such as its audit."""
+    # In the same parent folder, so that the last step is a rename: the model is replaced completely or not at all.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
         model, whole = Path(place) / "model", Path(place) / "whole"
         forecaster.save(model)

@@ -1,4 +1,4 @@
-"""ibforecast demo: the main job on embedded data, end to end."""
+"""ibforecast demo: from a table to a verified explanation, on embedded data."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""ibforecast evaluate: how far off, and how much was read."""
+"""ibforecast evaluate: the errors of a model, and how much it reads."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +26,7 @@ def command(
     device: str,
     as_json: bool,
 ) -> None:
-    """Measure MODEL on a part of the TABLE it was fitted on, or on all of another, beside repeating the last cycle.
+    """Measure MODEL on a part of the TABLE it was fitted on, or on all of another, next to repeating the last cycle.
 
     \b
     ibforecast evaluate model load.csv
@@ -39,11 +39,11 @@ def command(
         f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
         f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"
     )
-    deliver(result, f"{text}\n{_beside_naive(result)}", as_json)
+    deliver(result, f"{text}\n{_naive_line(result)}", as_json)
 
 
-def _beside_naive(result: "Evaluation") -> str:
-    """The errors of repeating the last cycle, and whether the model's are larger."""
+def _naive_line(result: "Evaluation") -> str:
+    """Return a line with the errors of repeating the last cycle; it says if the model's are larger."""
     what = "value" if result.naive_cycle == 1 else f"{result.naive_cycle} steps"
     text = f"repeating the last {what}: MSE {result.naive_mse:.4f}, MAE {result.naive_mae:.4f}"
     larger = {"MSE": result.mse > result.naive_mse, "MAE": result.mae > result.naive_mae}

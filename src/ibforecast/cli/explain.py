@@ -1,4 +1,4 @@
-"""ibforecast explain: a forecast, and what it read."""
+"""ibforecast explain: a forecast, and what it was computed from."""
 
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from ibforecast.core.files import write_atomically
 @click.option("--plot", type=click.Path(path_type=Path), multiple=True, help="Draw it as .png, .svg or .html.")
 @click.option("--tokens", type=click.Path(path_type=Path), help="Write one row per token as .csv, .csv.gz or .parquet.")
 @click.option(
-    "--known", type=click.Path(path_type=Path), help="Write what was known ahead, and what it moves, as rows."
+    "--known",
+    type=click.Path(path_type=Path),
+    help="Write the covariates known ahead, and their effects, one row each.",
 )
 @json_option
 def command(
@@ -34,7 +36,7 @@ def command(
     known: Path | None,
     as_json: bool,
 ) -> None:
-    """Forecast what follows TABLE with MODEL, and say what the forecast was computed from.
+    """Forecast the steps after TABLE with MODEL, and say what the forecast was computed from.
 
     \b
     ibforecast explain model load.csv --out why.json --plot why.png
@@ -54,9 +56,7 @@ def command(
     check_file(*filter(None, (out, *plot, tokens, known)))
     forecaster = IBForecaster.load(model)
     if known and not forecaster.fitted.layout.future:
-        raise UsageError(
-            "only a model with future covariates tells what was known ahead", "a model without them", "drop --known"
-        )
+        raise UsageError("--known needs a model with future covariates", "a model without them", "drop --known")
     explanation = forecaster.explain(table, at, budget=budget, future=future)
     document = explanation.to_json()
     if out:

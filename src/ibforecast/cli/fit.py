@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 @click.argument("table")
 @settings_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the model.")
-@click.option("--overwrite", is_flag=True, help="Replace a model that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing model.")
 @json_option
 def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: Any) -> None:
     """Fit a model to TABLE: a CSV, CSV.gz or Parquet path.
 
-    A run that was stopped goes on where it was when the same command is given again.
+    After a stop, the same command continues where it was.
 
     \b
     ibforecast fit load.csv --horizon 24 --out model
@@ -43,7 +43,7 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
     except KeyboardInterrupt as stop:
         if not checkpoint.exists():
             raise
-        raise IBForecastError("stopped", remedy="give the same command again to go on where it was") from stop
+        raise IBForecastError("stopped", remedy="run the same command again to continue") from stop
     model.save(out, overwrite)
     checkpoint.unlink(missing_ok=True)
     _announce_fit(model)
@@ -53,16 +53,16 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
 
 
 def check_folder(out: Path, overwrite: bool) -> None:
-    """Refuse a folder that no model may be written to: before any work."""
+    """Refuse, before any work, a folder to which no model may be written."""
     if out.exists() and not overwrite:
         raise UsageError("the model's folder must be new", f"{out}, which exists", "choose another or add --overwrite")
     if out.exists() and not (out / DOCUMENT).is_file():
-        raise UsageError("only a model may be overwritten", f"{out}, which is none", "choose another folder")
+        raise UsageError("only a model may be overwritten", f"{out}, which is not a model", "choose another folder")
     check_place(out)
 
 
 def _announce_fit(model: "IBForecaster") -> None:
-    """Say what was fitted, and which look-back would suit the recipe better, if one would."""
+    """Print what was fitted, and a look-back that suits the recipe better, if there is one."""
     summary, config = model.fitted.summary, model.fitted.config
     tokens, steps = config.patches * config.channels, "step" if config.patch_len == 1 else "steps"
     announce(

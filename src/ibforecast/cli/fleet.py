@@ -1,4 +1,4 @@
-"""ibforecast fleet: a small model for every one of many series."""
+"""ibforecast fleet: a small model for each of many series."""
 
 import os
 from collections import Counter
@@ -32,10 +32,10 @@ NAMED_AT_MOST = 10
 
 @click.group("fleet")
 def command() -> None:
-    """Fit and forecast many series, each with a small model of its own.
+    """Fit and forecast many series, each with its own small model.
 
-    TABLES is a folder of tables, or one long table with an id column. Exit code 6 if some series failed; which and
-    why stands in fleet.csv and, with --json, on stdout.
+    TABLES is a folder of tables, or one long table with an id column. Exit code 6 if some series failed; fleet.csv
+    and, with --json, stdout say which and why.
 
     \b
     ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet
@@ -44,11 +44,11 @@ def command() -> None:
 
 
 def engine_options(command: Command) -> Command:
-    """Add the options that say where the work is done."""
+    """Add the options that choose where the work is done."""
     for option in (
         click.option("--address", help="Address of the Ray cluster; default: one on this machine."),
         click.option(
-            "--jobs", type=click.IntRange(min=1), help="Series side by side (local engine); default: one per core."
+            "--jobs", type=click.IntRange(min=1), help="Series at the same time (local engine); default: one per core."
         ),
         click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True),
     ):
@@ -61,7 +61,7 @@ def engine_options(command: Command) -> Command:
 @settings_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the fleet.")
 @engine_options
-@click.option("--gpus-per-series", type=float, default=0.0, show_default=True, help="A fraction is fine (Ray).")
+@click.option("--gpus-per-series", type=float, default=0.0, show_default=True, help="May be a fraction (Ray).")
 @json_option
 def fit(
     tables: str,
@@ -75,8 +75,8 @@ def fit(
 ) -> None:
     """Fit a model to every series in TABLES: a folder of tables, or one long table with an id column.
 
-    A long table's channels are the columns named by --channels, or else --target. What is fitted already is kept
-    unless its table or the settings changed: the same command goes on after a stop, and tries again what failed.
+    A long table's channels are the columns named by --channels, or else --target. A fitted series is kept unless its
+    table or the settings changed: after a stop the same command continues, and series that failed are tried again.
 
     \b
     ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet
@@ -117,7 +117,7 @@ def predict(
     address: str | None,
     as_json: bool,
 ) -> None:
-    """Forecast what follows every series in TABLES with its model in FLEET.
+    """Forecast the steps after every series in TABLES with its model in FLEET.
 
     \b
     ibforecast fleet predict fleet meters.parquet --out forecasts.parquet
@@ -144,7 +144,7 @@ def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | No
 
 @contextmanager
 def _members_bar(doing: str) -> Iterator[Callable[["Outcome", int], None]]:
-    """A progress bar over series with how many failed."""
+    """Show a progress bar over series, with the number that failed."""
     states = Counter[str]()
     with progress_bar(doing, "series") as advance:
 
@@ -156,7 +156,7 @@ def _members_bar(doing: str) -> Iterator[Callable[["Outcome", int], None]]:
 
 
 def _deliver(outcomes: Sequence["Outcome"], document: dict[str, Any], text: str, as_json: bool) -> None:
-    """Say how many came to what and name the first that failed; give the rest as the result."""
+    """Print the number of series in each state and the first that failed; write all outcomes as the result."""
     counts = {
         state: sum(outcome.state == state for outcome in outcomes) for state in dict.fromkeys(o.state for o in outcomes)
     }

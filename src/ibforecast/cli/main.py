@@ -1,4 +1,4 @@
-"""The `ibforecast` command: its verbs, and what becomes of errors."""
+"""The `ibforecast` command: its verbs, and how it reports errors."""
 
 import errno
 import json
@@ -24,13 +24,13 @@ from ibforecast.core.errors import (
 )
 
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
-"""0 is good, 1 anything else."""
+"""0 is success, 1 any other error."""
 
 SOME_FAILED = 6
-"""A fleet was worked through, and some of its series failed."""
+"""The exit code if some series of a fleet failed."""
 
-OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""What goes wrong with a disk and may name no file."""
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a disk, which may not name a file."""
 
 VERBS = (
     "demo",
@@ -51,14 +51,14 @@ VERBS = (
 )
 
 LAB_VERBS = ("datasets", "reproduce", "show")
-"""Verbs of ibforecast-lab, which it adds through entry points of the group `ibforecast.verbs`."""
+"""Verbs of ibforecast-lab, which adds them through entry points of the group `ibforecast.verbs`."""
 
 
 class Verbs(click.Group):
-    """The verbs, each imported only when it is asked for."""
+    """The verbs, each imported only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the verbs in the order of a day's work, then those of other packages."""
+        """Return the verbs in the order in which they are usually needed, then those of other packages."""
         return [*VERBS, *sorted(entry_points(group="ibforecast.verbs").names)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -81,23 +81,23 @@ def main() -> None:
     """Forecasts that carry their proof.
 
     \b
-    ibforecast demo                                   see the whole of it on embedded data
+    ibforecast demo                                   see everything on embedded data
     ibforecast fit load.csv --horizon 24 --out model  fit a model to your own table
     ibforecast explain model load.csv --out why.json  forecast, and say what was read
     ibforecast verify model why.json                  check that this is the truth
     ibforecast serve model                            the explorer and the service, on this machine
     ibforecast report model load.csv                  the explorer as one file, every explanation verified
-    ibforecast audit model load.csv                   may its explanations be relied on? a gate for builds
+    ibforecast audit model load.csv                   can its explanations be relied on? a gate for builds
     ibforecast tune load.csv --horizon 24             search for a better recipe, on validation windows
     ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet    a model for each of many series
 
-    Exit codes: 0 good, 2 usage, 3 bad data, 4 verification failed, 5 unusable model file, 6 some series of a fleet
-    failed, 1 anything else.
+    Exit codes: 0 ok, 2 usage, 3 bad data, 4 verification failed, 5 unusable model file, 6 some series of a fleet
+    failed, 1 any other error.
     """
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """Run the command; every error becomes one readable message and an exit code."""
+    """Run the command; every error becomes one message and an exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: announce(f"warning: {message}")
@@ -120,12 +120,12 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
         return _report(error, code, as_json)
     except (click.Abort, KeyboardInterrupt):
         return _report(IBForecastError("stopped"), 1, as_json)
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader of stdout has ended, as in `ibforecast predict … | head`
         return 1
     except Exception as error:
         if os.environ.get("IBFORECAST_DEBUG"):
             raise
-        if isinstance(error, OSError) and (error.filename is not None or error.errno in OF_DISKS):
+        if isinstance(error, OSError) and (error.filename is not None or error.errno in DISK_ERRORS):
             return _report(not_usable(error.filename2 or error.filename or "the disk", error), 1, as_json)
         remedy = "set IBFORECAST_DEBUG=1 for the traceback, and report it"
         return _report(IBForecastError(f"unexpected {type(error).__name__}: {error}", remedy=remedy), 1, as_json)

@@ -1,4 +1,4 @@
-"""ibforecast predict: from a model and a table to a forecast."""
+"""ibforecast predict: a forecast from a model and a table."""
 
 from datetime import date, datetime
 from pathlib import Path
@@ -21,10 +21,10 @@ from ibforecast.cli.shared import (
 def level_options(command: Command) -> Command:
     """Add --level and --adaptive."""
     adaptive = click.option(
-        "--adaptive", is_flag=True, help="Let intervals follow how earlier forecasts of the table turned out."
+        "--adaptive", is_flag=True, help="Adapt intervals to the errors of earlier forecasts of the table."
     )
     level = click.option(
-        "--level", type=float, multiple=True, help="An interval of so many percent, e.g. 80; may be repeated."
+        "--level", type=float, multiple=True, help="An interval of this level in percent, e.g. 80; may be repeated."
     )
     return level(adaptive(command))
 
@@ -56,7 +56,7 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Forecast what follows TABLE with MODEL, in the table's units.
+    """Forecast the steps after TABLE with MODEL, in the table's units.
 
     \b
     ibforecast predict model load.csv --out forecast.csv
@@ -76,7 +76,7 @@ def command(
 
 
 def deliver_table(document: dict[str, Any], name: str, table: Any, out: Path | None, as_json: bool) -> None:
-    """Give a table: to a file, and as CSV or in a JSON document on stdout."""
+    """Write a table to a file, if there is one, and as CSV or in a JSON document to stdout."""
     import narwhals as nw
 
     from ibforecast.data.tables import write

@@ -12,7 +12,7 @@ from ibforecast.zoo.recipes import OWN
 @click.argument("name", required=False)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """Print the recipe NAME: what differs from the defaults. Without a NAME, list all names.
+    """Print the recipe NAME, which lists its differences from the defaults. Without a NAME, list all names.
 
     \b
     ibforecast recipe quick > mine.toml

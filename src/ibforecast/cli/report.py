@@ -12,7 +12,7 @@ from ibforecast.core.files import write_atomically
 @click.command("report")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
-@click.option("--at", multiple=True, help="A last moment to be read; may be given several times. Default: the end.")
+@click.option("--at", multiple=True, help="The last moment to be read; may be repeated. Default: the table's end.")
 @budget_option
 @future_option
 @click.option(
@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Write the explorer with MODEL's forecasts from TABLE as one .html file, every explanation verified.
 
-    The file needs no server and no network. What computes anew, such as closing a gate, needs `ibforecast serve`.
+    The file needs no server and no network. New computations, such as closing a gate, need `ibforecast serve`.
 
     \b
     ibforecast report model load.csv

@@ -7,13 +7,15 @@ from ibforecast.cli.shared import announce
 
 @click.command("serve")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL…")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--port", type=int, default=8000, show_default=True, help="Port to listen at; 0 takes a free one.")
-@click.option("--token", envvar="IBFORECAST_TOKEN", help="Ask for this bearer token; better given as IBFORECAST_TOKEN.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=int, default=8000, show_default=True, help="Port to listen on; 0 takes a free one.")
+@click.option("--token", envvar="IBFORECAST_TOKEN", help="Require this bearer token; better set as IBFORECAST_TOKEN.")
 @click.option("--allow-public", is_flag=True, help="Listen to other machines without a token.")
 @click.option("--max-body", type=int, default=16, show_default=True, help="Largest body, in MiB.")
-@click.option("--max-windows", type=int, default=256, show_default=True, help="Most moments of one request.")
-@click.option("--max-concurrent", type=int, default=128, show_default=True, help="Most requests at work at a time.")
+@click.option("--max-windows", type=int, default=256, show_default=True, help="Largest number of moments in a request.")
+@click.option(
+    "--max-concurrent", type=int, default=128, show_default=True, help="Largest number of requests at a time."
+)
 @click.option("--threads", type=int, default=1, show_default=True, help="Threads that compute one window.")
 def command(
     models: tuple[str, ...],
@@ -28,8 +30,8 @@ def command(
 ) -> None:
     """Serve every MODEL (a folder, called by its own name, or NAME=FOLDER) until stopped.
 
-    Only this machine is listened to, unless there is a token. What can be asked is
-    described at /openapi.json and in docs/service.md.
+    Only this machine can connect, unless there is a token. The requests are described at /openapi.json and in
+    docs/service.md.
 
     \b
     ibforecast serve model

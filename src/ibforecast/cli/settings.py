@@ -1,4 +1,4 @@
-"""The settings of a forecaster as options, for the verbs that fit one or many: one option per field of `Settings`."""
+"""The settings of a forecaster as options of the verbs that fit: one option per field of `Settings`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
@@ -46,7 +46,7 @@ def _cycle(text: str) -> int | tuple[int, ...] | str:
 
 
 def _type(hint: Any) -> Any:
-    """The kind of option for the type of a setting; None allows it to be left out."""
+    """Return the type of the option for the type of a setting; None in it means that it may be left out."""
     union = get_origin(hint) in (UnionType, Union)
     kinds = [kind for kind in get_args(hint) if kind is not type(None)] if union else [hint]
     first, origin = kinds[0], get_origin(kinds[0])
@@ -62,7 +62,7 @@ def _type(hint: Any) -> Any:
 
 
 def _option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
-    """The option of a setting; one that takes several numbers is given once for each, in the singular."""
+    """Return the option of a setting; an option for several numbers is in the singular and may be repeated."""
     several = get_origin(hint) is Sequence and float in get_args(hint)
     flag = setting.name.removesuffix("s") if several else setting.name
     default = ",".join(map(str, setting.default)) if isinstance(setting.default, tuple) else setting.default
@@ -77,7 +77,7 @@ def _option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
 
 
 def settings_options(command: Command) -> Command:
-    """Add the options that say what is fitted and how tables are read."""
+    """Add an option for each setting: what to fit, and how to read tables."""
     hints = get_type_hints(Settings)
     for setting in reversed(fields(Settings)):
         command = _option(setting, hints[setting.name])(command)
@@ -85,7 +85,7 @@ def settings_options(command: Command) -> Command:
 
 
 def forecaster_of(settings: dict[str, Any]) -> "IBForecaster":
-    """Make the forecaster of these options; one that was not given leaves the setting as it is by default."""
+    """Return the forecaster of these options; an option that is None keeps its default."""
     from ibforecast.forecaster import IBForecaster
 
     return IBForecaster(**{name: value for name, value in settings.items() if value is not None})

@@ -18,16 +18,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def announce(text: str) -> None:
-    """Say something to the person at the terminal: on stderr, so that stdout stays clean."""
+    """Print a message for the user on stderr, so that stdout has only the result."""
     click.echo(text, err=True)
 
 
 def check_place(*paths: Path) -> None:
-    """Refuse a path whose folder, or the nearest above it that is there, cannot be written to: before any work."""
+    """Refuse, before any work, a path whose folder, or its nearest existing parent, cannot be written to."""
     for path in paths:
         try:
-            folder = next(above for above in path.absolute().parents if above.exists())
-            tempfile.TemporaryFile(dir=folder).close()
+            folder = next(parent for parent in path.absolute().parents if parent.exists())
+            tempfile.TemporaryFile(dir=folder).close()  # permissions do not say whether a disk is full or read-only
         except OSError as error:
             raise not_usable(path, error) from error
 
@@ -37,7 +37,9 @@ def check_file(*paths: Path) -> None:
     for path in paths:
         check_place(path)
         if path.is_dir():
-            raise UsageError("a file must not take the place of a folder", f"{path}, which is one", "choose another")
+            raise UsageError(
+                "a file must not take the place of a folder", f"{path}, which is a folder", "choose another"
+            )
 
 
 def not_usable(path: Path | str, error: OSError) -> UsageError:
@@ -45,12 +47,12 @@ def not_usable(path: Path | str, error: OSError) -> UsageError:
     return UsageError(
         "a path must be one that can be read and written",
         f"{path}: {error.strerror or type(error).__name__}",
-        "choose another, or see to the permissions and the room there",
+        "choose another, or check its permissions and the free space",
     )
 
 
 def deliver(document: Any, text: str, as_json: bool) -> None:
-    """Give the result on stdout: one JSON document if asked for, otherwise the text, if there is any."""
+    """Print the result on stdout: as one JSON document, or as text, if there is any."""
     if not (text or as_json):
         return
     plain = asdict(document) if is_dataclass(document) and not isinstance(document, type) else document
@@ -59,9 +61,9 @@ def deliver(document: Any, text: str, as_json: bool) -> None:
 
 def json_option(command: Command) -> Command:
     """Add --json."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")(
-        command
-    )
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, all else on stderr."
+    )(command)
 
 
 def at_option(command: Command) -> Command:
@@ -74,7 +76,7 @@ def at_option(command: Command) -> Command:
 def budget_option(command: Command) -> Command:
     """Add --budget."""
     return click.option(
-        "--budget", type=float, help="Turn the budget of a model fitted for any (recipe any-budget); default: its own."
+        "--budget", type=float, help="Another budget, for a model fitted for any (recipe any-budget); default: its own."
     )(command)
 
 
@@ -86,18 +88,19 @@ def device_option(command: Command) -> Command:
 def future_option(command: Command) -> Command:
     """Add --future."""
     return click.option(
-        "--future", help="A table with what is known ahead, where the columns of TABLE do not go on by themselves."
+        "--future", help="A table with the covariates known ahead, if TABLE itself does not contain them."
     )(command)
 
 
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar on stderr, and only for a person: told which step is done, of how many, and what to say of it."""
+    """Show a progress bar on stderr, if it is a terminal; yield a function of step, number of steps and text."""
     bar: tqdm[Any] | None = None
 
     def advance(step: int, steps: int, text: str) -> None:
         nonlocal bar
         if bar is None:
+            # A fit that is continued starts at a later step. `disable=None` shows no bar unless stderr is a terminal.
             bar = tqdm(total=steps, initial=step - 1, desc=doing, unit=unit, disable=None, leave=False)
         bar.update()
         bar.set_postfix_str(text)
@@ -111,8 +114,10 @@ def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], No
 
 @contextmanager
 def epochs_bar() -> Iterator[Callable[[int, int, Epoch], None]]:
-    """A progress bar over epochs with loss and open rate."""
+    """Show a progress bar over epochs, with loss and open rate."""
     with progress_bar("fit", "epoch") as advance:
-        yield lambda epoch, epochs, told: advance(
-            epoch, epochs, f"loss {told.loss:.4f}, validation {told.validation_error:.4f}, open {told.open_rate:.1%}"
+        yield lambda number, epochs, epoch: advance(
+            number,
+            epochs,
+            f"loss {epoch.loss:.4f}, validation {epoch.validation_error:.4f}, open {epoch.open_rate:.1%}",
         )

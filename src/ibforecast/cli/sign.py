@@ -1,4 +1,4 @@
-"""ibforecast sign: say who issued an explanation."""
+"""ibforecast sign: sign an explanation, so that readers can check who issued it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +20,9 @@ from ibforecast.core.files import write_atomically
 def command(explanation: Path | None, key: Path | None, out: Path | None, new_key: Path | None, as_json: bool) -> None:
     """Sign EXPLANATION (a .json file that `explain` wrote) with a private key.
 
-    A verified explanation is intact and true; a signature also says who issued it. The signature covers the content,
-    so that the document may be written again by any client. Keep the private key to yourself, and give the public one
-    to those who verify.
+    A verified explanation is intact and true; a signature also says who issued it. The signature is of the content,
+    so any client may write the document again. Keep the private key secret, and give the public key to those who
+    verify.
 
     \b
     ibforecast sign --new-key issuer
@@ -48,7 +48,7 @@ def command(explanation: Path | None, key: Path | None, out: Path | None, new_ke
 
 
 def _new_pair(name: Path) -> tuple[Path, Path]:
-    """Write a new key pair; neither file may be there, and only the owner may read the private one."""
+    """Write a new key pair; neither file may exist, and only the owner may read the private one."""
     from ibforecast.core.signatures import new_keys
 
     paths = Path(f"{name}.pem"), Path(f"{name}.pub.pem")

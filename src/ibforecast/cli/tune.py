@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 @click.command("tune")
 @click.argument("table")
 @settings_options
-@click.option("--trials", type=int, default=30, show_default=True, help="How many recipes to try in all.")
-@click.option("--timeout", type=float, help="Start no new trial after so many seconds.")
-@click.option("--storage", type=click.Path(path_type=Path), help="File that keeps the search, to go on after a stop.")
-@click.option("--budgets", help="Budgets to choose among, separated by commas; default: the budget is held.")
+@click.option("--trials", type=int, default=30, show_default=True, help="Number of recipes to try in all.")
+@click.option("--timeout", type=float, help="Start no new trial after this many seconds.")
+@click.option(
+    "--storage", type=click.Path(path_type=Path), help="File that stores the search, to continue after a stop."
+)
+@click.option("--budgets", help="Budgets to choose among, separated by commas; default: only --budget.")
 @click.option(
     "--best",
     type=click.Path(path_type=Path),
     default=Path("tuned.toml"),
     show_default=True,
-    help="Where the best recipe is written.",
+    help="File for the best recipe.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Fit the winner too: folder of the model.")
-@click.option("--overwrite", is_flag=True, help="Replace a recipe, and a model, that is there.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also fit the best recipe: folder of the model.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing recipe and model.")
 @json_option
 def command(
     table: str,
@@ -48,10 +50,10 @@ def command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Search for a better recipe for TABLE, beginning with --recipe, by the error on its validation windows.
+    """Search for a better recipe for TABLE, starting with --recipe, by the error on its validation windows.
 
-    Test windows are never looked at. The same command with the same --storage goes on after a stop, until there are
-    --trials in all (with --overwrite, where a recipe was written); the seed decides which are tried.
+    Test windows are never used. After a stop, the same command with the same --storage continues until there are
+    --trials in all (add --overwrite if a recipe was written). The trials depend on the seed.
 
     \b
     ibforecast tune load.csv --horizon 24 --trials 30 --storage search.log
@@ -96,7 +98,7 @@ def command(
 
 
 def _in_lines(tuning: "Tuning") -> str:
-    """The trials as a table, the best one marked."""
+    """Return the trials as a table, with a * at the best one."""
     names = list(tuning.best.knobs)
     head = ["trial", "state", "error", "read", "epochs", *(name.split(".")[-1] for name in names)]
     rows = [head] + [
@@ -117,7 +119,7 @@ def _in_lines(tuning: "Tuning") -> str:
 
 @contextmanager
 def _trials_bar() -> Iterator[Callable[["Trial", int], None]]:
-    """A progress bar over trials with the best error so far."""
+    """Show a progress bar over trials, with the best error so far."""
     least = float("inf")
     with progress_bar("tune", "trial") as advance:
 

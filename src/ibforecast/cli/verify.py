@@ -1,4 +1,4 @@
-"""ibforecast verify: is this explanation true?"""
+"""ibforecast verify: check that an explanation is true."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,10 +13,10 @@ from ibforecast.core.errors import DataError, VerificationError
 @click.command("verify")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("explanation", type=click.Path(path_type=Path))
-@click.option("--table", help="Compare history, times and truth with the rows of this table too.")
+@click.option("--table", help="Also compare history, times and truth with the rows of this table.")
 @future_option
 @click.option("--exact", is_flag=True, help="Allow no difference at all, not even in the last digits.")
-@click.option("--key", type=click.Path(path_type=Path), help="Public key (PEM) of who must have signed it.")
+@click.option("--key", type=click.Path(path_type=Path), help="Public key (PEM) of the expected signer.")
 @json_option
 @click.pass_context
 def command(
@@ -31,9 +31,9 @@ def command(
 ) -> None:
     """Check EXPLANATION (a .json file that `explain` wrote) with MODEL; exit code 4 if it is not true.
 
-    The forecast is computed again from the explanation and its context alone, then once more with every closed
-    token scrambled and the mask held: not a bit may differ. Last, the model is run again on the same history. Without
-    --table an explanation of a made-up table would pass as well.
+    The forecast is computed again from only the explanation and its context, then once more with every closed token
+    scrambled and the mask held fixed: not a bit may differ. Last, the model is run again on the same history. Without
+    --table, an explanation of a made-up table would pass as well.
 
     \b
     ibforecast verify model why.json
@@ -61,7 +61,7 @@ def command(
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """Return the content of a file that must be there."""
+    """Return the content of a file; refuse a path without one."""
     if not path.is_file():
         raise DataError(f"{what} must be a file", path, "check the path")
     return path.read_bytes()

@@ -1,4 +1,4 @@
-"""Fleets: a small model for every one of many series, fitted and asked for forecasts side by side."""
+"""Fleets: a small model for each of many series; many are fitted, and forecast from, at the same time."""
 
 from ibforecast.core.workers import Here, Processes, Ray
 from ibforecast.fleet.fleet import Fleet, Forecasts

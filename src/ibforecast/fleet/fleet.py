@@ -1,4 +1,4 @@
-"""A fleet on disk: one folder per member with its model and its outcome, a document and a report over all."""
+"""A fleet on disk: one folder per member with its model and its outcome, and a document and a report of all."""
 
 import shutil
 import tempfile
@@ -29,26 +29,26 @@ MEMBER_FORMAT = "ibforecast.fleet.member"
 DOCUMENT, REPORT, MEMBER, MEMBERS = "fleet.json", "fleet.csv", "member.json", "members"
 
 OnMember = Callable[[Outcome, int], None]
-"""Told of each outcome as it comes, and of how many members there are."""
+"""Called with each outcome, as soon as it is known, and the number of members."""
 
 
 @dataclass(frozen=True)
 class Forecasts:
-    """The forecasts of a fleet by member, and what became of every member."""
+    """The forecasts of a fleet by member, and the outcome of every member."""
 
     parts: dict[str, pa.Table]
     outcomes: tuple[Outcome, ...]
 
     def table(self) -> Any:
-        """All forecasts as one tidy table, in pandas where it is installed: one row per member, step and channel.
+        """Return all forecasts as one long table, in pandas if it is installed: a row per member, step and channel.
 
-        The column `channel` is left out where every member has only one. Times of different kinds become ISO texts. A
-        name that the table's own id or time has already gets an underscore.
+        The column `channel` is left out if every member has only one. Times of different types become ISO texts. A
+        name that the table's own id or time column has gets an underscore.
         """
         return to_native(self._stacked(), kind_for_files())
 
     def save(self, path: str | Path) -> None:
-        """Write one table (.csv, .csv.gz, .parquet), or else a folder with a Parquet file per member."""
+        """Write one table (.csv, .csv.gz, .parquet), or, for another path, a folder with a Parquet file per member."""
         path = Path(path)
         if path.name.lower().endswith(SUFFIXES):
             write(self._stacked(), path)
@@ -58,7 +58,7 @@ class Forecasts:
             if outcome.name in self.parts:
                 write(self.parts[outcome.name], file)
             else:
-                file.unlink(missing_ok=True)  # of an earlier forecast
+                file.unlink(missing_ok=True)  # from an earlier forecast
 
     def _stacked(self) -> pa.Table:
         if not self.parts:
@@ -77,12 +77,11 @@ class Forecasts:
 
 
 class Fleet:
-    """A folder that holds a model for every member.
+    """A folder with a model for every member.
 
-    A member has a model of its own, and nothing in common with the others but the settings: its forecasts, its
-    explanations and its budget are about its own past, it can be added, refitted or fail without touching anyone, and
-    any number can be fitted side by side. Series that should read each other belong into one table instead, as
-    channels.
+    Members share only the settings. The forecasts, the explanations and the budget of a member are about its own past.
+    It can be added, fitted again or fail without any effect on the others, and any number can be fitted at the same
+    time. Series that should read each other belong in one table instead, as channels.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -99,8 +98,8 @@ class Fleet:
 
         `tables` is a folder of tables; one long table (a path, or pandas, polars, pyarrow) with an id column, its
         channels the columns named `channels` or else `target`; or a mapping from names to tables. A member that fails
-        is listed among the outcomes, stops no other, keeps the model it had, and is tried again next time. A killed
-        run loses at most the members under way: the same call goes on from there.
+        is listed among the outcomes. It does not stop the others, keeps the model it had, and is tried again next
+        time. A killed run loses at most the members under way: the same call continues from there.
         """
         members = members_of(tables, forecaster.id)
         if members.cut:
@@ -140,9 +139,9 @@ class Fleet:
         engine: Workers = HERE,
         on_member: OnMember = lambda outcome, count: None,
     ) -> Forecasts:
-        """Forecast what follows every member's table, or the moment `at` in it; `tables` as in `fit`.
+        """Forecast the steps after every member's table, or after the moment `at` in it; `tables` is as in `fit`.
 
-        A member without a model, or whose table cannot be forecast from, is listed among the outcomes.
+        A member without a model, or with a table that cannot be forecast from, is listed among the outcomes.
         """
         id = self._content()["settings"]["id"]
         members = members_of(tables, id)
@@ -170,7 +169,7 @@ class Fleet:
         return Forecasts({name: parts[name] for name in order if name in parts}, tuple(outcomes[n] for n in order))
 
     def model(self, name: str, device: str = "auto") -> IBForecaster:
-        """The fitted model of one member: explain it, evaluate it, audit it."""
+        """Return the fitted model of one member, for example to explain, evaluate or audit it."""
         member = Member(name, None)
         self._files(member)
         return IBForecaster.load(self._home(member), device)
@@ -179,14 +178,14 @@ class Fleet:
         return self.folder / MEMBERS / member.folder
 
     def _kept(self, member: Member, identity: str) -> Outcome | None:
-        """The outcome of an earlier run, where it was a fit with the same settings to the same table."""
+        """Return the outcome of an earlier fit with the same settings to the same table; None if there is none."""
         record = self._record(member)
         if record.pop("identity", None) != identity or record["state"] != "fitted":
             return None
         return replace(Outcome(**record), state="kept")
 
     def _keep(self, member: Member, outcome: Outcome, files: Files, identity: str) -> None:
-        """Put model and outcome in the member's folder, which appears whole; a failure does not replace a model."""
+        """Write model and outcome to the member's folder, all or nothing; a failure does not replace a model."""
         home = self._home(member)
         if outcome.state == "failed" and self._record(member).get("state") == "fitted":
             return
@@ -197,7 +196,7 @@ class Fleet:
                 write_atomically(temporary / name, content)
             record = asdict(outcome) | {"identity": identity}
             write_atomically(temporary / MEMBER, document.write(MEMBER_FORMAT, VERSION, record).encode())
-            temporary.chmod(0o755)
+            temporary.chmod(0o755)  # mkdtemp makes folders that only their owner may read
             put_in_place(temporary, home)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -205,7 +204,7 @@ class Fleet:
     def _record(self, member: Member) -> dict[str, Any]:
         try:
             return document.read((self._home(member) / MEMBER).read_bytes(), MEMBER_FORMAT, VERSION)
-        except (OSError, DataError):  # not there, or not as it was written: fitted again
+        except (OSError, DataError):  # absent, or not as it was written: the member is fitted again
             return {}
 
     def _files(self, member: Member) -> Files:
@@ -218,22 +217,24 @@ class Fleet:
         return {path.name: path.read_bytes() for path in home.iterdir() if path.name != MEMBER}
 
     def _content(self) -> dict[str, Any]:
-        """The settings of the fleet, and which version wrote them."""
+        """Return the settings of the fleet, and the version that wrote them."""
         try:
             return document.read((self.folder / DOCUMENT).read_bytes(), FORMAT, VERSION, ModelFileError)
         except (OSError, ModelFileError) as error:
             raise ModelFileError(
-                f"a fleet is a folder with a whole {DOCUMENT}", f"{self.folder}: {error}", "name the folder of a fleet"
+                f"a fleet must be a folder with a complete {DOCUMENT}",
+                f"{self.folder}: {error}",
+                "name the folder of a fleet",
             ) from error
 
     def _begin(self, forecaster: IBForecaster) -> None:
-        """Write the document over all, and clear away what a killed run left half done."""
+        """Write the document of the fleet, and remove the unfinished folders of a killed run."""
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
-            raise UsageError("only a fleet can be continued", f"{self.folder}, which is none", "choose another")
+            raise UsageError("only a fleet can be continued", f"{self.folder}, which is not a fleet", "choose another")
         content = {"ibforecast_version": __version__, "settings": forecaster.document()}
         write_atomically(self.folder / DOCUMENT, document.write(FORMAT, VERSION, content).encode())
-        for half in (self.folder / MEMBERS).glob(".*"):
-            shutil.rmtree(half, ignore_errors=True)
+        for unfinished in (self.folder / MEMBERS).glob(".*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
 
     def _report(self, outcomes: Sequence[Outcome]) -> None:
         rows = [asdict(outcome) for outcome in outcomes]
@@ -242,15 +243,15 @@ class Fleet:
 
 
 def _texts(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times of whatever kind as ISO texts, to the second where they are whole ones."""
+    """Return times of any type as ISO texts, to the second if none has a fraction of one."""
     if pa.types.is_timestamp(times.type):
-        with suppress(pa.ArrowInvalid):  # there are parts of a second
+        with suppress(pa.ArrowInvalid):  # there are fractions of a second
             times = times.cast(pa.timestamp("s", times.type.tz))
     return times.cast(pa.string())
 
 
 def _identity(forecaster: IBForecaster) -> str:
-    """Fingerprint of the settings, with what the recipe says instead of its name."""
+    """Return the fingerprint of the settings, with the content of the recipe instead of its name."""
     settings = {name: value for name, value in forecaster.document().items() if name not in ("recipe", "device")}
     if isinstance(forecaster.recipe, Recipe):
         return sha256([to_json(settings), forecaster.recipe.sha256.encode()])

@@ -1,4 +1,4 @@
-"""What is done for one member: fit it, or forecast what follows it; whatever goes wrong becomes its outcome."""
+"""The work on one member: fit it, or forecast from it; any error becomes its outcome."""
 
 import tempfile
 import time
@@ -18,15 +18,15 @@ from ibforecast.forecaster import IBForecaster
 
 State = Literal["fitted", "kept", "forecast", "failed"]
 Files = dict[str, bytes]
-"""A saved model by the names of its files, so that it can travel between machines."""
+"""A saved model by the names of its files, so that it can be sent to another machine."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one member: fitted now, kept from before, forecast, or failed and why.
+    """The outcome of one member: fitted now, kept from before, forecast, or failed and why.
 
-    The error is that of the validation windows, in standardised units; the open rate that of the same windows, or of
-    the one window a forecast was made from.
+    `validation_error` is in standardised units. `open_rate` is that of the validation windows, or of the one window
+    that a forecast was made from.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files]:
-    """Fit a copy of the forecaster to a member; the model comes back as files."""
+    """Fit a copy of the forecaster to a member; return its outcome and the model as files."""
     begun = time.perf_counter()
     try:
         with _one_thread(), tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files
             measured = model.evaluate(member.read(), "validation")
             model.save(Path(folder) / "model")
             files = {path.name: path.read_bytes() for path in (Path(folder) / "model").iterdir()}
-    except Exception as error:  # of whatever kind: it must not stop the fleet
+    except Exception as error:  # any error: it must not stop the fleet
         return failure(member, _words(error), time.perf_counter() - begun), {}
     summary = model.fitted.summary
     return Outcome(
@@ -71,16 +71,16 @@ def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files
 def forecast_member(
     job: tuple[Member, Files], id: str, at: Any, budget: float | None
 ) -> tuple[Outcome, pa.Table | None]:
-    """Forecast what follows a member's table, or the moment `at` in it: one row per channel and step.
+    """Forecast the steps after a member's table, or after the moment `at` in it: one row per channel and step.
 
-    The column with the member's name is called `id`.
+    `id` is the name of the column with the member's name.
     """
     (member, files), begun = job, time.perf_counter()
     try:
         with _one_thread():
             model = _loaded(files)
             source = model.open(member.read())
-            told = model.explain(source, at, budget=budget)
+            explained = model.explain(source, at, budget=budget)
             clock, targets = source.series.clock, source.series.targets
             first = source.series.rows if at is None else clock.row_of(at) + 1
             time_name = source.layout.time or "time"
@@ -91,7 +91,7 @@ def forecast_member(
         [member.name] * len(moments),
         moments,
         [channel for channel in targets for _ in range(model.horizon)],
-        told.forecast.T[: len(targets)].ravel(),
+        explained.forecast.T[: len(targets)].ravel(),
     ]
     return Outcome(
         name=member.name,
@@ -99,13 +99,13 @@ def forecast_member(
         seconds=round(time.perf_counter() - begun, 3),
         rows=source.series.rows,
         channels=len(targets),
-        open_rate=told.open_rate,
+        open_rate=explained.open_rate,
         folder=member.folder,
     ), pa.table(columns, names=column_names(id, time_name))
 
 
 def column_names(id: str, time: str) -> list[str]:
-    """The columns of a forecast: id, time, channel and values, with underscores where a name is taken already."""
+    """Return the columns of a forecast: id, time, channel and values; a name that is taken gets underscores."""
     names: list[str] = []
     for name in (id, time, "channel", "IBForecast"):
         while name in names:
@@ -115,13 +115,13 @@ def column_names(id: str, time: str) -> list[str]:
 
 
 def failure(member: Member, message: str, seconds: float = 0.0) -> Outcome:
-    """The outcome of a member that failed."""
+    """Return the outcome of a member that failed."""
     return Outcome(member.name, "failed", round(seconds, 3), folder=member.folder, message=message)
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """One thread for one member: members run side by side, and the last bits do not depend on how many do."""
+    """Compute with one thread: members run in parallel, and the last bits must not depend on how many."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,1 +1,1 @@
-"""Accounts and records in, figures out."""
+"""Figures of explanations."""

@@ -24,16 +24,16 @@ _PICTURES: dict[str, Callable[[Scene], bytes]] = {
 }
 
 SUFFIXES = (*_PICTURES, ".html")
-"""The endings `draw` knows: two pictures, and the report of this one explanation."""
+"""The suffixes that `draw` takes: two pictures, and the report of one explanation."""
 
 
 def draw(
     explained: ExplainedForecast, path: Path | str, verify: Callable[[ExplainedForecast], Verification] | None = None
 ) -> None:
-    """Draw an explained into a file, as its suffix says: .png, .svg, or .html, a page that works offline.
+    """Draw an explanation to a file, by its suffix: .png, .svg, or .html, a page that works offline.
 
     The page shows the checks that `verify` makes, or says that nothing was checked. The same explanation gives the same
-    picture, byte for byte, and the file is either whole or not there.
+    picture, byte for byte. The file is written completely or not at all.
     """
     path = Path(path)
     suffix = check_suffix(path)
@@ -42,12 +42,12 @@ def draw(
 
 
 def figure(explained: ExplainedForecast) -> "matplotlib.figure.Figure":
-    """Draw an explanation as a figure of your own, to be restyled or saved."""
+    """Return an explanation as a matplotlib figure, to be restyled or saved."""
     return static.figure(scene_of(explained))
 
 
 def check_suffix(path: Path) -> str:
-    """Return the ending of a figure's file; another is refused."""
+    """Return the suffix of a figure's file; refuse any other."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(
@@ -59,7 +59,7 @@ def check_suffix(path: Path) -> str:
 
 
 def _report(explained: ExplainedForecast, verify: Callable[[ExplainedForecast], Verification] | None) -> bytes:
-    """Return the report of one explanation; what it says of model and table is in the explanation."""
+    """Return the report of one explanation; all it shows of model and table is in the explanation."""
     channels = list(explained.channels)
     content = {
         "made": {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},

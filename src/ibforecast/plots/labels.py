@@ -1,4 +1,4 @@
-"""What all figures share: colours, shortened names, round ticks and ranges."""
+"""Labels of all figures: colours, shortened names, round ticks and ranges."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Bool, Float64
 
-# Okabe and Ito: colours that stay apart for colour-blind readers.
+# The palette of Okabe and Ito, which colour-blind readers can tell apart.
 GREY = "#7F7F7F"
 BLACK = "#000000"
 VERMILLION = "#D55E00"
@@ -18,10 +18,10 @@ ORANGE = "#E69F00"
 SKY = "#56B4E9"
 
 INK, FAINT, GRID = "#333333", "#C8C8C8", "#ECECEC"
-"""Words, axes and the lines behind everything."""
+"""Colours of texts, of axes and of the grid."""
 
 MANY = 12
-"""Channels beyond which a figure has fewer numbers per row."""
+"""The number of channels above which a figure has fewer labels per row."""
 
 _MOMENT = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d)(?P<seconds>:\d\d(?:\.\d+)?)?(?P<zone>.*)")
 _GRIDS = (1, 2, 3, 4, 6, 12, 24)
@@ -29,7 +29,7 @@ _GRIDS = (1, 2, 3, 4, 6, 12, 24)
 
 
 def shortened(text: str, width: int) -> str:
-    """Keep both ends of a long text, which is where channel names tend to differ."""
+    """Shorten a long text in its middle, because channel names usually differ at an end."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 2
@@ -37,7 +37,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def wrapped(name: str, width: int, number: str = "") -> str:
-    """Lay a name out on at most two lines of `width`, broken after a separator where that fits."""
+    """Return a name in at most two lines of `width` characters, broken after a separator if possible."""
     text = name + number
     if len(text) <= width:
         return text
@@ -50,7 +50,7 @@ def wrapped(name: str, width: int, number: str = "") -> str:
 
 
 def row_names(channels: tuple[str, ...], width: int) -> list[str]:
-    """Names as the rows show them; those that shortening would make alike carry their column's number."""
+    """Return names as labels of rows; names that are equal once shortened get the number of their column."""
     names = [wrapped(name, width) for name in channels]
     alike = Counter(names)
     return [
@@ -60,7 +60,7 @@ def row_names(channels: tuple[str, ...], width: int) -> list[str]:
 
 
 def time_ticks(times: tuple[str, ...], at_most: int) -> tuple[list[int], list[str]]:
-    """Positions and labels of a handful of moments, at round hours and midnights where the times have them."""
+    """Return positions and labels of a few moments, at round hours and midnights if the times have them."""
     moments = [moment for moment in map(_MOMENT.fullmatch, times) if moment]
     if len(moments) < len(times):
         positions = _evenly(len(times), min(at_most, 5))
@@ -74,14 +74,14 @@ def time_ticks(times: tuple[str, ...], at_most: int) -> tuple[list[int], list[st
 
 
 def _what_changed(old: str, new: str) -> str:
-    """Say a date again only as far as it differs: all of it, month and day, or nothing."""
+    """Return the part of a date that differs from the one before: all of it, month and day, or nothing."""
     if old == new:
         return ""
     return new[5:] if old[:4] == new[:4] else new
 
 
 def _round_hours(clocks: list[str], at_most: int) -> list[int]:
-    """Positions on the finest grid of hours that still fits; none where no grid gives three labels."""
+    """Return positions on the finest grid of hours that fits; none if no grid gives three labels."""
     for hours in _GRIDS:
         grid = {f"{hour:02d}:00" for hour in range(0, 24, hours)}
         positions = [position for position, clock in enumerate(clocks) if clock in grid]
@@ -93,13 +93,13 @@ def _round_hours(clocks: list[str], at_most: int) -> list[int]:
 
 
 def _evenly(count: int, at_most: int) -> list[int]:
-    """Positions in the middle of equal stretches, so that no label sticks out at an end."""
+    """Return positions in the middle of equal intervals, so that no label sticks out at an end."""
     labels = min(at_most, count)
     return [(2 * label + 1) * count // (2 * labels) for label in range(labels)]
 
 
 def value_ticks(low: float, high: float, at_most: int) -> tuple[list[float], list[str]]:
-    """Two or more round values inside a row, clear of its edges so that neighbouring rows' labels never touch."""
+    """Return two or more round values in a row, away from its edges so that labels of neighbouring rows never touch."""
     span = high - low
     bottom, top = low + 0.1 * span, high - 0.1 * span
     smallest = 10.0 ** np.floor(np.log10(span / (at_most + 1)))
@@ -114,7 +114,7 @@ def value_ticks(low: float, high: float, at_most: int) -> tuple[list[float], lis
 
 
 def _numbers(ticks: Float64[np.ndarray, " tick"], tolerance: float) -> list[str]:
-    """Write numbers with as many decimals as they need, the same for all."""
+    """Format numbers with as many decimals as needed, the same for all."""
     largest = float(np.abs(ticks).max())
     kind = "f" if 1e-4 <= largest < 1e6 else "e"
     for decimals in range(16):
@@ -125,7 +125,7 @@ def _numbers(ticks: Float64[np.ndarray, " tick"], tolerance: float) -> list[str]
 
 
 def _plainer(text: str) -> str:
-    """Write 1e+06 as 1e6 and nought as 0, with a minus sign that is one."""
+    """Write 1e+06 as 1e6, any zero as 0, and a hyphen as a minus sign."""
     mantissa, _, exponent = text.partition("e")
     if float(mantissa) == 0:
         return "0"
@@ -141,9 +141,9 @@ def with_air(low: Float64[np.ndarray, " row"], high: Float64[np.ndarray, " row"]
     return np.stack([low - air, high + air], axis=1)
 
 
-def alone(values: Float64[np.ndarray, " steps"]) -> Bool[np.ndarray, " steps"]:
-    """Mark the values without a neighbour, which no line would show."""
+def isolated_steps(values: Float64[np.ndarray, " steps"]) -> Bool[np.ndarray, " steps"]:
+    """Mark the values without a neighbour, which a line does not show."""
     known = np.isfinite(values)
     padded = np.pad(known, 1)
-    lonely: Bool[np.ndarray, " steps"] = known & ~padded[:-2] & ~padded[2:]
-    return lonely
+    isolated: Bool[np.ndarray, " steps"] = known & ~padded[:-2] & ~padded[2:]
+    return isolated

@@ -1,4 +1,4 @@
-"""A model and an explanation as a notebook shows them: plain HTML with a picture, and no script."""
+"""A model and an explanation in a notebook: plain HTML with a picture, without scripts."""
 
 from collections.abc import Mapping
 from html import escape
@@ -10,13 +10,13 @@ from ibforecast.plots.svg import to_svg
 from ibforecast.zoo.saved import FittedModel
 
 WIDTH = 960
-"""The most pixels across, which is the width of the picture."""
+"""The largest width in pixels, which is that of the picture."""
 
 
 def explanation_html(explained: ExplainedForecast) -> str:
-    """Show one forecast and what it read: the picture, and the rest in words."""
+    """Return one forecast and what it read as HTML: the picture, and the rest in words."""
     scene = scene_of(explained)
-    said, read, *rest = scene.words.splitlines()
+    title, read, *rest = scene.words.splitlines()
     shown = scene.most_read(MANY)
     left_out = len(scene.channels) - len(shown.channels)
     parts = [
@@ -25,14 +25,14 @@ def explanation_html(explained: ExplainedForecast) -> str:
         f"{left_out} more channels are in <code>.plot(…)</code>." if left_out else "",
         f"<details{'' if left_out else ' open'}><summary>What was read</summary>"
         f"{'<br>'.join(map(escape, rest))}</details>",
-        "<small>Shown as it was computed. <code>.verify()</code> computes the forecast again from this alone, and "
+        "<small>Shown as it was computed. <code>.verify()</code> computes the forecast again from only this, and "
         "raises unless every check passes.</small>",
     ]
-    return _box(said, *filter(None, parts))
+    return _box(title, *filter(None, parts))
 
 
 def model_html(fitted: FittedModel) -> str:
-    """Show a fitted model: what it reads and forecasts, its budget, and how it came about."""
+    """Return a fitted model as HTML: its input and output, its budget, and how it was trained."""
     config, layout, summary = fitted.config, fitted.layout, fitted.summary
     tokens = config.patches * config.channels
     facts = {
@@ -40,7 +40,7 @@ def model_html(fitted: FittedModel) -> str:
         "forecasts": f"{config.horizon} steps of them" + (f", not of {_listed(layout.past)}" if layout.past else ""),
         "known ahead": _listed(layout.future),
         "budget": f"{100 * config.budget:.3g} % of a window: {config.allowance} of {tokens} tokens at most, "
-        f"in patches of {config.patch_len}" + (", to be turned in use" if config.gate.any_budget else ""),
+        f"in patches of {config.patch_len}" + (", can be changed after the fit" if config.gate.any_budget else ""),
         "cycle": " and ".join(map(str, config.cycles)),
         "trained": f"recipe {summary.recipe}, seed {summary.seed}, {summary.windows:,} windows of {summary.rows:,} "
         f"rows; epoch {summary.best_epoch} of {summary.epochs}, {summary.seconds:.3g} s on {summary.device}",
@@ -52,7 +52,7 @@ def model_html(fitted: FittedModel) -> str:
 
 
 def settings_html(settings: Mapping[str, str]) -> str:
-    """Show a model that is not fitted: its settings, and what to do next."""
+    """Return a model that is not fitted as HTML: its settings, and the next step."""
     return _box("IBForecaster, not fitted", _facts(settings), "<small><code>.fit(table)</code> comes next.</small>")
 
 
@@ -62,7 +62,7 @@ def _box(title: str, *parts: str) -> str:
 
 
 def _facts(facts: Mapping[str, str]) -> str:
-    """Lay names and values out as a table; what has no value is left out."""
+    """Return names and values as an HTML table; names without a value are left out."""
     cell = 'style="text-align:left;vertical-align:top;padding:.1em .8em .1em 0"'
     rows = (
         f'<tr><th scope="row" {cell}>{escape(name)}</th><td {cell}>{escape(value)}</td></tr>'

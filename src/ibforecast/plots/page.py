@@ -1,4 +1,4 @@
-"""The explorer as one file: its page, script, style and the explanations to show, with nothing left to load."""
+"""The explorer as one file with its page, script, style and the explanations to show; it loads nothing else."""
 
 import base64
 import hashlib
@@ -24,10 +24,10 @@ _CHARSET = '<meta charset="utf-8">'
 
 
 def page(content: dict[str, Any]) -> bytes:
-    """Return the explorer with `content` inside, allowed to run only its own script and to load nothing.
+    """Return the explorer with `content` inside; its policy allows only its own script, and loading nothing.
 
     `content` has `made` (`on`, `version`), `model` (`name`, `horizon`, `channels`, `budget`, `any_budget`), `table`
-    (`id`, `name`, `kind`, `channels`) and `moments`, which `moment` makes.
+    (`id`, `name`, `kind`, `channels`) and `moments`, a list of results of `moment`.
     """
     script, style = _read("explorer.js"), _read("explorer.css")
     policy = (
@@ -52,7 +52,7 @@ def page(content: dict[str, Any]) -> bytes:
 
 
 def moment(explained: ExplainedForecast, checks: Sequence[Check] | None = None) -> dict[str, Any]:
-    """Return all that the page shows and exports of one explanation; `checks` is None if it was not verified."""
+    """Return everything the page shows and exports of one explanation; `checks` is None if it was not verified."""
     scene = scene_of(explained)
     return {
         "at": explained.at,

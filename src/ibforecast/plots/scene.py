@@ -1,4 +1,4 @@
-"""The picture of an explanation as plain data: lines, bands, ticks and words, computed once for every drawing of it."""
+"""The picture of an explanation as plain data: lines, bands, ticks and words, computed once for all formats."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -16,16 +16,16 @@ Role = Literal["level", "baseline", "look-back", "truth", "forecast", "known"]
 """What a line in a row shows, from back to front."""
 
 State = Literal["open", "missing", "closed"]
-"""What became of a token: it was read, it could not be read, or it was passed over."""
+"""Whether a token was read, could not be read, or was not read."""
 
 NAME_WIDTH = 17
 """Characters in one line of a row's label."""
 
 _TIME_LABELS, _VALUE_LABELS = (4, 8, 16), (2, 3)
-"""The most ticks in each set of an axis, from a phone's screen to a wide one, and from a low row to a high one."""
+"""The largest number of ticks in each set: of the time axis from narrow to wide, of a row from low to high."""
 
 _PRECISION = 1e-6
-"""The part of a row's range below which a number is rounded away: no drawing shows it, and the text is shorter."""
+"""Numbers are rounded to this part of a row's range: no drawing shows more, and the text is shorter."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Phases:
-    """The axis of all side panels: it runs from -0.5 to `width` - 0.5, with the cycles side by side, equally wide."""
+    """The axis of all side panels: from -0.5 to `width` - 0.5, with the cycles next to each other, equally wide."""
 
     title: str
     width: int
@@ -152,7 +152,7 @@ class Gates:
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything a drawing of one explanation shows, without sizes, fonts and colours."""
+    """Everything that a drawing of one explanation shows, without sizes, fonts and colours."""
 
     headline: str
     rate: str
@@ -177,7 +177,7 @@ class Scene:
         return plain
 
     def most_read(self, at_most: int) -> "Scene":
-        """Return the scene with no more channels than `at_most`: those with the most open tokens, in their order."""
+        """Return the scene with at most `at_most` channels: those with the most open tokens, in their order."""
         opened = [sum(band.state == "open" for band in row.bands) for row in self.channels]
         kept = sorted(np.argsort([-count for count in opened], kind="stable")[:at_most].tolist())
         covariates = self.rows[len(opened) :]
@@ -192,7 +192,7 @@ class Scene:
 
 
 def scene_of(explained: ExplainedForecast) -> Scene:
-    """Compute the picture of an explanation."""
+    """Return the scene of an explanation."""
     responding = _responding(explained)
     return Scene(
         headline=headline(explained),
@@ -217,7 +217,7 @@ def headline(explained: ExplainedForecast) -> str:
 
 
 def fitting(sets: TickSets, at_most: int) -> tuple[Tick, ...]:
-    """Return the largest set with no more ticks than `at_most`, or the smallest set if none has."""
+    """Return the largest set with at most `at_most` ticks, or the smallest set if all have more."""
     return max((ticks for ticks in sets if len(ticks) <= at_most), key=len, default=sets[0])
 
 
@@ -232,7 +232,7 @@ def _time(explained: ExplainedForecast) -> Time:
 
 
 def _phases(explained: ExplainedForecast) -> Phases:
-    """Label a few phases of every cycle; the last one too if there is only one cycle."""
+    """Return the axis of phases: a few labels per cycle, with the last phase if there is only one cycle."""
     cycles = explained.cycles
     several = len(cycles) > 1
     ticks = []
@@ -307,7 +307,7 @@ def _labels(explained: ExplainedForecast) -> list[tuple[str, ...]]:
 
 
 def _profiles(explained: ExplainedForecast) -> Iterator[Side]:
-    """Place the profiles of a channel side by side; all channels share one range, so that a flat one looks flat."""
+    """Yield the profiles of each channel; all channels share one range, so that a flat one looks flat."""
     context = explained.explanation.context
     profile, cycles, phase = context.profile.astype(np.float64), context.cycles, context.phase
     low, high = _around_zero(profile)
@@ -325,7 +325,7 @@ def _profiles(explained: ExplainedForecast) -> Iterator[Side]:
 
 
 def _responses(explained: ExplainedForecast, number: int) -> Side:
-    """Draw how every channel that is forecast responds to a covariate, by the phase of the first cycle."""
+    """Return the response of every forecast channel to a covariate, by the phase of the first cycle."""
     context = explained.explanation.context
     assert context.response is not None
     response, cycles = context.response[:, number].astype(np.float64), context.cycles
@@ -345,7 +345,7 @@ def _responses(explained: ExplainedForecast, number: int) -> Side:
 
 
 def _responding(explained: ExplainedForecast) -> list[tuple[int, int]]:
-    """Column and style of every channel that is forecast, if anything is known ahead; too many share one style."""
+    """Return column and style of every forecast channel; none without covariates. Many channels share one style."""
     if explained.known is None:
         return []
     columns = np.flatnonzero(explained.is_forecast).tolist()
@@ -402,7 +402,7 @@ def _curve(
 
 
 def _place(cycles: Sequence[int], number: int, phase: float | int) -> float:
-    """Return the position of a phase: cycles lie side by side, each as wide as the first."""
+    """Return the position of a phase: cycles are next to each other, each as wide as the first."""
     return round(number * cycles[0] + phase * cycles[0] / cycles[number], 4)
 
 
@@ -426,8 +426,9 @@ def _around_zero(values: Float64[np.ndarray, "phase channel"]) -> tuple[float, f
 
 
 def _numbers(values: Float64[np.ndarray, " step"], span: float) -> tuple[float | None, ...]:
-    """Return numbers as precise as a drawing needs them; None where there is none."""
+    """Return numbers as precise as a drawing needs; None for a missing one."""
     decimals = int(np.ceil(-np.log10(_PRECISION * span)))
+    # Adding 0.0 turns -0.0 into 0.0, so that the same picture is always the same text.
     return tuple(round(value, decimals) + 0.0 if np.isfinite(value) else None for value in values.tolist())
 
 

@@ -1,4 +1,4 @@
-"""Where a drawing of a scene puts everything, and in which colours: the same for every format."""
+"""The positions and colours in a drawing of a scene, the same for every format."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,13 +11,13 @@ from ibforecast.plots import labels
 from ibforecast.plots.scene import Curve, Entry, Key, Row, Scene, Tick, fitting
 
 TITLE_SIZE, RATE_SIZE, NAME_SIZE, NUMBER_SIZE = 11.0, 9.0, 8.0, 7.0
-"""Sizes of letters, in points."""
+"""Font sizes, in points."""
 
 TITLE_MIDDLE, RATE_MIDDLE = 19.0, 36.0
 """Heights of the first two lines, in points from the top."""
 
-SWATCH = 17.0
-"""Width of the sample of a line or band in the legend, in points."""
+SWATCH, SWATCH_AND_GAP = 17.0, 21.0
+"""Width of the sample of a line or band in the legend, without and with the gap before its text, in points."""
 
 _WIDTH, _MARGIN, _BETWEEN = 720.0, 18.0, 17.0
 _LEGEND_TOP, _LEGEND_LINE, _KEY_LINE = 54.0, 14.0, 11.5
@@ -35,7 +35,7 @@ _WIDTHS = {letter: width for width, letters in _LETTERS.items() for letter in le
 
 @dataclass(frozen=True)
 class Stroke:
-    """Colour, width in points and dashes, in widths, of a line; no dashes make it solid."""
+    """Colour of a line, its width in points and its dashes in units of the width; a line without dashes is solid."""
 
     colour: str
     width: float
@@ -58,7 +58,7 @@ OPEN_FILL, MISSING_FILL, HATCH = "#B2E2D5", "#F2F2F2", Stroke("#A0A0A0", 0.5)
 
 
 def response_stroke(style: int) -> Stroke:
-    """Return the stroke of a response; the second round of colours is dashed."""
+    """Return the stroke of a response; once all colours are used, they are used again with dashes."""
     colours = (labels.PURPLE, labels.SKY, labels.ORANGE, labels.GREEN, labels.BLUE, labels.VERMILLION)
     return Stroke(colours[style % len(colours)], 0.9, () if style < len(colours) else (3.2, 1.4))
 
@@ -87,6 +87,30 @@ class Box(NamedTuple):
         return self.top + self.height
 
 
+class Rule(NamedTuple):
+    """A straight line, in points from the top left corner of the sheet."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    stroke: Stroke
+
+
+def swatch(role: str, left: float, middle: float) -> Rule | Box:
+    """Return the sample of a role in the legend: a line, or a box for a band."""
+    if role == "made":
+        return Rule(left + SWATCH / 2, middle - 5, left + SWATCH / 2, middle + 5, STROKES[role])
+    if role in STROKES:
+        return line_swatch(STROKES[role], left, middle)
+    return Box(left, middle - 3.5, SWATCH, 7.0)
+
+
+def line_swatch(stroke: Stroke, left: float, middle: float) -> Rule:
+    """Return the sample of a line: a piece of it."""
+    return Rule(left, middle, left + SWATCH, middle, stroke)
+
+
 @dataclass(frozen=True)
 class Sheet:
     """The layout of a scene, in points from the top left corner; more rows make the sheet taller."""
@@ -102,12 +126,12 @@ class Sheet:
 
     @property
     def tall(self) -> bool:
-        """Whether the rows are so many that time is labelled above them too."""
+        """Whether there are so many rows that time is labelled above them too."""
         return self.rows > labels.MANY
 
     @property
     def row(self) -> float:
-        """Height of one row and the gap below it: full for a few rows, slim for many."""
+        """Height of one row and the gap below it: large for a few rows, small for many."""
         return float(np.interp(self.rows, [1, 7, 20, 50, 200], [115, 72, 52, 40, 29]))
 
     @property
@@ -130,18 +154,18 @@ class Sheet:
         return Box(self.width - self.right - self.side, self.head + row * self.row, self.side, 0.92 * self.row)
 
     def time_ticks(self, scene: Scene) -> tuple[Tick, ...]:
-        """Return the ticks of the time axis there is space for."""
+        """Return the ticks of the time axis that fit."""
         return fitting(scene.time.ticks, 8)
 
     def value_ticks(self, scene: Scene, row: int) -> tuple[Tick, ...]:
-        """Return the ticks of a row there is space for."""
+        """Return the ticks of a row that fit."""
         return fitting(scene.rows[row].ticks, 2 if self.tall else 3)
 
     def legend(self, entries: Iterable[Entry]) -> list[tuple[Entry, float, float]]:
         """Return each entry of the legend, its left end and its middle height; a full line is continued below."""
         placed, across, down = [], self.left, _LEGEND_TOP
         for entry in entries:
-            room = SWATCH + 4 + text_width(entry.text, NAME_SIZE)
+            room = SWATCH_AND_GAP + text_width(entry.text, NAME_SIZE)
             if across + room > self.width - _MARGIN and across > self.left:
                 across, down = self.left, down + _LEGEND_LINE
             placed.append((entry, across, down))
@@ -155,7 +179,7 @@ class Sheet:
 
 
 def sheet_of(scene: Scene) -> Sheet:
-    """Lay a scene out: names and numbers get the space they need, and the main panels the rest."""
+    """Return the layout of a scene: names and numbers get the space they need, and the main panels the rest."""
     rows = len(scene.rows)
     numbers = 12 + _widest((line for row in scene.rows for tick in row.ticks[-1] for line in tick.lines), NUMBER_SIZE)
     names = 14 + _widest((line for row in scene.rows for line in row.label), NAME_SIZE)
@@ -174,7 +198,7 @@ def sheet_of(scene: Scene) -> Sheet:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the width of a text in points, estimated so that it is rarely wider."""
+    """Return the estimated width of a text in points; the text is rarely wider."""
     return size * sum(_WIDTHS.get(letter, 1.1 if east_asian_width(letter) in "WF" else 0.8) for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""A scene as PNG, by matplotlib: a row per channel on one time axis, its profile at the right."""
+"""A scene as PNG, drawn by matplotlib: a row per channel on one time axis, with its profile at the right."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,15 +19,18 @@ from ibforecast.plots.sheet import (
     RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
-    SWATCH,
+    SWATCH_AND_GAP,
     TITLE_MIDDLE,
     TITLE_SIZE,
     Box,
+    Rule,
     Sheet,
     Stroke,
     curve_stroke,
+    line_swatch,
     response_stroke,
     sheet_of,
+    swatch,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
 _DPI = 160.0
 _TALLEST = 40_000
-"""Pixels; the format ends at 65,536, and the memory of most machines long before."""
+"""The largest height in pixels; PNG allows 65,536, and most machines have too little memory for that."""
 
 _STYLE: Any = {
     "font.family": "sans-serif",
@@ -52,7 +55,7 @@ _BANDS: dict[str, dict[str, Any]] = {
 
 
 def to_png(scene: Scene) -> bytes:
-    """Draw a scene; the same scene gives the same bytes."""
+    """Return a scene as PNG; the same scene gives the same bytes."""
     drawing = figure(scene)
     buffer = BytesIO()
     with house_style():
@@ -61,7 +64,7 @@ def to_png(scene: Scene) -> bytes:
 
 
 def figure(scene: Scene) -> "matplotlib.figure.Figure":
-    """Draw a scene as a figure of your own, to be restyled or saved; matplotlib's settings stay as they were."""
+    """Return a scene as a figure, to be restyled or saved; matplotlib's settings do not change."""
     with needs("matplotlib"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -75,7 +78,7 @@ def figure(scene: Scene) -> "matplotlib.figure.Figure":
         )
         _write(drawing, sheet, scene.rate, sheet.left, RATE_MIDDLE, RATE_SIZE)
         _draw_legend(drawing, scene, sheet)
-        # Not joined by sharex, whose cost grows with the square of the rows.
+        # Not joined by sharex, because its cost grows with the square of the number of rows.
         main = [_panel(drawing, sheet, sheet.main_box(row)) for row in range(sheet.rows)]
         side = [_panel(drawing, sheet, sheet.side_box(row)) for row in range(sheet.rows)]
         for number, row in enumerate(scene.rows):
@@ -93,13 +96,13 @@ def figure(scene: Scene) -> "matplotlib.figure.Figure":
 
 
 def resolution(sheet: Sheet) -> float:
-    """Return the pixels per inch: as many as usual, or fewer on a sheet that would be too tall."""
+    """Return the pixels per inch: the usual number, or fewer for a sheet that would be too tall."""
     return min(_DPI, 72 * _TALLEST / sheet.height)
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw alike whatever the user's matplotlibrc says, and leave it as it was."""
+    """Use our settings in this block, independent of the user's matplotlibrc, and restore the old ones."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -109,13 +112,17 @@ def house_style() -> Iterator[None]:
 
 
 def _fractions(sheet: Sheet, across: float, down: float) -> tuple[float, float]:
-    """Turn points from the top left corner into fractions of the sheet from the bottom left corner."""
+    """Convert points from the top left corner to fractions of the sheet from the bottom left corner."""
     return across / sheet.width, 1 - down / sheet.height
 
 
 def _panel(drawing: "matplotlib.figure.Figure", sheet: Sheet, box: Box) -> "matplotlib.axes.Axes":
-    left, low = _fractions(sheet, box.left, box.bottom)
-    return drawing.add_axes((left, low, box.width / sheet.width, box.height / sheet.height))
+    return drawing.add_axes(_placed(sheet, box))
+
+
+def _placed(sheet: Sheet, box: Box) -> tuple[float, float, float, float]:
+    """Return left, bottom, width and height of a rectangle as fractions of the sheet."""
+    return *_fractions(sheet, box.left, box.bottom), box.width / sheet.width, box.height / sheet.height
 
 
 def _write(
@@ -133,37 +140,29 @@ def _pen(stroke: Stroke) -> dict[str, Any]:
 def _draw_legend(drawing: "matplotlib.figure.Figure", scene: Scene, sheet: Sheet) -> None:
     for entry, left, middle in sheet.legend(scene.legend):
         _draw_swatch(drawing, sheet, entry.role, left, middle)
-        _write(drawing, sheet, entry.text, left + SWATCH + 4, middle, NAME_SIZE, color=labels.BLACK)
+        _write(drawing, sheet, entry.text, left + SWATCH_AND_GAP, middle, NAME_SIZE, color=labels.BLACK)
     for key, left, middle in sheet.key(scene.key):
-        _draw_rule(drawing, sheet, (left, middle), (left + SWATCH, middle), response_stroke(key.style))
-        _write(drawing, sheet, key.name, left + SWATCH + 4, middle, NUMBER_SIZE)
+        _draw_rule(drawing, sheet, line_swatch(response_stroke(key.style), left, middle))
+        _write(drawing, sheet, key.name, left + SWATCH_AND_GAP, middle, NUMBER_SIZE)
 
 
 def _draw_swatch(drawing: "matplotlib.figure.Figure", sheet: Sheet, role: str, left: float, middle: float) -> None:
     from matplotlib.patches import Rectangle
 
-    if role == "made":
-        centre = left + SWATCH / 2
-        _draw_rule(drawing, sheet, (centre, middle - 5), (centre, middle + 5), STROKES[role])
-    elif role in STROKES:
-        _draw_rule(drawing, sheet, (left, middle), (left + SWATCH, middle), STROKES[role])
-    else:
-        corner = _fractions(sheet, left, middle + 3.5)
-        size = SWATCH / sheet.width, 7 / sheet.height
-        drawing.add_artist(Rectangle(corner, *size, transform=drawing.transFigure, **_BANDS[role]))
+    sample = swatch(role, left, middle)
+    if not isinstance(sample, Box):
+        _draw_rule(drawing, sheet, sample)
+        return
+    across, up, width, height = _placed(sheet, sample)
+    drawing.add_artist(Rectangle((across, up), width, height, transform=drawing.transFigure, **_BANDS[role]))
 
 
-def _draw_rule(
-    drawing: "matplotlib.figure.Figure",
-    sheet: Sheet,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    stroke: Stroke,
-) -> None:
+def _draw_rule(drawing: "matplotlib.figure.Figure", sheet: Sheet, rule: Rule) -> None:
     from matplotlib.lines import Line2D
 
-    places, heights = zip(_fractions(sheet, *start), _fractions(sheet, *end), strict=True)
-    drawing.add_artist(Line2D(places, heights, transform=drawing.transFigure, **_pen(stroke)))
+    ends = _fractions(sheet, rule.left, rule.top), _fractions(sheet, rule.right, rule.bottom)
+    places, heights = zip(*ends, strict=True)
+    drawing.add_artist(Line2D(places, heights, transform=drawing.transFigure, **_pen(rule.stroke)))
 
 
 def _draw_row(axes: "matplotlib.axes.Axes", scene: Scene, row: Row) -> None:
@@ -180,7 +179,7 @@ def _draw_line(
     axes: "matplotlib.axes.Axes", at: Sequence[float | int], values: Sequence[float | None], stroke: Stroke, **look: Any
 ) -> None:
     heights = np.array(values, dtype=np.float64)
-    axes.plot(at, heights, marker=".", markersize=3, markevery=labels.alone(heights), **_pen(stroke), **look)
+    axes.plot(at, heights, marker=".", markersize=3, markevery=labels.isolated_steps(heights), **_pen(stroke), **look)
 
 
 def _draw_side(axes: "matplotlib.axes.Axes", row: Row) -> None:
@@ -234,7 +233,7 @@ def _name_sides(rows: "list[matplotlib.axes.Axes]", scene: Scene) -> None:
 
 
 def _label_steps(rows: "list[matplotlib.axes.Axes]", steps: int, ticks: Sequence[Tick], sheet: Sheet) -> None:
-    """Give all rows the same steps, labelled below the last row, and above the first too if there are many rows."""
+    """Give all rows the same steps, with labels below the last row, and above the first if there are many rows."""
     positions, texts = [tick.at for tick in ticks], ["\n".join(tick.lines) for tick in ticks]
     for axes in rows:
         axes.set_xlim(-0.5, steps - 0.5)

@@ -1,4 +1,4 @@
-"""A scene as SVG: one self-contained text without scripts, references and identifiers."""
+"""A scene as SVG: one self-contained text without scripts, references or identifiers."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,15 +16,17 @@ from ibforecast.plots.sheet import (
     RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
-    SWATCH,
+    SWATCH_AND_GAP,
     TITLE_MIDDLE,
     TITLE_SIZE,
     Box,
     Sheet,
     Stroke,
     curve_stroke,
+    line_swatch,
     response_stroke,
     sheet_of,
+    swatch,
 )
 
 _PIXELS = 96 / 72
@@ -32,12 +34,12 @@ _PIXELS = 96 / 72
 
 _HATCH_STEP = 4
 _UNWRITABLE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold."""
+"""Characters that XML does not allow."""
 
 _FILLS = {
     "open": f'fill="{OPEN_FILL}" stroke="white" stroke-width="0.6"',
     "missing": f'fill="{MISSING_FILL}"',
-    "closed": 'fill="none" pointer-events="all"',  # so that it shows its text under the pointer
+    "closed": 'fill="none" pointer-events="all"',  # so that its text is shown under the pointer
 }
 
 _HALO = ' stroke="white" stroke-width="3" paint-order="stroke"'
@@ -46,7 +48,7 @@ Scale = Callable[[float], float]
 
 
 def to_svg(scene: Scene) -> str:
-    """Draw a scene; the same scene gives the same text."""
+    """Return a scene as SVG; the same scene gives the same text."""
     sheet = sheet_of(scene)
     width, height = _number(sheet.width * _PIXELS), _number(sheet.height * _PIXELS)
     body = "\n".join(_parts(scene, sheet))
@@ -64,7 +66,7 @@ def _parts(scene: Scene, sheet: Sheet) -> Iterator[str]:
     yield _text(scene.rate, sheet.left, RATE_MIDDLE, RATE_SIZE)
     for entry, left, middle in sheet.legend(scene.legend):
         yield from _swatch(entry.role, left, middle)
-        yield _text(entry.text, left + SWATCH + 4, middle, NAME_SIZE, colour=labels.BLACK)
+        yield _text(entry.text, left + SWATCH_AND_GAP, middle, NAME_SIZE, colour=labels.BLACK)
     for number, row in enumerate(scene.rows):
         main, side = sheet.main_box(number), sheet.side_box(number)
         yield f'<g class="{row.kind}">'
@@ -73,8 +75,8 @@ def _parts(scene: Scene, sheet: Sheet) -> Iterator[str]:
         yield "</g>"
     yield from _axes(scene, sheet)
     for key, left, middle in sheet.key(scene.key):
-        yield _rule(left, middle, left + SWATCH, middle, response_stroke(key.style))
-        yield _text(key.name, left + SWATCH + 4, middle, NUMBER_SIZE)
+        yield _rule(*line_swatch(response_stroke(key.style), left, middle))
+        yield _text(key.name, left + SWATCH_AND_GAP, middle, NUMBER_SIZE)
 
 
 def _main(scene: Scene, sheet: Sheet, number: int, box: Box) -> Iterator[str]:
@@ -97,7 +99,7 @@ def _main(scene: Scene, sheet: Sheet, number: int, box: Box) -> Iterator[str]:
 
 
 def _tokens(scene: Scene, channel: int, box: Box, across: Scale) -> Iterator[str]:
-    """Shade what was read and what is missing; every token says in words what became of it."""
+    """Shade the tokens that are open or missing; the title of each token describes it."""
     for patch, (states, texts) in enumerate(zip(scene.gates.state, scene.gates.text, strict=True)):
         state, first = states[channel], patch * scene.gates.patch_len
         left, right = across(first - 0.5), across(first + scene.gates.patch_len - 0.5)
@@ -132,7 +134,7 @@ def _side(row: Row, phases: Phases, box: Box) -> Iterator[str]:
 
 
 def _axes(scene: Scene, sheet: Sheet) -> Iterator[str]:
-    """Label time and phases below the last row, and above the first too if there are many."""
+    """Label time and phases below the last row, and above the first too if there are many rows."""
     last = len(scene.rows) - 1
     for box, steps, ticks in (
         (sheet.main_box(last), scene.time.steps, sheet.time_ticks(scene)),
@@ -202,19 +204,17 @@ def _hatch(box: Box) -> str:
 
 
 def _swatch(role: str, left: float, middle: float) -> Iterator[str]:
-    box = Box(left, middle - 3.5, SWATCH, 7.0)
-    if role == "made":
-        yield _rule(left + SWATCH / 2, middle - 5, left + SWATCH / 2, middle + 5, STROKES[role])
-    elif role in STROKES:
-        yield _rule(left, middle, left + SWATCH, middle, STROKES[role])
-    else:
-        yield _rectangle(box, OPEN_FILL if role == "open" else MISSING_FILL)
-        if role == "missing":
-            yield _hatch(box)
+    sample = swatch(role, left, middle)
+    if not isinstance(sample, Box):
+        yield _rule(*sample)
+        return
+    yield _rectangle(sample, OPEN_FILL if role == "open" else MISSING_FILL)
+    if role == "missing":
+        yield _hatch(sample)
 
 
 def _frame(box: Box, upright: float) -> Iterator[str]:
-    """Draw the lower edge of a panel and one upright one."""
+    """Draw the lower edge of a panel and the vertical edge at `upright`."""
     yield _rule(upright, box.top, upright, box.bottom, STROKES["axis"])
     yield _rule(box.left, box.bottom, box.right, box.bottom, STROKES["axis"])
 
@@ -263,7 +263,7 @@ def _stroke(stroke: Stroke) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a number with at most two decimals, and no minus before zero."""
+    """Format a number with at most two decimals, and zero without a minus."""
     return f"{round(value, 2) + 0.0:.2f}".rstrip("0").rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""The routes of the service, and the answers to errors."""
+"""The routes of the service, and its responses to errors."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,9 +24,9 @@ WITHOUT_TOKEN = ("/health", "/openapi.json")
 DESCRIPTIONS = {
     400: "Not a complete HTTP request.",
     401: "The token is missing or wrong.",
-    403: "The page that asks does not belong to the service.",
+    403: "The request comes from a page of another site.",
     408: "The body did not arrive in time.",
-    413: "Larger than the service allows.",
+    413: "The request or its answer is larger than the service allows.",
     422: "Something in the request breaks a rule.",
     429: "The service is busy.",
     500: "Something went wrong in the service.",
@@ -56,14 +56,14 @@ RULES = {
 """The rules of fields that may be of several types, for error messages."""
 
 ModelName = Annotated[str | None, Query(description="Name of a loaded model; may be left out if there is only one.")]
-FileName = Annotated[str, Query(description="What to call the table.", max_length=200)]
+FileName = Annotated[str, Query(description="Name of the table.", max_length=200)]
 Listed = Annotated[bool, Query(alias="list", description="Whether to list the moments one by one.")]
-Windows = Annotated[int, Query(ge=1, description="How many windows to look at, evenly spaced.")]
+Windows = Annotated[int, Query(ge=1, description="Number of windows, evenly spaced.")]
 Form = Annotated[
     Literal["answer", "document", "page", "svg", "csv"],
     Query(
-        description="`document` answers with the explanation itself, byte for byte as the library writes it; `page` "
-        "with its text and its picture as data, `svg` with the picture, `csv` with one row per token."
+        description="`document` returns the explanation itself, byte for byte as the library writes it; `page` returns "
+        "its text and its picture as data, `svg` the picture, `csv` one row per token."
     ),
 ]
 KINDS = {"svg": "image/svg+xml", "csv": "text/csv"}
@@ -72,7 +72,7 @@ PICTURES: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind
 
 
 async def _strictly(request: Request) -> None:
-    """Refuse a body in which a key stands twice: a reader and a verifier could take different ones."""
+    """Refuse a body with a repeated key: a reader and a verifier could take different values for it."""
     with reading("explanation"):
         document.parse(await request.body())
 
@@ -114,12 +114,12 @@ def create_app(service: Service) -> ASGIApp:
 def _add_models(app: FastAPI, service: Service) -> None:
     @app.get("/health", response_model=wire.Health)
     async def health() -> Response:
-        """Whether the service is up."""
+        """Say that the service is up."""
         return _answer(service.health())
 
     @app.get("/models", response_model=wire.Models)
     async def models() -> Response:
-        """What each model reads and promises, and how it was trained."""
+        """Describe each model: its input, its budget, and how it was trained."""
         return _answer(service.cards())
 
     @app.post("/models/reload", response_model=wire.Reloaded, responses=NO_MODEL)
@@ -129,21 +129,21 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:
-        """Counters for Prometheus."""
+        """Return counters for Prometheus."""
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def _add_windows(app: FastAPI, service: Service) -> None:
     @app.post("/forecast", response_model=wire.Forecasts)
     async def forecast(question: wire.AboutTable) -> Response:
-        """Forecast what follows a table, or what follows moments in it."""
+        """Forecast from the end of a table, or from moments in it."""
         return _answer(await service.forecast(question))
 
     @app.post("/explain", response_model=wire.Explanations | dict[str, Any], responses=PICTURES)
     async def explain(question: wire.AboutTable, form: Form = "answer") -> Response:
-        """Forecast, and say what was read: the document of `explanation.to_json()` for every moment."""
+        """Forecast and explain: return the document of `explanation.to_json()` for every moment."""
         if form != "answer" and isinstance(question.at, list) and len(question.at) > 1:
-            raise Refused(422, f"form={form} takes one moment (got {len(question.at)})", "use form=answer", "form")
+            raise Refused(422, f"form={form} takes one moment", len(question.at), "use form=answer", "form")
         name, answers = await service.explain(question, form)
         if form == "answer":
             head = wire.Explanations(model=name, explanations=[]).model_dump_json().encode().removesuffix(b"]}")
@@ -152,7 +152,7 @@ def _add_windows(app: FastAPI, service: Service) -> None:
 
     @app.post("/verify", response_model=wire.Verdict, dependencies=STRICT)
     async def verify(question: wire.Claim) -> Response:
-        """Check that an explanation is true, and with a table that it is about this table."""
+        """Check that an explanation is true; with a table, also check that it is about this table."""
         return _answer(await service.verify(question))
 
     @app.post("/replay", response_model=wire.Replayed, dependencies=STRICT)
@@ -169,17 +169,17 @@ def _add_tables(app: FastAPI, service: Service) -> None:
 
     @app.get("/tables", response_model=wire.Tables)
     async def tables() -> Response:
-        """The available tables: uploads, and the embedded demo."""
+        """List the available tables: uploads, and the embedded demo."""
         return _answer(service.tables())
 
     @app.get("/tables/{id}/moments", response_model=wire.MomentsOf, responses=ABSENT)
     async def moments(id: str, model: ModelName = None, listed: Listed = False) -> Response:
-        """The moments of a table from which a model can forecast."""
+        """List the moments of a table from which a model can forecast."""
         return _answer(await service.moments(id, model, listed))
 
     @app.get("/tables/{id}/history", response_model=wire.History, responses=ABSENT)
     async def history(id: str, model: ModelName = None, windows: Windows = 256) -> Response:
-        """How often each gate is open over the whole table, and error and read rate over time."""
+        """Return how often each gate is open over the whole table, and the error and the read rate over time."""
         return _answer(await service.history(id, model, windows))
 
 
@@ -190,21 +190,21 @@ def _add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return response_to(_of_validation(error))
+        return response_to(_from_validation(error))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         status = 422 if error.status_code == 400 else error.status_code
         message = f"{request.method} {request.url.path}: {error.detail}"
-        return response_to(Refused(status, message, "see /openapi.json", headers=error.headers))
+        return response_to(Refused(status, message, remedy="see /openapi.json", headers=error.headers))
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
         return response_to(FAILURE)
 
 
-def _of_validation(error: RequestValidationError) -> Refused:
-    """Refuse a request by the name of the first field that is wrong."""
+def _from_validation(error: RequestValidationError) -> Refused:
+    """Return the refusal of an invalid request; it names the first invalid field."""
     first = error.errors()[0]
     names = []
     for part in first["loc"][1:]:
@@ -213,10 +213,10 @@ def _of_validation(error: RequestValidationError) -> Refused:
         names.append(str(part))
     field = ".".join(names) or "body"
     if first["type"] == "missing":
-        return Refused(422, f"{field} must be sent (got none)", "see /openapi.json", field)
+        return Refused(422, f"{field} must be sent", "none", "see /openapi.json", field)
     rule = RULES.get(field, first["msg"])
     rule = f"{field} must be as the wire format says, {rule[:1].lower()}{rule[1:]}"
-    return Refused(422, f"{rule} (got {shortened(first.get('input'))})", "see /openapi.json", field)
+    return Refused(422, rule, shortened(first.get("input")), "see /openapi.json", field)
 
 
 def _answer(document: BaseModel, status: int = 200) -> Response:

@@ -1,4 +1,4 @@
-"""Checks before every route: who may ask and how much; and what happens when something fails."""
+"""Checks before every route, of the sender and of the size of a request; and the response to a failure."""
 
 import asyncio
 import hmac
@@ -28,8 +28,8 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 
-FAILURE = Refused(500, "something went wrong in the service", "its log says more")
-"""The answer to a request that met a mistake in the service; the details are only in the log."""
+FAILURE = Refused(500, "something went wrong in the service", remedy="see the log of the service")
+"""The answer to a request if the service itself fails; the details are only in the log."""
 
 
 class Gone(Exception):  # noqa: N818
@@ -37,7 +37,7 @@ class Gone(Exception):  # noqa: N818
 
 
 class _Answer:
-    """Sends an answer, remembers how far it got, and adds the headers that every answer carries."""
+    """Sends an answer with the headers that all answers have; its fields say whether it has begun and is complete."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -92,7 +92,8 @@ class Guard:
         if self._at_work >= self._settings.max_concurrent:
             raise Refused(
                 429,
-                f"at most {self._settings.max_concurrent} requests may be at work at a time (got one more)",
+                f"at most {self._settings.max_concurrent} requests may be under way at a time",
+                "one more",
                 "try again in a moment",
                 headers={"retry-after": "1"},
             )
@@ -108,11 +109,17 @@ class Guard:
         known = self._settings.hosts
         if known is not None and _hostname(f"//{host}") not in known:
             raise Refused(
-                403, f"the service answers to {', '.join(sorted(known))} alone (got {host!r})", "use one of these names"
+                403, f"the host name must be one of {', '.join(sorted(known))}", repr(host), "use one of these names"
             )
+        # A browser sends the origin of the page. Programs that are not browsers send none, and are let through.
         origin = headers.get(b"origin")
         if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
-            raise Refused(403, f"the service answers its own pages alone (got origin {origin!r})", "ask without a page")
+            raise Refused(
+                403,
+                "a request from a page must come from the service's own page",
+                f"origin {origin!r}",
+                "send it without a page",
+            )
 
     def _check_token(self, path: str, headers: dict[bytes, str]) -> None:
         token = self._settings.token
@@ -122,7 +129,8 @@ class Guard:
         if kind.lower() != "bearer" or not hmac.compare_digest(token_sent.strip().encode("latin-1"), token.encode()):
             raise Refused(
                 401,
-                "a request must carry the service's token (got none, or another)",
+                "a request must carry the service's token",
+                "none, or another",
                 "send the header Authorization: Bearer TOKEN",
                 headers={"www-authenticate": "Bearer"},
             )
@@ -144,7 +152,8 @@ class Guard:
         except TimeoutError as error:
             raise Refused(
                 408,
-                f"a body must arrive within {self._settings.body_seconds:g} s (got {size} bytes by then)",
+                f"a body must arrive within {self._settings.body_seconds:g} s",
+                f"{size} bytes by then",
                 "send it faster, or in parts",
                 headers={"connection": "close"},
             ) from error
@@ -155,7 +164,8 @@ class Guard:
         if size > most:
             raise Refused(
                 413,
-                f"a body must have at most {most} bytes (got {size} or more)",
+                f"a body must have at most {most} bytes",
+                f"{size} or more",
                 "send fewer rows, or raise --max-body",
                 "body",
                 {"connection": "close"},
@@ -163,6 +173,7 @@ class Guard:
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, answer: _Answer) -> None:
         """Answer the request; cancel the work if the client disconnects first."""
+        # Only one reader may call `receive`. Here it watches for a disconnect, and the app gets the body from memory.
         left = asyncio.ensure_future(_departure(receive))
         sent = False
 
@@ -189,7 +200,7 @@ class Guard:
 
 
 def response_to(refused: Refused) -> Response:
-    """The HTTP response to a refused request."""
+    """Return the HTTP response to a refused request."""
     return Response(refused.body(), refused.status, refused.headers, "application/json")
 
 

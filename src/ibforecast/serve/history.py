@@ -19,7 +19,7 @@ BATCH = 32
 
 @torch.no_grad()
 def history(model: LoadedModel, table: str, source: Table, count: int, stopped: Event) -> wire.History:
-    """Run the model on `count` windows, oldest first; stop early once `stopped` is set.
+    """Run the model on `count` windows, oldest first; raise CancelledError once `stopped` is set.
 
     The windows run in batches, because none of these numbers is verified bit for bit.
     """
@@ -27,6 +27,7 @@ def history(model: LoadedModel, table: str, source: Table, count: int, stopped: 
     look_back, horizon = config.look_back, config.horizon
     available = starts_of(series, look_back, horizon)
     starts = available[evenly_spaced(count, len(available)).numpy()]
+    # Missing rows after the end, so that the last windows have a target too: their errors become null.
     unknown = np.full((horizon, len(series.channels)), np.nan)
     padded = replace(series, values=np.concatenate([series.values, unknown]))
     windows = model.forecaster.desk.windows_at(padded, starts)

@@ -9,7 +9,7 @@ SIZES = (1, 2, 4, 8, 16, 32)
 
 
 class Metrics:
-    """Requests, windows, turns and seconds of one service, in a registry of its own; safe to use from any thread."""
+    """Requests, windows, turns and seconds of one service, in its own registry; safe to use from any thread."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

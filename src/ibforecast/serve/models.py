@@ -13,9 +13,9 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.data.tables import Table
 from ibforecast.forecaster import IBForecaster
 from ibforecast.serve import wire
-from ibforecast.serve.batching import Worker
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused
+from ibforecast.serve.worker import Worker
 from ibforecast.zoo.saved import FittedModel
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model under its name, where it came from, and the worker that computes its windows."""
+    """A model with its name, the folder it was read from, and the worker that computes its windows."""
 
     name: str
     path: Path
@@ -38,7 +38,7 @@ class LoadedModel:
 
     @property
     def numbers(self) -> int:
-        """About how many numbers one explanation holds."""
+        """The approximate number of numbers in one explanation."""
         config = self.fitted.config
         return (config.look_back + 2 * config.horizon + sum(config.cycles)) * config.channels
 
@@ -70,7 +70,7 @@ class LoadedModel:
         )
 
     def open(self, table: Any, future: Any = None) -> Table:
-        """Read a table as the training table was read; `future` has what is known ahead after its end."""
+        """Read a table as the training table was read; `future` has the covariates known after its end."""
         return self.forecaster.open(table, future)
 
     def task(
@@ -92,7 +92,7 @@ class Models:
 
     @property
     def names(self) -> list[str]:
-        """Names of the models, in the order given."""
+        """Names of the models, in the order of loading."""
         return list(self._loaded)
 
     def get(self, name: str | None) -> LoadedModel:
@@ -102,14 +102,15 @@ class Models:
         if name is None or name not in self._loaded:
             raise Refused(
                 422,
-                f"model must be one that is loaded (got {name!r})",
+                "model must be one that is loaded",
+                repr(name),
                 f"choose among {', '.join(self._loaded)}",
                 "model",
             )
         return self._loaded[name]
 
     def that_gave(self, weights_sha256: str, name: str | None) -> LoadedModel:
-        """The model with this name, or else the one with these weights, or else the only one."""
+        """Return the model with this name; without a name, the one with these weights or else the only one."""
         if name is None:
             for model in self._loaded.values():
                 if model.fitted.weights_sha256 == weights_sha256:
@@ -117,7 +118,8 @@ class Models:
         if name is None and len(self._loaded) > 1:
             raise Refused(
                 422,
-                f"an explanation must come from a model that is loaded (got weights {weights_sha256[:12]!r})",
+                "an explanation must come from a model that is loaded",
+                f"weights {weights_sha256[:12]!r}",
                 f"load that model, or name one of {', '.join(self._loaded)}",
                 "model",
             )
@@ -128,6 +130,7 @@ class Models:
 
         Requests under way keep the model they began with; its worker ends when they are done.
         """
+        # All are loaded before one is replaced, so that a broken folder leaves every model as it was.
         before = {name: self.get(name) for name in names}
         after = {name: self._load(name, model.path) for name, model in before.items()}
         self._loaded |= after
@@ -151,7 +154,7 @@ class Models:
 
 
 def _audit_of(path: Path, weights_sha256: str) -> dict[str, Any] | None:
-    """The audit saved with a model, unchanged; None if there is no complete one of these weights."""
+    """Return the audit saved with a model, unchanged; None if there is no complete one of these weights."""
     try:
         if saved_audit(path, weights_sha256) is None:
             return None

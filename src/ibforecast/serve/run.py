@@ -1,4 +1,4 @@
-"""Run a service on a port until it is stopped."""
+"""Running a service on a port until it is stopped."""
 
 import signal
 import socket
@@ -10,7 +10,7 @@ from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.serve.settings import Settings
 
 GRACE = 30
-"""Seconds that requests under way have to finish once the service is asked to stop."""
+"""Seconds that requests under way have to finish once the service is stopped."""
 
 
 def serve(
@@ -43,7 +43,9 @@ def serve(
         on_ready(f"http://{name}:{listener.getsockname()[1]}")
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: None)  # uvicorn handles them first, then raises them again
+                signal.signal(
+                    number, lambda *_: None
+                )  # uvicorn stops, then raises the signal again, which would end the process
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -1,4 +1,4 @@
-"""What the service does, independent of HTTP: questions in, answers out."""
+"""The work of the service, independent of HTTP: it turns requests into answers."""
 
 import asyncio
 import json
@@ -89,7 +89,7 @@ class Service:
         return await self._explain(question, FORMS[form])
 
     async def verify(self, question: wire.Claim) -> wire.Verdict:
-        """Check an explanation with the model named, or with the one that gave it."""
+        """Check an explanation with the named model, or else with the one that made it."""
         read = await self._in_reader(_read_explanation, question.explanation)
         if isinstance(read, Verification):
             return _verdict(question.model or "", read)
@@ -114,7 +114,7 @@ class Service:
         return replayed
 
     async def upload(self, content: bytes, name: str) -> wire.Uploaded:
-        """Keep a table that can be read as it is or by one of the models."""
+        """Keep a table that can be read by one of the models, or without one."""
         source, series, fits = await self._in_reader(self._read_upload, content, name)
         kept = self.shelf.add(content, name, source, series)
         return wire.Uploaded(table=kept.facts, models=fits)
@@ -152,8 +152,9 @@ class Service:
         if windows > self.settings.max_history:
             raise Refused(
                 413,
-                f"a history must have at most {self.settings.max_history} windows (got {windows})",
-                "ask for fewer",
+                f"a history must have at most {self.settings.max_history} windows",
+                windows,
+                "request fewer",
                 "windows",
             )
         key = (id, model.fitted.weights_sha256, windows)
@@ -172,7 +173,7 @@ class Service:
     async def _explain(
         self, question: wire.AboutTable, render: Callable[[ExplainedForecast], T]
     ) -> tuple[str, list[T]]:
-        """Explain every moment in a window of its own, and render each explanation."""
+        """Explain every moment and render each explanation."""
         model = self.models.get(question.model)
         moments: Sequence[str | None] = question.at if isinstance(question.at, list) else [question.at]
         self._check_moments(moments, model)
@@ -184,6 +185,7 @@ class Service:
                     if moment is not None:
                         source.series.clock.row_of(moment)
 
+        # Before any window is computed: one invalid moment among many refuses the request at once.
         await self._in_reader(check)
         work = [model.task(source, moment, question.budget, render) for moment in moments]
         return model.name, await self._compute(model, work, "table" if question.at is None else "at", "budget")
@@ -192,13 +194,13 @@ class Service:
         most = min(self.settings.max_windows, max(self.settings.max_numbers // model.numbers, 1))
         if len(moments) > most:
             raise Refused(
-                413, f"a request must ask for at most {most} moments (got {len(moments)})", "ask in parts", "at"
+                413, f"a request must have at most {most} moments", len(moments), "send several requests", "at"
             )
         if not moments:
-            raise Refused(422, "at must name a moment (got none)", "leave it out for the table's end", "at")
+            raise Refused(422, "at must name a moment", "none", "leave it out for the table's end", "at")
 
     async def _source(self, model: LoadedModel, sent: Any, future: Any = None) -> Table:
-        """The table that was sent, or the one on the shelf that was named; `future` has what is known ahead."""
+        """Read the table that was sent, or the one on the shelf with this id; `future` has covariates known ahead."""
         if isinstance(sent, str) and "\n" not in sent:
             source = await self._read_kept(model, self.shelf.get(sent, absent=422))
         else:
@@ -206,24 +208,24 @@ class Service:
         if future is None:
             return source
 
-        def going_on() -> Table:
+        def extend() -> Table:
             with reading("future"):
                 return model.open(source, self._arrow(future))
 
-        return await self._in_reader(going_on)
+        return await self._in_reader(extend)
 
     async def _compute(
         self, model: LoadedModel, work: Sequence[Callable[[], T]], field: str, setting: str | None = None
     ) -> list[T]:
-        """Compute windows; an error names `field`, or `setting` if it is about an invalid setting."""
+        """Compute windows; an error names `field`, or `setting` if the setting is invalid."""
         try:
             return await model.worker.compute(work)
         except IBForecastError as error:
-            at_fault = setting if setting and isinstance(error, UsageError) else field
-            raise Refused.because(error, at_fault) from error
+            named = setting if setting and isinstance(error, UsageError) else field
+            raise Refused.because(error, named) from error
 
     async def _read_kept(self, model: LoadedModel, kept: Kept) -> Table:
-        """Read a table of the shelf as a model reads it, or return the reading that is kept."""
+        """Read a table of the shelf with a model, or return it if it was read before."""
         weights = model.fitted.weights_sha256
         if weights not in kept.read:
 
@@ -239,10 +241,10 @@ class Service:
             return model.open(self._arrow(sent))
 
     def _arrow(self, sent: Any) -> Any:
-        """A table that was sent as text, columns or rows, not yet read by a model."""
+        """Return a table that was sent as text, columns or rows; no model has read it yet."""
         if isinstance(sent, str):
             return from_bytes(sent.encode(), "table", self.settings.max_unpacked)
-        return from_json(sent, self.settings.max_body // 2)  # as many cells as columns could send
+        return from_json(sent, self.settings.max_body // 2)  # as many cells as columns in a body of this size can have
 
     def _read_upload(self, content: bytes, name: str) -> tuple[Any, Any, dict[str, str | None]]:
         with reading("body"):
@@ -297,7 +299,7 @@ FORMS: dict[str, Callable[[ExplainedForecast], bytes]] = {
 
 
 def _read_explanation(sent: dict[str, Any] | str) -> ExplainedForecast | Verification:
-    """Read a document that was sent as text or as an object; a verdict where its content was changed."""
+    """Read a document that was sent as text or as an object; return a verdict if its content was changed."""
     with reading("explanation"):
         return verification.read(sent if isinstance(sent, str) else json.dumps(sent))
 

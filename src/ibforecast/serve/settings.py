@@ -1,4 +1,4 @@
-"""Settings of a service: its models by name, who may use it, and its limits."""
+"""Settings of a service: its models by name, its access rules, and its limits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ SHORTEST_TOKEN = 8
 class Settings:
     """The limits of a service.
 
-    `token`, if set, must be sent with requests for data. `hosts` are the names the service answers to, None for any.
-    `max_body` is in bytes; `max_windows` is per request; `max_concurrent` is the number of requests at work at one
-    time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it.
-    `max_tables` uploads are kept, `max_unpacked` bytes each; `max_numbers` bounds an answer, `max_history` the windows
-    of a history; a body must arrive within `body_seconds`.
+    `token`, if set, must be sent with requests for data. `hosts` are the host names that requests may use, None for
+    any. `max_body` is in bytes; `max_windows` is per request; `max_concurrent` is the number of requests under way at
+    a time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it. At
+    most `max_tables` uploads are kept, of `max_unpacked` bytes each. `max_numbers` limits the size of an answer,
+    `max_history` the windows of a history. A body must arrive within `body_seconds`.
     """
 
     token: str | None = None
@@ -47,7 +47,7 @@ class Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
+    """Return whether only this machine can reach a host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -60,23 +60,27 @@ def check_reach(host: str, token: str | None, allow_public: bool) -> None:
         raise UsageError(
             "a service that others can reach must have a token",
             f"--host {host} and none",
-            "set IBFORECAST_TOKEN, or say --allow-public",
+            "set IBFORECAST_TOKEN, or add --allow-public",
         )
 
 
 def hosts_of(host: str, token: str | None) -> frozenset[str] | None:
-    """Names that a service answers to, None for any; this keeps out pages that point their own name at this machine."""
+    """Return the host names that requests may use; None for any.
+
+    This refuses pages of other sites that point their own host name at this machine.
+    """
     return LOOPBACK | {host.lower()} if is_loopback(host) and token is None else None
 
 
 def named(words: Iterable[str]) -> dict[str, Path]:
-    """Paths by name from words such as "models/town" (called town) or "mine=models/town"."""
+    """Return paths by name from words such as "models/town" (called town) or "mine=models/town"."""
     paths: dict[str, Path] = {}
     for word in words:
-        given, is_named, place = word.partition("=")
+        prefix, is_named, place = word.partition("=")
+        # The name of a folder may contain "=" itself.
         path = Path(place if is_named and not Path(word).exists() else word)
-        name = given if path != Path(word) else path.resolve().name
+        name = prefix if path != Path(word) else path.resolve().name
         if not name or name in paths:
-            raise UsageError("models must have different names", f"{name!r} for {word!r}", "say NAME=PATH")
+            raise UsageError("models must have different names", f"{name!r} for {word!r}", "use NAME=PATH")
         paths[name] = path
     return paths

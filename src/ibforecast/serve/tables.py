@@ -1,4 +1,4 @@
-"""Tables as requests send them, and the shelf of tables that the service keeps."""
+"""Tables in requests, and the shelf of tables that the service keeps."""
 
 import io
 import zlib
@@ -35,7 +35,7 @@ V = TypeVar("V")
 def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> pa.Table:
     """Convert columns as lists, or rows as objects, to arrow; a column of mixed types becomes text.
 
-    Rows with few names in common would become far more cells than were sent: refuse more than `most`.
+    Rows with few names in common would become far more cells than were sent: more than `most` are refused.
     """
     columns: Mapping[str, list[Any]]
     if isinstance(table, list):
@@ -43,8 +43,9 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
         if len(names) * len(table) > most:
             raise Refused(
                 413,
-                f"rows times names of a table must be at most {most} (got {len(table)} rows of {len(names)} names)",
-                "send fewer rows, or rows of the same names",
+                f"rows times names of a table must be at most {most}",
+                f"{len(table)} rows of {len(names)} names",
+                "send fewer rows, or rows with the same names",
                 "table",
             )
         columns = {name: [row.get(name) for row in table] for name in names}
@@ -53,7 +54,7 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{length} in {name!r}" for name, length in list(lengths.items())[:4])
-        raise DataError("columns must be of one length", listed, "fill up with null")
+        raise DataError("columns must have the same length", listed, "fill the shorter ones with null")
     return pa.table({name: _column(cells) for name, cells in columns.items()})
 
 
@@ -74,7 +75,7 @@ def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
 
 @dataclass
 class Kept:
-    """A table on the shelf, and how models read it, by their weights."""
+    """A table on the shelf, and the table as each model reads it, by the weights of the model."""
 
     facts: wire.Table
     source: pa.Table | str
@@ -116,7 +117,8 @@ class Shelf:
                 known = [table.id for table in self.list()]
                 raise Refused(
                     absent,
-                    f"a table must be kept by the service (got {id[:80]!r})",
+                    "a table must be kept by the service",
+                    repr(id[:80]),
                     f"upload it to /tables, or choose among {', '.join(known)}",
                     "table",
                 )
@@ -124,7 +126,7 @@ class Shelf:
         return self._standing[id]
 
     def list(self) -> list[wire.Table]:
-        """Facts of every available table."""
+        """Return the facts of every available table."""
         return [
             *(kept.facts for kept in self._uploads.values()),
             self.get(DEMO).facts,
@@ -138,7 +140,7 @@ class Shelf:
 
 
 def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series) -> wire.Table:
-    """Facts of a table that was read."""
+    """Return the facts of a table that was read."""
     return wire.Table(
         id=id,
         name=name,
@@ -152,9 +154,9 @@ def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series
 
 
 def starts(series: Series, look_back: int, horizon: int) -> Int64[np.ndarray, " window"]:
-    """First rows of the windows in which every channel is observed at least once; refuse a table without any.
+    """Return the first rows of the windows in which every channel is observed; refuse a table without any.
 
-    Where covariates are known ahead, only windows whose horizon they cover can be forecast.
+    One observation in the window is enough. With covariates known ahead, only windows whose horizon they cover count.
     """
     seen = np.cumsum(~np.isnan(series.values), axis=0)
     before = np.concatenate([np.zeros((1, seen.shape[1]), dtype=seen.dtype), seen[:-look_back]])
@@ -164,8 +166,8 @@ def starts(series: Series, look_back: int, horizon: int) -> Int64[np.ndarray, " 
     if not len(rows):
         raise Refused(
             422,
-            f"a table must have look_back = {look_back} rows in which every channel is observed at least once "
-            f"(got none among {series.rows} rows)",
+            f"a table must have look_back = {look_back} rows in which every channel is observed at least once",
+            f"none among {series.rows} rows",
             "give a longer table, or one with fewer gaps",
             "table",
         )
@@ -173,7 +175,7 @@ def starts(series: Series, look_back: int, horizon: int) -> Int64[np.ndarray, " 
 
 
 def _names(rows: list[dict[str, Any]]) -> dict[str, None]:
-    """Every name in any of the rows, in order of appearance."""
+    """Return every name in any of the rows, in order of appearance."""
     return dict.fromkeys(name for row in rows for name in row)
 
 
@@ -185,7 +187,7 @@ def _column(cells: list[Any]) -> pa.Array:
 
 
 def _stem(name: str) -> str:
-    """A file name for messages: the last part of the given name, without its suffix."""
+    """Return a file name for messages: the last part of `name`, without its suffix."""
     kept = "".join(letter for letter in Path(name).name.partition(".")[0] if letter.isalnum() or letter in " -_")
     return kept[:60] or "table"
 
@@ -193,6 +195,7 @@ def _stem(name: str) -> str:
 def _unzipped(content: bytes, most: int) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     try:
+        # Unpacks one byte more than allowed and no further: a small file may unpack to gigabytes.
         plain = unpacker.decompress(content, most + 1)
     except zlib.error as error:
         raise DataError("a gzip file must be whole", error, "export it again") from error
@@ -242,7 +245,7 @@ def _no_column(kind: str, name: str) -> DataError:
 
 
 def _text_size(column: pa.ChunkedArray) -> int:
-    """Unpacked size in bytes of a text column that was read as a dictionary."""
+    """Return the unpacked size in bytes of a text column that was read as a dictionary."""
     lengths = (pc.take(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in column.chunks)
     return sum(pc.sum(each).as_py() or 0 for each in lengths)
 
@@ -251,7 +254,8 @@ def _check_size(size: int, most: int) -> None:
     if size > most:
         raise Refused(
             413,
-            f"a table must take at most {most} bytes when unpacked (got more)",
+            f"a table must take at most {most} bytes when unpacked",
+            "more",
             "send fewer rows or channels",
             "body",
         )

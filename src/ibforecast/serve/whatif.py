@@ -1,4 +1,4 @@
-"""Exact what-ifs: another mask or other evidence with the context held, and the forecast the readout gives."""
+"""Exact what-ifs: the forecast from another mask or other evidence, with the context held fixed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ Mask = Bool[np.ndarray, "patch channel"]
 
 
 def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, question: wire.WhatIf) -> wire.Replayed:
-    """Compute the forecast that the readout gives to a mask and evidence, in the explanation's own context."""
+    """Compute the forecast of the readout from a mask and evidence, in the context of the explanation."""
     with reading("explanation"):
         engine = _engine(fitted, explained)
     with reading("mask"):
@@ -30,7 +30,11 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
     forecast = engine.replay(replace(explained.explanation, mask=mask, evidence=evidence))
     if not np.isfinite(forecast[:, explained.is_forecast]).all():
         with reading("evidence"):
-            raise DataError("evidence must be of a size the model can compute with", "no number", "edit by less")
+            raise DataError(
+                "evidence must be of a size the model can compute with",
+                "a forecast that is not a number",
+                "use smaller values",
+            )
     allowed, opened, own = engine.facts.allowance, int(mask.sum()), explained.explanation
     same = np.array_equal(mask, own.mask) and np.array_equal(evidence, own.evidence)
     return wire.Replayed(
@@ -49,13 +53,13 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
 
 
 def _engine(fitted: FittedModel, explained: ExplainedForecast) -> TorchEngine:
-    """Return the model under the budget of an explanation that it gave; refuse any other explanation."""
+    """Return the model with the budget of an explanation that it made; refuse any other explanation."""
     named, own = explained.weights_sha256, fitted.weights_sha256
     if named != own:
         raise UsageError(
             "an explanation must come from the model that replays it",
-            f"one that names the weights {named[:12]}, where this model has {own[:12]}",
-            "name the model that gave it",
+            f"one with the weights {named[:12]}, where this model has {own[:12]}",
+            "name the model that made it",
         )
     engine = TorchEngine(fitted).at_budget(explained.budget)
     facts = engine.facts
@@ -65,16 +69,14 @@ def _engine(fitted: FittedModel, explained: ExplainedForecast) -> TorchEngine:
     return engine
 
 
-def _mask(
-    engine: TorchEngine, explained: ExplainedForecast, given: list[list[int]] | None, beyond_budget: bool
-) -> Mask:
-    """Return the mask that is to be tried: within the budget, unless more is allowed."""
+def _mask(engine: TorchEngine, explained: ExplainedForecast, sent: list[list[int]] | None, beyond_budget: bool) -> Mask:
+    """Return the mask of the what-if: the one that was sent, or else the explanation's own."""
     own, missing = explained.explanation.mask, explained.explanation.missing
     patches, channels = own.shape
-    if given is not None and [len(row) for row in given] != [channels] * patches:
-        got = f"{len(given)} rows of {sorted({len(row) for row in given})[:4]}"
+    if sent is not None and [len(row) for row in sent] != [channels] * patches:
+        got = f"{len(sent)} rows of {sorted({len(row) for row in sent})[:4]}"
         raise UsageError(f"mask must have {patches} rows, one per patch, of {channels} gates", got, "send all")
-    mask = own if given is None else np.array(given, dtype=bool)
+    mask = own if sent is None else np.array(sent, dtype=bool)
     if len(unreadable := np.argwhere(mask & missing)):
         patch, column = unreadable[0]
         raise UsageError(
@@ -87,7 +89,7 @@ def _mask(
         raise UsageError(
             f"a mask must keep the budget of {explained.budget:g}, {allowed} of {mask.size} tokens",
             f"{opened} open",
-            f"close {opened - allowed}, or say beyond_budget",
+            f"close {opened - allowed}, or set beyond_budget",
         )
     return mask
 
@@ -95,10 +97,10 @@ def _mask(
 def _evidence(
     engine: TorchEngine, explained: ExplainedForecast, mask: Mask, edits: Sequence[wire.Edit]
 ) -> tuple[Float32[np.ndarray, "look_back channel"], int]:
-    """Return the evidence under a mask, and how many edits are of closed tokens.
+    """Return the evidence of a mask, and the number of edits of closed tokens.
 
-    What the explanation has open is its own evidence; what is opened now is what the history deviates by, with the
-    context held.
+    A token that is open in the explanation keeps its evidence. A token that is opened now gets the deviation of the
+    history from the context.
     """
     explanation, patch_len = explained.explanation, explained.explanation.patch_len
     read = explanation.mask.repeat(patch_len, axis=0)
@@ -123,15 +125,15 @@ def _place(explained: ExplainedForecast, edit: wire.Edit) -> tuple[slice, int]:
         raise UsageError("channel must be one of the explanation's", repr(edit.channel), f"choose among {known}")
     if edit.patch >= patches:
         raise UsageError(f"patch must be below {patches}", edit.patch, "the oldest is 0")
-    given = [content for content in (edit.deviation, edit.values) if content is not None]
-    if len(given) != 1 or len(given[0]) != patch_len:
-        got = f"{len(given)} of them, with {[len(content) for content in given]} numbers"
-        raise UsageError(f"an edit must give deviation or values, {patch_len} of them", got, "give one")
+    contents = [content for content in (edit.deviation, edit.values) if content is not None]
+    if len(contents) != 1 or len(contents[0]) != patch_len:
+        got = f"{len(contents)} of them, with {[len(content) for content in contents]} numbers"
+        raise UsageError(f"an edit must have deviation or values, {patch_len} of them", got, "send one of both")
     return explained.steps(edit.patch), explained.channels.index(edit.channel)
 
 
 def _shifts(explained: ExplainedForecast, forecast: Float64[np.ndarray, "horizon channel"]) -> list[wire.Shift]:
-    """Say by how much the forecast of each channel moved; channels that are not forecast are left out."""
+    """Return how far the forecast of each channel moved; channels that are not forecast are left out."""
     shift, shifts = forecast - explained.forecast, []
     scales = explained.units.std * explained.explanation.context.scale
     for column in np.flatnonzero(explained.is_forecast):

@@ -1,4 +1,4 @@
-"""The wire format: questions and answers. An explanation is the document of `explanation.to_json()`."""
+"""The wire format: requests and answers. An explanation is the document of `explanation.to_json()`."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,11 +10,11 @@ Version = Annotated[Literal[1], Field(description="Version of the wire format.")
 ModelName = Annotated[str | None, Field(description="Name of a loaded model; may be left out if only one is loaded.")]
 Explanation = Annotated[
     dict[str, Any] | str,
-    Field(description="The document of /explain, or its text. The text keeps every digit, whatever the client."),
+    Field(description="The document of /explain, or its text. The text keeps every digit with any client."),
 ]
 Moments = Annotated[
     str | list[str] | None,
-    Field(description="Last moment to be read, or several, as ISO times; the table's end where left out."),
+    Field(description="Last moment to be read, or several, as ISO times; default: the table's end."),
 ]
 TableData = Annotated[
     dict[str, list[Any]] | list[dict[str, Any]] | str,
@@ -26,13 +26,15 @@ TableData = Annotated[
 ]
 Future = Annotated[
     dict[str, list[Any]] | list[dict[str, Any]] | str | None,
-    Field(description="What is known ahead after the table's end, as a table, unless the table itself goes on."),
+    Field(
+        description="Covariates known after the table's end, as a table; not needed if the table itself contains them."
+    ),
 ]
 Gate = Annotated[int, Field(ge=0, le=1)]
 
 
 class Question(BaseModel):
-    """Anything that is asked; unknown fields are refused."""
+    """Any request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,7 +49,7 @@ class AboutTable(Question):
     future: Future = None
     at: Moments = None
     budget: Annotated[
-        float | None, Field(gt=0, le=1, description="Another budget, of a model that was fitted for any.")
+        float | None, Field(gt=0, le=1, description="Another budget, for a model that was fitted for any budget.")
     ] = None
 
 
@@ -61,16 +63,16 @@ class AboutExplanation(Question):
 class Claim(AboutExplanation):
     """An explanation to be checked, and the table it is about."""
 
-    table: Annotated[TableData | None, Field(description="Compare history, times and truth with these rows too.")] = (
+    table: Annotated[TableData | None, Field(description="Also compare history, times and truth with these rows.")] = (
         None
     )
     future: Future = None
     exact: Annotated[bool, Field(description="Allow no difference, not even in the last digits.")] = False
-    key: Annotated[str | None, Field(description="Public key, in PEM, of who must have signed it.")] = None
+    key: Annotated[str | None, Field(description="Public key, in PEM, of the expected signer.")] = None
 
 
 class Edit(BaseModel):
-    """Another content of one token: as deviations, as in the document, or as values in the table's units."""
+    """New content of one token: deviations, as in the document, or values in the table's units."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,21 +83,21 @@ class Edit(BaseModel):
 
 
 class WhatIf(AboutExplanation):
-    """An explanation, and what is to be different about it; the context is held."""
+    """An explanation, and what to change in it; the context is held fixed."""
 
     mask: Annotated[list[list[Gate]] | None, Field(description="Patch × channel, 1 for open.")] = None
-    evidence: Annotated[list[Edit], Field(description="Tokens with another content.")] = []
+    evidence: Annotated[list[Edit], Field(description="Tokens with new content.")] = []
     beyond_budget: Annotated[bool, Field(description="Let the mask open more than the budget allows.")] = False
 
 
 class Reload(Question):
-    """Which models to read anew; all where left out."""
+    """The models to read again; by default all."""
 
     models: list[str] | None = None
 
 
 class Answer(BaseModel):
-    """Anything that is answered."""
+    """Any answer."""
 
     version: Version = VERSION
 
@@ -117,7 +119,7 @@ class Health(Answer):
 
 
 class Model(BaseModel):
-    """What a model reads, promises, and how it came about."""
+    """The input of a model, its budget, and how it was trained."""
 
     name: str
     look_back: int
@@ -149,14 +151,14 @@ class Models(Answer):
 
 
 class Reloaded(Answer):
-    """The models that were read anew, and which of them have other weights than before."""
+    """The models that were read again, and those of them with other weights than before."""
 
     reloaded: list[str]
     changed: list[str]
 
 
 class Forecast(BaseModel):
-    """What follows a moment: horizon × channel, in the table's units."""
+    """The forecast from a moment: horizon × channel, in the table's units."""
 
     at: str
     times: list[str]
@@ -165,21 +167,21 @@ class Forecast(BaseModel):
 
 
 class Forecasts(Answer):
-    """One forecast per moment, in the order asked."""
+    """One forecast per moment, in the order of the request."""
 
     model: str
     forecasts: list[Forecast]
 
 
 class Explanations(Answer):
-    """One document per moment, in the order asked."""
+    """One document per moment, in the order of the request."""
 
     model: str
     explanations: list[dict[str, Any]]
 
 
 class Check(BaseModel):
-    """One thing that was checked, and what came out."""
+    """One check and its result."""
 
     name: str
     passed: bool
@@ -196,7 +198,7 @@ class Verdict(Answer):
 
 
 class Shift(BaseModel):
-    """By how much a channel's forecast moved; `in_scales` is the largest shift over the window's scale."""
+    """How far a channel's forecast moved; `in_scales` is the largest shift divided by the window's scale."""
 
     channel: str
     mean: float
@@ -206,10 +208,10 @@ class Shift(BaseModel):
 
 
 class Replayed(Answer):
-    """The forecast the readout gives to a mask and evidence, the context held.
+    """The forecast of the readout from a mask and evidence, with the context held fixed.
 
-    `what_if` is true where mask or evidence are not those of the explanation: then this is not the model's own
-    explanation of anything. `closed_edits` counts the edits of closed tokens, which move nothing.
+    `what_if` is true if mask or evidence are not those of the explanation: then this is not an explanation by the
+    model. `closed_edits` counts the edits of closed tokens, which change nothing.
     """
 
     model: str
@@ -245,14 +247,14 @@ class Tables(Answer):
 
 
 class Uploaded(Answer):
-    """A table that was taken in; `models` tells of each model why it cannot read the table, null where it can."""
+    """A table that is kept; `models` has for each model the reason why it cannot read the table, null if it can."""
 
     table: Table
     models: dict[str, str | None]
 
 
 class MomentsOf(Answer):
-    """The moments of a table that a model can explain, `step` apart; `unreadable` more lie in gaps between them."""
+    """The moments of a table that a model can explain, `step` apart; `unreadable` counts those in gaps between them."""
 
     model: str
     table: str
@@ -265,7 +267,7 @@ class MomentsOf(Answer):
 
 
 class History(Answer):
-    """Gates and errors over a table, on evenly spaced windows; errors in standardised units, null without truth."""
+    """Gates and errors over a table, on evenly spaced windows; errors are in standardised units, null without truth."""
 
     model: str
     table: str

@@ -1,13 +1,13 @@
 // One explanation: the text of its document, and its picture as the library computed it.
 
-/** @import { Account, Scene, Tick, Values } from "./types" */
+/** @import { Explanation, Scene, Tick, Values } from "./types" */
 
 /**
- * Read what the service or a report gives for one moment.
+ * Read one moment of the service or of a report.
  * @param {{ document: string, scene: Scene }} moment
- * @returns {Account}
+ * @returns {Explanation}
  */
-export function readAccount({ document: text, scene }) {
+export function readExplanation({ document: text, scene }) {
   const { steps, times, look_back: lookBack } = scene.time;
   const rows = scene.rows.map((row) => ({
     ...row,
@@ -18,7 +18,7 @@ export function readAccount({ document: text, scene }) {
     scene,
     rows,
     channels: rows.filter((row) => row.kind === "channel"),
-    history: JSON.parse(text).window.history, // exact, because edited values are sent back
+    history: JSON.parse(text).window.history, // from the document, which has every digit: edited values are sent back
     times,
     at: times[lookBack - 1],
     lookBack,
@@ -33,8 +33,8 @@ function padded({ first, values }, steps) {
 }
 
 /** Return the first and the last step of a patch. */
-export function steps(account, patch) {
-  return [patch * account.patchLen, (patch + 1) * account.patchLen - 1];
+export function steps(explanation, patch) {
+  return [patch * explanation.patchLen, (patch + 1) * explanation.patchLen - 1];
 }
 
 /** Return one channel of a matrix of steps × channels. */
@@ -59,9 +59,9 @@ export function fitting(sets, atMost) {
   return sets.filter((ticks) => ticks.length <= atMost).at(-1) ?? sets[0];
 }
 
-/** Return the state of a gate: as the model left it, or "opened" or "shut" by hand. */
-export function stateOf(account, changed, patch, channel) {
-  const own = account.scene.gates.state[patch][channel];
+/** Return the state of a gate: the model's, or "opened" or "shut" by hand. */
+export function stateOf(explanation, changed, patch, channel) {
+  const own = explanation.scene.gates.state[patch][channel];
   if (!changed || own === "missing") return own;
   const isOpen = changed.mask[patch][channel];
   if (isOpen === (own === "open")) return own;

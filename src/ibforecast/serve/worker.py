@@ -93,7 +93,7 @@ class Worker:
             thread.join()
 
     def _work(self) -> None:
-        torch.set_num_threads(self._threads)
+        torch.set_num_threads(self._threads)  # counts only for the thread that calls it
         with np.errstate(all="ignore"):  # clients may send numbers of any size; results are checked later
             while turn := self._next_turn():
                 self._on_turn(len(turn))
@@ -110,7 +110,7 @@ class Worker:
                     break
                 self._changed.wait()
             turn = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
-            self._waiting.extend(turn)
+            self._waiting.extend(turn)  # behind all others, so that a long request cannot keep short ones waiting
             if not turn:
                 self._thread = None
             return turn

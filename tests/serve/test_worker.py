@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ibforecast.serve.batching import MOST_AT_ONCE, Worker
+from ibforecast.serve.worker import MOST_AT_ONCE, Worker
 
 
 @pytest.fixture
