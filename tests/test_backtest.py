@@ -70,7 +70,7 @@ def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
     n_windows=st.integers(1, 20),
     step_size=st.integers(1, 40),
 )
-def test_cutoffs_are_so_many_so_far_apart_and_the_last_truth_ends_with_the_table(
+def test_cutoffs_have_the_requested_number_and_distance_and_end_with_the_table(
     rows: int, look_back: int, horizon: int, n_windows: int, step_size: int
 ) -> None:
     needed = look_back + (n_windows - 1) * step_size + horizon
@@ -106,7 +106,7 @@ def test_every_forecast_is_the_one_made_at_its_cutoff(model: IBForecaster, windo
             np.testing.assert_array_equal(own["y"], table.set_index("when")[name][own["ds"]])
 
 
-def test_adapting_over_all_moments_at_once_is_adapting_at_each(model: IBForecaster) -> None:
+def test_adapting_over_all_moments_equals_adapting_at_each(model: IBForecaster) -> None:
     table = frame()
     told = model.cross_validation(table, 5, 7, level=[80, 95], adaptive=True)
     for cutoff, fold in told.groupby("cutoff"):
@@ -131,7 +131,7 @@ def test_a_time_zone_is_kept(unfitted: Callable[..., IBForecaster]) -> None:
     assert told["cutoff"].unique().tolist() == table["when"][[ROWS - 2 * HORIZON - 1, ROWS - HORIZON - 1]].tolist()
 
 
-def test_what_was_not_observed_has_no_row(model: IBForecaster) -> None:
+def test_unobserved_values_have_no_row(model: IBForecaster) -> None:
     table = frame()
     table.loc[[ROWS - 3, ROWS - 20], "load"] = np.nan
     told = model.cross_validation(table, 2, level=80, adaptive=True)
@@ -140,7 +140,7 @@ def test_what_was_not_observed_has_no_row(model: IBForecaster) -> None:
     assert table["when"][ROWS - 3] not in told.loc[told["unique_id"] == "load", "ds"].tolist()
 
 
-def test_utilsforecast_evaluates_it_as_it_is(model: IBForecaster) -> None:
+def test_utilsforecast_evaluates_a_backtest_directly(model: IBForecaster) -> None:
     evaluation = pytest.importorskip("utilsforecast.evaluation", reason="needs utilsforecast")
     losses = pytest.importorskip("utilsforecast.losses")
     told = model.cross_validation(frame(), 3, level=[80, 95])
@@ -156,7 +156,7 @@ def test_utilsforecast_evaluates_it_as_it_is(model: IBForecaster) -> None:
 # --- Fitting anew ---
 
 
-def test_with_refit_every_forecast_is_that_of_a_model_fitted_to_what_came_before(
+def test_with_refit_every_forecast_is_from_a_model_fitted_to_earlier_rows(
     model: IBForecaster, unfitted: Callable[..., IBForecaster]
 ) -> None:
     table, weights = frame(), model.fitted.weights_sha256
@@ -169,12 +169,12 @@ def test_with_refit_every_forecast_is_that_of_a_model_fitted_to_what_came_before
     assert model.fitted.weights_sha256 == weights
 
 
-def test_steps_of_nothing_are_refused(model: IBForecaster) -> None:
+def test_a_step_size_of_zero_is_refused(model: IBForecaster) -> None:
     with pytest.raises(UsageError, match=r"step_size must be at least 1 \(got 0\)"):
         model.cross_validation(frame(), 2, 0)
 
 
-def test_refit_may_be_done_every_so_many_windows(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refit_may_happen_every_few_windows(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted_to: list[int] = []
     monkeypatch.setattr(
         "ibforecast.backtest.fit_source",
@@ -187,7 +187,7 @@ def test_refit_may_be_done_every_so_many_windows(model: IBForecaster, monkeypatc
     assert fitted_to == []
 
 
-def test_a_model_that_is_not_fitted_is_fitted_to_the_rows_before_and_stays_unfitted(
+def test_an_unfitted_model_is_fitted_to_the_earlier_rows_and_stays_unfitted(
     unfitted: Callable[..., IBForecaster],
 ) -> None:
     table, fresh = frame(), unfitted()
@@ -217,14 +217,14 @@ def test_a_model_that_is_not_fitted_is_fitted_to_the_rows_before_and_stays_unfit
     ],
     ids=["no windows", "backwards", "refit", "too many", "trained on"],
 )
-def test_a_backtest_that_cannot_be_is_refused(
+def test_an_invalid_backtest_is_refused(
     model: IBForecaster, asked: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         model.cross_validation(frame(), **asked)
 
 
-def test_rows_a_loaded_model_was_trained_on_are_known_by_their_time(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_loaded_model_recognises_its_training_rows_by_their_times(model: IBForecaster, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again, later = IBForecaster.load(tmp_path / "model", device="cpu"), frame()[100:]
     first = 200 - 100  # of the table that begins later

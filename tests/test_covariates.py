@@ -84,7 +84,7 @@ def unfitted(recipe: str, **settings: Any) -> IBForecaster:
 # --- From the table to the forecast ---
 
 
-def test_past_and_known_columns_have_no_forecast_and_the_rest_does(model: IBForecaster) -> None:
+def test_past_and_future_covariates_have_no_forecast_and_the_other_columns_do(model: IBForecaster) -> None:
     forecast = model.predict(table())
     assert forecast.columns.tolist() == ["when", "load", "heat"]
     assert forecast["when"].tolist() == hours(ROWS + HORIZON)[ROWS:].tolist()
@@ -104,7 +104,7 @@ def test_past_channels_are_read_and_count_towards_the_budget(model: IBForecaster
     assert np.isfinite(told.forecast[:, :2]).all()
 
 
-def test_the_explanation_holds_what_was_known_step_by_step(model: IBForecaster) -> None:
+def test_the_explanation_contains_the_covariates_step_by_step(model: IBForecaster) -> None:
     told, given = model.explain(table()), table()[["holiday", "plan"]].to_numpy(dtype=np.float64)
     assert told.covariates == ("holiday", "plan")
     np.testing.assert_array_equal(told.known, given[ROWS - LOOK_BACK :])
@@ -116,7 +116,7 @@ def test_the_explanation_holds_what_was_known_step_by_step(model: IBForecaster) 
     assert rows["effect"].any()
 
 
-def test_what_is_known_may_come_in_a_table_of_its_own(model: IBForecaster) -> None:
+def test_covariates_may_be_in_a_separate_table(model: IBForecaster) -> None:
     whole, known = table(), table()[["plan", "when", "holiday"]]
     expected = model.predict(whole)
     pd.testing.assert_frame_equal(model.predict(whole[:ROWS], future=known[ROWS:]), expected, check_exact=True)
@@ -125,7 +125,7 @@ def test_what_is_known_may_come_in_a_table_of_its_own(model: IBForecaster) -> No
     assert model.explain(source).forecast.tobytes() == model.explain(whole).forecast.tobytes()
 
 
-def test_another_plan_gives_another_forecast_and_another_past_only_by_way_of_the_window(model: IBForecaster) -> None:
+def test_another_plan_changes_the_forecast_and_another_past_only_through_the_window(model: IBForecaster) -> None:
     planned, before = table(), table()
     planned.loc[ROWS:, "plan"] += 1
     before.loc[: ROWS - LOOK_BACK - 1, ["plan", "load"]] += 100
@@ -139,7 +139,7 @@ def test_the_order_of_columns_does_not_matter(model: IBForecaster) -> None:
     pd.testing.assert_frame_equal(model.predict(shuffled), model.predict(table()), check_exact=True)
 
 
-def test_at_a_moment_of_the_table_its_own_rows_say_what_was_known(model: IBForecaster) -> None:
+def test_at_a_moment_of_the_table_covariates_come_from_its_rows(model: IBForecaster) -> None:
     whole = table()
     at = whole["when"][200]
     there, cut = model.explain(whole, at), model.explain(whole[:201], future=whole[["when", "holiday", "plan"]][201:])
@@ -147,7 +147,7 @@ def test_at_a_moment_of_the_table_its_own_rows_say_what_was_known(model: IBForec
     np.testing.assert_array_equal(there.truth, whole.loc[201:212, ["load", "heat", "wind"]])
 
 
-def test_a_long_table_holds_covariates_under_ids_of_their_own(model: IBForecaster, recipe: Callable[..., str]) -> None:
+def test_a_long_table_has_covariates_under_their_own_ids(model: IBForecaster, recipe: Callable[..., str]) -> None:
     melted = table().astype({"holiday": float}).melt("when", var_name="unique_id", value_name="y").dropna()
     fitted = unfitted(recipe(), channels=["load", "heat"]).fit(melted)
     forecast, expected = fitted.predict(melted), model.predict(table())
@@ -155,7 +155,7 @@ def test_a_long_table_holds_covariates_under_ids_of_their_own(model: IBForecaste
     assert forecast["IBForecast"].to_numpy().tobytes() == expected[["load", "heat"]].to_numpy().T.tobytes()
 
 
-def test_a_recipe_that_reads_channels_apart_is_refused_for_past_covariates(recipe: Callable[..., str]) -> None:
+def test_a_recipe_that_reads_channels_separately_is_refused_for_past_covariates(recipe: Callable[..., str]) -> None:
     text = TINY.replace("width = 16", 'width = 16\nkind = "linear"')
     with pytest.raises(UsageError, match=r"cross_channel and by_channel need the \"phase\" readout"):
         unfitted(recipe(text)).fit(table())
@@ -164,7 +164,7 @@ def test_a_recipe_that_reads_channels_apart_is_refused_for_past_covariates(recip
 # --- Checked ---
 
 
-def test_an_explanation_is_verified_and_so_is_what_its_document_says(model: IBForecaster) -> None:
+def test_an_explanation_and_its_document_are_verified(model: IBForecaster) -> None:
     told = model.explain(table())
     assert told.verify()
     verification = model.verify(told.to_json(), table(), exact=True)
@@ -180,7 +180,7 @@ def other_values(told: ExplainedForecast, known: np.ndarray, units: Standardiser
     return replace(told, known=known, known_units=units, explanation=replace(told.explanation, context=context))
 
 
-def test_a_document_that_lies_about_what_was_known_is_not_verified(model: IBForecaster) -> None:
+def test_a_document_with_false_covariates_is_not_verified(model: IBForecaster) -> None:
     told = model.explain(table())
     known, units = told.known, told.known_units
     assert known is not None
@@ -202,7 +202,7 @@ def test_a_document_that_lies_about_what_was_known_is_not_verified(model: IBFore
         lies["values"][0].verify()
 
 
-def test_what_was_known_ahead_is_compared_with_the_table(model: IBForecaster) -> None:
+def test_covariates_are_compared_with_the_table(model: IBForecaster) -> None:
     told, other = model.explain(table()), table()
     other.loc[ROWS + 3, "plan"] += 1
     verification = model.verify(told, other)
@@ -212,7 +212,7 @@ def test_what_was_known_ahead_is_compared_with_the_table(model: IBForecaster) ->
     assert not model.verify(consistent, table())
 
 
-def test_the_audit_holds_and_the_evaluation_counts_what_is_forecast_alone(model: IBForecaster) -> None:
+def test_the_audit_passes_and_the_evaluation_counts_only_forecast_channels(model: IBForecaster) -> None:
     audit = model.audit(table(), "all", windows=20)
     assert (audit.replay_bits, audit.scramble_bits) == (0, 0)
     measured = model.evaluate(table()[:ROWS], "all")
@@ -225,7 +225,7 @@ def test_the_audit_holds_and_the_evaluation_counts_what_is_forecast_alone(model:
     assert model.evaluate(last, "all").mse < model.evaluate(spoilt, "all").mse
 
 
-def test_a_model_that_is_saved_comes_back_with_all_of_it(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_saved_model_loads_with_covariates_and_cycles(model: IBForecaster, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = IBForecaster.load(tmp_path / "model")
     assert again.cycle == (24, 168)
@@ -265,7 +265,7 @@ def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
     ],
     ids=["too short", "no covariate", "no past channel", "a gap", "a gap ahead"],
 )
-def test_a_table_that_does_not_say_what_must_be_known_is_refused(
+def test_a_table_without_the_required_covariates_is_refused(
     model: IBForecaster, given: pd.DataFrame, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
@@ -289,7 +289,7 @@ def test_a_table_that_does_not_say_what_must_be_known_is_refused(
     ],
     ids=["too short", "a hole", "another frequency", "no covariate", "gaps", "backwards", "no times"],
 )
-def test_a_future_that_does_not_go_on_where_the_table_ends_is_refused(
+def test_a_future_that_does_not_follow_the_table_is_refused(
     model: IBForecaster, future: pd.DataFrame, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
@@ -308,7 +308,7 @@ def test_a_future_that_does_not_go_on_where_the_table_ends_is_refused(
         ({"cycle": ()}, r"cycle must be a positive number of steps"),
     ],
 )
-def test_settings_that_can_not_be_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         unfitted("quick", **settings)
 
@@ -318,14 +318,14 @@ def test_a_table_without_a_channel_to_forecast_is_refused(recipe: Callable[..., 
         unfitted(recipe(), future=["plan"]).fit(table()[["when", "wind", "plan"]])
 
 
-def test_a_model_without_covariates_is_told_nothing_ahead(recipe: Callable[..., str]) -> None:
+def test_a_model_without_covariates_refuses_a_future(recipe: Callable[..., str]) -> None:
     plain = table()[["when", "load"]][:ROWS]
     fitted = unfitted(recipe(), cycle=24, past=[], future=[]).fit(plain)
     with pytest.raises(UsageError, match="only a model with future covariates can be told more of them"):
         fitted.predict(plain, future=table())
 
 
-def test_the_service_and_onnx_take_covariates_and_several_cycles(model: IBForecaster, tmp_path: Path) -> None:
+def test_the_service_and_onnx_support_covariates_and_several_cycles(model: IBForecaster, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     from ibforecast.adapters.onnx import OnnxForecaster
     from ibforecast.serve.metrics import Metrics
@@ -342,7 +342,7 @@ def test_the_service_and_onnx_take_covariates_and_several_cycles(model: IBForeca
 # --- What they are good for ---
 
 
-def test_a_known_holiday_takes_the_error_down_to_the_noise_and_an_unknown_one_does_not(
+def test_a_known_holiday_reduces_the_error_to_the_noise_and_an_unknown_one_does_not(
     recipe: Callable[..., str],
 ) -> None:
     random, days = np.random.default_rng(3), 150
@@ -364,7 +364,7 @@ def test_a_known_holiday_takes_the_error_down_to_the_noise_and_an_unknown_one_do
     np.testing.assert_allclose(learned, effect, atol=1.5)
 
 
-def test_the_shapes_of_day_and_week_are_found_again_each_on_its_own(recipe: Callable[..., str]) -> None:
+def test_the_shapes_of_day_and_week_are_recovered_separately(recipe: Callable[..., str]) -> None:
     random, hour = np.random.default_rng(3), np.arange(24 * 7 * 14)
     day = 10 * np.sin(2 * np.pi * np.arange(24) / 24)
     week = np.where(np.arange(168) >= 120, -7, 0) + 4 * np.sin(2 * np.pi * np.arange(168) / 56)
@@ -385,13 +385,13 @@ def test_the_shapes_of_day_and_week_are_found_again_each_on_its_own(recipe: Call
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".html"])
-def test_a_figure_shows_what_was_known_and_every_cycle(model: IBForecaster, tmp_path: Path, suffix: str) -> None:
+def test_a_figure_shows_the_covariates_and_every_cycle(model: IBForecaster, tmp_path: Path, suffix: str) -> None:
     path = model.explain(table()).plot(tmp_path / f"why{suffix}")
     if suffix != ".png":
         assert all(word in path.read_text() for word in ("holiday", "cycles of 24 and 168", "known ahead", "response"))
 
 
-def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster) -> None:
+def test_the_figure_has_a_row_for_every_channel_and_covariate(model: IBForecaster) -> None:
     from ibforecast.plots.explanation import figure
 
     told = model.explain(table())
@@ -409,7 +409,7 @@ def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster
     np.testing.assert_allclose(main[4].lines[0].get_ydata(), told.known[:, 1], atol=1e-5)
 
 
-def test_the_responses_of_several_channels_are_told_apart_and_named(model: IBForecaster) -> None:
+def test_the_responses_of_several_channels_are_distinct_and_named(model: IBForecaster) -> None:
     from ibforecast.plots.explanation import figure
     from ibforecast.plots.scene import scene_of
 
@@ -425,7 +425,7 @@ def test_the_responses_of_several_channels_are_told_apart_and_named(model: IBFor
     assert "profile at this level + effects" in entries
 
 
-def test_a_report_holds_the_documents_as_they_are(model: IBForecaster) -> None:
+def test_a_report_contains_the_unchanged_documents(model: IBForecaster) -> None:
     page = to_html(model, table()[:ROWS], [None], "m", "t", future=table()).decode()
     assert '\\"covariates\\":[\\"holiday\\",\\"plan\\"]' in page
 
@@ -468,7 +468,7 @@ def test_the_commands_fit_forecast_explain_and_verify(tmp_path: Path, recipe: Ca
     assert code("fit", given, *sizes[:-1], "24,day", "--out", tmp_path / "other") == 2
 
 
-def test_intervals_and_backtests_are_of_what_is_forecast(model: IBForecaster) -> None:
+def test_intervals_and_backtests_cover_only_forecast_channels(model: IBForecaster) -> None:
     columns = model.predict(table(), level=50).columns
     assert {"load-lo-50", "heat-hi-50"} <= set(columns)
     assert not [name for name in columns if name.startswith("wind")]

@@ -17,14 +17,14 @@ EQUATION = r"(?:Eq\. \d+|Algorithm 1), [^;|`]+?"
 """A place in the paper and the symbol that stands there."""
 
 
-def test_every_name_at_the_front_door_is_there_and_they_are_sorted() -> None:
+def test_every_public_name_exists_and_the_list_is_sorted() -> None:
     names = ibforecast.__all__
     assert all(hasattr(ibforecast, name) for name in names)
     assert names == sorted(set(names))
     assert {"IBForecaster", "__version__"} <= set(names)
 
 
-def test_nothing_public_is_left_out_of_the_list_of_names() -> None:
+def test_the_list_of_names_is_complete() -> None:
     modules = {path.stem for path in SOURCE.iterdir()}
     public = (
         {name for name in vars(ibforecast) if not name.startswith("_")} - modules - {"jaxtyping"}
@@ -32,7 +32,7 @@ def test_nothing_public_is_left_out_of_the_list_of_names() -> None:
     assert public <= set(ibforecast.__all__)
 
 
-def test_importing_the_library_imports_nothing_optional_and_says_nothing() -> None:
+def test_importing_the_library_imports_nothing_optional_and_prints_nothing() -> None:
     optional = {"matplotlib", "pandas", "polars", "pooch", "sklearn", "click", "beartype", "captum", "cryptography"}
     optional |= {"fastapi", "uvicorn", "pydantic", "prometheus_client", "sktime", "onnx", "onnxruntime"}
     optional |= {"neuralforecast", "pytorch_lightning", "shap", "optuna", "ray"}
@@ -42,7 +42,7 @@ def test_importing_the_library_imports_nothing_optional_and_says_nothing() -> No
     assert done.stdout == "[]\n"
 
 
-def test_what_lives_in_one_room_alone_is_forbidden_to_every_other() -> None:
+def test_libraries_of_one_room_are_forbidden_in_every_other_room() -> None:
     rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]["importlinter"]["contracts"]
     alone = {told[1]: one for one in contracts if (told := re.search(r"in (\w+) alone$", one["name"]))}
@@ -56,7 +56,7 @@ def calls_in(path: Path) -> set[str]:
     return {ast.unparse(n.func) for n in ast.walk(ast.parse(path.read_text("utf8"))) if isinstance(n, ast.Call)}
 
 
-def test_outside_the_command_line_nothing_prints_or_silences_warnings() -> None:
+def test_only_the_command_line_prints_and_nothing_silences_warnings() -> None:
     forbidden = {"print", "warnings.filterwarnings", "warnings.simplefilter", "logging.basicConfig"}
     rooms = [path for path in FILES if path.relative_to(SOURCE).parts[0] != "cli"]
     assert [str(path) for path in rooms if calls_in(path) & forbidden] == []
@@ -78,7 +78,7 @@ def places_in(text: str) -> set[str]:
     return {place for place in named if re.fullmatch(EQUATION, place)}
 
 
-def test_places_in_the_paper_are_found_where_they_stand() -> None:
+def test_paper_lines_are_parsed() -> None:
     one, two = '"""One. Paper: Eq. 9, (p̄ − ρ)²."""', '"""Two. Paper: Eq. 11, X; Eq. 12, Y.\n\nPaper: Eqs. 3 to 5."""'
     text = f"{one}\n    {two}\n    X = μ        Paper: Eq. 13, M\n"
     assert places_in(text) == {"Eq. 9, (p̄ − ρ)²", "Eq. 11, X", "Eq. 12, Y", "Eq. 13, M"}
@@ -104,7 +104,7 @@ def told_in_map() -> list[tuple[str, str, str]]:
     return rows
 
 
-def test_every_equation_of_the_method_is_somewhere_in_the_source() -> None:
+def test_every_equation_of_the_method_is_named_in_the_source() -> None:
     numbers = {place.split(",")[0] for place in told_in_source()}
     assert {f"Eq. {number}" for number in (2, 3, 5, 6, 7, 8, 9, 11, 12, 13)} | {"Algorithm 1"} <= numbers
 

@@ -62,7 +62,7 @@ def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
 # --- What stands in the table ---
 
 
-def test_a_wide_forecast_has_both_ends_beside_every_channel_and_says_how_much_was_read(model: IBForecaster) -> None:
+def test_a_wide_forecast_has_both_ends_next_to_every_channel_and_the_open_rate(model: IBForecaster) -> None:
     told = model.predict(frame(), level=[95, 80])
     ends = [f"-{end}-{level}" for level in (80, 95) for end in ("lo", "hi")]
     assert told.columns.tolist() == ["when", *(name + end for name in CHANNELS for end in ("", *ends)), "open_rate"]
@@ -74,7 +74,7 @@ def test_a_wide_forecast_has_both_ends_beside_every_channel_and_says_how_much_wa
         np.testing.assert_allclose(told[name] - told[f"{name}-lo-80"], told[f"{name}-hi-80"] - told[name])
 
 
-def test_a_long_forecast_has_the_same_ends_in_columns_of_their_own(
+def test_a_long_forecast_has_the_same_ends_in_separate_columns(
     model: IBForecaster, unfitted: Callable[..., IBForecaster]
 ) -> None:
     table = pl.from_pandas(long_frame())
@@ -92,14 +92,14 @@ def test_intervals_are_in_the_tables_units(model: IBForecaster, unfitted: Callab
     assert (told["load-hi-80"].to_numpy() == 1024 * expected["load-hi-80"].to_numpy()).all()
 
 
-def test_the_truth_lies_within_about_as_often_as_the_level_says(model: IBForecaster) -> None:
+def test_the_coverage_is_close_to_the_level(model: IBForecaster) -> None:
     told = model.cross_validation(frame(), 90, 1, level=[50, 80])
     for level in (50, 80):
         within = told["y"].between(told[f"IBForecast-lo-{level}"], told[f"IBForecast-hi-{level}"])
         assert abs(within.mean() - level / 100) < 0.06
 
 
-def test_a_channel_that_is_read_alone_has_no_interval(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_past_channel_has_no_interval(unfitted: Callable[..., IBForecaster]) -> None:
     fitted = unfitted(past=["wind"]).fit(frame())
     told = fitted.predict(frame(), level=80, adaptive=True)
     assert told.columns.tolist() == ["when", "load", "load-lo-80", "load-hi-80", "open_rate"]
@@ -110,7 +110,7 @@ def test_a_channel_that_is_read_alone_has_no_interval(unfitted: Callable[..., IB
 
 
 @pytest.mark.parametrize("row", [380, 450, ROWS - 2])
-def test_what_lies_after_the_moment_cannot_change_an_interval(model: IBForecaster, row: int) -> None:
+def test_rows_after_the_moment_do_not_change_an_interval(model: IBForecaster, row: int) -> None:
     table, spoilt = frame(), frame()
     spoilt.loc[row + 1 :, list(CHANNELS)] += 1e6
     at = table["when"][row]
@@ -120,7 +120,7 @@ def test_what_lies_after_the_moment_cannot_change_an_interval(model: IBForecaste
     pd.testing.assert_frame_equal(model.predict(spoilt, at, **asked), expected, check_exact=True)
 
 
-def test_what_was_trained_on_cannot_change_an_interval(model: IBForecaster) -> None:
+def test_training_rows_do_not_change_an_interval(model: IBForecaster) -> None:
     """Only the look-back of the first window after the trained rows reaches into them."""
     table = frame()
     first = model.fitted.split.train_end - LOOK_BACK
@@ -130,7 +130,7 @@ def test_what_was_trained_on_cannot_change_an_interval(model: IBForecaster) -> N
     )
 
 
-def test_intervals_that_adapt_widen_when_forecasts_have_become_worse(model: IBForecaster) -> None:
+def test_adaptive_intervals_widen_when_forecasts_get_worse(model: IBForecaster) -> None:
     table, worse = frame(), frame()
     rows = np.arange(320, ROWS - LOOK_BACK)  # out of order they follow no rhythm
     worse.loc[rows, list(CHANNELS)] = table.loc[np.random.default_rng(1).permutation(rows), list(CHANNELS)].to_numpy()
@@ -144,7 +144,7 @@ def test_intervals_that_adapt_widen_when_forecasts_have_become_worse(model: IBFo
     assert width["worse", True] > width["calm", True]
 
 
-def test_without_rows_to_look_back_on_adapting_changes_nothing(model: IBForecaster) -> None:
+def test_without_earlier_forecasts_adapting_changes_nothing(model: IBForecaster) -> None:
     last = frame()[-LOOK_BACK:]
     pd.testing.assert_frame_equal(
         model.predict(last, level=80, adaptive=True), model.predict(last, level=80), check_exact=True
@@ -152,7 +152,7 @@ def test_without_rows_to_look_back_on_adapting_changes_nothing(model: IBForecast
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_gaps_are_passed_over(model: IBForecaster, adaptive: bool) -> None:
+def test_gaps_are_skipped(model: IBForecaster, adaptive: bool) -> None:
     table = frame()
     table.loc[200:420:3, "load"] = np.nan
     table.loc[330:410, "wind"] = np.nan  # longer than a look-back: nothing can be made of some windows
@@ -161,7 +161,7 @@ def test_gaps_are_passed_over(model: IBForecaster, adaptive: bool) -> None:
     assert np.isfinite(told.drop(columns="when")).all(axis=None)
 
 
-def test_a_model_fitted_with_gaps_knows_its_intervals(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_model_fitted_with_gaps_has_intervals(unfitted: Callable[..., IBForecaster]) -> None:
     table = frame()
     table.loc[310:390:4, "load"] = np.nan
     fitted = unfitted().fit(table)
@@ -172,7 +172,7 @@ def test_a_model_fitted_with_gaps_knows_its_intervals(unfitted: Callable[..., IB
 # --- Kept, and made anew ---
 
 
-def test_a_model_that_is_loaded_gives_the_same_intervals(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_loaded_model_gives_the_same_intervals(model: IBForecaster, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = IBForecaster.load(tmp_path / "model", device="cpu")
     for adaptive in (False, True):
@@ -187,7 +187,9 @@ def without_intervals(model: IBForecaster, folder: Path) -> IBForecaster:
     return IBForecaster.load(folder, device="cpu")
 
 
-def test_a_model_without_intervals_forecasts_and_says_how_to_get_them(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_model_without_intervals_forecasts_and_names_the_command_to_get_them(
+    model: IBForecaster, tmp_path: Path
+) -> None:
     old = without_intervals(model, tmp_path / "model")
     pd.testing.assert_frame_equal(old.predict(frame()), model.predict(frame()), check_exact=True)
     with pytest.raises(
@@ -200,7 +202,7 @@ def test_a_model_without_intervals_forecasts_and_says_how_to_get_them(model: IBF
     assert (tmp_path / "model" / INTERVALS).is_file()
 
 
-def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
+def test_another_table_is_used_as_a_whole_for_calibration(model: IBForecaster) -> None:
     other = frame(300, seed=9).assign(when=pd.date_range("2024-01-01", periods=300, freq="h"))
     again = IBForecaster.of(model.fitted, device="cpu")
     with pytest.raises(UsageError, match='split "validation" must come from the table the model was fitted on'):
@@ -211,7 +213,7 @@ def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
     assert model.fitted.calibration.windows == 100 - HORIZON + 1
 
 
-def test_what_was_trained_on_calibrates_nothing(model: IBForecaster) -> None:
+def test_training_rows_are_not_used_for_calibration(model: IBForecaster) -> None:
     again = IBForecaster.of(model.fitted, device="cpu")
     trained = model.fitted.split.train_end
     untrained = "calibrated on windows the model was not trained on"
@@ -258,12 +260,12 @@ def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, dama
     ],
     ids=["a certain one", "none", "adapting to nothing", "another budget"],
 )
-def test_an_interval_that_cannot_be_is_refused(model: IBForecaster, asked: dict[str, Any], message: str) -> None:
+def test_an_invalid_interval_is_refused(model: IBForecaster, asked: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         model.predict(frame(), **asked)
 
 
-def test_a_level_there_are_too_few_windows_for_is_refused(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_level_with_too_few_windows_is_refused(unfitted: Callable[..., IBForecaster]) -> None:
     fitted = unfitted(split=(0.95, 0.02, 0.03)).fit(frame())
     assert fitted.fitted.calibration.windows == 5
     fitted.predict(frame(), level=80)
@@ -279,7 +281,7 @@ def test_a_channel_whose_name_is_taken_is_refused(unfitted: Callable[..., IBFore
         unfitted().fit(table).predict(table, level=80)
 
 
-def test_a_forecast_without_intervals_is_as_ever(model: IBForecaster) -> None:
+def test_a_forecast_without_intervals_is_unchanged(model: IBForecaster) -> None:
     plain = IBForecaster.of(replace(model.fitted, calibration=None), device="cpu")
     pd.testing.assert_frame_equal(plain.predict(frame()), model.predict(frame()), check_exact=True)
 

@@ -55,7 +55,7 @@ def peeking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("steady")
-def test_a_model_above_the_bar_ends_with_0_and_says_what_was_found(desk: Any, call: Call) -> None:
+def test_a_model_above_the_bar_exits_with_0_and_prints_the_results(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table)
     assert (outcome.code, outcome.err) == (0, "")
     said = outcome.out.splitlines()
@@ -64,7 +64,7 @@ def test_a_model_above_the_bar_ends_with_0_and_says_what_was_found(desk: Any, ca
     assert said[-1] == f"passed, with a bar of 0.9: {desk.model}"
 
 
-def test_the_words_are_those_of_the_model(desk: Any, call: Call) -> None:
+def test_the_text_equals_that_of_the_model(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table, "--min-fidelity", "0", "--windows", "20", "--split", "all")
     expected = IBForecaster.load(desk.model).audit(desk.table, "all", 20).in_words()
     assert outcome.out.startswith(expected)
@@ -72,7 +72,7 @@ def test_the_words_are_those_of_the_model(desk: Any, call: Call) -> None:
 
 
 @pytest.mark.usefixtures("fickle")
-def test_a_model_whose_gate_is_broken_ends_with_4_and_the_reason(desk: Any, call: Call) -> None:
+def test_a_model_with_a_broken_gate_exits_with_4_and_the_reason(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table, "--min-fidelity", "0.5")
     assert outcome.code == 4
     assert outcome.out.endswith(f"\nNOT passed, with a bar of 0.5: {desk.model}\n")
@@ -82,7 +82,7 @@ def test_a_model_whose_gate_is_broken_ends_with_4_and_the_reason(desk: Any, call
 
 
 @pytest.mark.usefixtures("peeking")
-def test_a_bit_that_changed_ends_with_4_whatever_the_bar(desk: Any, call: Call) -> None:
+def test_a_changed_bit_exits_with_4_at_any_bar(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table, "--min-fidelity", "0", "--json")
     assert outcome.code == 4
     assert outcome.document["passed"] is False
@@ -93,7 +93,7 @@ def test_a_bit_that_changed_ends_with_4_whatever_the_bar(desk: Any, call: Call) 
 
 
 @pytest.mark.parametrize("gate", ["steady", "fickle"])
-def test_json_is_one_document_whatever_the_verdict(
+def test_json_output_is_one_document_for_either_verdict(
     desk: Any, call: Call, gate: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(gate)
@@ -107,7 +107,7 @@ def test_json_is_one_document_whatever_the_verdict(
 
 
 @pytest.mark.parametrize("gate", ["steady", "fickle"])
-def test_an_audit_is_kept_in_the_models_folder_whatever_the_verdict(
+def test_an_audit_is_saved_in_the_models_folder_for_either_verdict(
     desk: Any, call: Call, tmp_path: Path, gate: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(gate)
@@ -124,7 +124,7 @@ def test_an_audit_is_kept_in_the_models_folder_whatever_the_verdict(
     assert kept.passed(0.9) is (gate == "steady")
 
 
-def test_nothing_is_kept_unless_asked(desk: Any, call: Call) -> None:
+def test_nothing_is_saved_without_the_option(desk: Any, call: Call) -> None:
     call("audit", desk.model, desk.table, "--windows", "2")
     assert not (desk.model / FILE).exists()
 
@@ -136,7 +136,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
     return True
 
 
-def test_what_cannot_be_audited_is_refused(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_invalid_arguments_and_tables_are_refused(desk: Any, call: Call, tmp_path: Path) -> None:
     table = pd.read_csv(desk.table)
     table[:60].to_csv(tmp_path / "short.csv", index=False)
     table.assign(wind=float("nan")).to_csv(tmp_path / "gaps.csv", index=False)

@@ -25,7 +25,7 @@ def old(desk: Any, tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_old_model_gets_the_intervals_fitting_would_have_given_it(desk: Any, call: Call, old: Path) -> None:
+def test_a_model_without_intervals_gets_those_that_fit_would_have_made(desk: Any, call: Call, old: Path) -> None:
     assert call("predict", old, desk.table, "--level", 80).code == 2
     outcome = call("calibrate", old, desk.table, "--device", "cpu")
     assert (outcome.code, outcome.out) == (0, f"{old}\n")
@@ -35,13 +35,13 @@ def test_an_old_model_gets_the_intervals_fitting_would_have_given_it(desk: Any, 
     assert call("predict", old, desk.table, "--level", 80).out == expected.out
 
 
-def test_whatever_else_lies_in_the_folder_stays(desk: Any, call: Call, old: Path) -> None:
+def test_other_files_in_the_folder_are_left_unchanged(desk: Any, call: Call, old: Path) -> None:
     assert call("calibrate", old, desk.table).code == 0
     assert (old / "notes" / "dear.txt").read_text() == "do not lose me"
     assert [path.name for path in old.parent.iterdir()] == ["model"]
 
 
-def test_a_later_table_is_taken_as_a_whole_and_told_as_json(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_later_table_is_used_as_a_whole_and_reported_as_json(desk: Any, call: Call, tmp_path: Path) -> None:
     folder, later = tmp_path / "model", tmp_path / "later.csv"
     shutil.copytree(desk.model, folder)
     table = pd.read_csv(desk.table)
@@ -59,12 +59,12 @@ def test_a_later_table_is_taken_as_a_whole_and_told_as_json(desk: Any, call: Cal
     assert (calibration.windows, calibration.since) == (told["windows"], told["since"])
 
 
-def test_rows_it_was_trained_on_are_no_choice(desk: Any, call: Call) -> None:
+def test_training_rows_cannot_be_chosen(desk: Any, call: Call) -> None:
     outcome = call("calibrate", desk.model, desk.table, "--split", "train")
     assert outcome.code == 2
     assert "'train' is not one of" in outcome.err
 
 
-def test_what_is_no_model_is_refused_and_left_alone(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused_and_left_unchanged(desk: Any, call: Call, tmp_path: Path) -> None:
     assert call("calibrate", tmp_path, desk.table).code == 5
     assert list(tmp_path.iterdir()) == []

@@ -37,7 +37,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed(
+def test_a_fleet_with_failures_is_fitted_and_forecast_and_exits_with_6(
     desk: Any, call: Call, meters: Path, tmp_path: Path
 ) -> None:
     fleet = tmp_path / "fleet"
@@ -61,7 +61,7 @@ def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed
 
 
 @pytest.mark.usefixtures("here")
-def test_a_fleet_without_failures_ends_with_0_and_one_json_document(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_fleet_without_failures_exits_with_0_and_one_json_document(desk: Any, call: Call, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     pd.read_csv(desk.table).to_csv(tmp_path / "tables" / "town.csv", index=False)
     outcome = call("fleet", "fit", tmp_path / "tables", *desk.settings, "--out", tmp_path / "fleet", "--json")
@@ -78,7 +78,7 @@ def test_a_fleet_without_failures_ends_with_0_and_one_json_document(desk: Any, c
 
 
 @pytest.mark.usefixtures("here")
-def test_where_all_series_failed_no_file_is_named(desk: Any, call: Call, meters: Path, tmp_path: Path) -> None:
+def test_if_every_series_failed_no_output_file_is_reported(desk: Any, call: Call, meters: Path, tmp_path: Path) -> None:
     fleet, out = tmp_path / "fleet", tmp_path / "next.csv"
     call("fleet", "fit", meters, *desk.settings, "--epochs", 1, "--out", fleet)
     words = ["fleet", "predict", fleet, meters, "--at", "1999-01-01", "--out", out]
@@ -89,7 +89,7 @@ def test_where_all_series_failed_no_file_is_named(desk: Any, call: Call, meters:
 
 
 @pytest.mark.usefixtures("here")
-def test_only_the_first_failures_are_named(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_only_the_first_failures_are_printed(desk: Any, call: Call, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     for number in range(13):
         (tmp_path / "tables" / f"{number}.csv").write_text("nothing")
@@ -99,7 +99,7 @@ def test_only_the_first_failures_are_named(desk: Any, call: Call, tmp_path: Path
     assert outcome.err.endswith("and 3 more\n")
 
 
-def test_what_cannot_be_at_all_has_the_exit_code_of_its_kind(
+def test_invalid_arguments_exit_with_the_code_of_their_kind(
     desk: Any, call: Call, meters: Path, tmp_path: Path
 ) -> None:
     out = ["--out", tmp_path / "fleet"]
@@ -116,7 +116,7 @@ def test_what_cannot_be_at_all_has_the_exit_code_of_its_kind(
         assert f"ibforecast fleet {verb} " in call("fleet", verb, "--help").out
 
 
-def test_a_killed_fleet_goes_on_with_the_same_command_and_leaves_no_process_behind(
+def test_a_killed_fleet_resumes_with_the_same_command_and_leaves_no_process(
     desk: Any, program: list[str], surroundings: dict[str, str], shell: Call, tmp_path: Path
 ) -> None:
     table = pd.read_csv(desk.table).rename(columns={"when": "ds", "load": "y"})[["ds", "y"]]

@@ -72,7 +72,7 @@ def test_errors_are_means_over_the_observed_values_of_each_window(missing: float
 
 
 @pytest.mark.parametrize("batch", [1, 10, 37, 36, 1024])
-def test_every_window_is_measured_once_and_in_order_whatever_the_batch(batch: int) -> None:
+def test_every_window_is_measured_once_and_in_order_at_any_batch_size(batch: int) -> None:
     forecaster, given = Repeating(), windows()
     measured = accuracy(forecaster, given, batch)
     assert sum(forecaster.sizes) == len(STARTS) == len(measured.squared_error) == len(measured.open_rate)
@@ -80,7 +80,7 @@ def test_every_window_is_measured_once_and_in_order_whatever_the_batch(batch: in
     np.testing.assert_allclose(measured.squared_error.numpy(), by_hand(given)[0], rtol=1e-5)
 
 
-def test_every_window_weighs_the_same_however_much_of_it_was_observed() -> None:
+def test_every_window_has_the_same_weight_regardless_of_its_gaps() -> None:
     given = windows(missing=0.5)
     measured = accuracy(Repeating(), given, batch=7)
     squared, absolute = by_hand(given)
@@ -96,7 +96,7 @@ def observed_counts(given: Windows) -> list[int]:
     ]
 
 
-def test_without_gaps_the_error_is_the_plain_mean_of_the_protocol() -> None:
+def test_without_gaps_the_error_is_the_plain_mean() -> None:
     given = windows(missing=0.0)
     measured, errors = accuracy(Repeating(), given, batch=7), []
     for window, target in given.batches(5):
@@ -105,7 +105,7 @@ def test_without_gaps_the_error_is_the_plain_mean_of_the_protocol() -> None:
     assert measured.mae == pytest.approx(float(torch.cat(errors).abs().mean()), rel=1e-6)
 
 
-def test_what_stands_in_a_gap_of_the_target_does_not_count() -> None:
+def test_values_in_a_gap_of_the_target_do_not_count() -> None:
     forecast = torch.randn(4, HORIZON, CHANNELS, generator=torch.Generator().manual_seed(1))
     observed = torch.rand(forecast.shape, generator=torch.Generator().manual_seed(2)) > 0.3
     one, other = (
@@ -116,14 +116,14 @@ def test_what_stands_in_a_gap_of_the_target_does_not_count() -> None:
     assert squared_error(forecast, one).dtype == torch.float64
 
 
-def test_not_even_a_huge_number_in_a_gap_of_the_target_counts() -> None:
+def test_a_huge_value_in_a_gap_of_the_target_does_not_count() -> None:
     observed = torch.ones(1, HORIZON, CHANNELS, dtype=torch.bool)
     observed[0, 0, 0] = False
     target = Target(torch.zeros(1, HORIZON, CHANNELS).where(observed, torch.tensor(1e30)), observed)
     assert squared_error(torch.ones(1, HORIZON, CHANNELS), target).item() == 1
 
 
-def test_one_that_explains_nothing_has_read_everything() -> None:
+def test_a_forecaster_without_explanations_has_an_open_rate_of_one() -> None:
     assert (accuracy(Repeating(), windows()).open_rate == 1).all()
 
 
@@ -153,7 +153,7 @@ def test_the_open_rate_is_that_of_each_windows_mask() -> None:
     assert len(set(measured.open_rate.tolist())) > 1
 
 
-def test_a_window_that_uses_up_its_budget_does_not_exceed_it() -> None:
+def test_a_window_that_uses_its_whole_budget_does_not_exceed_it() -> None:
     config = ModelConfig(15, HORIZON, CHANNELS, 4, patch_len=3, budget=0.2, gate=GateConfig(width=4, heads=2))
     values = torch.randn(2, 15, CHANNELS, generator=torch.Generator().manual_seed(4))
     phase = torch.zeros(2, 20, dtype=torch.int64)
@@ -164,7 +164,7 @@ def test_a_window_that_uses_up_its_budget_does_not_exceed_it() -> None:
     assert max(explanation.open_rate.tolist()) <= 0.2
 
 
-def test_measuring_leaves_forecaster_and_generator_as_they_were() -> None:
+def test_measuring_leaves_forecaster_and_generator_unchanged() -> None:
     forecaster, state = network(), torch.get_rng_state()
     weights = {name: tensor.clone() for name, tensor in forecaster.state_dict().items()}
     accuracy(forecaster, windows())

@@ -53,7 +53,7 @@ def by_hand(given: Windows, cycle: int) -> tuple[list[float], list[float]]:
 @pytest.mark.parametrize("past", [0, 1])
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.6])
 @pytest.mark.parametrize("cycle", CYCLES)
-def test_errors_are_those_computed_by_hand(cycle: int, missing: float, past: int) -> None:
+def test_errors_equal_those_computed_with_loops(cycle: int, missing: float, past: int) -> None:
     given = windows(noise(), missing, past)
     squared, absolute = by_hand(given, cycle)
     found = naive_errors(given, cycle, batch=11)
@@ -70,7 +70,7 @@ def test_a_perfectly_periodic_series_is_repeated_without_error(cycle: int) -> No
     assert not absolute.any()
 
 
-def test_a_value_missing_from_the_last_cycle_of_a_periodic_series_costs_nothing() -> None:
+def test_a_gap_in_the_last_cycle_of_a_periodic_series_causes_no_error() -> None:
     given = windows(noise()[torch.arange(ROWS) % 4])
     window, target = given.take(given.starts[:1])
     observed = window.observed.clone()
@@ -80,12 +80,12 @@ def test_a_value_missing_from_the_last_cycle_of_a_periodic_series_costs_nothing(
 
 
 @pytest.mark.parametrize("cycle", CYCLES)
-def test_nothing_in_a_gap_of_the_look_back_is_ever_repeated(cycle: int) -> None:
+def test_values_in_a_gap_of_the_look_back_are_never_repeated(cycle: int) -> None:
     for window, _ in windows(noise(), 0.5).batches(1024):
         assert repeated(window, cycle, HORIZON).abs().max() < 1e3
 
 
-def test_the_longest_cycle_that_fits_is_repeated_or_else_the_last_value() -> None:
+def test_the_longest_cycle_that_fits_is_repeated_otherwise_the_last_value() -> None:
     assert repeatable((24,), 96) == repeatable((24, 168), 96) == repeatable((24,), 24) == 24
     assert repeatable((24, 168), 168) == repeatable((168, 24), 336) == 168
     assert repeatable((24, 168), 12) == 1

@@ -55,7 +55,7 @@ def open_gate(page: Any) -> Any:
     return page.locator("#gates .cell.open").first
 
 
-def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, place: Any) -> None:
+def test_a_forecast_is_shown_with_words_open_rate_and_verified_badge(view: Any, place: Any) -> None:
     page, explanation = view(place.at()), json.loads(document(place))
     assert page.locator("#badge-words").inner_text() == "Verified"
     words = ExplainedForecast.from_json(json.dumps(explanation)).in_words()
@@ -69,7 +69,7 @@ def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, p
     assert numbers(page, "load", "forecast") == pytest.approx(expected, rel=1e-3)
 
 
-def test_the_badge_is_not_green_before_the_check_is_over_nor_when_it_fails(view: Any, place: Any) -> None:
+def test_the_badge_is_green_only_after_a_successful_check(view: Any, place: Any) -> None:
     page = view(place.at())
     held: list[Any] = []
     page.route("**/verify", lambda route: held.append(route))
@@ -100,7 +100,7 @@ def test_a_shown_explanation_is_compared_with_its_table_and_notes_are_shown(view
     page.wait_for_function("() => document.querySelector('#checks').textContent === 'signature: not checked'")
 
 
-def test_a_check_that_comes_too_late_is_not_taken_for_the_next_document(view: Any, place: Any) -> None:
+def test_a_late_check_does_not_apply_to_the_next_document(view: Any, place: Any) -> None:
     page = view(place.at())
     held: list[Any] = []
     page.route("**/verify", lambda route: held.append(route))
@@ -118,7 +118,7 @@ def test_a_check_that_comes_too_late_is_not_taken_for_the_next_document(view: An
     page.wait_for_selector(".badge.verified")
 
 
-def test_moments_are_reached_by_steps_date_slider_and_play(view: Any, place: Any) -> None:
+def test_moments_can_be_chosen_by_steps_date_slider_and_play(view: Any, place: Any) -> None:
     page = view(place.at())
 
     def shows(moment: str) -> None:
@@ -142,7 +142,7 @@ def test_moments_are_reached_by_steps_date_slider_and_play(view: Any, place: Any
     assert page.locator("#play").get_attribute("aria-pressed") == "false"
 
 
-def test_a_turned_gate_moves_the_forecast_to_what_replay_returned(view: Any, place: Any) -> None:
+def test_a_toggled_gate_shows_the_forecast_that_replay_returned(view: Any, place: Any) -> None:
     page = view(place.at())
     label = open_gate(page).get_attribute("aria-label")
     channel = label.partition(",")[0]
@@ -163,7 +163,7 @@ def test_a_turned_gate_moves_the_forecast_to_what_replay_returned(view: Any, pla
     assert page.locator("#numbers-table thead th", has_text="what-if").count() == 0
 
 
-def test_scrambling_closed_tokens_moves_nothing_and_says_so(view: Any, place: Any) -> None:
+def test_scrambling_closed_tokens_changes_nothing_and_says_so(view: Any, place: Any) -> None:
     page = view(place.at())
     before = numbers(page, "load", "forecast")
     answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
@@ -174,7 +174,7 @@ def test_scrambling_closed_tokens_moves_nothing_and_says_so(view: Any, place: An
     assert page.locator(".row .shift").all_inner_texts() == ["not moved"] * 3
 
 
-def test_an_edited_value_moves_the_forecast_only_where_its_token_is_open(view: Any, place: Any) -> None:
+def test_an_edited_value_changes_the_forecast_only_if_its_token_is_open(view: Any, place: Any) -> None:
     page = view(place.at())
     cells = page.locator("#gates .cell")
     is_open = [json.loads(cells.nth(number).get_attribute("aria-selected")) for number in range(12)]
@@ -201,7 +201,7 @@ def test_a_threshold_opens_more_than_the_budget_and_says_so(view: Any, place: An
     assert "more than the model may read" in page.locator("#outcome").inner_text()
 
 
-def test_the_budget_dial_is_for_models_fitted_for_any(view: Any, place: Any) -> None:
+def test_the_budget_dial_is_shown_only_for_models_of_any_budget(view: Any, place: Any) -> None:
     assert not view(place.at()).locator("#dial").is_visible()
     page = view(place.at(model="dial"))
     page.fill("#dial", "0.5")
@@ -210,7 +210,7 @@ def test_the_budget_dial_is_for_models_fitted_for_any(view: Any, place: Any) -> 
     assert "budget=0.5" in page.url
 
 
-def test_a_broken_table_is_refused_in_the_librarys_own_words(view: Any, place: Any, tmp_path: Path) -> None:
+def test_a_broken_table_is_refused_with_the_librarys_message(view: Any, place: Any, tmp_path: Path) -> None:
     page = view(place.at())
     broken = tmp_path / "broken.csv"
     broken.write_text("date,load\n2020-01-01,1\n2020-01-02,x\n2020-01-03,3\n")
@@ -256,7 +256,7 @@ def test_exports_are_exact_and_the_json_verifies_from_the_command_line(
     assert export("png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_link_brings_the_same_view_back(view: Any, place: Any) -> None:
+def test_a_link_restores_the_same_view(view: Any, place: Any) -> None:
     page = view(place.at())
     turned(page, lambda: open_gate(page).click())
     turned(page, lambda: page.click("#scramble"))
@@ -267,7 +267,7 @@ def test_a_link_brings_the_same_view_back(view: Any, place: Any) -> None:
     assert again.locator("#gates .cell.shut").count() == 1
 
 
-def test_a_gate_can_be_turned_by_keyboard_alone(view: Any, place: Any) -> None:
+def test_a_gate_can_be_toggled_with_only_the_keyboard(view: Any, place: Any) -> None:
     page = view(place.at())
     for _ in range(30):
         page.keyboard.press("Tab")
@@ -285,7 +285,7 @@ def test_a_gate_can_be_turned_by_keyboard_alone(view: Any, place: Any) -> None:
     assert "by hand" in page.evaluate("() => document.activeElement.getAttribute('aria-label')")
 
 
-def test_everything_that_can_be_used_has_a_name(view: Any, place: Any) -> None:
+def test_every_control_has_an_accessible_name(view: Any, place: Any) -> None:
     page = view(place.at())
     for role in ("button", "combobox", "slider", "tab", "gridcell", "meter", "grid"):
         for part in page.get_by_role(role).all():
@@ -296,7 +296,7 @@ def test_everything_that_can_be_used_has_a_name(view: Any, place: Any) -> None:
 
 
 @pytest.mark.parametrize("model", ["town", "fifty", "driven"])
-def test_nothing_sticks_out_of_a_narrow_screen(view: Any, place: Any, model: str) -> None:
+def test_the_page_fits_a_narrow_screen(view: Any, place: Any, model: str) -> None:
     page = view(place.at(model=model), width=390, height=844)
     for act in (lambda: None, lambda: turned(page, lambda: open_gate(page).click()), lambda: page.click("#tab-table")):
         act()
@@ -305,7 +305,7 @@ def test_nothing_sticks_out_of_a_narrow_screen(view: Any, place: Any, model: str
     page.wait_for_selector("#rates canvas")
 
 
-def test_fifty_channels_are_drawn_only_where_one_looks(view: Any, place: Any) -> None:
+def test_of_fifty_channels_only_the_visible_ones_are_drawn(view: Any, place: Any) -> None:
     page = view(place.at(model="fifty"))
     assert page.locator(".row").count() == 50
     assert page.locator(".row canvas").count() < 25
@@ -328,7 +328,7 @@ def test_the_second_tab_shows_the_whole_table(view: Any, place: Any) -> None:
     page.wait_for_selector("#view-window:not([hidden]) .badge.verified")
 
 
-def test_dark_and_light_are_asked_of_the_system_and_can_be_switched(view: Any, place: Any) -> None:
+def test_dark_mode_follows_the_system_and_can_be_switched(view: Any, place: Any) -> None:
     page = view(place.at(), color_scheme="dark")
     paper = "() => getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(paper)
@@ -338,7 +338,7 @@ def test_dark_and_light_are_asked_of_the_system_and_can_be_switched(view: Any, p
     assert page.locator("#theme").get_attribute("aria-label") == "Switch to dark"
 
 
-def test_a_service_with_a_token_is_asked_with_it(view: Any, serve: Any) -> None:
+def test_the_page_sends_the_token_of_the_service(view: Any, serve: Any) -> None:
     with serve("town", token="a-long-secret") as guarded:
         page = view(guarded.url, ready="#alert:not([hidden])")
         assert "must carry the service's token" in page.locator("#alert").inner_text()
@@ -349,7 +349,7 @@ def test_a_service_with_a_token_is_asked_with_it(view: Any, serve: Any) -> None:
         page.troubles.clear()  # the browser itself logs the 401
 
 
-def test_a_report_opens_from_a_file_and_asks_for_nothing(view: Any, desk: Any, cli: Any, tmp_path: Path) -> None:
+def test_a_report_opens_from_a_file_and_requests_nothing(view: Any, desk: Any, cli: Any, tmp_path: Path) -> None:
     out, other = tmp_path / "report.html", "2023-01-16 07:00"
     model, table = desk.model("town"), desk.table("town")
     assert cli("report", model, table, "--at", MOMENT, "--at", other, "--out", out) == 0
@@ -399,7 +399,7 @@ def test_a_report_shows_covariates_and_channels_without_a_forecast(view: Any, de
         assert Path(offered.value.path()).read_text() == content
 
 
-def test_a_model_with_covariates_is_shown_and_verified_with_what_was_known_ahead(view: Any, place: Any) -> None:
+def test_a_model_with_covariates_is_shown_and_verified(view: Any, place: Any) -> None:
     page, explanation = view(place.at(model="driven")), json.loads(document(place, model="driven"))
     assert page.locator("#badge-words").inner_text() == "Verified"
     assert page.locator(".row").evaluate_all("rows => rows.map((row) => row.dataset.channel)") == [
@@ -417,7 +417,7 @@ def test_a_model_with_covariates_is_shown_and_verified_with_what_was_known_ahead
     assert numbers(page, "load", "price") == pytest.approx(known, rel=1e-3)
 
 
-def test_a_what_if_of_a_model_with_covariates_is_what_replay_returned(view: Any, place: Any) -> None:
+def test_a_what_if_with_covariates_shows_what_replay_returned(view: Any, place: Any) -> None:
     page = view(place.at(model="driven"))
     answer = turned(page, lambda: open_gate(page).click())
     assert answer["what_if"]
@@ -433,9 +433,7 @@ def test_a_what_if_of_a_model_with_covariates_is_what_replay_returned(view: Any,
     page.wait_for_selector("#rates canvas")
 
 
-def test_a_report_of_an_explanation_without_its_model_says_that_nothing_was_checked(
-    view: Any, place: Any, tmp_path: Path
-) -> None:
+def test_a_report_without_a_model_says_that_nothing_was_checked(view: Any, place: Any, tmp_path: Path) -> None:
     draw(ExplainedForecast.from_json(document(place)), tmp_path / "why.html")
     page = view((tmp_path / "why.html").as_uri(), ready="body.has-picture .badge.unknown")
     assert page.locator("#badge-words").inner_text() == "Not checked"

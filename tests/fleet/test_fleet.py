@@ -35,9 +35,7 @@ def three(series: Make) -> dict[str, pd.DataFrame]:
 # --- Every member for itself ---
 
 
-def test_a_member_has_the_weights_and_the_forecast_of_a_model_fitted_alone(
-    series: Make, forecaster: Make, tmp_path: Path
-) -> None:
+def test_a_member_equals_a_model_fitted_on_its_own(series: Make, forecaster: Make, tmp_path: Path) -> None:
     tables = {f"meter {seed}": series(seed) for seed in range(3)}
     fleet = Fleet(tmp_path / "fleet")
     outcomes = fleet.fit(long(tables), forecaster())
@@ -55,7 +53,7 @@ def test_a_member_has_the_weights_and_the_forecast_of_a_model_fitted_alone(
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "folder", "mapping", "polars", "pyarrow"])
-def test_the_same_series_give_the_same_fleet_however_they_are_handed_in(
+def test_the_same_series_give_the_same_fleet_from_every_kind_of_source(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, kind: str
 ) -> None:
     folder, table = tmp_path / "tables", long(three)
@@ -81,9 +79,7 @@ def test_the_same_series_give_the_same_fleet_however_they_are_handed_in(
     assert forecasts.table()["IBForecast"].tolist() == expected.table()["IBForecast"].tolist()
 
 
-def test_ids_may_be_numbers_and_rows_of_different_series_may_be_mixed(
-    series: Make, forecaster: Make, tmp_path: Path
-) -> None:
+def test_ids_may_be_numbers_and_rows_may_be_interleaved(series: Make, forecaster: Make, tmp_path: Path) -> None:
     tables = {seed: series(seed) for seed in range(3)}
     mixed = long(tables).sort_values(["ds", "unique_id"])
     fleet = Fleet(tmp_path / "fleet")
@@ -91,7 +87,7 @@ def test_ids_may_be_numbers_and_rows_of_different_series_may_be_mixed(
     assert fleet.model("2").fitted.weights_sha256 == forecaster().fit(tables[2]).fitted.weights_sha256
 
 
-def test_a_long_table_may_have_several_channels_and_columns_of_no_concern(
+def test_a_long_table_may_have_several_channels_and_unused_columns(
     series: Make, forecaster: Make, tmp_path: Path
 ) -> None:
     tables = {name: series(seed, channels=("load", "heat")) for seed, name in enumerate("ab")}
@@ -105,7 +101,7 @@ def test_a_long_table_may_have_several_channels_and_columns_of_no_concern(
     assert own["IBForecast"].tolist() == alone["heat"].tolist()
 
 
-def test_what_is_read_alone_or_known_ahead_is_not_forecast(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_past_and_future_covariates_are_not_forecast(series: Make, forecaster: Make, tmp_path: Path) -> None:
     tables = {name: series(seed, channels=("y", "heat")) for seed, name in enumerate("ab")}
     for table in tables.values():
         table["holiday"] = (table.index // 24 % 7 == 6).astype(float)
@@ -123,7 +119,9 @@ def test_what_is_read_alone_or_known_ahead_is_not_forecast(series: Make, forecas
 # --- Nothing that stops the others ---
 
 
-def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_a_broken_series_is_reported_and_does_not_stop_the_others(
+    series: Make, forecaster: Make, tmp_path: Path
+) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()
     good = [f"good{seed}" for seed in range(5)]
@@ -173,7 +171,7 @@ def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Mak
 
 
 @pytest.mark.parametrize("nothing", [None, "", "  "], ids=["null", "empty", "blank"])
-def test_rows_without_an_id_are_told_and_stop_no_other(
+def test_rows_without_an_id_are_reported_and_do_not_stop_the_others(
     series: Make, forecaster: Make, tmp_path: Path, nothing: Any
 ) -> None:
     table = long({"a": series(0), "b": series(1)})
@@ -183,7 +181,7 @@ def test_rows_without_an_id_are_told_and_stop_no_other(
     assert outcomes[-1].message == "every row must have an id (got 3 without); fill 'unique_id'"
 
 
-def test_an_error_nobody_thought_of_is_that_of_its_member(
+def test_an_unexpected_error_is_reported_for_its_member(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fit = IBForecaster.fit
@@ -202,7 +200,7 @@ def test_an_error_nobody_thought_of_is_that_of_its_member(
 AWKWARD = ["../escape", "a/b", "a\\b", "A", "a", ".", "CON", "ä ß", "日本", "long" * 80, "x\ny", "a_b", "-a", "*?"]
 
 
-def test_any_name_finds_a_folder_of_its_own(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_every_name_gets_its_own_folder(series: Make, forecaster: Make, tmp_path: Path) -> None:
     table = series(1)
     fleet = Fleet(tmp_path / "fleet")
     assert states(fleet.fit(dict.fromkeys(AWKWARD, table), forecaster())) == dict.fromkeys(AWKWARD, "fitted")
@@ -213,7 +211,7 @@ def test_any_name_finds_a_folder_of_its_own(series: Make, forecaster: Make, tmp_
     assert all(fleet.model(name).fitted.channels == ("y",) for name in AWKWARD)
 
 
-def test_names_that_are_spelt_alike_are_refused_together(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_names_that_become_equal_as_text_are_all_refused(series: Make, forecaster: Make, tmp_path: Path) -> None:
     outcomes = Fleet(tmp_path / "fleet").fit({1: series(1), "1": series(2), "2": series(3)}, forecaster())
     assert states(outcomes) == {"1": "failed", "2": "fitted"}
 
@@ -235,7 +233,7 @@ def fitted_again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_what_is_finished_is_kept_until_its_table_or_the_settings_change(
+def test_a_finished_member_is_kept_until_its_table_or_the_settings_change(
     three: dict[str, pd.DataFrame], forecaster: Make, recipe: Path, tmp_path: Path, fitted_again: list[int]
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -257,7 +255,7 @@ def test_what_is_finished_is_kept_until_its_table_or_the_settings_change(
     assert fits(seed=5, recipe=str(elsewhere)) == 0
 
 
-def test_what_failed_is_tried_again_and_stays_once_it_is_mended(
+def test_a_failed_member_is_retried_and_kept_once_it_succeeds(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, fitted_again: list[int]
 ) -> None:
     fleet, whole = Fleet(tmp_path / "fleet"), three["b"]
@@ -270,7 +268,7 @@ def test_what_failed_is_tried_again_and_stays_once_it_is_mended(
     assert len(fitted_again) == 1
 
 
-def test_a_fit_that_fails_leaves_the_model_of_before(
+def test_a_failed_fit_leaves_the_earlier_model(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet, whole = Fleet(tmp_path / "fleet"), three["b"]
@@ -286,7 +284,7 @@ def test_a_fit_that_fails_leaves_the_model_of_before(
     assert not [path for path in (tmp_path / "fleet" / "members").iterdir() if path.name.startswith(".")]
 
 
-def test_a_run_that_is_stopped_goes_on_where_it_was(
+def test_a_stopped_run_resumes_where_it_was(
     series: Make, forecaster: Make, tmp_path: Path, fitted_again: list[int]
 ) -> None:
     tables = {f"s{seed}": series(seed) for seed in range(5)}
@@ -309,7 +307,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(
     assert not half.exists()
 
 
-def test_a_member_whose_record_is_damaged_is_fitted_anew(
+def test_a_member_with_a_damaged_record_is_fitted_again(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -321,7 +319,7 @@ def test_a_member_whose_record_is_damaged_is_fitted_anew(
 # --- Forecasts ---
 
 
-def test_a_table_that_cannot_be_forecast_from_is_told(
+def test_a_table_that_cannot_be_forecast_is_reported(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -339,7 +337,7 @@ def test_a_table_that_cannot_be_forecast_from_is_told(
         fleet.predict({"z": three["a"]}).table()
 
 
-def test_a_forecast_from_an_earlier_moment_is_that_of_the_model(
+def test_a_forecast_from_an_earlier_moment_equals_that_of_the_model(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -376,7 +374,7 @@ def test_forecasts_are_written_as_one_file_or_as_a_folder(
         ("unique_id", "name", ("y",), ["unique_id", "name", "IBForecast"]),
     ],
 )
-def test_columns_of_a_forecast_are_kept_apart_from_the_tables_own(
+def test_forecast_columns_do_not_clash_with_the_tables_own(
     series: Make, forecaster: Make, tmp_path: Path, id: str, time: str, channels: tuple[str, ...], expected: list[str]
 ) -> None:
     table = long({name: series(seed, channels=channels) for seed, name in enumerate("ab")})
@@ -395,7 +393,7 @@ def test_columns_of_a_forecast_are_kept_apart_from_the_tables_own(
     assert pd.concat(parts).iloc[:, -1].tolist() == values
 
 
-def test_times_of_different_names_come_together_beside_an_id_called_time(
+def test_times_of_different_names_are_merged_next_to_an_id_called_time(
     series: Make, forecaster: Make, tmp_path: Path
 ) -> None:
     tables = {"a": series(0), "b": series(1).rename(columns={"ds": "channel"})}
@@ -406,7 +404,7 @@ def test_times_of_different_names_come_together_beside_an_id_called_time(
     assert forecast["time"].unique().tolist() == ["a", "b"]
 
 
-def test_a_folder_of_forecasts_keeps_none_of_before_for_what_failed(
+def test_an_earlier_forecast_of_a_failed_member_is_removed(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -418,7 +416,7 @@ def test_a_folder_of_forecasts_keeps_none_of_before_for_what_failed(
     assert sorted(path.name[0] for path in (tmp_path / "next").iterdir()) == ["a", "c", "n"]
 
 
-def test_times_of_different_kinds_and_names_come_together(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_times_of_different_types_and_names_are_merged(series: Make, forecaster: Make, tmp_path: Path) -> None:
     zoned = series(1).assign(ds=lambda table: table["ds"].dt.tz_localize("Asia/Kolkata"))
     tables = {"a": series(0), "b": zoned.rename(columns={"ds": "when"})}
     fleet = Fleet(tmp_path / "fleet")
@@ -433,7 +431,7 @@ def test_times_of_different_kinds_and_names_come_together(series: Make, forecast
 # --- What is refused ---
 
 
-def test_a_folder_of_something_else_is_left_alone(
+def test_a_folder_with_other_content_is_left_unchanged(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     (tmp_path / "letters").mkdir()
@@ -447,7 +445,9 @@ def test_a_folder_of_something_else_is_left_alone(
     "content",
     [None, "{", "[]", '{"format": "ibforecast.model"}', '{"format": "ibforecast.fleet", "version": 9}'],
 )
-def test_what_is_no_fleet_gives_no_forecast(three: dict[str, pd.DataFrame], tmp_path: Path, content: str) -> None:
+def test_a_folder_without_a_valid_fleet_is_refused(
+    three: dict[str, pd.DataFrame], tmp_path: Path, content: str
+) -> None:
     if content:
         (tmp_path / "fleet.json").write_text(content)
     with pytest.raises(
@@ -456,7 +456,7 @@ def test_what_is_no_fleet_gives_no_forecast(three: dict[str, pd.DataFrame], tmp_
         Fleet(tmp_path).predict(three)
 
 
-def test_settings_that_no_member_can_have_are_refused_at_once(
+def test_settings_that_no_member_can_have_are_refused_before_fitting(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     for settings, message in (({"recipe": "dlinear"}, "a rival's"), ({"recipe": "exakt"}, "one that ships")):
@@ -472,7 +472,7 @@ def test_a_source_without_members_is_refused(series: Make, forecaster: Make, tmp
             Fleet(tmp_path / "fleet").fit(source, forecaster())
 
 
-def test_the_document_says_how_the_fleet_was_fitted(
+def test_the_document_records_how_the_fleet_was_fitted(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     Fleet(tmp_path / "fleet").fit(long(three), forecaster(zone="UTC"))

@@ -21,7 +21,7 @@ def two_cores() -> Iterator[None]:
     ray.shutdown()
 
 
-def test_ray_gives_the_fleet_that_one_process_gives(
+def test_ray_gives_the_same_fleet_as_one_process(
     two_cores: None, series: Make, forecaster: Make, tmp_path: Path
 ) -> None:
     tables = {f"s{seed}": series(seed) for seed in range(6)} | {"short": series(4, rows=20)}

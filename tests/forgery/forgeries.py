@@ -173,14 +173,14 @@ def a_forecast_for_a_channel_that_is_only_read(scene: Scene) -> Any:
 
 
 @forgery()
-def phases_twelve_hours_off_and_times_in_another_spelling(scene: Scene) -> Any:
+def phases_twelve_hours_off_with_times_in_another_spelling(scene: Scene) -> Any:
     lie = _with_false_phase(scene, 12)
     lie["window"]["times"] = [time.replace("-", "/", 2) for time in lie["window"]["times"]]
     return lie
 
 
 @forgery()
-def phases_twelve_hours_off_and_true_times(scene: Scene) -> Any:
+def phases_twelve_hours_off_with_true_times(scene: Scene) -> Any:
     return _with_false_phase(scene, 12)
 
 
@@ -218,14 +218,14 @@ def an_impossible_date(scene: Scene) -> Any:
 
 
 @forgery()
-def a_time_that_stands_twice(scene: Scene) -> Any:
+def a_repeated_time(scene: Scene) -> Any:
     lie = scene.document
     lie["window"]["times"][5] = lie["window"]["times"][4]
     return lie if scene.explained.clock.row is None else None
 
 
 @forgery()
-def times_that_run_backwards(scene: Scene) -> Any:
+def decreasing_times(scene: Scene) -> Any:
     lie = scene.document
     lie["window"]["times"] = lie["window"]["times"][::-1]
     return lie
@@ -305,7 +305,7 @@ def times_of_the_forecast_moved_by_twenty_minutes(scene: Scene) -> Any:
 
 
 @forgery()
-def a_number_of_the_first_row_that_is_false(scene: Scene) -> Any:
+def a_false_first_row_number(scene: Scene) -> Any:
     lie, clock = scene.document, scene.explained.clock
     lie["window"]["row"] = 7 if clock.row is None else clock.row + 1
     row, steps = lie["window"]["row"], len(clock.stamps)
@@ -314,7 +314,7 @@ def a_number_of_the_first_row_that_is_false(scene: Scene) -> Any:
 
 
 @forgery()
-def a_number_of_the_first_row_that_is_false_with_everything_to_match(scene: Scene) -> Any:
+def a_false_first_row_number_with_everything_to_match(scene: Scene) -> Any:
     clock = scene.explained.clock
     if clock.row is None:
         return None
@@ -328,7 +328,7 @@ def a_number_of_the_first_row_that_is_false_with_everything_to_match(scene: Scen
 
 
 @forgery()
-def a_closed_token_opened_with_what_the_history_holds(scene: Scene) -> Any:
+def a_closed_token_opened_with_values_of_the_history(scene: Scene) -> Any:
     explanation = scene.explained.explanation
     closed = np.argwhere(~explanation.mask & ~explanation.missing).tolist()
     if not len(closed):
@@ -392,7 +392,7 @@ def false_evidence_before_the_true_one(scene: Scene) -> Any:
 
 
 @forgery()
-def a_token_of_evidence_that_stands_twice(scene: Scene) -> Any:
+def a_repeated_token_of_evidence(scene: Scene) -> Any:
     lie = scene.document
     lie["explanation"]["evidence"].append(lie["explanation"]["evidence"][-1])
     return lie
@@ -487,7 +487,7 @@ def a_profile_made_flat_with_a_forecast_to_match(scene: Scene) -> Any:
 
 
 @forgery()
-def a_response_to_covariates_that_is_false_with_a_forecast_to_match(scene: Scene) -> Any:
+def a_false_response_to_covariates_with_a_forecast_to_match(scene: Scene) -> Any:
     response = scene.explained.explanation.context.response
     return None if response is None else _with_context(scene, response=(response + 1).astype(np.float32))
 
@@ -523,7 +523,7 @@ def another_history_with_everything_to_match(scene: Scene) -> Any:
 
 
 @forgery(needs_table=True)
-def closed_history_replaced_by_walks_of_the_same_mean_and_spread(scene: Scene) -> Any:
+def closed_history_replaced_by_random_walks_of_the_same_mean_and_spread(scene: Scene) -> Any:
     explained, random = scene.explained, np.random.default_rng(3)
     closed = ~explained.explanation.mask.repeat(explained.explanation.patch_len, axis=0) & ~np.isnan(explained.history)
     history = explained.history.copy()
@@ -550,7 +550,7 @@ def a_truth_with_a_value_removed(scene: Scene) -> Any:
 
 
 @forgery()
-def what_was_known_ahead_changed(scene: Scene) -> Any:
+def covariates_changed(scene: Scene) -> Any:
     known = scene.explained.known
     if known is None:
         return None
@@ -560,7 +560,7 @@ def what_was_known_ahead_changed(scene: Scene) -> Any:
 
 
 @forgery(needs_table=True)
-def what_was_known_ahead_changed_with_everything_to_match(scene: Scene) -> Any:
+def covariates_changed_with_everything_to_match(scene: Scene) -> Any:
     known = scene.explained.known
     if known is None:
         return None
@@ -573,7 +573,7 @@ def what_was_known_ahead_changed_with_everything_to_match(scene: Scene) -> Any:
 
 
 @forgery()
-def a_forecast_moved_where_rounding_decides_the_mask(scene: Scene) -> Any:
+def a_forecast_moved_when_rounding_decides_the_mask(scene: Scene) -> Any:
     """On the edge between two masks the last digits of a history move a lot, which is no tolerance for a lie."""
     explained, engine = scene.explained, scene.engine
     phase, here = explained.explanation.context.phase, explained.history
@@ -596,7 +596,7 @@ def a_forecast_moved_where_rounding_decides_the_mask(scene: Scene) -> Any:
 
 
 @forgery()
-def gates_stated_where_the_model_has_no_numbers(scene: Scene) -> Any:
+def gates_stated_when_the_model_gives_nan(scene: Scene) -> Any:
     """A value too large for single precision in a channel that is only read leaves the forecast as it is."""
     explained = scene.explained
     if not explained.past:
@@ -627,7 +627,7 @@ def a_forecast_moved_next_to_a_flat_sensor(scene: Scene) -> Any:
 
 
 @forgery()
-def a_scale_so_large_that_nothing_differs(scene: Scene) -> Any:
+def a_scale_so_large_that_differences_vanish(scene: Scene) -> Any:
     lie = scene.document
     lie["context"]["scale"] = [float(np.float32(1e20))] * len(lie["context"]["scale"])
     lie["forecast"] = [[None if value is None else 123456.0 for value in row] for row in lie["forecast"]]
@@ -638,7 +638,7 @@ def a_scale_so_large_that_nothing_differs(scene: Scene) -> Any:
 
 
 @forgery()
-def a_channel_of_another_name(scene: Scene) -> Any:
+def a_renamed_channel(scene: Scene) -> Any:
     text = scene.explained.channels[0]
     return sealed(json.loads(scene.explained.to_json().replace(f'"{text}"', '"price"')))
 
@@ -685,12 +685,12 @@ def another_prior(scene: Scene) -> Any:
 
 
 @forgery()
-def the_weights_of_another_model(scene: Scene) -> Any:
+def the_weights_fingerprint_of_another_model(scene: Scene) -> Any:
     return replace(scene.explained, weights_sha256=scene.other_weights)
 
 
 @forgery()
-def weights_that_are_no_fingerprint(scene: Scene) -> Any:
+def a_malformed_weights_fingerprint(scene: Scene) -> Any:
     lie = scene.document
     lie["weights_sha256"] = "verified"
     return lie
@@ -729,7 +729,7 @@ def a_sentence_added(scene: Scene) -> Any:
 
 
 @forgery()
-def a_fingerprint_of_something_else(scene: Scene) -> Any:
+def a_fingerprint_of_other_content(scene: Scene) -> Any:
     return _stated(scene, "sha256", scene.other_weights)
 
 
@@ -739,17 +739,17 @@ def no_fingerprint(scene: Scene) -> Any:
 
 
 @forgery()
-def a_member_that_stands_twice_with_a_false_forecast_first(scene: Scene) -> Any:
+def a_duplicate_member_with_a_false_forecast_first(scene: Scene) -> Any:
     return scene.explained.to_json().replace('"forecast": ', '"forecast": [[0.0]], "forecast": ', 1)
 
 
 @forgery()
-def a_member_that_stands_twice_with_false_words_first(scene: Scene) -> Any:
+def a_duplicate_member_with_false_words_first(scene: Scene) -> Any:
     return scene.explained.to_json().replace('"in_words": ', '"in_words": "All is well.", "in_words": ', 1)
 
 
 @forgery()
-def a_member_that_stands_twice_with_a_false_budget_last(scene: Scene) -> Any:
+def a_duplicate_member_with_a_false_budget_last(scene: Scene) -> Any:
     return scene.explained.to_json().replace('"prior": ', '"budget": 0.01, "prior": ', 1)
 
 
@@ -759,7 +759,7 @@ def an_unknown_member(scene: Scene) -> Any:
 
 
 @forgery()
-def an_unknown_member_inside(scene: Scene) -> Any:
+def an_unknown_nested_member(scene: Scene) -> Any:
     lie = scene.document
     lie["context"]["note"] = "nothing else was read"
     return lie
@@ -773,7 +773,7 @@ def a_member_left_out(scene: Scene) -> Any:
 
 
 @forgery()
-def words_in_the_place_of_a_signature(scene: Scene) -> Any:
+def text_in_place_of_a_signature(scene: Scene) -> Any:
     return json.dumps(scene.document | {"signature": "Approved by the regulator."})
 
 
@@ -793,5 +793,5 @@ def another_format(scene: Scene) -> Any:
 
 
 @forgery()
-def a_document_cut_off(scene: Scene) -> Any:
+def a_truncated_document(scene: Scene) -> Any:
     return scene.explained.to_json()[:-40]

@@ -25,7 +25,7 @@ def test_every_array_is_read_only(case: Case) -> None:
             array[...] = 0
 
 
-def test_nothing_is_shared_with_the_model_or_the_arrays_it_was_built_from(case: Case) -> None:
+def test_no_memory_is_shared_with_the_model_or_the_source_arrays(case: Case) -> None:
     history = case.scene.explained.history.copy()
     explained = replace(case.scene.explained, history=history)
     history[:] = 0
@@ -39,7 +39,7 @@ def changed(explained: ExplainedForecast, name: str, value: Any) -> ExplainedFor
     return other
 
 
-def test_an_object_that_was_changed_by_force_is_refused(case: Case) -> None:
+def test_an_object_changed_by_force_is_refused(case: Case) -> None:
     explained = case.scene.explained
     context = explained.explanation.context
     false = replace(context, phase=(context.phase + 1) % case.scene.engine.facts.period)
@@ -52,7 +52,7 @@ def test_an_object_that_was_changed_by_force_is_refused(case: Case) -> None:
     assert not any(verified(case, lie) for lie in lies)
 
 
-def test_what_was_kept_of_another_content_does_not_count(case: Case) -> None:
+def test_a_cached_fingerprint_of_other_content_does_not_count(case: Case) -> None:
     private, public = new_keys()
     explained = case.scene.explained
     signed = replace(explained, signature=sign(explained.sha256, private))

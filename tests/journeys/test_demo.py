@@ -22,7 +22,7 @@ def ibforecast(*words: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def test_the_demo_ends_with_a_picture_and_an_explanation_that_anyone_can_verify(tmp_path: Path) -> None:
+def test_the_demo_ends_with_a_picture_and_a_verifiable_explanation(tmp_path: Path) -> None:
     told = ibforecast("demo", "--out", tmp_path / "demo")
     picture, page, explanation = (Path(told[name]) for name in ("picture", "page", "explanation"))
     assert told["verified"] is True

@@ -144,7 +144,7 @@ def naive_restore(future: Tensor, given: Window, level: Tensor, scale: Tensor, p
 
 @pytest.mark.parametrize("gaps", [False, True])
 @torch.no_grad()
-def test_eq_2_the_deviation_is_what_frame_and_tiled_profile_leave(gaps: bool) -> None:
+def test_eq_2_the_deviation_is_the_window_minus_frame_and_tiled_profile(gaps: bool) -> None:
     net, given = network(), window(gaps)
     context, deviation = net.decompose(given)
     level, scale = naive_frame(given)
@@ -175,7 +175,7 @@ def test_eq_3_a_token_is_a_slice_of_one_channel() -> None:
 
 @pytest.mark.parametrize("attention", ["joint", "within"])
 @torch.no_grad()
-def test_eq_4_the_encoder_is_given_a_linear_embedding_and_the_place_of_every_patch(attention: str) -> None:
+def test_eq_4_the_encoder_input_is_a_linear_embedding_plus_the_patch_position(attention: str) -> None:
     net = network(attention=attention)
     deviation, rows = torch.randn(BATCH, LOOK_BACK, CHANNELS), []
     net.score.encoder.register_forward_pre_hook(lambda module, given: rows.append(given[0]))
@@ -223,7 +223,7 @@ NOTHING_MISSING = torch.zeros(BATCH, PATCHES, CHANNELS, dtype=torch.bool)
 
 
 @pytest.mark.parametrize("progress", [0.0, 0.4, 1.0])
-def test_eq_6_gates_are_the_noisy_sigmoid_cut_at_one_half(progress: float) -> None:
+def test_eq_6_gates_are_the_noisy_sigmoid_thresholded_at_one_half(progress: float) -> None:
     logits = torch.randn(BATCH, PATCHES, CHANNELS)
     noise = logistic_noise(logits, torch.Generator().manual_seed(3))
     mask = paper_gate().sample(logits, NOTHING_MISSING, torch.tensor(progress), torch.Generator().manual_seed(3))
@@ -309,7 +309,7 @@ def test_eq_7_the_mlp_readout_has_one_hidden_layer_with_relu() -> None:
 
 
 @torch.no_grad()
-def test_eq_8_the_forecast_gets_its_profile_scale_and_level_back() -> None:
+def test_eq_8_the_forecast_restores_profile_scale_and_level() -> None:
     net, given = network(), window()
     context, _ = net.decompose(given)
     future = torch.randn(BATCH, HORIZON, CHANNELS)
@@ -462,7 +462,7 @@ def test_algorithm_1_within_a_budget_only_the_best_tokens_that_are_not_missing_o
     assert explanation.mask[0].sum() == 3
 
 
-def test_the_frame_of_a_window_is_that_of_the_window_and_of_no_other() -> None:
+def test_the_frame_of_a_window_depends_only_on_that_window() -> None:
     given = window()
     alone = replace(given, values=given.values.clone())
     alone.values[1:] *= 100

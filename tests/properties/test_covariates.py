@@ -93,7 +93,7 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 
 @modest
 @given(case=cases())
-def test_a_forecast_written_down_and_replayed_is_the_same_bit_for_bit(case: Case) -> None:
+def test_a_forecast_replayed_from_its_explanation_is_the_same_bit_for_bit(case: Case) -> None:
     values, explanation = case.explain()
     context = explanation.context
     tensors = {name: value for name, value in vars(context).items() if isinstance(value, Tensor)}
@@ -104,7 +104,7 @@ def test_a_forecast_written_down_and_replayed_is_the_same_bit_for_bit(case: Case
 
 @modest
 @given(case=cases(), seed=SEEDS)
-def test_with_what_is_known_held_no_closed_token_can_move_a_bit(case: Case, seed: int) -> None:
+def test_with_covariates_held_no_closed_token_can_change_a_bit(case: Case, seed: int) -> None:
     values, explanation = case.explain()
     random = torch.Generator().manual_seed(seed)
     closed = ~spread(explanation.mask, case.config.patch_len)
@@ -118,7 +118,7 @@ def test_with_what_is_known_held_no_closed_token_can_move_a_bit(case: Case, seed
 
 @modest
 @given(case=cases(least_future=1), step=st.integers(0, 1000))
-def test_another_plan_for_a_step_to_come_moves_that_step_alone_and_by_its_effect(case: Case, step: int) -> None:
+def test_changing_a_future_covariate_changes_only_that_step_by_its_effect(case: Case, step: int) -> None:
     values, explanation = case.explain()
     context, config = explanation.context, case.config
     ahead = step % config.horizon
@@ -143,7 +143,7 @@ class ForgetsThePlan(IBForecast):
 
 @modest
 @given(case=cases(least_future=1), seed=SEEDS)
-def test_a_forecaster_that_hides_what_it_knew_is_found_out(case: Case, seed: int) -> None:
+def test_a_forecaster_that_hides_its_covariates_is_detected(case: Case, seed: int) -> None:
     network = ForgetsThePlan(case.config).eval()
     network.load_state_dict(case.network.state_dict())
     with torch.no_grad():
@@ -153,7 +153,7 @@ def test_a_forecaster_that_hides_what_it_knew_is_found_out(case: Case, seed: int
 
 @modest
 @given(case=cases(least_future=1))
-def test_fidelity_holds_what_is_known(case: Case) -> None:
+def test_fidelity_keeps_covariates_fixed(case: Case) -> None:
     """Everything deleted, the forecast is that of a window that follows its baseline, plan and all."""
     values, explanation = case.explain()
     found = perturb(case.network, case.window, native_importance(explanation), native_points(explanation))

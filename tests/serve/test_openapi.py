@@ -31,7 +31,7 @@ def never_ending(app: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-def test_no_question_makes_the_service_fail(client: Any, mode: GenerationMode) -> None:
+def test_no_request_makes_the_service_fail(client: Any, mode: GenerationMode) -> None:
     asked = 0
     described = schemathesis.openapi.from_asgi("/openapi.json", never_ending(client.app))
     for result in described.get_all_operations():
