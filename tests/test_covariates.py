@@ -96,19 +96,19 @@ def test_past_and_future_covariates_have_no_forecast_and_the_other_columns_do(mo
 
 
 def test_past_channels_are_read_and_count_towards_the_budget(model: IBForecaster) -> None:
-    told = model.explain(table())
-    assert told.mask.shape == (4, 3)
-    assert told.open_count <= 3
-    assert {token.channel for token in told.tokens()} == {"load", "heat", "wind"}
-    assert np.isnan(told.forecast[:, 2]).all()
-    assert np.isfinite(told.forecast[:, :2]).all()
+    explained = model.explain(table())
+    assert explained.mask.shape == (4, 3)
+    assert explained.open_count <= 3
+    assert {token.channel for token in explained.tokens()} == {"load", "heat", "wind"}
+    assert np.isnan(explained.forecast[:, 2]).all()
+    assert np.isfinite(explained.forecast[:, :2]).all()
 
 
 def test_the_explanation_contains_the_covariates_step_by_step(model: IBForecaster) -> None:
-    told, given = model.explain(table()), table()[["holiday", "plan"]].to_numpy(dtype=np.float64)
-    assert told.covariates == ("holiday", "plan")
-    np.testing.assert_array_equal(told.known, given[ROWS - LOOK_BACK :])
-    rows = told.known_to_table()
+    explained, known = model.explain(table()), table()[["holiday", "plan"]].to_numpy(dtype=np.float64)
+    assert explained.covariates == ("holiday", "plan")
+    np.testing.assert_array_equal(explained.known, known[ROWS - LOOK_BACK :])
+    rows = explained.known_to_table()
     assert rows.columns.tolist() == ["time", "covariate", "value", "channel", "effect"]
     assert len(rows) == (LOOK_BACK + HORIZON) * 2 * 2
     usual = rows[(rows["covariate"] == "holiday") & (rows["value"] == 0)]
@@ -142,9 +142,12 @@ def test_the_order_of_columns_does_not_matter(model: IBForecaster) -> None:
 def test_at_a_moment_of_the_table_covariates_come_from_its_rows(model: IBForecaster) -> None:
     whole = table()
     at = whole["when"][200]
-    there, cut = model.explain(whole, at), model.explain(whole[:201], future=whole[["when", "holiday", "plan"]][201:])
-    assert there.forecast.tobytes() == cut.forecast.tobytes()
-    np.testing.assert_array_equal(there.truth, whole.loc[201:212, ["load", "heat", "wind"]])
+    whole_table, cut = (
+        model.explain(whole, at),
+        model.explain(whole[:201], future=whole[["when", "holiday", "plan"]][201:]),
+    )
+    assert whole_table.forecast.tobytes() == cut.forecast.tobytes()
+    np.testing.assert_array_equal(whole_table.truth, whole.loc[201:212, ["load", "heat", "wind"]])
 
 
 def test_a_long_table_has_covariates_under_their_own_ids(model: IBForecaster, recipe: Callable[..., str]) -> None:
@@ -165,47 +168,52 @@ def test_a_recipe_that_reads_channels_separately_is_refused_for_past_covariates(
 
 
 def test_an_explanation_and_its_document_are_verified(model: IBForecaster) -> None:
-    told = model.explain(table())
-    assert told.verify()
-    verification = model.verify(told.to_json(), table(), exact=True)
+    explained = model.explain(table())
+    assert explained.verify()
+    verification = model.verify(explained.to_json(), table(), exact=True)
     assert verification, str(verification)
     assert all("bit for bit" in check.detail for check in verification.checks if check.name == "replay")
-    apart = model.verify(told, table()[:ROWS], future=table()[["when", "holiday", "plan"]][ROWS:])
-    assert apart, str(apart)
+    separate = model.verify(explained, table()[:ROWS], future=table()[["when", "holiday", "plan"]][ROWS:])
+    assert separate, str(separate)
 
 
-def other_values(told: ExplainedForecast, known: np.ndarray, units: Standardiser) -> ExplainedForecast:
+def other_values(explained: ExplainedForecast, known: np.ndarray, units: Standardiser) -> ExplainedForecast:
     """The same with other covariates, standardised as an explanation must have them."""
-    context = replace(told.context, known=units.standardise(known).astype(np.float32))
-    return replace(told, known=known, known_units=units, explanation=replace(told.explanation, context=context))
+    context = replace(explained.context, known=units.standardise(known).astype(np.float32))
+    return replace(
+        explained, known=known, known_units=units, explanation=replace(explained.explanation, context=context)
+    )
 
 
 def test_a_document_with_false_covariates_is_not_verified(model: IBForecaster) -> None:
-    told = model.explain(table())
-    known, units = told.known, told.known_units
+    explained = model.explain(table())
+    known, units = explained.known, explained.known_units
     assert known is not None
     assert units is not None
     lies = {
-        "values": (other_values(told, known + 1, units), {"replay", "scramble", "rerun"}),
-        "usual values": (other_values(told, known, Standardiser(units.mean + 1, units.std)), {"names"}),
-        "spreads": (other_values(told, known, Standardiser(units.mean, units.std * 2)), {"names"}),
-        "names": (replace(told, covariates=("plan", "holiday")), {"names"}),
-        "response": (changed(told, response=told.response * np.float32(1.5)), {"replay", "scramble", "rerun"}),
+        "values": (other_values(explained, known + 1, units), {"replay", "scramble", "rerun"}),
+        "usual values": (other_values(explained, known, Standardiser(units.mean + 1, units.std)), {"names"}),
+        "spreads": (other_values(explained, known, Standardiser(units.mean, units.std * 2)), {"names"}),
+        "names": (replace(explained, covariates=("plan", "holiday")), {"names"}),
+        "response": (
+            changed(explained, response=explained.response * np.float32(1.5)),
+            {"replay", "scramble", "rerun"},
+        ),
     }
     for name, (lie, expected) in lies.items():
         verification = model.verify(lie.to_json())
         assert {check.name for check in verification.checks if not check.passed} == expected, name
-    bare = replace(told.explanation, context=replace(told.context, known=None, response=None))
-    without = replace(told, explanation=bare, covariates=(), known=None, known_units=None)
+    bare = replace(explained.explanation, context=replace(explained.context, known=None, response=None))
+    without = replace(explained, explanation=bare, covariates=(), known=None, known_units=None)
     assert not model.verify(without.to_json())
     with pytest.raises(VerificationError):
         lies["values"][0].verify()
 
 
 def test_covariates_are_compared_with_the_table(model: IBForecaster) -> None:
-    told, other = model.explain(table()), table()
+    explained, other = model.explain(table()), table()
     other.loc[ROWS + 3, "plan"] += 1
-    verification = model.verify(told, other)
+    verification = model.verify(explained, other)
     assert [check.detail for check in verification.checks if not check.passed] == ["not the table's: known"]
     consistent = model.explain(other)
     assert model.verify(consistent)
@@ -218,11 +226,11 @@ def test_the_audit_passes_and_the_evaluation_counts_only_forecast_channels(model
     measured = model.evaluate(table()[:ROWS], "all")
     assert measured.windows == ROWS - LOOK_BACK - HORIZON + 1
     last = table()[ROWS - LOOK_BACK - HORIZON : ROWS].reset_index(drop=True)
-    spoilt = last.copy()
-    spoilt.loc[LOOK_BACK:, "wind"] = 1e6
-    assert model.evaluate(last, "all").mse == model.evaluate(spoilt, "all").mse
-    spoilt.loc[LOOK_BACK:, "heat"] = 1e6
-    assert model.evaluate(last, "all").mse < model.evaluate(spoilt, "all").mse
+    changed = last.copy()
+    changed.loc[LOOK_BACK:, "wind"] = 1e6
+    assert model.evaluate(last, "all").mse == model.evaluate(changed, "all").mse
+    changed.loc[LOOK_BACK:, "heat"] = 1e6
+    assert model.evaluate(last, "all").mse < model.evaluate(changed, "all").mse
 
 
 def test_a_saved_model_loads_with_covariates_and_cycles(model: IBForecaster, tmp_path: Path) -> None:
@@ -230,22 +238,22 @@ def test_a_saved_model_loads_with_covariates_and_cycles(model: IBForecaster, tmp
     again = IBForecaster.load(tmp_path / "model")
     assert again.cycle == (24, 168)
     assert again.fitted.layout == model.fitted.layout
-    told, kept = model.explain(table()), again.explain(table())
-    assert kept.to_json() == told.to_json()
-    assert again.verify(told)
+    explained, loaded = model.explain(table()), again.explain(table())
+    assert loaded.to_json() == explained.to_json()
+    assert again.verify(explained)
 
 
 # --- What can not be ---
 
 
 def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
-    given = table()
-    made = change(given)
-    return given if made is None else made
+    rows = table()
+    made = change(rows)
+    return rows if made is None else made
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("rows", "message"),
     [
         (
             broken(lambda t: t[: ROWS + 5]),
@@ -266,10 +274,10 @@ def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
     ids=["too short", "no covariate", "no past channel", "a gap", "a gap ahead"],
 )
 def test_a_table_without_the_required_covariates_is_refused(
-    model: IBForecaster, given: pd.DataFrame, message: str
+    model: IBForecaster, rows: pd.DataFrame, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
-        model.predict(given)
+        model.predict(rows)
 
 
 @pytest.mark.parametrize(
@@ -334,8 +342,8 @@ def test_the_service_and_onnx_support_covariates_and_several_cycles(model: IBFor
     model.save(tmp_path / "model")
     Models({"one": tmp_path / "model"}, 1, Metrics())
     model.to_onnx(tmp_path / "model.onnx")
-    told = model.explain(table())
-    verification = OnnxForecaster(tmp_path / "model.onnx").verify(told.to_json())
+    explained = model.explain(table())
+    verification = OnnxForecaster(tmp_path / "model.onnx").verify(explained.to_json())
     assert verification, str(verification)
 
 
@@ -350,17 +358,17 @@ def test_a_known_holiday_reduces_the_error_to_the_noise_and_an_unknown_one_does_
     holiday = np.repeat(random.random(days) < 0.1, 24)
     effect = -15 * (1 + 0.5 * np.sin(np.pi * np.arange(24) / 24))
     load = 100 + 10 * np.sin(2 * np.pi * hour / 24) + holiday * effect[hour % 24] + random.normal(0, 1, len(hour))
-    given = pd.DataFrame({"when": hours(len(hour)), "load": load, "holiday": holiday})
+    rows = pd.DataFrame({"when": hours(len(hour)), "load": load, "holiday": holiday})
     bare = recipe(BARE.format(context_rate=3.0, epochs=6, rate=0.01))
     errors = []
     for future in ([], ["holiday"]):
         settings = {"channels": ["load"], "future": future, "recipe": bare, "budget": 0.25, "device": "cpu"}
-        fitted = IBForecaster(24, 48, **settings).fit(given)
-        errors.append(fitted.evaluate(given).mse * fitted.fitted.standardiser.std[0] ** 2)
+        fitted = IBForecaster(24, 48, **settings).fit(rows)
+        errors.append(fitted.evaluate(rows).mse * fitted.fitted.standardiser.std[0] ** 2)
     assert errors[0] > 8
     assert errors[1] < 1.5
-    told = fitted.explain(given, given["when"].iloc[-25])
-    learned = told.response[:, 0, 0] * told.units.std[0] / told.known_units.std[0]
+    explained = fitted.explain(rows, rows["when"].iloc[-25])
+    learned = explained.response[:, 0, 0] * explained.units.std[0] / explained.known_units.std[0]
     np.testing.assert_allclose(learned, effect, atol=1.5)
 
 
@@ -369,11 +377,11 @@ def test_the_shapes_of_day_and_week_are_recovered_separately(recipe: Callable[..
     day = 10 * np.sin(2 * np.pi * np.arange(24) / 24)
     week = np.where(np.arange(168) >= 120, -7, 0) + 4 * np.sin(2 * np.pi * np.arange(168) / 56)
     load = 100 + day[hour % 24] + week[hour % 168] + random.normal(0, 1, len(hour))
-    given = pd.DataFrame({"when": hours(len(hour)), "load": load})
+    rows = pd.DataFrame({"when": hours(len(hour)), "load": load})
     bare = recipe(BARE.format(context_rate=30.0, epochs=9, rate=0.001))
-    told = IBForecaster(24, 168, 0.1, (24, 168), recipe=bare, device="cpu").fit(given).explain(given)
-    scale = float(told.units.std[0] * told.scale[0])
-    found_day, found_week = told.profile[:24, 0] * scale, told.profile[24:, 0].reshape(7, 24) * scale
+    explained = IBForecaster(24, 168, 0.1, (24, 168), recipe=bare, device="cpu").fit(rows).explain(rows)
+    scale = float(explained.units.std[0] * explained.scale[0])
+    found_day, found_week = explained.profile[:24, 0] * scale, explained.profile[24:, 0].reshape(7, 24) * scale
     usual = week.reshape(7, 24).mean(axis=0)  # what every day of the week has in common belongs to the day
     expected = day + usual
     np.testing.assert_allclose(found_day - found_day.mean(), expected - expected.mean(), atol=1.0)
@@ -394,8 +402,8 @@ def test_a_figure_shows_the_covariates_and_every_cycle(model: IBForecaster, tmp_
 def test_the_figure_has_a_row_for_every_channel_and_covariate(model: IBForecaster) -> None:
     from ibforecast.plots.explanation import figure
 
-    told = model.explain(table())
-    main, beside = (figure(told).axes[first : first + 5] for first in (0, 5))
+    explained = model.explain(table())
+    main, profiles = (figure(explained).axes[first : first + 5] for first in (0, 5))
     assert [len(axes.texts) for axes in main] == [1] * 5
     forecasts = [[line for line in axes.lines if line.get_color() == "#D55E00"] for axes in main]
     assert [bool(lines) and np.isfinite(lines[0].get_ydata()).all() for lines in forecasts] == [
@@ -405,22 +413,22 @@ def test_the_figure_has_a_row_for_every_channel_and_covariate(model: IBForecaste
         False,
         False,
     ]
-    assert [len(line.get_xdata()) for line in beside[0].lines if len(line.get_xdata()) > 2] == [24, 168]
-    np.testing.assert_allclose(main[4].lines[0].get_ydata(), told.known[:, 1], atol=1e-5)
+    assert [len(line.get_xdata()) for line in profiles[0].lines if len(line.get_xdata()) > 2] == [24, 168]
+    np.testing.assert_allclose(main[4].lines[0].get_ydata(), explained.known[:, 1], atol=1e-5)
 
 
 def test_the_responses_of_several_channels_are_distinct_and_named(model: IBForecaster) -> None:
     from ibforecast.plots.explanation import figure
     from ibforecast.plots.scene import scene_of
 
-    told = model.explain(table())
-    drawing = figure(told)
+    explained = model.explain(table())
+    drawing = figure(explained)
     lines = [line for line in drawing.axes[-1].lines if len(line.get_xdata()) > 2]
     colours = [line.get_color() for line in lines]
     assert len(set(colours)) == len(colours) == 2
     assert [line.get_color() for line in drawing.artists if hasattr(line, "get_color")][-2:] == colours
-    assert [text.get_text() for text in drawing.texts if text.get_text() in told.channels] == ["load", "heat"]
-    entries = [entry.text for entry in scene_of(told).legend]
+    assert [text.get_text() for text in drawing.texts if text.get_text() in explained.channels] == ["load", "heat"]
+    entries = [entry.text for entry in scene_of(explained).legend]
     assert [entry for entry in entries if "known ahead" in entry] == ["known ahead"]
     assert "profile at this level + effects" in entries
 
@@ -431,8 +439,8 @@ def test_a_report_contains_the_unchanged_documents(model: IBForecaster) -> None:
 
 
 def test_the_commands_fit_forecast_explain_and_verify(tmp_path: Path, recipe: Callable[..., str]) -> None:
-    whole, (known, given) = table(), (tmp_path / "known.csv", tmp_path / "table.csv")
-    whole[:ROWS].to_csv(given, index=False)
+    whole, (known, history) = table(), (tmp_path / "known.csv", tmp_path / "table.csv")
+    whole[:ROWS].to_csv(history, index=False)
     whole[["when", "holiday", "plan"]][ROWS:].to_csv(known, index=False)
 
     def code(*words: Any) -> Any:
@@ -453,19 +461,19 @@ def test_the_commands_fit_forecast_explain_and_verify(tmp_path: Path, recipe: Ca
         "24,168",
     ]
     model, why = tmp_path / "model", tmp_path / "why.json"
-    assert code("fit", given, *sizes, "--past", "wind", "--future", "holiday, plan", "--out", model) == 0
+    assert code("fit", history, *sizes, "--past", "wind", "--future", "holiday, plan", "--out", model) == 0
     assert IBForecaster.load(model).fitted.layout.future == ("holiday", "plan")
-    assert code("predict", model, given, "--future", known, "--out", tmp_path / "forecast.csv") == 0
+    assert code("predict", model, history, "--future", known, "--out", tmp_path / "forecast.csv") == 0
     forecast = pd.read_csv(tmp_path / "forecast.csv")
     assert forecast.columns.tolist() == ["when", "load", "heat"]
     rows = tmp_path / "known-rows.csv"
-    assert code("explain", model, given, "--future", known, "--out", why, "--known", rows) == 0
+    assert code("explain", model, history, "--future", known, "--out", why, "--known", rows) == 0
     assert set(pd.read_csv(rows)["covariate"]) == {"holiday", "plan"}
     assert code("verify", model, why) == 0
-    assert code("evaluate", model, given) == 0
-    assert code("report", model, given, "--future", known, "--out", tmp_path / "report.html") == 0
-    assert code("predict", model, given) == 3
-    assert code("fit", given, *sizes[:-1], "24,day", "--out", tmp_path / "other") == 2
+    assert code("evaluate", model, history) == 0
+    assert code("report", model, history, "--future", known, "--out", tmp_path / "report.html") == 0
+    assert code("predict", model, history) == 3
+    assert code("fit", history, *sizes[:-1], "24,day", "--out", tmp_path / "other") == 2
 
 
 def test_intervals_and_backtests_cover_only_forecast_channels(model: IBForecaster) -> None:

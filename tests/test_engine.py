@@ -29,9 +29,9 @@ def table(zone: str | None = None, frequency: str = "h") -> pd.DataFrame:
     return pd.DataFrame({"when": when, "load": values[:, 0], "wind": values[:, 1]})
 
 
-def fitted(given: pd.DataFrame, cycle: int | str = "auto", irregular: str = "error") -> IBForecaster:
+def fitted(rows: pd.DataFrame, cycle: int | str = "auto", irregular: str = "error") -> IBForecaster:
     settings = {"recipe": "static-fixed", "epochs": 1, "device": "cpu"}
-    return IBForecaster(HORIZON, LOOK_BACK, 0.25, cycle=cycle, irregular=irregular, **settings).fit(given)
+    return IBForecaster(HORIZON, LOOK_BACK, 0.25, cycle=cycle, irregular=irregular, **settings).fit(rows)
 
 
 @pytest.fixture(scope="module")
@@ -109,15 +109,15 @@ def test_a_single_time_off_the_grid_is_refused(model: IBForecaster) -> None:
     ids=["clocks put on", "days of a zone", "ends of months", "odd steps", "rows counted", "rows filled", "fractions"],
 )
 def test_true_times_of_every_calendar_pass(made: Callable[[], pd.DataFrame], cycle: int | str, irregular: str) -> None:
-    given = made()
-    model = fitted(given, cycle, irregular)
-    for row in (LOOK_BACK + 2, len(given) - HORIZON - 30, len(given) - 1):
-        explained = ExplainedForecast.from_json(model.explain(given, given["when"].iloc[row]).to_json())
-        verification = model.verify(explained, given, exact=True)
+    rows = made()
+    model = fitted(rows, cycle, irregular)
+    for row in (LOOK_BACK + 2, len(rows) - HORIZON - 30, len(rows) - 1):
+        explained = ExplainedForecast.from_json(model.explain(rows, rows["when"].iloc[row]).to_json())
+        verification = model.verify(explained, rows, exact=True)
         assert verification, str(verification)
-        alone = model.verify(explained)
+        verdict = model.verify(explained)
         # Uneven rows that are counted need the table, unless the first row of training is in the window.
-        assert failures(alone) == ({"times"} if irregular == "by_row" else set()), str(alone)
+        assert failures(verdict) == ({"times"} if irregular == "by_row" else set()), str(verdict)
 
 
 def test_counted_rows_with_even_steps_need_no_table() -> None:

@@ -99,9 +99,9 @@ def test_bits_are_counted_against_the_prior_of_the_model(explanation: ExplainedF
 
 
 def test_an_explanation_without_its_model_says_how_to_verify_it(explanation: ExplainedForecast) -> None:
-    alone = ExplainedForecast.from_json(explanation.to_json())
+    read = ExplainedForecast.from_json(explanation.to_json())
     with pytest.raises(UsageError, match=r"verifying needs the model that gave .*; use model\.verify\(explanation\)"):
-        alone.verify()
+        read.verify()
 
 
 def test_an_explanation_of_another_model_is_refused(explanation: ExplainedForecast, model: IBForecaster) -> None:
@@ -390,13 +390,13 @@ def test_the_table_agrees_with_the_arrays(explanation: ExplainedForecast) -> Non
 
 
 def test_the_words_say_how_much_was_read_and_what_was_missing(explanation: ExplainedForecast) -> None:
-    said = explanation.in_words(full=True).splitlines()
-    assert said[:2] == [
+    lines = explanation.in_words(full=True).splitlines()
+    assert lines[:2] == [
         f"Forecast of 2023-01-17 04:00 to 2023-01-17 15:00, made at {AT}.",
         "It read 3 of 12 tokens: 25 % of the window, where the budget allows 25 %; "
         f"its gates carry {explanation.rate_bits:.1f} bits beyond their prior.",
     ]
-    read, *rest = said[2:]
+    read, *rest = lines[2:]
     opened = explanation.mask.any(axis=0)
     assert [f"{name} (" in read for name in explanation.channels] == opened.tolist()
     assert rest[-1] == "Not readable because of missing values: wind (1 of 4 patches)."

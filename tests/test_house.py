@@ -36,8 +36,8 @@ def test_importing_the_library_imports_nothing_optional_and_prints_nothing() -> 
     optional = {"matplotlib", "pandas", "polars", "pooch", "sklearn", "click", "beartype", "captum", "cryptography"}
     optional |= {"fastapi", "uvicorn", "pydantic", "prometheus_client", "sktime", "onnx", "onnxruntime"}
     optional |= {"neuralforecast", "pytorch_lightning", "shap", "optuna", "ray"}
-    asked = f"import sys, ibforecast; print(sorted({optional!r} & sys.modules.keys()))"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", asked], capture_output=True, text=True, check=False)
+    script = f"import sys, ibforecast; print(sorted({optional!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "[]\n"
 
@@ -45,9 +45,9 @@ def test_importing_the_library_imports_nothing_optional_and_prints_nothing() -> 
 def test_libraries_of_one_room_are_forbidden_in_every_other_room() -> None:
     rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]["importlinter"]["contracts"]
-    alone = {told[1]: one for one in contracts if (told := re.search(r"in (\w+) alone$", one["name"]))}
-    assert alone.keys() == {"serve", "plots"}
-    for room, contract in alone.items():
+    confined = {match[1]: one for one in contracts if (match := re.search(r"in (\w+) alone$", one["name"]))}
+    assert confined.keys() == {"serve", "plots"}
+    for room, contract in confined.items():
         listed = {name.removeprefix("ibforecast.") for name in contract["source_modules"]}
         assert listed == rooms - {room, "__init__", "_version"}
 
@@ -73,8 +73,8 @@ def test_nothing_is_unpickled_or_evaluated_anywhere() -> None:
 
 def places_in(text: str) -> set[str]:
     """What the `Paper:` lines of a file name, such as "Eq. 5, p": one place, or several parted by semicolons."""
-    told = re.findall(r"Paper: (.+?)(?:\.?\"\"\"|\.?\s*$)", text, flags=re.MULTILINE)
-    named = {place.strip() for line in told for place in line.split(";")}
+    lines = re.findall(r"Paper: (.+?)(?:\.?\"\"\"|\.?\s*$)", text, flags=re.MULTILINE)
+    named = {place.strip() for line in lines for place in line.split(";")}
     return {place for place in named if re.fullmatch(EQUATION, place)}
 
 
@@ -84,16 +84,16 @@ def test_paper_lines_are_parsed() -> None:
     assert places_in(text) == {"Eq. 9, (p̄ − ρ)²", "Eq. 11, X", "Eq. 12, Y", "Eq. 13, M"}
 
 
-def told_in_source() -> dict[str, set[str]]:
+def places_in_source() -> dict[str, set[str]]:
     """Files by the place in the paper they name."""
-    found: dict[str, set[str]] = {}
+    files: dict[str, set[str]] = {}
     for path in FILES:
         for place in places_in(path.read_text("utf8")):
-            found.setdefault(place, set()).add(str(path.relative_to(ROOT)))
-    return found
+            files.setdefault(place, set()).add(str(path.relative_to(ROOT)))
+    return files
 
 
-def told_in_map() -> list[tuple[str, str, str]]:
+def places_in_map() -> list[tuple[str, str, str]]:
     """Place, name and file of every row of the map whose first column is a place in backticks."""
     rows = []
     for line in MAP.read_text("utf8").splitlines():
@@ -105,18 +105,18 @@ def told_in_map() -> list[tuple[str, str, str]]:
 
 
 def test_every_equation_of_the_method_is_named_in_the_source() -> None:
-    numbers = {place.split(",")[0] for place in told_in_source()}
+    numbers = {place.split(",")[0] for place in places_in_source()}
     assert {f"Eq. {number}" for number in (2, 3, 5, 6, 7, 8, 9, 11, 12, 13)} | {"Algorithm 1"} <= numbers
 
 
 def test_every_place_named_in_the_source_is_on_the_map() -> None:
-    assert told_in_source().keys() - {place for place, _, _ in told_in_map()} == set()
+    assert places_in_source().keys() - {place for place, _, _ in places_in_map()} == set()
 
 
 def test_every_place_on_the_map_is_named_in_the_source() -> None:
-    rows = told_in_map()
+    rows = places_in_map()
     assert rows
-    assert {place for place, _, _ in rows} - told_in_source().keys() == set()
+    assert {place for place, _, _ in rows} - places_in_source().keys() == set()
 
 
 def defined_in(path: Path) -> set[str]:
@@ -131,12 +131,12 @@ def defined_in(path: Path) -> set[str]:
 
 
 def test_every_row_of_the_map_links_to_a_file_that_names_its_place_and_defines_its_names() -> None:
-    source = told_in_source()
-    for place, names, file in told_in_map():
+    source = places_in_source()
+    for place, names, file in places_in_map():
         link = re.fullmatch(r"\[.+\]\((.+)\)", file)
         assert link, f"{place}: {file} is no link"
         path = (MAP.parent / link[1]).resolve()
         assert str(path.relative_to(ROOT)) in source[place], f"{place}: {path} does not say so"
-        told = set(re.findall(r"`([\w.]+)`", names))
-        assert told
-        assert told <= defined_in(path), f"{place}: {told - defined_in(path)} not in {path}"
+        defined = set(re.findall(r"`([\w.]+)`", names))
+        assert defined
+        assert defined <= defined_in(path), f"{place}: {defined - defined_in(path)} not in {path}"

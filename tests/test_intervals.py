@@ -63,47 +63,56 @@ def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
 
 
 def test_a_wide_forecast_has_both_ends_next_to_every_channel_and_the_open_rate(model: IBForecaster) -> None:
-    told = model.predict(frame(), level=[95, 80])
+    forecast = model.predict(frame(), level=[95, 80])
     ends = [f"-{end}-{level}" for level in (80, 95) for end in ("lo", "hi")]
-    assert told.columns.tolist() == ["when", *(name + end for name in CHANNELS for end in ("", *ends)), "open_rate"]
-    pd.testing.assert_frame_equal(told[["when", *CHANNELS]], model.predict(frame()), check_exact=True)
-    assert set(told["open_rate"]) == {model.explain(frame()).open_rate}
+    assert forecast.columns.tolist() == ["when", *(name + end for name in CHANNELS for end in ("", *ends)), "open_rate"]
+    pd.testing.assert_frame_equal(forecast[["when", *CHANNELS]], model.predict(frame()), check_exact=True)
+    assert set(forecast["open_rate"]) == {model.explain(frame()).open_rate}
     for name in CHANNELS:
-        nested = told[[f"{name}-lo-95", f"{name}-lo-80", name, f"{name}-hi-80", f"{name}-hi-95"]].to_numpy()
+        nested = forecast[[f"{name}-lo-95", f"{name}-lo-80", name, f"{name}-hi-80", f"{name}-hi-95"]].to_numpy()
         assert (np.diff(nested) >= 0).all()
-        np.testing.assert_allclose(told[name] - told[f"{name}-lo-80"], told[f"{name}-hi-80"] - told[name])
+        np.testing.assert_allclose(
+            forecast[name] - forecast[f"{name}-lo-80"], forecast[f"{name}-hi-80"] - forecast[name]
+        )
 
 
 def test_a_long_forecast_has_the_same_ends_in_separate_columns(
     model: IBForecaster, unfitted: Callable[..., IBForecaster]
 ) -> None:
     table = pl.from_pandas(long_frame())
-    told = unfitted().fit(table).predict(table, level=97.5)
-    assert isinstance(told, pl.DataFrame)
-    assert told.columns == ["unique_id", "ds", "IBForecast", "IBForecast-lo-97.5", "IBForecast-hi-97.5", "open_rate"]
+    forecast = unfitted().fit(table).predict(table, level=97.5)
+    assert isinstance(forecast, pl.DataFrame)
+    assert forecast.columns == [
+        "unique_id",
+        "ds",
+        "IBForecast",
+        "IBForecast-lo-97.5",
+        "IBForecast-hi-97.5",
+        "open_rate",
+    ]
     wide = model.predict(frame(), level=97.5)
     lows = np.concatenate([wide[f"{name}-lo-97.5"] for name in CHANNELS])
-    assert told["IBForecast-lo-97.5"].to_numpy().tobytes() == lows.tobytes()
+    assert forecast["IBForecast-lo-97.5"].to_numpy().tobytes() == lows.tobytes()
 
 
 def test_intervals_are_in_the_tables_units(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
     larger = frame().assign(load=lambda table: 1024 * table["load"])
-    told, expected = unfitted().fit(larger).predict(larger, level=80), model.predict(frame(), level=80)
-    assert (told["load-hi-80"].to_numpy() == 1024 * expected["load-hi-80"].to_numpy()).all()
+    forecast, expected = unfitted().fit(larger).predict(larger, level=80), model.predict(frame(), level=80)
+    assert (forecast["load-hi-80"].to_numpy() == 1024 * expected["load-hi-80"].to_numpy()).all()
 
 
 def test_the_coverage_is_close_to_the_level(model: IBForecaster) -> None:
-    told = model.cross_validation(frame(), 90, 1, level=[50, 80])
+    backtest = model.cross_validation(frame(), 90, 1, level=[50, 80])
     for level in (50, 80):
-        within = told["y"].between(told[f"IBForecast-lo-{level}"], told[f"IBForecast-hi-{level}"])
+        within = backtest["y"].between(backtest[f"IBForecast-lo-{level}"], backtest[f"IBForecast-hi-{level}"])
         assert abs(within.mean() - level / 100) < 0.06
 
 
 def test_a_past_channel_has_no_interval(unfitted: Callable[..., IBForecaster]) -> None:
     fitted = unfitted(past=["wind"]).fit(frame())
-    told = fitted.predict(frame(), level=80, adaptive=True)
-    assert told.columns.tolist() == ["when", "load", "load-lo-80", "load-hi-80", "open_rate"]
-    assert told.notna().all(axis=None)
+    forecast = fitted.predict(frame(), level=80, adaptive=True)
+    assert forecast.columns.tolist() == ["when", "load", "load-lo-80", "load-hi-80", "open_rate"]
+    assert forecast.notna().all(axis=None)
 
 
 # --- Adapting ---
@@ -111,22 +120,22 @@ def test_a_past_channel_has_no_interval(unfitted: Callable[..., IBForecaster]) -
 
 @pytest.mark.parametrize("row", [380, 450, ROWS - 2])
 def test_rows_after_the_moment_do_not_change_an_interval(model: IBForecaster, row: int) -> None:
-    table, spoilt = frame(), frame()
-    spoilt.loc[row + 1 :, list(CHANNELS)] += 1e6
+    table, changed = frame(), frame()
+    changed.loc[row + 1 :, list(CHANNELS)] += 1e6
     at = table["when"][row]
-    asked = {"level": [80, 95], "adaptive": True}
-    expected = model.predict(table[: row + 1], **asked)
-    pd.testing.assert_frame_equal(model.predict(table, at, **asked), expected, check_exact=True)
-    pd.testing.assert_frame_equal(model.predict(spoilt, at, **asked), expected, check_exact=True)
+    options = {"level": [80, 95], "adaptive": True}
+    expected = model.predict(table[: row + 1], **options)
+    pd.testing.assert_frame_equal(model.predict(table, at, **options), expected, check_exact=True)
+    pd.testing.assert_frame_equal(model.predict(changed, at, **options), expected, check_exact=True)
 
 
 def test_training_rows_do_not_change_an_interval(model: IBForecaster) -> None:
     """Only the look-back of the first window after the trained rows reaches into them."""
     table = frame()
     first = model.fitted.split.train_end - LOOK_BACK
-    asked = {"level": [80], "adaptive": True}
+    options = {"level": [80], "adaptive": True}
     pd.testing.assert_frame_equal(
-        model.predict(table[first:], **asked), model.predict(table, **asked), check_exact=True
+        model.predict(table[first:], **options), model.predict(table, **options), check_exact=True
     )
 
 
@@ -135,10 +144,10 @@ def test_adaptive_intervals_widen_when_forecasts_get_worse(model: IBForecaster) 
     rows = np.arange(320, ROWS - LOOK_BACK)  # out of order they follow no rhythm
     worse.loc[rows, list(CHANNELS)] = table.loc[np.random.default_rng(1).permutation(rows), list(CHANNELS)].to_numpy()
     width = {
-        (name, adaptive): (told["load-hi-80"] - told["load-lo-80"]).mean()
-        for name, given in (("calm", table), ("worse", worse))
+        (name, adaptive): (forecast["load-hi-80"] - forecast["load-lo-80"]).mean()
+        for name, data in (("calm", table), ("worse", worse))
         for adaptive in (False, True)
-        for told in [model.predict(given, level=80, adaptive=adaptive)]
+        for forecast in [model.predict(data, level=80, adaptive=adaptive)]
     }
     assert width["worse", False] == width["calm", False]
     assert width["worse", True] > width["calm", True]
@@ -156,9 +165,9 @@ def test_gaps_are_skipped(model: IBForecaster, adaptive: bool) -> None:
     table = frame()
     table.loc[200:420:3, "load"] = np.nan
     table.loc[330:410, "wind"] = np.nan  # longer than a look-back: nothing can be made of some windows
-    told = model.predict(table, level=[80, 95], adaptive=adaptive)
-    assert told.notna().all(axis=None)
-    assert np.isfinite(told.drop(columns="when")).all(axis=None)
+    forecast = model.predict(table, level=[80, 95], adaptive=adaptive)
+    assert forecast.notna().all(axis=None)
+    assert np.isfinite(forecast.drop(columns="when")).all(axis=None)
 
 
 def test_a_model_fitted_with_gaps_has_intervals(unfitted: Callable[..., IBForecaster]) -> None:
@@ -251,7 +260,7 @@ def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, dama
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"level": 100}, r"percentage from 1 to 99 \(got 100\)"),
         ({"level": []}, r"percentage from 1 to 99 \(got none\)"),
@@ -260,9 +269,9 @@ def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, dama
     ],
     ids=["a certain one", "none", "adapting to nothing", "another budget"],
 )
-def test_an_invalid_interval_is_refused(model: IBForecaster, asked: dict[str, Any], message: str) -> None:
+def test_an_invalid_interval_is_refused(model: IBForecaster, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        model.predict(frame(), **asked)
+        model.predict(frame(), **arguments)
 
 
 def test_a_level_with_too_few_windows_is_refused(unfitted: Callable[..., IBForecaster]) -> None:

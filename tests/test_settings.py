@@ -60,8 +60,8 @@ def test_the_command_line_has_one_option_per_setting_with_default_and_help() -> 
     for each in fields(Settings):
         assert isinstance(options[each.name], click.Option)
         assert options[each.name].help == each.metadata["help"]
-    given = fit_command.make_context("fit", ["table.csv", "--horizon", "6", "--out", "model"]).params
-    made = forecaster_of({name: value for name, value in given.items() if name not in verb})
+    parameters = fit_command.make_context("fit", ["table.csv", "--horizon", "6", "--out", "model"]).params
+    made = forecaster_of({name: value for name, value in parameters.items() if name not in verb})
     assert made.document() == Settings(6).document()
 
 
@@ -143,9 +143,9 @@ def test_settings_are_frozen_and_compare_by_value() -> None:
 def test_a_recipe_may_be_an_object() -> None:
     sizes = Sizes(LOOK_BACK, HORIZON, 1, 24)
     recipe = resolve_ours("quick", sizes, budget=0.5)
-    named, given = unfitted().fit(table()), unfitted(recipe=recipe).fit(table())
-    assert given.fitted.weights_sha256 == named.fitted.weights_sha256
-    assert given.fitted.summary.recipe_sha256 == named.fitted.summary.recipe_sha256
+    named, by_object = unfitted().fit(table()), unfitted(recipe=recipe).fit(table())
+    assert by_object.fitted.weights_sha256 == named.fitted.weights_sha256
+    assert by_object.fitted.summary.recipe_sha256 == named.fitted.summary.recipe_sha256
 
 
 def test_a_recipe_object_is_adapted_to_the_table_and_the_settings() -> None:

@@ -93,11 +93,11 @@ def test_with_the_same_weights_forecasts_and_masks_equal_those_of_ibforecaster(f
 
     forecast = own.predict(wide)[["heat", "load"]].to_numpy()
     np.testing.assert_allclose(by_series(nf.predict()), forecast, rtol=1e-5, atol=1e-5)
-    here, there = explain(nf, TABLE), own.explain(wide)
-    assert here.channels == there.channels == ("heat", "load")
-    np.testing.assert_array_equal(here.mask, there.mask)
-    np.testing.assert_array_equal(here.phase, there.phase)
-    assert here.weights_sha256 == there.weights_sha256
+    explained, expected = explain(nf, TABLE), own.explain(wide)
+    assert explained.channels == expected.channels == ("heat", "load")
+    np.testing.assert_array_equal(explained.mask, expected.mask)
+    np.testing.assert_array_equal(explained.phase, expected.phase)
+    assert explained.weights_sha256 == expected.weights_sha256
     earlier = wide["ds"].iloc[-10]
     np.testing.assert_array_equal(explain(nf, TABLE, at=earlier).mask, own.explain(wide, at=earlier).mask)
 
@@ -172,12 +172,12 @@ def test_a_term_other_than_the_error_changes_the_gates(tmp_path: Path) -> None:
         )
     plain, paying = (fit(recipe=str(path), max_steps=2, val_check_steps=2).models[0] for path in recipes.values())
     assert plain.metrics["train_loss"] == pytest.approx(plain.metrics["train_fit"] + plain.metrics["train_consistency"])
-    apart = [
+    differences = [
         name
         for name, weights in plain.network.score.state_dict().items()
         if not torch.equal(weights, paying.network.score.state_dict()[name])
     ]
-    assert apart
+    assert differences
 
 
 def test_training_uses_the_learning_rates_and_schedule_of_the_recipe() -> None:

@@ -56,9 +56,9 @@ def test_steps_without_truth_are_left_out() -> None:
     table = wide_table()
     table.loc[NOW + 1, "load"] = np.nan
     forecast = fitted(table).predict(table, at=table["day"][NOW - 1])
-    beside = with_truth(forecast, table.iloc[: NOW + 4])
-    assert beside.columns.tolist() == ["unique_id", "ds", "IBForecast", "y"]
-    assert beside.groupby("unique_id").size().to_dict() == {"load": 3, "heat": 4}
+    joined = with_truth(forecast, table.iloc[: NOW + 4])
+    assert joined.columns.tolist() == ["unique_id", "ds", "IBForecast", "y"]
+    assert joined.groupby("unique_id").size().to_dict() == {"load": 3, "heat": 4}
 
 
 @pytest.mark.parametrize("make", [wide_table, long_table])
@@ -66,21 +66,25 @@ def test_interval_columns_get_nixtlas_names(make: Any) -> None:
     table = make()
     forecast = fitted(table).predict(table, at=wide_table()["day"][NOW - 1])
     name = [column for column in forecast.columns if column not in ("unique_id", "ds", "day")]
-    ends = {f"{column}{end}": forecast[column] + by for column in name for end, by in (("-lo-80", -1), ("-hi-80", 1))}
-    beside = with_truth(forecast.assign(**ends, open_rate=0.2), table)
-    np.testing.assert_allclose(beside["IBForecast-hi-80"], beside["IBForecast"] + 1)
-    np.testing.assert_allclose(beside["IBForecast-lo-80"], beside["IBForecast"] - 1)
-    assert len(beside) == 2 * HORIZON
-    assert "open_rate" not in beside
+    ends = {
+        f"{column}{end}": forecast[column] + offset
+        for column in name
+        for end, offset in (("-lo-80", -1), ("-hi-80", 1))
+    }
+    joined = with_truth(forecast.assign(**ends, open_rate=0.2), table)
+    np.testing.assert_allclose(joined["IBForecast-hi-80"], joined["IBForecast"] + 1)
+    np.testing.assert_allclose(joined["IBForecast-lo-80"], joined["IBForecast"] - 1)
+    assert len(joined) == 2 * HORIZON
+    assert "open_rate" not in joined
 
 
 def test_other_column_names_become_nixtlas() -> None:
     table = long_table().set_axis(["hour", "site", "kw"], axis=1)
     model = IBForecaster(HORIZON, 12, patch_len=3, recipe="quick", epochs=1, device="cpu", id="site", target="kw")
     forecast = model.fit(table).predict(table, at=wide_table()["day"][NOW - 1])
-    beside = with_truth(forecast, table, time="hour", id="site", target="kw")
-    assert set(beside.columns) == {"unique_id", "ds", "y", "IBForecast"}
-    assert len(beside) == 2 * HORIZON
+    joined = with_truth(forecast, table, time="hour", id="site", target="kw")
+    assert set(joined.columns) == {"unique_id", "ds", "y", "IBForecast"}
+    assert len(joined) == 2 * HORIZON
 
 
 def test_a_table_with_other_columns_than_the_forecast_is_refused() -> None:

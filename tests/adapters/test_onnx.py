@@ -128,9 +128,9 @@ def windows(config: ModelConfig, count: int, seed: int) -> Window:
 
 def arrays(window: Window) -> dict[str, np.ndarray]:
     """The inputs of the graph for a batch."""
-    given = {"values": window.values, "observed": window.observed, "phase": window.phase}
+    inputs = {"values": window.values, "observed": window.observed, "phase": window.phase}
     known = {} if window.known is None else {"known": window.known}
-    return {name: tensor.numpy() for name, tensor in (given | known).items()}
+    return {name: tensor.numpy() for name, tensor in (inputs | known).items()}
 
 
 def numbers(rows: int = ROWS) -> np.ndarray:
@@ -274,19 +274,19 @@ def test_the_file_is_one_graph_whose_inputs_and_outputs_follow_the_field_table(
     known = ["known"] if facts.covariates else []
     window = ["values", "observed", "phase", *known]
     assert [output.name for output in graph.graph.output] == ["forecast", *(field.name for field in computed)]
-    assert [given.name for given in graph.graph.input] == [*window, *held, *switches]
+    assert [value.name for value in graph.graph.input] == [*window, *held, *switches]
     optional = {weight.name for weight in graph.graph.initializer}
-    assert [given.name for given in graph.graph.input if given.name not in optional] == window
+    assert [value.name for value in graph.graph.input if value.name not in optional] == window
     sizes = {"*batch": "batch", "look_back": LOOK_BACK, "steps": LOOK_BACK + HORIZON, "patch": PATCHES}
     sizes |= {"channel": len(CHANNELS), "covariate": len(COVARIATES), "horizon": HORIZON}
     sizes |= {"cycle": sum(facts.cycles), "first_cycle": facts.cycles[0]}
     kinds = {"bool": onnx.TensorProto.BOOL, "int64": onnx.TensorProto.INT64, "float32": onnx.TensorProto.FLOAT}
     shapes = {
-        given.name: (
-            [axis.dim_param or axis.dim_value for axis in given.type.tensor_type.shape.dim],
-            given.type.tensor_type.elem_type,
+        value.name: (
+            [axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim],
+            value.type.tensor_type.elem_type,
         )
-        for given in (*graph.graph.input, *graph.graph.output)
+        for value in (*graph.graph.input, *graph.graph.output)
     }
     for field in FIELDS:
         if field.name in shapes:
@@ -821,9 +821,9 @@ def test_a_batch_that_does_not_fit_the_graph_is_refused(runner: OnnxForecaster, 
 
 
 def test_unobserved_values_do_not_matter(runner: OnnxForecaster) -> None:
-    given = arrays(WINDOW)
-    spoilt = np.where(given["observed"], given["values"], np.float32(np.nan))
-    (_, one), (_, other) = runner.run_batch(**given), runner.run_batch(**(given | {"values": spoilt}))
+    inputs = arrays(WINDOW)
+    changed = np.where(inputs["observed"], inputs["values"], np.float32(np.nan))
+    (_, one), (_, other) = runner.run_batch(**inputs), runner.run_batch(**(inputs | {"values": changed}))
     assert one.tobytes() == other.tobytes()
 
 

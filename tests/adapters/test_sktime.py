@@ -267,15 +267,15 @@ def test_each_of_several_series_has_its_own_explanation() -> None:
 def test_intervals_equal_those_of_ibforecaster(kind: str) -> None:
     y = series(INDICES[kind])
     fitted = unfitted(val_size=30).fit(y, fh=[2, 6])
-    found, forecast = fitted.predict_interval(coverage=[0.9, 0.5]), fitted.predict()
+    intervals, forecast = fitted.predict_interval(coverage=[0.9, 0.5]), fitted.predict()
     own = fitted.ibforecaster_.predict(fitted._table(y), level=[50, 90]).iloc[[1, 5]]
-    assert found.index.tolist() == forecast.index.tolist()
-    assert found.columns.tolist() == [
+    assert intervals.index.tolist() == forecast.index.tolist()
+    assert intervals.columns.tolist() == [
         (name, share, end) for name in ("load", "heat") for share in (0.9, 0.5) for end in ("lower", "upper")
     ]
-    for name, share, end in found.columns:
+    for name, share, end in intervals.columns:
         expected = own[f"{name}-{'lo' if end == 'lower' else 'hi'}-{100 * share:g}"]
-        np.testing.assert_array_equal(found[name, share, end], expected)
+        np.testing.assert_array_equal(intervals[name, share, end], expected)
 
 
 def test_the_median_is_the_forecast_and_quantiles_are_ends_of_intervals() -> None:
@@ -298,10 +298,10 @@ def test_quantiles_next_to_the_median_are_ends_of_the_narrowest_interval() -> No
 
 
 def test_a_coverage_with_too_few_calibration_rows_gives_unbounded_intervals() -> None:
-    found = unfitted(val_size=HORIZON + 3).fit(series(), fh=FH).predict_interval(coverage=[0.8, 0.9])
-    assert np.isfinite(found.xs(0.8, axis=1, level=1)).all(axis=None)
-    assert (found["heat", 0.9, "lower"] == -np.inf).all()
-    assert (found["load", 0.9, "upper"] == np.inf).all()
+    intervals = unfitted(val_size=HORIZON + 3).fit(series(), fh=FH).predict_interval(coverage=[0.8, 0.9])
+    assert np.isfinite(intervals.xs(0.8, axis=1, level=1)).all(axis=None)
+    assert (intervals["heat", 0.9, "lower"] == -np.inf).all()
+    assert (intervals["load", 0.9, "upper"] == np.inf).all()
 
 
 # --- Covariates that are known ahead ---
@@ -395,9 +395,9 @@ def test_updating_row_by_row_equals_updating_at_once() -> None:
 def test_an_update_that_refits_equals_a_fit_to_all_rows() -> None:
     y = series()
     updated = unfitted().fit(y[:100], fh=FH).update(y[100:])
-    anew = unfitted().fit(y, fh=FH)
-    assert updated.ibforecaster_.fitted.weights_sha256 == anew.ibforecaster_.fitted.weights_sha256
-    pd.testing.assert_frame_equal(updated.predict(), anew.predict(), check_exact=True)
+    refitted = unfitted().fit(y, fh=FH)
+    assert updated.ibforecaster_.fitted.weights_sha256 == refitted.ibforecaster_.fitted.weights_sha256
+    pd.testing.assert_frame_equal(updated.predict(), refitted.predict(), check_exact=True)
 
 
 def test_a_repeated_row_replaces_the_earlier_one() -> None:

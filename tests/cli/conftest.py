@@ -81,14 +81,14 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """Give a command in this process."""
 
-    def give(*words: Any) -> Outcome:
+    def invoke(*words: Any) -> Outcome:
         capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
             run([str(word) for word in words])
-        said = capsys.readouterr()
-        return Outcome(stop.value.code, said.out, said.err)
+        streams = capsys.readouterr()
+        return Outcome(stop.value.code, streams.out, streams.err)
 
-    return give
+    return invoke
 
 
 @pytest.fixture(scope="session")
@@ -108,10 +108,10 @@ def surroundings() -> dict[str, str]:
 def shell(program: list[str], surroundings: dict[str, str], tmp_path: Path) -> Callable[..., Outcome]:
     """Give a command in a process of its own."""
 
-    def give(*words: Any) -> Outcome:
+    def invoke(*words: Any) -> Outcome:
         done = subprocess.run(
             [*program, *map(str, words)], cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=120
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
-    return give
+    return invoke

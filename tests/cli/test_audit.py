@@ -58,10 +58,10 @@ def peeking(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_above_the_bar_exits_with_0_and_prints_the_results(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table)
     assert (outcome.code, outcome.err) == (0, "")
-    said = outcome.out.splitlines()
-    assert said[0].startswith("Audit of 69 of 69 windows (test): ")
-    assert said[-2].startswith("note: the mask is the same in every window")
-    assert said[-1] == f"passed, with a bar of 0.9: {desk.model}"
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith("Audit of 69 of 69 windows (test): ")
+    assert lines[-2].startswith("note: the mask is the same in every window")
+    assert lines[-1] == f"passed, with a bar of 0.9: {desk.model}"
 
 
 def test_the_text_equals_that_of_the_model(desk: Any, call: Call) -> None:
@@ -102,8 +102,8 @@ def test_json_output_is_one_document_for_either_verdict(
     assert outcome.code == (0 if gate == "steady" else 4)
     assert document["passed"] is (gate == "steady")
     assert bool(document["shortfalls"]) is bool(outcome.err) is (gate == "fickle")
-    found = document["audit"]["fidelity"]
-    assert document["score"] == found["clipped_comprehensiveness"] - found["sufficiency"]
+    fidelity = document["audit"]["fidelity"]
+    assert document["score"] == fidelity["clipped_comprehensiveness"] - fidelity["sufficiency"]
 
 
 @pytest.mark.parametrize("gate", ["steady", "fickle"])
@@ -119,9 +119,9 @@ def test_an_audit_is_saved_in_the_models_folder_for_either_verdict(
     assert (written.pop("format"), written.pop("version")) == ("ibforecast.audit", 1)
     assert written.pop("sha256")
     assert written == outcome.document
-    kept = saved_audit(folder, IBForecaster.load(folder).fitted.weights_sha256)
-    assert kept is not None
-    assert kept.passed(0.9) is (gate == "steady")
+    saved = saved_audit(folder, IBForecaster.load(folder).fitted.weights_sha256)
+    assert saved is not None
+    assert saved.passed(0.9) is (gate == "steady")
 
 
 def test_nothing_is_saved_without_the_option(desk: Any, call: Call) -> None:

@@ -56,8 +56,8 @@ def test_a_daily_table_is_forecast_and_backtested_by_date(desk: Any, call: Call,
     assert call("fit", tmp_path / "days.csv", *desk.settings, "--epochs", 1, "--out", model).code == 0
     shown = call("predict", model, tmp_path / "days.csv")
     assert (shown.code, shown.out.splitlines()[1].split(",")[0]) == (0, "2024-02-05")
-    told = call("predict", model, tmp_path / "days.csv", "--json")
-    assert told.document["forecast"][0]["when"] == "2024-02-05"
+    outcome = call("predict", model, tmp_path / "days.csv", "--json")
+    assert outcome.document["forecast"][0]["when"] == "2024-02-05"
     past = call("backtest", model, tmp_path / "days.csv", "--json")
     assert past.document["backtest"][0]["cutoff"] == "2024-01-23"
 
@@ -66,12 +66,14 @@ def test_a_daily_table_is_forecast_and_backtested_by_date(desk: Any, call: Call,
 def test_refit_takes_an_optional_number(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], refit: int
 ) -> None:
-    asked: list[Any] = []
-    told = IBForecaster.load(desk.model).cross_validation(desk.table)
-    monkeypatch.setattr(IBForecaster, "cross_validation", lambda *given, **named: asked.append(given) or told)
+    calls: list[Any] = []
+    backtest = IBForecaster.load(desk.model).cross_validation(desk.table)
+    monkeypatch.setattr(
+        IBForecaster, "cross_validation", lambda *arguments, **named: calls.append(arguments) or backtest
+    )
     assert call("backtest", desk.model, desk.table, "--windows", 4, *words).code == 0
-    (given,) = asked
-    assert given[2:] == (4, None, refit, None)
+    (arguments,) = calls
+    assert arguments[2:] == (4, None, refit, None)
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,10 @@ def test_a_fleet_with_failures_is_fitted_and_forecast_and_exits_with_6(
     assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must hold")
     assert len(fitted.err.splitlines()) == 2
 
-    told = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")
-    assert told.code == 6
-    assert told.document["counts"] == {"kept": 3, "failed": 1}
-    assert [row["name"] for row in told.document["series"]] == ["north", "south", "east", "west"]
+    again = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")
+    assert again.code == 6
+    assert again.document["counts"] == {"kept": 3, "failed": 1}
+    assert [row["name"] for row in again.document["series"]] == ["north", "south", "east", "west"]
 
     next_day = tmp_path / "next.csv"
     forecast = call("fleet", "predict", fleet, meters, "--out", next_day)
@@ -68,9 +68,9 @@ def test_a_fleet_without_failures_exits_with_0_and_one_json_document(desk: Any, 
     assert (outcome.code, outcome.document["counts"]) == (0, {"fitted": 1})
     row = outcome.document["series"][0]
     assert (row["rows"], row["channels"], row["epochs"], row["message"]) == (400, 3, 2, "")
-    alone = IBForecaster.load(desk.model)
-    assert row["validation_error"] == alone.fitted.summary.validation_error
-    assert Fleet(tmp_path / "fleet").model("town").fitted.weights_sha256 == alone.fitted.weights_sha256
+    single = IBForecaster.load(desk.model)
+    assert row["validation_error"] == single.fitted.summary.validation_error
+    assert Fleet(tmp_path / "fleet").model("town").fitted.weights_sha256 == single.fitted.weights_sha256
     outcome = call("fleet", "predict", tmp_path / "fleet", tmp_path / "tables", "--out", tmp_path / "next", "--json")
     assert (outcome.code, outcome.document["series"][0]["state"]) == (0, "forecast")
     (part,) = (tmp_path / "next").iterdir()

@@ -39,12 +39,12 @@ def test_fit_predict_explain_and_verify_in_sequence(desk: Any, shell: Shell, tmp
     pd.testing.assert_frame_equal(rows, written, check_exact=True)
     assert rows["when"].tolist() == pd.date_range("2023-01-17 16:00", periods=12, freq="h").tolist()
 
-    told = shell(
+    explained = shell(
         "explain", "model", desk.table, "--out", "why.json", "--plot", "why.svg", "--tokens", "why.csv", "--json"
     )
-    assert told.code == 0
-    assert told.document["forecast"] == rows[["load", "wind", "heat"]].to_numpy().tolist()
-    assert told.document == json.loads((tmp_path / "why.json").read_text())
+    assert explained.code == 0
+    assert explained.document["forecast"] == rows[["load", "wind", "heat"]].to_numpy().tolist()
+    assert explained.document == json.loads((tmp_path / "why.json").read_text())
     assert (tmp_path / "why.svg").read_bytes().startswith(b"<svg")
     assert len(pd.read_csv(tmp_path / "why.csv")) == 12
 
@@ -52,7 +52,7 @@ def test_fit_predict_explain_and_verify_in_sequence(desk: Any, shell: Shell, tmp
     assert (checked.code, checked.err) == (0, "")
     assert checked.document["verified"] is True
     assert all(check["passed"] for check in checked.document["checks"])
-    (tmp_path / "said.json").write_text(told.out)
+    (tmp_path / "said.json").write_text(explained.out)
     strictly = shell("verify", "model", "said.json", "--table", desk.table, "--exact", "--json")
     assert (strictly.code, strictly.document["notes"]) == (0, [])
 
@@ -62,7 +62,7 @@ def test_fit_predict_explain_and_verify_in_sequence(desk: Any, shell: Shell, tmp
     assert measured.document["largest_open_rate"] <= measured.document["budget"] == 0.25
 
 
-def assert_told_off(outcome: Any, code: int, message: str, hint: str) -> None:
+def assert_refused(outcome: Any, code: int, message: str, hint: str) -> None:
     assert outcome.code == code
     assert outcome.out == ""
     error, advice = outcome.err.splitlines()
@@ -74,11 +74,11 @@ def assert_told_off(outcome: Any, code: int, message: str, hint: str) -> None:
 
 def test_an_invalid_setting_exits_with_2(desk: Any, shell: Shell) -> None:
     outcome = shell("fit", desk.table, *desk.settings, "--budget", "1.5", "--out", "model")
-    assert_told_off(outcome, 2, "budget must lie in (0, 1] (got budget=1.5)", "try 0.2")
+    assert_refused(outcome, 2, "budget must lie in (0, 1] (got budget=1.5)", "try 0.2")
 
 
 def test_an_unreadable_table_exits_with_3(desk: Any, shell: Shell) -> None:
-    assert_told_off(shell("predict", desk.model, "nowhere.csv"), 3, "must be a file that exists", "check the path")
+    assert_refused(shell("predict", desk.model, "nowhere.csv"), 3, "must be a file that exists", "check the path")
 
 
 def test_a_false_explanation_exits_with_4(desk: Any, shell: Shell, tmp_path: Path) -> None:
@@ -92,14 +92,14 @@ def test_a_false_explanation_exits_with_4(desk: Any, shell: Shell, tmp_path: Pat
 
 
 def test_a_file_that_is_not_a_model_exits_with_5(desk: Any, shell: Shell) -> None:
-    assert_told_off(
+    assert_refused(
         shell("predict", desk.folder, desk.table), 5, "a folder with model.json", "name the folder of a model"
     )
 
 
 def test_an_unwritable_output_path_exits_with_2(desk: Any, shell: Shell) -> None:
     outcome = shell("explain", desk.model, desk.table, "--out", desk.table / "why.json")
-    assert_told_off(outcome, 2, f"{desk.table / 'why.json'}: Not a directory", "choose another")
+    assert_refused(outcome, 2, f"{desk.table / 'why.json'}: Not a directory", "choose another")
 
 
 def test_with_json_an_error_is_one_json_document(desk: Any, shell: Shell) -> None:

@@ -28,10 +28,10 @@ def test_the_best_recipe_is_printed_written_and_fitted(desk: Any, call: Call, tm
     assert sum(row.strip().startswith("*") for row in rows) == 1
     assert shown.err.startswith(f"best recipe written to {best}")
 
-    told = call(*words, "--out", model, "--overwrite", "--json")
-    assert told.code == 0
-    assert len(told.document["trials"]) == 3
-    error = told.document["best"]["validation_error"]
+    outcome = call(*words, "--out", model, "--overwrite", "--json")
+    assert outcome.code == 0
+    assert len(outcome.document["trials"]) == 3
+    error = outcome.document["best"]["validation_error"]
     assert IBForecaster.load(model).fitted.summary.validation_error == error
     again = call("fit", desk.table, *desk.settings, "--recipe", best, "--out", tmp_path / "again", "--json")
     assert again.document["training"]["validation_error"] == error

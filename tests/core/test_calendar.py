@@ -250,8 +250,8 @@ def test_every_label_can_be_found_by_its_text(zone: str | None) -> None:
 
 def test_a_moment_may_be_text_a_datetime_or_a_datetime64() -> None:
     clock = Clock(hours("2018-06-01", 72), HOUR, BERLIN)
-    asked = ["2018-06-02 10:00", datetime(2018, 6, 2, 8, tzinfo=UTC), np.datetime64("2018-06-02T10:00")]
-    assert [clock.row_of(moment) for moment in asked] == [32, 32, 32]
+    moments = ["2018-06-02 10:00", datetime(2018, 6, 2, 8, tzinfo=UTC), np.datetime64("2018-06-02T10:00")]
+    assert [clock.row_of(moment) for moment in moments] == [32, 32, 32]
 
 
 def test_a_moment_outside_the_table_is_refused_with_the_nearest_one() -> None:

@@ -50,5 +50,5 @@ def test_arrays_and_tensors_give_the_same_bits(cycles: tuple[int, ...]) -> None:
 
 
 def test_one_cycle_is_the_table_itself() -> None:
-    alone = table((5,))
-    assert parts(alone, (5,))[0] is alone
+    single = table((5,))
+    assert parts(single, (5,))[0] is single

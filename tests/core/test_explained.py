@@ -506,15 +506,15 @@ def test_every_field_survives_the_document_bit_for_bit(data: st.DataObject, patc
 def test_cycles_past_channels_and_covariates_survive_the_document_bit_for_bit(
     covariates: int, values: np.ndarray, response: np.ndarray
 ) -> None:
-    given = rich() if covariates == 2 else sample(cycles=(2, 6), past=("gamma",), covariates=covariates)
-    assert given.known_units is not None
+    original = rich() if covariates == 2 else sample(cycles=(2, 6), past=("gamma",), covariates=covariates)
+    assert original.known_units is not None
     known = values[:, :covariates].copy()
     context = replace(
-        given.context,
-        known=given.known_units.standardise(known + 0.0).astype(np.float32),
+        original.context,
+        known=original.known_units.standardise(known + 0.0).astype(np.float32),
         response=response[:, :covariates].copy(),
     )
-    explained = replace(given, known=known, explanation=replace(given.explanation, context=context))
+    explained = replace(original, known=known, explanation=replace(original.explanation, context=context))
     again = ExplainedForecast.from_json(explained.to_json())
     assert (again.cycles, again.past) == ((2, 6), ("gamma",))
     assert_same_bits(again, explained)

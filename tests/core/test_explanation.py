@@ -87,8 +87,8 @@ def test_the_table_lists_every_array_of_the_two_dataclasses_once() -> None:
 def test_the_table_has_axes_kind_and_optionality() -> None:
     rows = {row.name: row for row in FIELDS}
 
-    def names(of: str) -> set[str]:
-        return {name for name, row in rows.items() if getattr(row, of)}
+    def names(kind: str) -> set[str]:
+        return {name for name, row in rows.items() if getattr(row, kind)}
 
     assert rows["mask"].axes == ("*batch", "patch", "channel")
     assert rows["evidence"].axes == ("*batch", "look_back", "channel")

@@ -26,7 +26,7 @@ def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path, monkeypatch: py
     path = tmp_path / "file.bin"
     write_atomically(path, b"old")
 
-    def fail(*given: object) -> None:
+    def fail(*arguments: object) -> None:
         raise OSError("disk full")
 
     if failing == "fsync":
@@ -39,7 +39,7 @@ def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path, monkeypatch: py
 
 
 def test_an_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*given: object) -> None:
+    def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", interrupt)

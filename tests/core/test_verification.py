@@ -208,9 +208,9 @@ LIES: dict[str, tuple[Callable[[ExplainedForecast], ExplainedForecast], set[str]
 @pytest.mark.parametrize("name", LIES)
 def test_a_false_field_fails_its_own_check_with_the_reason(name: str) -> None:
     lie, expected, reason = LIES[name]
-    told = ExplainedForecast.from_json(lie(explain()).to_json())
+    explained = ExplainedForecast.from_json(lie(explain()).to_json())
     for exact in (False, True):
-        verification = verify(Toy(), told, original(), exact=exact)
+        verification = verify(Toy(), explained, original(), exact=exact)
         assert failures(verification) == expected
         assert reason in str(verification)
 
@@ -432,9 +432,9 @@ def test_a_signature_is_noted_without_a_key_and_checked_with_one() -> None:
 
 def test_a_changed_document_fails_and_an_unreadable_one_raises() -> None:
     text = explain().to_json()
-    given = read(text)
-    assert isinstance(given, ExplainedForecast)
-    assert verify(Toy(), given)
+    document = read(text)
+    assert isinstance(document, ExplainedForecast)
+    assert verify(Toy(), document)
     lie = json.loads(text)
     lie["forecast"][0][0] += 1
     verdict = read(json.dumps(lie))

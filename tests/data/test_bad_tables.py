@@ -87,23 +87,23 @@ def test_sentinels_are_mentioned_when_a_gap_is_reported() -> None:
 
 
 def test_sentinels_in_a_readable_table_cause_one_warning() -> None:
-    spoilt = table(list(range(6)), a=[1, -9999, 2, 3, -9999, 1], b=[1.0, 2.0, 3.0, 9999.0, None, 1.0])
+    bad = table(list(range(6)), a=[1, -9999, 2, 3, -9999, 1], b=[1.0, 2.0, 3.0, 9999.0, None, 1.0])
     message = (
         r"not a mark for a missing one \(read as numbers: 2 x -9999 in 'a', 1 x 9999 in 'b'\); if it is one, "
         r"say missing_values=\(-9999, 9999\) \(fit --missing-value -9999 --missing-value 9999\)$"
     )
-    with pytest.warns(UserWarning, match=message) as told:
-        values = read(spoilt).series.values
-    assert len(told) == 1
+    with pytest.warns(UserWarning, match=message) as warned:
+        values = read(bad).series.values
+    assert len(warned) == 1
     assert (values == -9999).sum() == 2
     with pytest.warns(UserWarning, match=r"1 x 9999 in 'b'\); if it is one, say missing_values=\(9999,\)"):
-        read(spoilt, Layout(missing_values=(-9999.0,)))
+        read(bad, Layout(missing_values=(-9999.0,)))
 
 
 def test_declared_sentinels_and_those_of_other_channels_cause_no_warning() -> None:
-    spoilt = table(list(range(4)), a=[1, -9999, 2, 3], b=[1, 2, 3, 4])
-    assert np.isnan(read(spoilt, Layout(missing_values=(-9999.0,))).series.values).sum() == 1
-    assert read(spoilt, Layout(channels=("b",))).series.channels == ("b",)
+    bad = table(list(range(4)), a=[1, -9999, 2, 3], b=[1, 2, 3, 4])
+    assert np.isnan(read(bad, Layout(missing_values=(-9999.0,))).series.values).sum() == 1
+    assert read(bad, Layout(channels=("b",))).series.channels == ("b",)
 
 
 @pytest.mark.parametrize("others", [[9998, 9998, 9998], [12000, 12001, 9000], [0, 5000, 8000], [-9990, 100, -50]])
@@ -325,12 +325,12 @@ def test_a_csv_with_semicolons_or_tabs(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("times", ["2020-01-01", "2020-01-01 00:00Z"])
 def test_a_csv_is_read_from_memory(times: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a Python file a thread reads ahead, which may outlive a refusal and abort the process as it ends."""
-    given, read_csv = [], arrow_csv.read_csv
-    monkeypatch.setattr(arrow_csv, "read_csv", lambda source, **how: given.append(source) or read_csv(source, **how))
+    sources, read_csv = [], arrow_csv.read_csv
+    monkeypatch.setattr(arrow_csv, "read_csv", lambda source, **how: sources.append(source) or read_csv(source, **how))
     (tmp_path / "t.csv").write_text(f"date,a\n{times},1\n")
     load(tmp_path / "t.csv")
-    assert given
-    assert all(isinstance(source, pa.BufferReader) for source in given)
+    assert sources
+    assert all(isinstance(source, pa.BufferReader) for source in sources)
 
 
 @pytest.mark.parametrize(

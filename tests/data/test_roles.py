@@ -22,15 +22,15 @@ def series(ahead: int = AHEAD) -> Series:
 
 
 def test_forecast_channels_come_first_then_past_channels_and_covariates_are_separate() -> None:
-    given = series()
-    parted = by_role(given, ("wind",), ("holiday", "plan"))
+    original = series()
+    parted = by_role(original, ("wind",), ("holiday", "plan"))
     assert (parted.channels, parted.targets, parted.covariates) == (
         ("load", "heat", "wind"),
         ("load", "heat"),
         ("holiday", "plan"),
     )
-    np.testing.assert_array_equal(parted.values, given.values[:ROWS][:, [2, 4, 1]])
-    np.testing.assert_array_equal(parted.known, given.values[:, [3, 0]])
+    np.testing.assert_array_equal(parted.values, original.values[:ROWS][:, [2, 4, 1]])
+    np.testing.assert_array_equal(parted.known, original.values[:, [3, 0]])
     assert parted.rows == len(parted.clock.stamps) == ROWS
     assert parted.values.flags.c_contiguous
     assert parted.known.flags.c_contiguous

@@ -97,11 +97,11 @@ def test_batches_hold_every_window_once_and_in_order(size: int) -> None:
     assert len(windows) == len(STARTS)
     batches = list(windows.batches(size))
     assert [len(window.values) for window, _ in batches[:-1]] == [min(size, len(STARTS))] * (len(batches) - 1)
-    together = torch.cat([window.values for window, _ in batches])
+    joined = torch.cat([window.values for window, _ in batches])
     follows = torch.cat([target.values for _, target in batches])
-    assert len(together) == len(STARTS)
+    assert len(joined) == len(STARTS)
     for place, start in enumerate(STARTS):
-        assert torch.equal(together[place], windows.values[start : start + LOOK_BACK])
+        assert torch.equal(joined[place], windows.values[start : start + LOOK_BACK])
         assert torch.equal(follows[place], windows.values[start + LOOK_BACK : start + LOOK_BACK + HORIZON])
 
 

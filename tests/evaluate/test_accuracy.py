@@ -46,10 +46,10 @@ class Repeating(Forecaster):
         raise AssertionError("measuring is not training")
 
 
-def by_hand(given: Windows) -> tuple[list[float], list[float]]:
-    values, observed = given.values.double().numpy(), given.observed.numpy()
+def by_hand(data: Windows) -> tuple[list[float], list[float]]:
+    values, observed = data.values.double().numpy(), data.observed.numpy()
     squared, absolute = [], []
-    for start in given.starts.tolist():
+    for start in data.starts.tolist():
         now = start + LOOK_BACK
         errors = [
             values[now - 1, c] - values[now + h, c]
@@ -64,42 +64,40 @@ def by_hand(given: Windows) -> tuple[list[float], list[float]]:
 
 @pytest.mark.parametrize("missing", [0.0, 0.15, 0.5])
 def test_errors_are_means_over_the_observed_values_of_each_window(missing: float) -> None:
-    given = windows(missing=missing)
-    measured = accuracy(Repeating(), given)
-    squared, absolute = by_hand(given)
+    data = windows(missing=missing)
+    measured = accuracy(Repeating(), data)
+    squared, absolute = by_hand(data)
     np.testing.assert_allclose(measured.squared_error.numpy(), squared, rtol=1e-5)
     np.testing.assert_allclose(measured.absolute_error.numpy(), absolute, rtol=1e-5)
 
 
 @pytest.mark.parametrize("batch", [1, 10, 37, 36, 1024])
 def test_every_window_is_measured_once_and_in_order_at_any_batch_size(batch: int) -> None:
-    forecaster, given = Repeating(), windows()
-    measured = accuracy(forecaster, given, batch)
+    forecaster, data = Repeating(), windows()
+    measured = accuracy(forecaster, data, batch)
     assert sum(forecaster.sizes) == len(STARTS) == len(measured.squared_error) == len(measured.open_rate)
     assert max(forecaster.sizes) <= batch
-    np.testing.assert_allclose(measured.squared_error.numpy(), by_hand(given)[0], rtol=1e-5)
+    np.testing.assert_allclose(measured.squared_error.numpy(), by_hand(data)[0], rtol=1e-5)
 
 
 def test_every_window_has_the_same_weight_regardless_of_its_gaps() -> None:
-    given = windows(missing=0.5)
-    measured = accuracy(Repeating(), given, batch=7)
-    squared, absolute = by_hand(given)
+    data = windows(missing=0.5)
+    measured = accuracy(Repeating(), data, batch=7)
+    squared, absolute = by_hand(data)
     assert measured.mse == pytest.approx(np.mean(squared), rel=1e-6)
     assert measured.mae == pytest.approx(np.mean(absolute), rel=1e-6)
-    together = [error for error, count in zip(squared, observed_counts(given), strict=True) for _ in range(count)]
-    assert measured.mse != pytest.approx(np.mean(together), rel=1e-3)
+    pooled = [error for error, count in zip(squared, observed_counts(data), strict=True) for _ in range(count)]
+    assert measured.mse != pytest.approx(np.mean(pooled), rel=1e-3)
 
 
-def observed_counts(given: Windows) -> list[int]:
-    return [
-        int(given.observed[start + LOOK_BACK : start + LOOK_BACK + HORIZON].sum()) for start in given.starts.tolist()
-    ]
+def observed_counts(data: Windows) -> list[int]:
+    return [int(data.observed[start + LOOK_BACK : start + LOOK_BACK + HORIZON].sum()) for start in data.starts.tolist()]
 
 
 def test_without_gaps_the_error_is_the_plain_mean() -> None:
-    given = windows(missing=0.0)
-    measured, errors = accuracy(Repeating(), given, batch=7), []
-    for window, target in given.batches(5):
+    data = windows(missing=0.0)
+    measured, errors = accuracy(Repeating(), data, batch=7), []
+    for window, target in data.batches(5):
         errors.append((window.values[:, -1:] - target.values).double())
     assert measured.mse == pytest.approx(float((torch.cat(errors) ** 2).mean()), rel=1e-6)
     assert measured.mae == pytest.approx(float(torch.cat(errors).abs().mean()), rel=1e-6)
@@ -145,10 +143,10 @@ def network(budget: float = 0.4) -> IBForecast:
 
 @torch.no_grad()
 def test_the_open_rate_is_that_of_each_windows_mask() -> None:
-    given, forecaster = windows(missing=0.15), network(budget=0.6)
-    measured = accuracy(forecaster, given, batch=8)
-    for place, start in enumerate(given.starts):
-        explanation = forecaster(given.look_backs(start[None])).explanation
+    data, forecaster = windows(missing=0.15), network(budget=0.6)
+    measured = accuracy(forecaster, data, batch=8)
+    for place, start in enumerate(data.starts):
+        explanation = forecaster(data.look_backs(start[None])).explanation
         assert measured.open_rate[place] == explanation.mask.double().mean()
     assert len(set(measured.open_rate.tolist())) > 1
 

@@ -22,27 +22,27 @@ priors = st.floats(0.01, 0.99)
 @given(st.floats(1e-6, 1 - 1e-6), priors)
 def test_token_bits_are_the_divergence_of_two_bernoullis_in_bits(probability: float, prior: float) -> None:
     one, other = (Bernoulli(torch.tensor(p, dtype=torch.float64)) for p in (probability, prior))
-    told = token_bits(torch.tensor([probability], dtype=torch.float64), prior)
-    assert told.item() == pytest.approx(float(kl_divergence(one, other)) / log(2), rel=1e-6, abs=1e-12)
+    bits = token_bits(torch.tensor([probability], dtype=torch.float64), prior)
+    assert bits.item() == pytest.approx(float(kl_divergence(one, other)) / log(2), rel=1e-6, abs=1e-12)
 
 
 @modest
 @given(st.floats(-12, 12), priors)
 def test_token_bits_equal_the_rate_of_the_objective(logit: float, prior: float) -> None:
-    told = token_bits(torch.sigmoid(torch.tensor([logit], dtype=torch.float64)), prior)
+    bits = token_bits(torch.sigmoid(torch.tensor([logit], dtype=torch.float64)), prior)
     nats = token_rate(torch.tensor([logit], dtype=torch.float64), prior)
-    assert told.item() * log(2) == pytest.approx(nats.item(), rel=1e-6, abs=1e-9)
+    assert bits.item() * log(2) == pytest.approx(nats.item(), rel=1e-6, abs=1e-9)
 
 
 @modest
 @given(st.floats(0, 1, width=32), priors)
 def test_token_bits_are_never_negative_and_zero_only_at_the_prior(probability: float, prior: float) -> None:
-    told = token_bits(torch.tensor([probability, prior], dtype=torch.float64), prior)
-    assert torch.isfinite(told).all()
-    assert told[0] >= 0
-    assert told[1] == 0
+    bits = token_bits(torch.tensor([probability, prior], dtype=torch.float64), prior)
+    assert torch.isfinite(bits).all()
+    assert bits[0] >= 0
+    assert bits[1] == 0
     if abs(probability - prior) > 1e-3:
-        assert told[0] > 0
+        assert bits[0] > 0
 
 
 def test_a_certain_gate_costs_its_surprise_under_the_prior() -> None:
@@ -64,15 +64,15 @@ def explanation(probability: torch.Tensor, missing: torch.Tensor) -> Explanation
 def test_a_windows_rate_is_the_sum_over_its_gated_tokens() -> None:
     probability = torch.rand(4, 3, 2, generator=torch.Generator().manual_seed(0))
     missing = torch.rand(4, 3, 2, generator=torch.Generator().manual_seed(1)) < 0.3
-    told = rate_bits(explanation(probability, missing), 0.2)
+    rates = rate_bits(explanation(probability, missing), 0.2)
     for row in range(4):
         bits = [
             p * log2(p / 0.2) + (1 - p) * log2((1 - p) / 0.8)
             for p, gone in zip(probability[row].flatten().tolist(), missing[row].flatten().tolist(), strict=True)
             if not gone
         ]
-        assert told[row].item() == pytest.approx(sum(bits))
-    assert told.dtype == torch.float64
+        assert rates[row].item() == pytest.approx(sum(bits))
+    assert rates.dtype == torch.float64
 
 
 def test_a_mask_at_the_prior_costs_nothing_and_a_certain_one_costs_a_bit_per_token() -> None:

@@ -34,15 +34,15 @@ def reference(values: np.ndarray, observed: np.ndarray, start: int, row: int, ch
     raise AssertionError("a usable window has a value in every channel")
 
 
-def by_hand(given: Windows, cycle: int) -> tuple[list[float], list[float]]:
-    values, observed = given.values.double().numpy(), given.observed.numpy()
+def by_hand(data: Windows, cycle: int) -> tuple[list[float], list[float]]:
+    values, observed = data.values.double().numpy(), data.observed.numpy()
     squared, absolute = [], []
-    for start in given.starts.tolist():
+    for start in data.starts.tolist():
         now = start + LOOK_BACK
         errors = [
             values[row, channel] - reference(values, observed, start, row, channel, cycle)
             for row in range(now, now + HORIZON)
-            for channel in range(CHANNELS - given.past)
+            for channel in range(CHANNELS - data.past)
             if observed[row, channel]
         ]
         squared.append(float(np.mean(np.square(errors))))
@@ -54,12 +54,12 @@ def by_hand(given: Windows, cycle: int) -> tuple[list[float], list[float]]:
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.6])
 @pytest.mark.parametrize("cycle", CYCLES)
 def test_errors_equal_those_computed_with_loops(cycle: int, missing: float, past: int) -> None:
-    given = windows(noise(), missing, past)
-    squared, absolute = by_hand(given, cycle)
-    found = naive_errors(given, cycle, batch=11)
-    assert len(squared) == len(given) > 10
-    np.testing.assert_allclose(found[0].numpy(), squared, rtol=1e-5)
-    np.testing.assert_allclose(found[1].numpy(), absolute, rtol=1e-5)
+    data = windows(noise(), missing, past)
+    squared, absolute = by_hand(data, cycle)
+    errors = naive_errors(data, cycle, batch=11)
+    assert len(squared) == len(data) > 10
+    np.testing.assert_allclose(errors[0].numpy(), squared, rtol=1e-5)
+    np.testing.assert_allclose(errors[1].numpy(), absolute, rtol=1e-5)
 
 
 @pytest.mark.parametrize("cycle", CYCLES)
@@ -71,8 +71,8 @@ def test_a_perfectly_periodic_series_is_repeated_without_error(cycle: int) -> No
 
 
 def test_a_gap_in_the_last_cycle_of_a_periodic_series_causes_no_error() -> None:
-    given = windows(noise()[torch.arange(ROWS) % 4])
-    window, target = given.take(given.starts[:1])
+    data = windows(noise()[torch.arange(ROWS) % 4])
+    window, target = data.take(data.starts[:1])
     observed = window.observed.clone()
     observed[:, -4:] = False
     gap = Window(window.values.where(observed, torch.tensor(1e6)), observed, window.phase)

@@ -57,11 +57,11 @@ def noting() -> Noting:
 
 
 @pytest.mark.parametrize(
-    ("count", "asked", "checked"), [(60, 7, 7), (60, 60, 60), (60, 1000, 60), (1, 5, 1), (60, 1, 1)]
+    ("count", "requested", "checked"), [(60, 7, 7), (60, 60, 60), (60, 1000, 60), (1, 5, 1), (60, 1, 1)]
 )
-def test_the_requested_number_of_windows_is_checked_or_all_of_them(count: int, asked: int, checked: int) -> None:
+def test_the_requested_number_of_windows_is_checked_or_all_of_them(count: int, requested: int, checked: int) -> None:
     forecaster = noting()
-    assert verify_windows(forecaster, windows(count), asked) == (checked, 0)
+    assert verify_windows(forecaster, windows(count), requested) == (checked, 0)
     starts = [start for start, _ in forecaster.shown[::2]]  # every other one is the noise shown in between
     assert len(set(starts)) == len(starts) == checked
     assert all(size == 1 for _, size in forecaster.shown)

@@ -129,8 +129,8 @@ def place(serve: Callable[..., Any]) -> Iterator[Place]:
     with serve("town", "dial", "fifty", "driven") as running:
         for table, models in (("town", ("town", "dial")), ("fifty", ("fifty",)), ("driven", ("driven",))):
             content = running.desk.table(table).read_bytes()
-            kept = httpx.post(f"{running.url}/tables?name={table}.csv", content=content).json()["table"]["id"]
-            running.tables.update(dict.fromkeys(models, kept))
+            stored = httpx.post(f"{running.url}/tables?name={table}.csv", content=content).json()["table"]["id"]
+            running.tables.update(dict.fromkeys(models, stored))
         yield running
 
 

@@ -37,18 +37,18 @@ def numbers(page: Any, channel: str, name: str) -> list[float]:
     return [float(cell.replace(MINUS, "-")) for cell in cells]
 
 
-def turned(page: Any, act: Callable[[], Any], asking: str = "") -> dict[str, Any]:
+def replayed(page: Any, act: Callable[[], Any], containing: str = "") -> dict[str, Any]:
     """Do something that asks /replay, with these words in the question, and return the answer once it is shown."""
     shown = page.evaluate(WHATIFS)
 
-    def meant(response: Any) -> bool:
-        return response.url.endswith("/replay") and asking in (response.request.post_data or "")
+    def is_replay(response: Any) -> bool:
+        return response.url.endswith("/replay") and containing in (response.request.post_data or "")
 
-    with page.expect_response(meant) as answer:
+    with page.expect_response(is_replay) as answer:
         act()
     page.wait_for_function(f"shown => {WHATIFS} > shown", arg=shown)
-    replayed: dict[str, Any] = answer.value.json()
-    return replayed
+    document: dict[str, Any] = answer.value.json()
+    return document
 
 
 def open_gate(page: Any) -> Any:
@@ -148,7 +148,7 @@ def test_a_toggled_gate_shows_the_forecast_that_replay_returned(view: Any, place
     channel = label.partition(",")[0]
     column = ("load", "wind", "heat").index(channel)
     before = numbers(page, channel, "forecast")
-    answer = turned(page, lambda: open_gate(page).click())
+    answer = replayed(page, lambda: open_gate(page).click())
     expected = [row[column] for row in answer["forecast"]]
     assert answer["what_if"]
     assert not answer["same_bits"]
@@ -166,7 +166,7 @@ def test_a_toggled_gate_shows_the_forecast_that_replay_returned(view: Any, place
 def test_scrambling_closed_tokens_changes_nothing_and_says_so(view: Any, place: Any) -> None:
     page = view(place.at())
     before = numbers(page, "load", "forecast")
-    answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
+    answer = replayed(page, lambda: page.click("#scramble"), containing='"evidence":[{')
     assert answer["same_bits"]
     assert answer["closed_edits"] == 12 - answer["open_count"]
     assert "not one bit of the forecast moved" in page.locator("#outcome").inner_text()
@@ -183,7 +183,7 @@ def test_an_edited_value_changes_the_forecast_only_if_its_token_is_open(view: An
         page.click("#token summary")
         box = page.locator("#token input").first
         box.fill("1234.5")
-        answer = turned(page, lambda box=box: box.press("Tab"))
+        answer = replayed(page, lambda box=box: box.press("Tab"))
         assert answer["same_bits"] is not opened
         assert answer["closed_edits"] == int(not opened)
         if not opened:
@@ -195,7 +195,7 @@ def test_an_edited_value_changes_the_forecast_only_if_its_token_is_open(view: An
 
 def test_a_threshold_opens_more_than_the_budget_and_says_so(view: Any, place: Any) -> None:
     page = view(place.at())
-    answer = turned(page, lambda: page.fill("#threshold", "0"))
+    answer = replayed(page, lambda: page.fill("#threshold", "0"))
     assert answer["open_count"] > answer["allowance"]
     assert "beyond the budget" in page.locator("#rate-budget").inner_text()
     assert "more than the model may read" in page.locator("#outcome").inner_text()
@@ -258,8 +258,8 @@ def test_exports_are_exact_and_the_json_verifies_from_the_command_line(
 
 def test_a_link_restores_the_same_view(view: Any, place: Any) -> None:
     page = view(place.at())
-    turned(page, lambda: open_gate(page).click())
-    turned(page, lambda: page.click("#scramble"))
+    replayed(page, lambda: open_gate(page).click())
+    replayed(page, lambda: page.click("#scramble"))
     outcome = page.locator("#outcome").inner_text()
     again = view(page.url, ready="body.with-whatif")
     assert again.url == page.url
@@ -279,7 +279,7 @@ def test_a_gate_can_be_toggled_with_only_the_keyboard(view: Any, place: Any) -> 
     page.keyboard.press("ArrowRight")
     label = page.evaluate("() => document.activeElement.getAttribute('aria-label')")
     assert label.startswith("wind, 2023-01-14 00:00 to 2023-01-14 11:00")
-    answer = turned(page, lambda: page.keyboard.press("Enter"))
+    answer = replayed(page, lambda: page.keyboard.press("Enter"))
     explanation = json.loads(document(place))
     assert abs(answer["open_count"] - explanation["open_count"]) == 1
     assert "by hand" in page.evaluate("() => document.activeElement.getAttribute('aria-label')")
@@ -298,7 +298,11 @@ def test_every_control_has_an_accessible_name(view: Any, place: Any) -> None:
 @pytest.mark.parametrize("model", ["town", "fifty", "driven"])
 def test_the_page_fits_a_narrow_screen(view: Any, place: Any, model: str) -> None:
     page = view(place.at(model=model), width=390, height=844)
-    for act in (lambda: None, lambda: turned(page, lambda: open_gate(page).click()), lambda: page.click("#tab-table")):
+    for act in (
+        lambda: None,
+        lambda: replayed(page, lambda: open_gate(page).click()),
+        lambda: page.click("#tab-table"),
+    ):
         act()
         page.wait_for_timeout(100)
         assert page.evaluate("() => document.documentElement.scrollWidth") == 390
@@ -419,14 +423,14 @@ def test_a_model_with_covariates_is_shown_and_verified(view: Any, place: Any) ->
 
 def test_a_what_if_with_covariates_shows_what_replay_returned(view: Any, place: Any) -> None:
     page = view(place.at(model="driven"))
-    answer = turned(page, lambda: open_gate(page).click())
+    answer = replayed(page, lambda: open_gate(page).click())
     assert answer["what_if"]
     assert [shift["channel"] for shift in answer["shift"]] == ["load"]
     assert numbers(page, "load", "what-if") == pytest.approx([row[0] for row in answer["forecast"]], rel=1e-3)
     assert page.locator("#shifts tbody tr").count() == 1
     page.click("#reset")
     page.wait_for_selector(".badge.verified")
-    answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
+    answer = replayed(page, lambda: page.click("#scramble"), containing='"evidence":[{')
     assert answer["same_bits"]
     assert "not one bit of the forecast moved" in page.locator("#outcome").inner_text()
     page.click("#tab-table")

@@ -42,12 +42,12 @@ def test_a_member_equals_a_model_fitted_on_its_own(series: Make, forecaster: Mak
     forecast = fleet.predict(long(tables)).table()
     assert forecast.columns.tolist() == ["unique_id", "ds", "IBForecast"]
     for name, outcome in zip(tables, outcomes, strict=True):
-        alone = forecaster().fit(tables[name])
-        assert fleet.model(name).fitted.weights_sha256 == alone.fitted.weights_sha256
-        assert outcome.validation_error == alone.fitted.summary.validation_error
-        assert outcome.open_rate == alone.evaluate(tables[name], "validation").open_rate
+        single = forecaster().fit(tables[name])
+        assert fleet.model(name).fitted.weights_sha256 == single.fitted.weights_sha256
+        assert outcome.validation_error == single.fitted.summary.validation_error
+        assert outcome.open_rate == single.evaluate(tables[name], "validation").open_rate
         own = forecast[forecast["unique_id"] == name].reset_index(drop=True)
-        expected = alone.predict(tables[name])
+        expected = single.predict(tables[name])
         pd.testing.assert_series_equal(own["ds"], expected["ds"])
         np.testing.assert_array_equal(own["IBForecast"], expected["y"])
 
@@ -96,9 +96,9 @@ def test_a_long_table_may_have_several_channels_and_unused_columns(
     forecast = fleet.predict(long(tables)).table()
     assert forecast.columns.tolist() == ["unique_id", "ds", "channel", "IBForecast"]
     assert len(forecast) == 2 * 2 * 12
-    alone = forecaster(channels=["load", "heat"]).fit(tables["b"]).predict(tables["b"])
+    single = forecaster(channels=["load", "heat"]).fit(tables["b"]).predict(tables["b"])
     own = forecast[(forecast["unique_id"] == "b") & (forecast["channel"] == "heat")]
-    assert own["IBForecast"].tolist() == alone["heat"].tolist()
+    assert own["IBForecast"].tolist() == single["heat"].tolist()
 
 
 def test_past_and_future_covariates_are_not_forecast(series: Make, forecaster: Make, tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_past_and_future_covariates_are_not_forecast(series: Make, forecaster: M
     fleet, settings = Fleet(tmp_path / "fleet"), {"past": ["heat"], "future": ["holiday"]}
     assert states(fleet.fit(long(tables), forecaster(**settings))) == dict.fromkeys("ab", "fitted")
     forecast = fleet.predict(long(tables)).table()
-    alone = forecaster(**settings, channels=["y"]).fit(tables["b"])
+    single = forecaster(**settings, channels=["y"]).fit(tables["b"])
     own = forecast[forecast["unique_id"] == "b"].reset_index(drop=True)
     assert forecast.columns.tolist() == ["unique_id", "ds", "IBForecast"]
-    assert own["IBForecast"].tolist() == alone.predict(tables["b"])["y"].tolist()
+    assert own["IBForecast"].tolist() == single.predict(tables["b"])["y"].tolist()
     assert own["ds"][0] == tables["b"]["ds"][188]
 
 
@@ -164,8 +164,8 @@ def test_a_broken_series_is_reported_and_does_not_stop_the_others(
 
     forecasts = Fleet(tmp_path / "fleet").predict(folder)
     assert states(forecasts.outcomes) == {name: "failed" if name in problems else "forecast" for name in expected}
-    told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
-    assert "its fit failed: the train part must hold" in told["short"]
+    messages = {outcome.name: outcome.message for outcome in forecasts.outcomes}
+    assert "its fit failed: the train part must hold" in messages["short"]
     constant = forecasts.parts["constant"]["IBForecast"].to_numpy()
     np.testing.assert_allclose(constant, 5.0, atol=0.1)
 
@@ -326,12 +326,12 @@ def test_a_table_that_cannot_be_forecast_is_reported(
     fleet.fit(three, forecaster())
     forecasts = fleet.predict({"a": three["a"], "b": three["b"][:20], "z": three["a"]})
     assert states(forecasts.outcomes) == {"a": "forecast", "b": "failed", "z": "failed"}
-    told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
-    assert "look_back = 48 rows before it (got 20)" in told["b"]
+    messages = {outcome.name: outcome.message for outcome in forecasts.outcomes}
+    assert "look_back = 48 rows before it (got 20)" in messages["b"]
     expected = (
         "a member must be fitted before it is used (got 'z': it is not in this fleet); fit the fleet with its table"
     )
-    assert told["z"] == expected
+    assert messages["z"] == expected
     assert set(forecasts.table()["unique_id"]) == {"a"}
     with pytest.raises(DataError, match="all of its members failed"):
         fleet.predict({"z": three["a"]}).table()
@@ -382,12 +382,12 @@ def test_forecast_columns_do_not_clash_with_the_tables_own(
     fleet.fit(table.rename(columns={"unique_id": id, "ds": time}), forecaster(**settings))
     forecasts = fleet.predict(table.rename(columns={"unique_id": id, "ds": time}))
     assert states(forecasts.outcomes) == dict.fromkeys("ab", "forecast")
-    told = forecasts.table()
-    assert told.columns.tolist() == expected
-    assert told[id].unique().tolist() == ["a", "b"]
+    joined = forecasts.table()
+    assert joined.columns.tolist() == expected
+    assert joined[id].unique().tolist() == ["a", "b"]
     forecasts.save(tmp_path / "next.csv")
     forecasts.save(tmp_path / "next")
-    values = told.iloc[:, -1].tolist()
+    values = joined.iloc[:, -1].tolist()
     assert pd.read_csv(tmp_path / "next.csv", float_precision="round_trip").iloc[:, -1].tolist() == values
     parts = [pd.read_parquet(path) for path in sorted((tmp_path / "next").iterdir())]
     assert pd.concat(parts).iloc[:, -1].tolist() == values
@@ -493,7 +493,7 @@ def test_a_fingerprint_depends_on_the_numbers_and_not_on_how_they_were_stored(se
     table.to_csv(tmp_path / "a.csv", index=False)
     arrow = load(table)[0]
     chunked = pa.concat_tables([arrow[:50], arrow[50:]])
-    digests = {Member("a", found).sha256 for found in (arrow, chunked, load(tmp_path / "a.csv")[0])}
+    digests = {Member("a", source).sha256 for source in (arrow, chunked, load(tmp_path / "a.csv")[0])}
     assert len(digests) == 1
     changed = table.assign(y=table["y"].where(table.index != 3, 0.0))
     assert Member("a", load(changed)[0]).sha256 not in digests

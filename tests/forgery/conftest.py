@@ -128,9 +128,9 @@ def _onnx(model: OnnxForecaster, rows: pd.DataFrame, explained: ExplainedForecas
     truth = rows[list(explained.channels)].to_numpy()[last : last + HORIZON]
 
     def passes(text: str, with_table: bool) -> bool:
-        given = {"history": history, "times": times, "known": known, "truth": truth} if with_table else {}
+        originals = {"history": history, "times": times, "known": known, "truth": truth} if with_table else {}
         try:
-            return bool(model.verify(text, **given))
+            return bool(model.verify(text, **originals))
         except REFUSED:
             return False
 

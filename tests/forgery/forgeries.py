@@ -576,12 +576,12 @@ def covariates_changed_with_everything_to_match(scene: Scene) -> Any:
 def a_forecast_moved_when_rounding_decides_the_mask(scene: Scene) -> Any:
     """On the edge between two masks the last digits of a history move a lot, which is no tolerance for a lie."""
     explained, engine = scene.explained, scene.engine
-    phase, here = explained.explanation.context.phase, explained.history
-    there = here[::-1] + explained.units.std * np.where(np.isnan(here), np.nan, 1.0)
-    there = np.where(np.isnan(here), np.nan, np.nan_to_num(there, nan=0.0))
+    phase, one = explained.explanation.context.phase, explained.history
+    other = one[::-1] + explained.units.std * np.where(np.isnan(one), np.nan, 1.0)
+    other = np.where(np.isnan(one), np.nan, np.nan_to_num(other, nan=0.0))
 
     def between(share: float) -> Any:
-        return engine.run(here + share * (there - here), phase, explained.known)
+        return engine.run(one + share * (other - one), phase, explained.known)
 
     own, low, high = explained.explanation.mask, 0.0, 1.0
     if (between(high)[0].mask == own).all():
@@ -590,7 +590,7 @@ def a_forecast_moved_when_rounding_decides_the_mask(scene: Scene) -> Any:
         middle = (low + high) / 2
         low, high = (middle, high) if (between(middle)[0].mask == own).all() else (low, middle)
     explanation, forecast = between(low)
-    history = here + low * (there - here)
+    history = one + low * (other - one)
     moved = forecast + 2 * explained.units.std * explanation.context.scale
     return replace(explained, history=history, explanation=explanation, forecast=moved)
 

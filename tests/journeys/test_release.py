@@ -84,8 +84,8 @@ def test_the_wheel_metadata_names_requirements_and_python_versions(built: tuple[
     with zipfile.ZipFile(built[1]) as file:
         (name,) = (name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
         facts = Parser().parsestr(file.read(name).decode())
-    told = facts.get_all("Classifier", [])
-    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= set(told)
+    classifiers = facts.get_all("Classifier", [])
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= set(classifiers)
     assert facts["Requires-Python"] == ">=3.11"
     assert {"plot", "serve", "onnx", "sktime", "docs"} <= set(facts.get_all("Provides-Extra", []))
 

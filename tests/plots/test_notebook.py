@@ -114,8 +114,15 @@ def test_of_many_channels_those_with_the_most_open_tokens_are_drawn(explanation:
 
 def test_a_fitted_model_shows_its_inputs_and_training(model: IBForecaster) -> None:
     text = Page(model._repr_html_()).text
-    for told in (NASTY, "wind", "48 steps of 1h", "25 % of a window", "recipe quick", model.fitted.weights_sha256[:12]):
-        assert told in text
+    for shown in (
+        NASTY,
+        "wind",
+        "48 steps of 1h",
+        "25 % of a window",
+        "recipe quick",
+        model.fitted.weights_sha256[:12],
+    ):
+        assert shown in text
 
 
 def test_an_unfitted_model_shows_its_settings_and_the_next_step() -> None:

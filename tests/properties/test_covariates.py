@@ -156,12 +156,12 @@ def test_a_forecaster_that_hides_its_covariates_is_detected(case: Case, seed: in
 def test_fidelity_keeps_covariates_fixed(case: Case) -> None:
     """Everything deleted, the forecast is that of a window that follows its baseline, plan and all."""
     values, explanation = case.explain()
-    found = perturb(case.network, case.window, native_importance(explanation), native_points(explanation))
-    assert same_bits(found.whole, values)
+    perturbed = perturb(case.network, case.window, native_importance(explanation), native_points(explanation))
+    assert same_bits(perturbed.whole, values)
     with torch.no_grad():
         nothing = case.network.context(case.window).reference(case.config.look_back)
         bare = case.network(replace(case.window, values=nothing), explanation.context)
-    assert same_bits(found.all_deleted, bare.values)
+    assert same_bits(perturbed.all_deleted, bare.values)
     assert bare.explanation.evidence.abs().max() < 1e-3
 
 

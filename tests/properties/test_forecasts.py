@@ -173,9 +173,9 @@ def test_with_context_and_mask_held_no_closed_token_can_change_a_bit(case: Case,
 class Held(nn.Module):
     """A stage that gives what it once gave, whatever it is shown."""
 
-    def __init__(self, *given: Tensor) -> None:
+    def __init__(self, *outputs: Tensor) -> None:
         super().__init__()
-        self.given = given
+        self.given = outputs
 
     def forward(self, *shown: Tensor) -> tuple[Tensor, ...]:
         return self.given

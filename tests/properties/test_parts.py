@@ -62,12 +62,12 @@ def test_the_largest_are_marked_and_the_threshold_lies_between_them_and_the_rest
     marked, threshold = largest(logits, missing, torch.tensor(count))
     for window in range(len(logits)):
         readable = ~missing[window] & (logits[window] > -1e30)
-        taken, left = logits[window][marked[window]], logits[window][readable & ~marked[window]]
-        assert len(taken) == min(count, int(readable.sum()))
-        if len(taken) and len(left):
-            assert taken.min() >= left.max()
-        if len(taken) and len(left) and taken.min() < 1e38:  # beyond that the midpoint is no longer a number
-            assert taken.min() >= threshold[window] >= left.max()
+        chosen, left = logits[window][marked[window]], logits[window][readable & ~marked[window]]
+        assert len(chosen) == min(count, int(readable.sum()))
+        if len(chosen) and len(left):
+            assert chosen.min() >= left.max()
+        if len(chosen) and len(left) and chosen.min() < 1e38:  # beyond that the midpoint is no longer a number
+            assert chosen.min() >= threshold[window] >= left.max()
 
 
 @modest

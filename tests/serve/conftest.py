@@ -67,14 +67,14 @@ class Client:
     app: Any
     base: str = "http://localhost"
 
-    def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
-        return self.together((method, path, given))[0]
+    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.together((method, path, options))[0]
 
-    def get(self, path: str, **given: Any) -> httpx.Response:
-        return self.ask("GET", path, **given)
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.ask("GET", path, **options)
 
-    def post(self, path: str, document: Any = None, **given: Any) -> httpx.Response:
-        return self.ask("POST", path, **({"json": document} | given if document is not None else given))
+    def post(self, path: str, document: Any = None, **options: Any) -> httpx.Response:
+        return self.ask("POST", path, **({"json": document} | options if document is not None else options))
 
     def together(self, *questions: tuple[str, str, dict[str, Any]]) -> list[httpx.Response]:
         """Ask several things at the same time."""
@@ -82,8 +82,8 @@ class Client:
         async def all_of_them() -> list[httpx.Response]:
             transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(transport=transport, base_url=self.base, timeout=60) as client:
-                asked = (client.request(method, path, **given) for method, path, given in questions)
-                return await asyncio.gather(*asked)
+                requests = (client.request(method, path, **options) for method, path, options in questions)
+                return await asyncio.gather(*requests)
 
         return asyncio.run(all_of_them())
 

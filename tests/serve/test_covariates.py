@@ -165,9 +165,9 @@ def test_a_future_that_is_missing_or_incomplete_is_refused(client: Any, town: To
 def test_an_explanation_is_verified_with_its_table_and_covariates(
     client: Any, town: Town, question: dict[str, Any], document: dict[str, Any], kept: str
 ) -> None:
-    alone = client.post("/verify", {"explanation": document, "exact": True}).json()
-    assert alone["verified"] is True
-    assert "what was known ahead were not compared with a table" in alone["notes"][0]
+    without_table = client.post("/verify", {"explanation": document, "exact": True}).json()
+    assert without_table["verified"] is True
+    assert "what was known ahead were not compared with a table" in without_table["notes"][0]
     for table in (question["table"], kept):
         claim = {"explanation": document, "table": table, "future": question["future"], "exact": True}
         verdict = client.post("/verify", claim).json()

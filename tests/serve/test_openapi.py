@@ -32,7 +32,7 @@ def never_ending(app: Any) -> Any:
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_no_request_makes_the_service_fail(client: Any, mode: GenerationMode) -> None:
-    asked = 0
+    count = 0
     described = schemathesis.openapi.from_asgi("/openapi.json", never_ending(client.app))
     for result in described.get_all_operations():
         operation = result.ok()
@@ -46,10 +46,10 @@ def test_no_request_makes_the_service_fail(client: Any, mode: GenerationMode) ->
         )
         @given(case=operation.as_strategy(generation_mode=mode))
         def ask(case: Any) -> None:
-            nonlocal asked
-            asked += 1
+            nonlocal count
+            count += 1
             case.call_and_validate(checks=CHECKS)
 
         if mode.is_positive or operation.body or operation.query or operation.path_parameters:
             ask()
-    assert asked > 20
+    assert count > 20

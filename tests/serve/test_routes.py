@@ -100,8 +100,8 @@ def as_records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 def test_a_table_may_be_columns_rows_text_or_a_stored_id(client: Any, desk: Any) -> None:
     text = desk.table.read_text()
-    kept = client.post("/tables", content=text).json()["table"]["id"]
-    sent = [desk.columns(), as_records(desk.columns()), text, kept]
+    stored = client.post("/tables", content=text).json()["table"]["id"]
+    sent = [desk.columns(), as_records(desk.columns()), text, stored]
     answers = [client.post("/explain", {"model": "town", "table": table, "at": MOMENT}) for table in sent]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert len({answer.text for answer in answers}) == 1
@@ -180,11 +180,11 @@ def test_a_forged_explanation_with_a_matching_fingerprint_fails_its_checks(clien
 
 def test_an_explanation_is_compared_with_a_table_if_one_is_sent(client: Any, desk: Any) -> None:
     (document,) = client.post("/explain", {"table": desk.columns(), "at": MOMENT}).json()["explanations"]
-    alone = client.post("/verify", {"explanation": document}).json()
-    assert alone["verified"] is True
-    assert "made-up table would pass" in alone["notes"][0]
-    kept = client.post("/tables", content=desk.table.read_text()).json()["table"]["id"]
-    for table in (desk.columns(), kept):
+    without_table = client.post("/verify", {"explanation": document}).json()
+    assert without_table["verified"] is True
+    assert "made-up table would pass" in without_table["notes"][0]
+    stored = client.post("/tables", content=desk.table.read_text()).json()["table"]["id"]
+    for table in (desk.columns(), stored):
         verdict = client.post("/verify", {"explanation": document, "table": table}).json()
         assert (verdict["verified"], verdict["notes"]) == (True, [])
         assert "table" in [check["name"] for check in verdict["checks"]]

@@ -69,11 +69,11 @@ def test_the_command_exits_once_every_accepted_request_is_answered(desk: Any) ->
         moments = MOMENTS[:80]
         question = {"model": "town", "table": desk.columns(), "at": moments}
         with ThreadPoolExecutor(4) as threads:
-            asked = [threads.submit(httpx.post, f"{url}/explain", json=question, timeout=60) for _ in range(3)]
+            pending = [threads.submit(httpx.post, f"{url}/explain", json=question, timeout=60) for _ in range(3)]
             wait_until(lambda: 'windows_total{model="town"}' in httpx.get(f"{url}/metrics").text)
             assert "_created" not in httpx.get(f"{url}/metrics").text
             process.send_signal(signal.SIGTERM)
-            answers = [answer.result() for answer in asked]
+            answers = [answer.result() for answer in pending]
         assert [answer.status_code for answer in answers] == [200] * 3
         assert [len(answer.json()["explanations"]) for answer in answers] == [len(moments)] * 3
         out, err = process.communicate(timeout=20)
@@ -116,13 +116,13 @@ def test_a_stopping_server_finishes_accepted_requests(make: Any, desk: Any, list
     slow_down(service, 0.3)
     with ThreadPoolExecutor(4) as threads:
         with listen(service) as (server, url):
-            asked = [
+            pending = [
                 threads.submit(httpx.post, f"{url}/explain", json={"table": desk.columns()}, timeout=60)
                 for _ in range(4)
             ]
             wait_until(lambda: service.metrics.registry.get_sample_value("ibforecast_requests_in_flight") == 4)
             server.should_exit = True
-            answers = [answer.result() for answer in asked]
+            answers = [answer.result() for answer in pending]
         assert [answer.status_code for answer in answers] == [200] * 4
 
 
@@ -130,10 +130,10 @@ def test_many_concurrent_clients_all_get_their_own_answer(make: Any, desk: Any, 
     service = make()
     with listen(service) as (_, url), httpx.Client(timeout=60) as client, ThreadPoolExecutor(64) as threads:
         text = desk.table.read_bytes()
-        kept = client.post(f"{url}/tables", content=text).json()["table"]["id"]
+        stored = client.post(f"{url}/tables", content=text).json()["table"]["id"]
 
         def ask(at: str) -> Any:
-            return client.post(f"{url}/explain", json={"table": kept, "at": at})
+            return client.post(f"{url}/explain", json={"table": stored, "at": at})
 
         moments = MOMENTS[:64]
         answers = list(threads.map(ask, moments))
@@ -166,10 +166,10 @@ def test_models_are_swapped_without_dropping_a_request(
             swapped.set()
             return answered
 
-        asked = [threads.submit(ask, number) for number in range(12)]
+        pending = [threads.submit(ask, number) for number in range(12)]
         reloaded = threads.submit(swap)
-        asked += [threads.submit(ask, number) for number in range(12)]
-        answers = [answer.result() for answer in asked]
+        pending += [threads.submit(ask, number) for number in range(12)]
+        answers = [answer.result() for answer in pending]
         assert [answer["changed"] for answer in reloaded.result()] == [["swapped"], [], []]
         assert [answer.status_code for answer in answers] == [200] * 24
         known = {model.fitted.weights_sha256: model for model in (old, new)}
