@@ -1,4 +1,4 @@
-"""Backtesting: forecasts from past moments are those that would have been made, beside what truly followed."""
+"""Backtesting: forecasts from past moments, next to the values that followed."""
 
 import re
 from collections.abc import Callable
@@ -153,7 +153,7 @@ def test_utilsforecast_evaluates_a_backtest_directly(model: IBForecaster) -> Non
     assert within.between(0, 1).all()
 
 
-# --- Fitting anew ---
+# --- Refitting ---
 
 
 def test_with_refit_every_forecast_is_from_a_model_fitted_to_earlier_rows(
@@ -199,7 +199,7 @@ def test_an_unfitted_model_is_fitted_to_the_earlier_rows_and_stays_unfitted(
         fresh.predict(table)
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(

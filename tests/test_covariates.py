@@ -50,7 +50,7 @@ def hours(rows: int) -> pd.DatetimeIndex:
 
 
 def table(rows: int = ROWS, ahead: int = HORIZON) -> pd.DataFrame:
-    """Load and heat to forecast, wind to read, a plan and holidays that go on for `ahead` rows after them."""
+    """Make load and heat to forecast, wind as a past channel, and plan and holidays for `ahead` more rows."""
     random, hour = np.random.default_rng(5), np.arange(rows + ahead)
     values = np.sin(2 * np.pi * hour / 24)[:, None] * (20, 3, 1) + random.normal(size=(rows + ahead, 3))
     values[rows:] = np.nan
@@ -164,7 +164,7 @@ def test_a_recipe_that_reads_channels_separately_is_refused_for_past_covariates(
         unfitted(recipe(text)).fit(table())
 
 
-# --- Checked ---
+# --- Verification ---
 
 
 def test_an_explanation_and_its_document_are_verified(model: IBForecaster) -> None:
@@ -178,7 +178,7 @@ def test_an_explanation_and_its_document_are_verified(model: IBForecaster) -> No
 
 
 def other_values(explained: ExplainedForecast, known: np.ndarray, units: Standardiser) -> ExplainedForecast:
-    """The same with other covariates, standardised as an explanation must have them."""
+    """Return a copy with other covariates, standardised as an explanation requires."""
     context = replace(explained.context, known=units.standardise(known).astype(np.float32))
     return replace(
         explained, known=known, known_units=units, explanation=replace(explained.explanation, context=context)
@@ -243,7 +243,7 @@ def test_a_saved_model_loads_with_covariates_and_cycles(model: IBForecaster, tmp
     assert again.verify(explained)
 
 
-# --- What can not be ---
+# --- Invalid arguments ---
 
 
 def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
@@ -347,7 +347,7 @@ def test_the_service_and_onnx_support_covariates_and_several_cycles(model: IBFor
     assert verification, str(verification)
 
 
-# --- What they are good for ---
+# --- Benefits ---
 
 
 def test_a_known_holiday_reduces_the_error_to_the_noise_and_an_unknown_one_does_not(
@@ -382,7 +382,7 @@ def test_the_shapes_of_day_and_week_are_recovered_separately(recipe: Callable[..
     explained = IBForecaster(24, 168, 0.1, (24, 168), recipe=bare, device="cpu").fit(rows).explain(rows)
     scale = float(explained.units.std[0] * explained.scale[0])
     found_day, found_week = explained.profile[:24, 0] * scale, explained.profile[24:, 0].reshape(7, 24) * scale
-    usual = week.reshape(7, 24).mean(axis=0)  # what every day of the week has in common belongs to the day
+    usual = week.reshape(7, 24).mean(axis=0)  # the common part of all days belongs to the daily cycle
     expected = day + usual
     np.testing.assert_allclose(found_day - found_day.mean(), expected - expected.mean(), atol=1.0)
     assert np.abs(found_week - (week.reshape(7, 24) - usual)).mean() < 0.5

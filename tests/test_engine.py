@@ -1,4 +1,4 @@
-"""PyTorch as an engine: facts, runs and replays of one window, models that cheat, and times of every calendar."""
+"""PyTorch as an engine: facts, runs and replays of a window, models that cheat, and every kind of calendar."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ ROWS, LOOK_BACK, HORIZON = 200, 24, 6
 
 
 def table(zone: str | None = None, frequency: str = "h") -> pd.DataFrame:
-    """Two noisy channels; hour by hour the table spans the night the clocks of Berlin are put on."""
+    """Make two noisy channels; an hourly table spans the night on which the clocks of Berlin go forward."""
     when = pd.date_range("2023-03-20", periods=ROWS, freq=frequency, tz=zone)
     values = np.random.default_rng(3).normal(size=(ROWS, 2)) + np.sin(np.arange(ROWS) * 2 * np.pi / 24)[:, None]
     return pd.DataFrame({"when": when, "load": values[:, 0], "wind": values[:, 1]})
@@ -44,7 +44,7 @@ def failures(verification: Verification) -> set[str]:
 
 
 class Remembering(IBForecast):
-    """Puts a statistic of the window it saw last into the forecast, behind the explanation's back."""
+    """A model that adds a statistic of the last window to the forecast without explaining it."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         self.last = window.values.mean()
@@ -63,7 +63,7 @@ def test_a_model_that_remembers_the_window_fails_every_time(model: IBForecaster)
 
 
 def moved(explained: ExplainedForecast, by: timedelta) -> Clock:
-    """The time axis as if all had been at another time."""
+    """Return the time axis shifted by a duration."""
     return replace(explained.clock, stamps=explained.clock.stamps + np.timedelta64(by))
 
 
@@ -116,7 +116,7 @@ def test_true_times_of_every_calendar_pass(made: Callable[[], pd.DataFrame], cyc
         verification = model.verify(explained, rows, exact=True)
         assert verification, str(verification)
         verdict = model.verify(explained)
-        # Uneven rows that are counted need the table, unless the first row of training is in the window.
+        # Counted uneven rows need the table, unless the first row of training is in the window.
         assert failures(verdict) == ({"times"} if irregular == "by_row" else set()), str(verdict)
 
 

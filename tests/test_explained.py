@@ -1,4 +1,4 @@
-"""An explained forecast proves itself: what is true passes, and whatever is touched fails at the right check."""
+"""Verification of explained forecasts: a true one passes, and every change fails at the right check."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ CHECKS = ("document", "weights", "names", "times", "budget", "replay", "scramble
 
 
 def table(kind: Callable[[dict[str, Any]], Any] = pd.DataFrame) -> Any:
-    """Three channels, of which the second has a gap in its oldest patch and in its truth."""
+    """Make three channels; the second has a gap in its oldest patch and in its truth."""
     hour, noise = np.arange(ROWS), np.random.default_rng(5).normal(size=(ROWS, 3))
     values = (np.sin(2 * np.pi * hour / 24)[:, None] + 0.3 * noise) * (20.0, 3.0, 0.5) + (900.0, 40.0, -2.0)
     values[[ROWS - HORIZON - LOOK_BACK + 3, ROWS - 4], 1] = np.nan
@@ -65,7 +65,7 @@ def failures(verification: Verification) -> set[str]:
     return {check.name for check in verification.checks if not check.passed}
 
 
-# --- What is true ---
+# --- True explanations ---
 
 
 def test_a_true_explanation_passes_every_check(explanation: ExplainedForecast) -> None:
@@ -117,7 +117,7 @@ def test_an_explanation_with_a_gap_in_the_truth_verifies(model: IBForecaster) ->
     assert model.explain(table()).verify()
 
 
-# --- What was touched ---
+# --- Changed explanations ---
 
 
 def last_bit(values: np.ndarray, *place: int) -> np.ndarray:
@@ -157,7 +157,7 @@ Change = Callable[[ExplainedForecast], dict[str, Any]]
 
 
 def closed_in(it: ExplainedForecast, mask: np.ndarray) -> dict[str, Any]:
-    """Another mask, without the evidence of the tokens that it closes."""
+    """Return a copy with another mask, without the evidence of the tokens it closes."""
     return {"mask": mask, "evidence": np.where(mask.repeat(PATCH_LEN, axis=0), it.evidence, np.float32(0))}
 
 
@@ -302,7 +302,7 @@ def test_rows_are_compared_with_the_table_or_a_note_says_that_they_were_not(
     other.loc[ROWS - HORIZON - 5, "load"] += 1
     assert failures(loaded.verify(explanation, other)) == {"table"}
     longer = table()
-    longer.loc[ROWS - 4, "wind"] = 1.0  # a value that was missing from the truth is there
+    longer.loc[ROWS - 4, "wind"] = 1.0  # a value that was missing from the truth is now present
     assert failures(loaded.verify(explanation, longer)) == {"table"}
     with pytest.raises(DataError, match="the table must hold the window of an explanation"):
         loaded.verify(explanation, table()[: ROWS - HORIZON - 10])

@@ -1,4 +1,4 @@
-"""The house itself: its front door, what it imports, its quiet, and the map of the paper."""
+"""The package itself: public names, imports, no printing, and the map of the paper."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ def test_the_list_of_names_is_complete() -> None:
     modules = {path.stem for path in SOURCE.iterdir()}
     public = (
         {name for name in vars(ibforecast) if not name.startswith("_")} - modules - {"jaxtyping"}
-    )  # put there by the hook of the tests
+    )  # added by the type-checking hook of the tests
     assert public <= set(ibforecast.__all__)
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_unpickled_or_evaluated_anywhere() -> None:
 
 
 def places_in(text: str) -> set[str]:
-    """What the `Paper:` lines of a file name, such as "Eq. 5, p": one place, or several parted by semicolons."""
+    """Return the places in the `Paper:` lines of a file, such as "Eq. 5, p"; semicolons separate several."""
     lines = re.findall(r"Paper: (.+?)(?:\.?\"\"\"|\.?\s*$)", text, flags=re.MULTILINE)
     named = {place.strip() for line in lines for place in line.split(";")}
     return {place for place in named if re.fullmatch(EQUATION, place)}
@@ -85,7 +85,7 @@ def test_paper_lines_are_parsed() -> None:
 
 
 def places_in_source() -> dict[str, set[str]]:
-    """Files by the place in the paper they name."""
+    """Return the files that name each place in the paper."""
     files: dict[str, set[str]] = {}
     for path in FILES:
         for place in places_in(path.read_text("utf8")):
@@ -94,7 +94,7 @@ def places_in_source() -> dict[str, set[str]]:
 
 
 def places_in_map() -> list[tuple[str, str, str]]:
-    """Place, name and file of every row of the map whose first column is a place in backticks."""
+    """Return place, name and file of every row of the map whose first column is a place in backticks."""
     rows = []
     for line in MAP.read_text("utf8").splitlines():
         columns = [column.strip() for column in line.strip().strip("|").split("|")]
@@ -120,7 +120,7 @@ def test_every_place_on_the_map_is_named_in_the_source() -> None:
 
 
 def defined_in(path: Path) -> set[str]:
-    """Functions, classes and methods of a file, methods as Class.method."""
+    """Return the functions, classes and methods of a file, methods as Class.method."""
     names = set()
     for node in ast.parse(path.read_text("utf8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -134,7 +134,7 @@ def test_every_row_of_the_map_links_to_a_file_that_names_its_place_and_defines_i
     source = places_in_source()
     for place, names, file in places_in_map():
         link = re.fullmatch(r"\[.+\]\((.+)\)", file)
-        assert link, f"{place}: {file} is no link"
+        assert link, f"{place}: {file} is not a link"
         path = (MAP.parent / link[1]).resolve()
         assert str(path.relative_to(ROOT)) in source[place], f"{place}: {path} does not say so"
         defined = set(re.findall(r"`([\w.]+)`", names))

@@ -1,4 +1,4 @@
-"""Intervals at the front door: beside the forecast, kept in the folder, and never wiser than their moment."""
+"""Intervals of IBForecaster: next to the forecast, saved with the model, and never based on later rows."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ batch = 64
 
 
 def frame(rows: int = ROWS, seed: int = 5) -> pd.DataFrame:
-    """Two channels with a daily rhythm at two levels and sizes."""
+    """Make two channels with a daily cycle at different levels and scales."""
     hour, noise = np.arange(rows), np.random.default_rng(seed).normal(size=(rows, 2))
     rhythm = np.stack([np.sin(2 * np.pi * (hour / 24 + shift)) for shift in (0.0, 0.3)], axis=1)
     values = (rhythm + 0.3 * noise) * (20.0, 3.0) + (900.0, 40.0)
@@ -59,7 +59,7 @@ def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
     return unfitted().fit(frame())
 
 
-# --- What stands in the table ---
+# --- Columns of the table ---
 
 
 def test_a_wide_forecast_has_both_ends_next_to_every_channel_and_the_open_rate(model: IBForecaster) -> None:
@@ -130,7 +130,7 @@ def test_rows_after_the_moment_do_not_change_an_interval(model: IBForecaster, ro
 
 
 def test_training_rows_do_not_change_an_interval(model: IBForecaster) -> None:
-    """Only the look-back of the first window after the trained rows reaches into them."""
+    """Only the look-back of the first window after the training rows overlaps them."""
     table = frame()
     first = model.fitted.split.train_end - LOOK_BACK
     options = {"level": [80], "adaptive": True}
@@ -141,7 +141,7 @@ def test_training_rows_do_not_change_an_interval(model: IBForecaster) -> None:
 
 def test_adaptive_intervals_widen_when_forecasts_get_worse(model: IBForecaster) -> None:
     table, worse = frame(), frame()
-    rows = np.arange(320, ROWS - LOOK_BACK)  # out of order they follow no rhythm
+    rows = np.arange(320, ROWS - LOOK_BACK)  # shuffled rows have no cycle
     worse.loc[rows, list(CHANNELS)] = table.loc[np.random.default_rng(1).permutation(rows), list(CHANNELS)].to_numpy()
     width = {
         (name, adaptive): (forecast["load-hi-80"] - forecast["load-lo-80"]).mean()
@@ -164,7 +164,7 @@ def test_without_earlier_forecasts_adapting_changes_nothing(model: IBForecaster)
 def test_gaps_are_skipped(model: IBForecaster, adaptive: bool) -> None:
     table = frame()
     table.loc[200:420:3, "load"] = np.nan
-    table.loc[330:410, "wind"] = np.nan  # longer than a look-back: nothing can be made of some windows
+    table.loc[330:410, "wind"] = np.nan  # longer than a look-back: some windows cannot be used
     forecast = model.predict(table, level=[80, 95], adaptive=adaptive)
     assert forecast.notna().all(axis=None)
     assert np.isfinite(forecast.drop(columns="when")).all(axis=None)
@@ -178,7 +178,7 @@ def test_a_model_fitted_with_gaps_has_intervals(unfitted: Callable[..., IBForeca
     assert np.isfinite(fitted.predict(table, level=95).drop(columns="when")).all(axis=None)
 
 
-# --- Kept, and made anew ---
+# --- Saving and calibrating ---
 
 
 def test_a_loaded_model_gives_the_same_intervals(model: IBForecaster, tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_loaded_model_gives_the_same_intervals(model: IBForecaster, tmp_path: 
 
 
 def without_intervals(model: IBForecaster, folder: Path) -> IBForecaster:
-    """The same model without a calibration, saved and read back."""
+    """Return the same model without a calibration, saved and loaded."""
     replace(model.fitted, calibration=None).save(folder)
     assert not (folder / INTERVALS).exists()
     return IBForecaster.load(folder, device="cpu")
@@ -256,7 +256,7 @@ def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, dama
         IBForecaster.load(tmp_path / "model")
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(

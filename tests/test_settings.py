@@ -1,4 +1,4 @@
-"""One list of settings, behind the forecaster, the command line and sktime; none of them changes on a forecaster."""
+"""One list of settings for the forecaster, the command line and sktime; settings of a forecaster do not change."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""What every token adds to the forecast: it adds up, closed tokens add nothing, and shap and captum can read it."""
+"""Attributions per token: they add up to the forecast, closed tokens get zero, and shap and captum can use them."""
 
 import re
 import warnings
@@ -111,7 +111,7 @@ def test_captum_attributions_have_the_windows_shape_and_add_up_to_the_change(
 @pytest.fixture
 def shap() -> Iterator[Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its own, about matplotlib and numba
+        warnings.simplefilter("ignore")  # shap's own warnings, about matplotlib and numba
         yield pytest.importorskip("shap", reason="needs shap: pip install 'ibforecast[shap]'")
 
 
@@ -159,7 +159,7 @@ def test_if_no_token_is_open_every_value_is_zero(model: IBForecaster, explained:
     assert contributions(model, replace(explained, explanation=closed)).values.shape == (0, HORIZON, 3)
 
 
-@pytest.mark.filterwarnings("ignore")  # shap's, about matplotlib and numba
+@pytest.mark.filterwarnings("ignore")  # shap's own warnings, about matplotlib and numba
 def test_the_examples_in_the_docs_run(shap: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("utilsforecast")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The model for neuralforecast: the numbers of our own network, its whole objective, its explanations."""
+"""The model for neuralforecast: same numbers as IBForecaster, the whole objective, and explanations."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ from ibforecast.cli.main import main
 from ibforecast.core.tokens import spread
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*LeafSpec.*is deprecated"),  # Lightning's, about itself
+    pytest.mark.filterwarnings("ignore:.*LeafSpec.*is deprecated"),  # Lightning's own warnings
     pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers"),
     pytest.mark.filterwarnings("ignore:Starting from v1.9.0"),
 ]
@@ -35,7 +35,7 @@ START = pd.Timestamp("2020-01-05")
 
 
 def table(rows: int = ROWS, times: Any = None) -> pd.DataFrame:
-    """Two series with a daily rhythm at two levels and sizes, as neuralforecast wants them; "load" comes first."""
+    """Make two series with a daily cycle at different levels and scales for neuralforecast; "load" comes first."""
     times = pd.date_range(START, periods=rows, freq="h") if times is None else times
     hour, noise = np.arange(rows), np.random.default_rng(5).normal(size=(rows, 2))
     rhythm = np.stack([np.sin(2 * np.pi * (hour / CYCLE + shift)) for shift in (0.0, 0.3)], axis=1)
@@ -49,7 +49,7 @@ TABLE = with_phase(table(), CYCLE)
 
 
 def unfitted(**settings: Any) -> NeuralForecast:
-    """One small model; whatever is given goes before what is usual here."""
+    """Make a small model; the arguments override the defaults here."""
     usual = {
         "h": HORIZON,
         "input_size": LOOK_BACK,
@@ -75,7 +75,7 @@ def fitted() -> NeuralForecast:
 
 
 def by_series(forecast: Any, name: str = "IBForecast") -> Any:
-    """A forecast with a column per series, in the order of their names."""
+    """Return a forecast with a column per series, sorted by name."""
     return forecast.pivot(index="ds", columns="unique_id", values=name).to_numpy()
 
 
@@ -200,7 +200,7 @@ def test_units_come_from_the_training_rows_and_validation_uses_them(fitted: Neur
     model = fitted.models[0]
     trained_on = table().groupby("unique_id")["y"].apply(lambda y: y.iloc[:-HELD_BACK].mean())
     np.testing.assert_allclose(model.mean.numpy(), trained_on[["heat", "load"]], rtol=1e-6)
-    assert 0 < model.metrics["ptl/val_loss"] < 5  # in the table's units it would be hundreds
+    assert 0 < model.metrics["ptl/val_loss"] < 5  # in the table's units it would be in the hundreds
 
     same = fit(valid_loss=MAE()).models[0]
     assert same.metrics["ptl/val_loss"] != model.metrics["ptl/val_loss"]
@@ -307,7 +307,7 @@ def test_series_that_end_at_different_times_are_refused(fitted: NeuralForecast) 
         fitted.predict(TABLE.iloc[:-3])
 
 
-# --- What is missing ---
+# --- Missing values ---
 
 
 def test_values_marked_unavailable_are_never_read() -> None:
@@ -346,7 +346,7 @@ def test_one_of_several_models_can_be_explained_by_name() -> None:
         explain(nf, TABLE)
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(

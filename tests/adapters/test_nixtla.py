@@ -1,4 +1,4 @@
-"""Forecasts as Nixtla's tidy tables: utilsforecast's `evaluate` takes them as they are."""
+"""Forecasts as Nixtla's tidy tables: utilsforecast's `evaluate` accepts them unchanged."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The ONNX door: one file, the same masks to the bit, and a runner that needs no PyTorch."""
+"""ONNX export: one file, the same masks bit for bit, and a runner that needs no PyTorch."""
 
 import json
 import subprocess
@@ -82,7 +82,7 @@ USUAL = {
 
 
 def fitted(**settings: Any) -> FittedModel:
-    """A model with weights drawn at random, the fixed scores of a kind of gate in many ties."""
+    """Make a model with random weights; fixed scores of a gate are drawn with many ties."""
     usual = {"patch_len": PATCH_LEN, "budget": 0.3} | settings
     config = ModelConfig(LOOK_BACK, HORIZON, len(CHANNELS), CYCLE, **usual)
     with torch.random.fork_rng([]):
@@ -114,7 +114,7 @@ def fitted(**settings: Any) -> FittedModel:
 
 
 def windows(config: ModelConfig, count: int, seed: int) -> Window:
-    """Random windows, some with gaps, some with a channel that stands still, one with a gap in every token."""
+    """Make random windows: some with gaps, some with a constant channel, one with a gap in every token."""
     random, steps = torch.Generator().manual_seed(seed), LOOK_BACK + HORIZON
     values = torch.randn(count, LOOK_BACK, len(CHANNELS), generator=random).cumsum(dim=1) / 3
     values[count // 3 : count // 2, :, 1] = 0.7
@@ -127,7 +127,7 @@ def windows(config: ModelConfig, count: int, seed: int) -> Window:
 
 
 def arrays(window: Window) -> dict[str, np.ndarray]:
-    """The inputs of the graph for a batch."""
+    """Return the inputs of the graph for a batch."""
     inputs = {"values": window.values, "observed": window.observed, "phase": window.phase}
     known = {} if window.known is None else {"known": window.known}
     return {name: tensor.numpy() for name, tensor in (inputs | known).items()}
@@ -181,7 +181,7 @@ def runner(path: Path) -> OnnxForecaster:
 
 @pytest.fixture(scope="module")
 def runners(folder: Path) -> Callable[[str], OnnxForecaster]:
-    """A runner for each of the kinds; exporting takes seconds, so once is enough."""
+    """Return a function that makes a runner of a kind; exporting takes seconds, so each kind is exported once."""
 
     @cache
     def make(kind: str) -> OnnxForecaster:
@@ -200,11 +200,11 @@ def failures(verification: Verification) -> set[str]:
     return {check.name for check in verification.checks if not check.passed}
 
 
-# --- The graph against the network ---
+# --- The graph compared with the network ---
 
 
 def decided(network: IBForecast, window: Window) -> np.ndarray:
-    """Mark the windows in which no two logits that rounding could confuse decide what is read; equal ones may."""
+    """Mark the windows whose mask does not depend on rounding; exact ties are allowed."""
     config = network.config
     if config.gate.kind in ("open", "newest") or config.gate.attention == "none":
         return np.ones(len(window.values), dtype=bool)
@@ -253,7 +253,7 @@ def test_the_default_kind_matches_the_network(usual: FittedModel, runner: OnnxFo
 
 
 def test_ties_are_broken_as_in_the_network() -> None:
-    """The kind without attention scores in whole numbers, so the budget ends in the middle of a tie."""
+    """The kind without attention has integer scores, so the budget ends in the middle of a tie."""
     bias = fitted(**KINDS["threshold, none, linear, none"]).network.score.bias.flatten()
     ranked = bias.sort(descending=True).values
     allowed = int(0.3 * TOKENS)
@@ -313,7 +313,7 @@ def test_exporting_leaves_the_model_unchanged(usual: FittedModel, path: Path, mo
 
 
 def assert_same_but_for_rounding(mine: ExplainedForecast, reference: ExplainedForecast) -> None:
-    """Compare an explanation with the library's: every word, time and mask the same, every number within 1e-5."""
+    """Compare an explanation with the library's: words, times and masks are equal, numbers within 1e-5."""
     own, other = (json.loads(explained.to_json()) for explained in (mine, reference))
     assert own.keys() == other.keys()
     for part in ("format", "version", "budget", "open_count", "open_rate", "prior", "window", "units", "known_units"):
@@ -380,7 +380,7 @@ def reseal(content: onnx.ModelProto, target: Path, card: str | None = None) -> N
 
 
 def with_card(path: Path, target: Path, version: int = VERSION, **changes: Any) -> OnnxForecaster:
-    """The same model with other facts on its card."""
+    """Write the same model with other facts on its card."""
     content = onnx.load(path)
     card = document.read(next(entry.value for entry in content.metadata_props if entry.key == CARD), FORMAT, VERSION)
     reseal(content, target, document.write(FORMAT, version, card | {"facts": card["facts"] | changes}))
@@ -473,7 +473,7 @@ Changed = Callable[[ExplainedForecast], ExplainedForecast]
 
 
 def within(explained: ExplainedForecast, **changes: Any) -> ExplainedForecast:
-    """The same forecast with other arrays in its explanation."""
+    """Return the same forecast with other arrays in its explanation."""
     return replace(explained, explanation=replace(explained.explanation, **changes))
 
 
@@ -482,7 +482,7 @@ def in_context(explained: ExplainedForecast, **changes: Any) -> ExplainedForecas
 
 
 def opened_another(explained: ExplainedForecast) -> ExplainedForecast:
-    """One token fewer and another instead."""
+    """Close one token and open another instead."""
     mask = explained.mask.copy()
     mask[tuple(np.argwhere(explained.mask)[0])] = False
     mask[tuple(np.argwhere(~explained.mask)[0])] = True
@@ -540,9 +540,9 @@ def test_a_changed_history_is_detected_in_open_and_closed_tokens(
 
 
 def without_zeros(path: Path, target: Path, only_the_readout: bool) -> OnnxForecaster:
-    """Take out of the graph the step that puts zeros in place of closed tokens, for all that reads it or the readout.
+    """Remove the step of the graph that zeroes closed tokens, for all its readers or only for the readout.
 
-    The output `evidence` keeps its zeros where only the readout sees the closed tokens.
+    If only the readout sees the closed tokens, the output `evidence` keeps its zeros.
     """
     content = onnx.load(path)
     makers = {name: node for node in content.graph.node for name in node.output}
@@ -577,14 +577,14 @@ def test_a_file_whose_evidence_shows_closed_tokens_gives_no_explanation(path: Pa
 
 
 def ahead(rows: int = ROWS) -> np.ndarray:
-    """What is known ahead, over the rows of a table and the horizon."""
+    """Make covariates for the rows of a table and the horizon."""
     steps, random = np.arange(rows + HORIZON), np.random.default_rng(8)
     return np.stack([30 + 4 * random.normal(size=len(steps)), (steps % 30 < 5).astype(float)], axis=1)
 
 
 @pytest.fixture(scope="module")
 def driven(folder: Path) -> IBForecaster:
-    """The model with covariates, run by PyTorch."""
+    """The model with covariates, run with PyTorch."""
     fitted(**KINDS[WITH_COVARIATES]).save(folder / "driven")
     return IBForecaster.load(folder / "driven", device="cpu")
 
@@ -595,7 +595,7 @@ def driven_runner(runners: Callable[[str], OnnxForecaster]) -> OnnxForecaster:
 
 
 def driven_table(rows: int = ROWS) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A table with covariates, and what is known after its end."""
+    """Make a table with covariates, and their values after its end."""
     known = pd.DataFrame(ahead(rows), columns=list(COVARIATES))
     return pd.concat([frame(numbers(rows)), known[:rows]], axis=1), pd.concat(
         [frame(numbers(rows + HORIZON))[["when"]], known], axis=1
@@ -744,7 +744,7 @@ def test_the_runner_needs_onnxruntime_and_numpy_but_not_pytorch(
     assert json.loads(done.stdout) == json.loads(explained.to_json())
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 ENDLESS, SILENT = numbers(), numbers()
 ENDLESS[7, 2], SILENT[-LOOK_BACK:, 1] = np.inf, np.nan

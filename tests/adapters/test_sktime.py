@@ -39,7 +39,7 @@ INDICES = {
 
 
 def series(index: pd.Index | None = None, rows: int = ROWS) -> pd.DataFrame:
-    """Two channels with a weekly rhythm at two levels and sizes."""
+    """Make two channels with a weekly cycle at different levels and scales."""
     index = INDICES["times"][:rows] if index is None else index
     day, noise = np.arange(len(index)), np.random.default_rng(5).normal(size=(len(index), 2))
     rhythm = np.stack([np.sin(2 * np.pi * (day / CYCLE + shift)) for shift in (0.0, 0.3)], axis=1)
@@ -47,7 +47,7 @@ def series(index: pd.Index | None = None, rows: int = ROWS) -> pd.DataFrame:
 
 
 def unfitted(**settings: Any) -> IBForecastForecaster:
-    """A small forecaster; whatever is given goes before what is usual here."""
+    """Make a small forecaster; the arguments override the defaults here."""
     usual = {"recipe": "quick", "cycle": CYCLE, "max_epochs": 2, "device": "cpu"}
     return IBForecastForecaster(**(usual | settings))
 
@@ -80,7 +80,7 @@ print(sum(outcome == "PASSED" for outcome in outcomes.values()), len(outcomes))
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code as a user would: the hook that checks types here hides the signatures sktime looks at."""
+    """Run code in a process without the type-checking hook, which hides the signatures that sktime inspects."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
@@ -91,7 +91,7 @@ def test_every_check_of_sktime_passes() -> None:
     assert passed == checks >= 600
 
 
-# --- The numbers are IBForecaster's ---
+# --- The same numbers as IBForecaster ---
 
 
 def test_forecasts_and_explanations_equal_those_of_ibforecaster() -> None:
@@ -308,7 +308,7 @@ def test_a_coverage_with_too_few_calibration_rows_gives_unbounded_intervals() ->
 
 
 def known(index: pd.Index) -> pd.DataFrame:
-    """A covariate with the name of a channel, and one whose name is no text."""
+    """Make a covariate with the name of a channel, and one whose name is not a string."""
     random = np.random.default_rng(7)
     return pd.DataFrame(
         {"load": random.integers(0, 2, len(index)).astype(float), 3: random.normal(size=len(index))}, index
@@ -485,7 +485,7 @@ def test_the_shortest_valid_series_is_fitted_and_one_row_less_is_refused() -> No
         unfitted().fit(series(rows=13), fh=[1, 2, 3])
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""ibforecast audit: a gate for builds. What passes ends with 0, what falls short with 4, and says why."""
+"""ibforecast audit: a gate for builds. It exits with 0 if the model passes, and otherwise with 4 and the reason."""
 
 import json
 import shutil
@@ -21,14 +21,14 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gate that always opens the same tokens, whatever it is shown, so that the score is 1."""
+    """Use a gate that always opens the same tokens, so that the score is 1."""
     forward = GateNetwork.forward
     monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: forward(self, 0 * deviation))
 
 
 @pytest.fixture
 def fickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gate that opens whatever deviates least: once shown its evidence alone, everything else."""
+    """Use a gate that opens the smallest deviations: given only its evidence, it opens all the other tokens."""
 
     def quietest(self: GateNetwork, deviation: Tensor) -> Tensor:
         batch, look_back, channel = deviation.shape
@@ -39,7 +39,7 @@ def fickle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def peeking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay that adds a millionth of whatever window the network saw last."""
+    """Use a replay that adds a millionth of the window that the network saw last."""
     seen: list[Tensor] = []
     forward, replay = IBForecast.forward, IBForecast.replay
 

@@ -1,4 +1,4 @@
-"""The verbs that give intervals and backtests: what they deliver, and what they refuse."""
+"""The verbs for intervals and backtests: their output, and what they refuse."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""ibforecast calibrate: a model without intervals gets them, and keeps all else."""
+"""ibforecast calibrate: add intervals to a model and leave everything else unchanged."""
 
 import shutil
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def uncalibrated(desk: Any, tmp_path: Path) -> Path:
-    """A model without intervals, with a file of somebody's beside it."""
+    """A model without intervals, in a folder with another file."""
     folder = tmp_path / "model"
     replace(IBForecaster.load(desk.model).fitted, calibration=None).save(folder)
     (folder / "notes").mkdir()

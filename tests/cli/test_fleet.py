@@ -1,4 +1,4 @@
-"""`ibforecast fleet`: its streams and exit codes, and that a killed run goes on."""
+"""`ibforecast fleet`: its output and exit codes, and that a killed run can be resumed."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def meters(desk: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stay in this process: that processes give the same is tested with the engines."""
+    """Use one process; the tests of the engines cover several."""
     monkeypatch.setattr("ibforecast.cli.fleet._engine", lambda *words: Here())
 
 

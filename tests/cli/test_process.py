@@ -1,4 +1,4 @@
-"""The command in a process of its own: what it writes where, how it ends, and that it survives being killed."""
+"""The command in a new process: its output, its exit codes, and that it can be resumed after being killed."""
 
 import json
 import signal
@@ -123,7 +123,7 @@ def test_a_killed_fit_resumes_with_the_same_command_to_the_same_weights(
     checkpoint = tmp_path / ".model.checkpoint"
     process = subprocess.Popen([*program, *words], cwd=tmp_path, env=surroundings, stderr=subprocess.DEVNULL)
     while not checkpoint.exists():
-        assert process.poll() is None, "it was over before it could be killed"
+        assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL

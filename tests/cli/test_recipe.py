@@ -1,4 +1,4 @@
-"""The verb that prints recipes: what it prints can be copied, changed and fitted with."""
+"""The verb that prints recipes: its output can be changed and used to fit."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`ibforecast tune`: its streams and files, and that a killed search goes on."""
+"""`ibforecast tune`: its output and files, and that a killed search can be resumed."""
 
 import shutil
 import signal

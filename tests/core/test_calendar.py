@@ -180,7 +180,7 @@ def test_by_row_number_a_little_jitter_does_not_move_rows() -> None:
 
 
 def by_hand(moment: datetime) -> list[float]:
-    """The four calendar features of one wall-clock time, by the standard library."""
+    """Return the four calendar features of a wall-clock time, computed with the standard library."""
     of_year = moment.timetuple().tm_yday
     return [moment.hour / 23 - 0.5, moment.weekday() / 6 - 0.5, (moment.day - 1) / 30 - 0.5, (of_year - 1) / 365 - 0.5]
 
@@ -293,7 +293,7 @@ def test_an_unknown_zone_is_refused() -> None:
         Clock(hours("2020-01-01", 5), HOUR, "Europe/Atlantis").labels(0, 1)
 
 
-# --- Labels and back ---
+# --- From labels to axes ---
 
 
 ZONES = [None, "UTC", BERLIN, "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "+05:30", "-03:00"]
@@ -307,7 +307,7 @@ def same_clock(one: Clock, other: Clock) -> bool:
 
 
 def read_again(clock: Clock) -> Clock:
-    """The axis as a document gives it back."""
+    """Return the axis as read from a document."""
     return Clock.of_labels(clock.labels(0, len(clock.stamps)), clock.step, clock.zone, clock.row)
 
 
@@ -363,7 +363,7 @@ def test_numbered_steps_can_be_rebuilt_from_their_labels(first: int, step: int, 
     assert clock.numbered
     assert (clock.labels(0, rows), clock.step) == (tuple(labels), frequency)
     assert same_clock(read_again(clock), clock)
-    # A numbered axis goes on by number, and its phases count from zero.
+    # A numbered axis continues by number, and its phases count from zero.
     assert clock.labels(rows, 1) == (str(first + step * rows),)
     assert clock.phase(0, 1, 7).tolist() == [first // step % 7]
 
@@ -459,7 +459,7 @@ def test_uneven_times_give_no_row_number() -> None:
     uncountable = counted.counted_from(hours("2020-01-01", 1)[0], countable=False)
     with pytest.raises(DataError, match=r"a table from 2020-01-02 00:00 on, and those of training did not"):
         uncountable.window(0, 3)
-    # The first row of training can always be recognised, and a number that is known needs no counting.
+    # The first row of training can always be recognised, and a known row number needs no counting.
     assert counted.counted_from(counted.stamps[3], countable=False).offset == -3
     assert replace(uncountable, row=7).offset == 7
 

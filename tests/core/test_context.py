@@ -1,4 +1,4 @@
-"""The context: which phases belong to the past, which to the future, and what stands in for an absent token."""
+"""The context: which phases belong to the past and the future, and what replaces an absent token."""
 
 from dataclasses import FrozenInstanceError, replace
 

@@ -1,4 +1,4 @@
-"""Several cycles in one table: cut apart, tiled and added up, in numpy and in PyTorch alike."""
+"""Several cycles in one table: split, tiled and added up, in numpy and in PyTorch."""
 
 from math import lcm
 

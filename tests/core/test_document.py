@@ -1,4 +1,4 @@
-"""Documents: the fingerprint is of the content, and what does not read back as it was written is refused."""
+"""Documents: the fingerprint covers the content, and a changed document is refused."""
 
 import json
 from typing import Any
@@ -49,7 +49,7 @@ def test_two_contents_share_a_fingerprint_only_if_they_are_equal(one: dict[str, 
 
 
 def _as_doubles(value: Any) -> Any:
-    """What a client that knows only doubles makes of it; booleans stay apart from numbers."""
+    """Return the value as read by a client that has only doubles; booleans stay distinct from numbers."""
     if isinstance(value, dict):
         return {name: _as_doubles(one) for name, one in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""One tree of errors, whose fields are the rule, the value and the remedy."""
+"""One tree of errors with the fields rule, got and remedy."""
 
 import inspect
 import pickle

@@ -1,4 +1,4 @@
-"""What the user holds: valid once built, exact as a document, strict when read, and plain in words and rows."""
+"""Explained forecasts: valid once built, exact as a document, strict when read, and readable as words and rows."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
-    """A copy with another value in one place."""
+    """Return a copy with another value in one place."""
     copied = values.copy()
     copied[place] = value
     return copied
@@ -52,7 +52,7 @@ def test_an_explained_forecast_is_frozen() -> None:
 
 
 def rich(**changes: Any) -> ExplainedForecast:
-    """Two covariates, two cycles, and a channel that is read and not forecast."""
+    """Return a sample with two covariates, two cycles, and a channel that is not forecast."""
     return sample(cycles=(2, 6), past=("gamma",), covariates=2, **changes)
 
 
@@ -242,7 +242,7 @@ def test_arrays_of_the_explanation_and_its_context_are_attributes() -> None:
         explained.colour  # noqa: B018
 
 
-# --- Numbers that follow ---
+# --- Derived numbers ---
 
 
 def test_counts_rates_and_the_moment_follow_from_the_mask_and_the_times() -> None:
@@ -589,11 +589,11 @@ def test_the_fingerprint_covers_the_content_but_not_the_signature() -> None:
         assert changed(explained, **change).sha256 != explained.sha256, change
 
 
-# --- Written again by another client ---
+# --- Rewritten by another client ---
 
 
 def as_javascript(value: Any) -> str:
-    """The text JSON.stringify gives: whole numbers without a point, no sign before zero, other exponents."""
+    """Return the text of JSON.stringify: whole numbers without a point, no negative zero, other exponents."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(name)}:{as_javascript(one)}" for name, one in value.items()) + "}"
     if isinstance(value, list):
@@ -637,7 +637,7 @@ DOCUMENT = json.loads(rich().to_json())
 
 
 def with_change(path: tuple[str | int, ...], change: Callable[[Any], Any]) -> str:
-    """The document's text with the value at a path changed, or left out where the change gives Ellipsis."""
+    """Return the document's text with the value at a path changed, or omitted if the change returns Ellipsis."""
     document = json.loads(json.dumps(DOCUMENT))
     place = document
     for key in path[:-1]:

@@ -1,4 +1,4 @@
-"""One list of what an explanation holds, and the ways between a batch and a window, tensors and arrays."""
+"""The field table of an explanation, and conversions between batches and windows, tensors and arrays."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -26,7 +26,7 @@ def explanation(
     cycles: tuple[int, ...] = (6,),
     covariates: int = 0,
 ) -> Explanation[Tensor]:
-    """An explanation of tensors with arbitrary numbers; `batch` is empty for a single window."""
+    """Return an explanation of tensors with arbitrary numbers; `batch` is empty for a single window."""
     random = torch.Generator().manual_seed(patches * 1000 + channels)
     steps, tokens = patches * patch_len + horizon, (*batch, patches, channels)
 
@@ -171,7 +171,7 @@ def test_arrays_are_copied_without_gradients() -> None:
     assert plain.evidence.any()
 
 
-# --- Numbers that follow ---
+# --- Derived numbers ---
 
 
 @given(sizes=sizes)
@@ -204,7 +204,7 @@ def test_arrays_of_inconsistent_shapes_are_refused_with_the_axis(
     monkeypatch: pytest.MonkeyPatch, name: str, axis: str
 ) -> None:
     whole = explanation(covariates=2)
-    monkeypatch.setattr(config, "jaxtyping_disable", True)  # the type checker of the tests would refuse it before
+    monkeypatch.setattr(config, "jaxtyping_disable", True)  # the type checker of the tests would refuse it first
     with pytest.raises(DataError, match=rf"must agree in the axis {axis} \(got "):
         whole.map(lambda row, array: array.narrow(row.axes.index(axis), 0, 1) if row.name == name else array)
 

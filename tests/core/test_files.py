@@ -1,4 +1,4 @@
-"""Files are either whole or not there, and fingerprints tell them apart."""
+"""Files are written completely or not at all, and have fingerprints."""
 
 import hashlib
 import json

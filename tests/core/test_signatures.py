@@ -1,4 +1,4 @@
-"""Who issued an explanation: signatures over its fingerprint, by key pairs, and on the command line."""
+"""Signatures of explanations: with key pairs, in Python and on the command line."""
 
 import base64
 import json
@@ -59,7 +59,7 @@ GOOD = sign(SHA256, PRIVATE)
         GOOD.replace(GOOD[0], "_", 1),
         base64.b64encode(b"\0" * 64).decode(),
         base64.b64encode(b"\0" * 63).decode(),
-        # The last letter before the padding has four unused bits, which must not be another spelling.
+        # The last letter before the padding has four unused bits, which must be zero.
         GOOD[:-3] + chr(ord(GOOD[-3]) + 1) + "==",
     ],
     ids=lambda signature: f"of {len(signature)} characters",
@@ -137,7 +137,7 @@ def test_the_command_makes_keys_that_sign_and_verify(tmp_path: Path) -> None:
     assert signed.sha256 == sample().sha256
     assert signed.signature is not None
     assert is_signed_by(signed.sha256, signed.signature, Path(keys["public"]).read_bytes())
-    # Without --out the explanation itself is signed, and signing again with another key replaces the signature.
+    # Without --out the file itself is rewritten, and signing again with another key replaces the signature.
     (tmp_path / "other.pem").write_bytes(PRIVATE)
     assert call(out, "--key", tmp_path / "other.pem").exit_code == 0
     again = ExplainedForecast.from_json(out.read_text("utf8"))

@@ -1,4 +1,4 @@
-"""Tokens: where they begin and end, and what a closed one leaves."""
+"""Tokens: where they begin and end, and that closed ones are zero."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Verification by any engine: each check fails for its own reason, and the verdict says what was not checked.
+"""Verification with any engine: each check fails for its own reason, and the verdict names what was not checked.
 
 The engine here is a model of a few lines in numpy, so that each way to cheat is a change of one line.
 """
@@ -55,7 +55,7 @@ FACTS = ModelFacts(
 
 @dataclass(frozen=True)
 class Toy:
-    """Reads the newest patch of each channel, and forecasts that its mean deviation lasts."""
+    """A model that reads the newest patch of each channel and repeats its mean deviation."""
 
     facts: ModelFacts = FACTS
 
@@ -98,14 +98,14 @@ def truth() -> np.ndarray:
 
 
 def explain(engine: Any = None, values: np.ndarray | None = None, clock: Clock | None = None) -> ExplainedForecast:
-    """What an engine says of a window."""
+    """Return an engine's explained forecast of a window."""
     engine, values, clock = engine or Toy(), history() if values is None else values, clock or hourly(STEPS)
     explanation, forecast = engine.run(values, clock.phase(0, STEPS, CYCLE), None)
     return ExplainedForecast.of(engine.facts, explanation, forecast, values, clock, truth())
 
 
 def original(**changes: Any) -> Original:
-    """The table's own rows."""
+    """Return the rows of the table."""
     return replace(Original(hourly(STEPS), history(), truth()), **changes)
 
 
@@ -118,7 +118,7 @@ def detail(verification: Verification, name: str) -> str:
     return check.detail
 
 
-# --- What is true ---
+# --- True explanations ---
 
 
 def test_a_true_explanation_passes_every_check_in_order_bit_for_bit() -> None:
@@ -158,7 +158,7 @@ def forecast_moved(explained: ExplainedForecast) -> ExplainedForecast:
 
 
 def another_mask(explained: ExplainedForecast) -> ExplainedForecast:
-    """One patch of a channel read instead of another, with a forecast that follows from it."""
+    """Open one patch of a channel instead of another, with a matching forecast."""
     mask = explained.mask.copy()
     mask[:, 0] = mask[::-1, 0]
     values = UNITS.standardise(explained.history).astype(np.float32)
@@ -232,7 +232,7 @@ def test_more_open_tokens_than_the_budget_fail_even_if_the_model_opens_them() ->
 
 
 class Remembering(Toy):
-    """Puts a statistic of the window it saw last into the forecast."""
+    """A model that adds a statistic of the last window it saw to the forecast."""
 
     last: ClassVar[list[float]] = [0.0]
 
@@ -245,14 +245,14 @@ class Remembering(Toy):
 
 
 class Peeking(Toy):
-    """Reads a closed token where the mask is held."""
+    """A model that reads a closed token when the mask is held."""
 
     def hold(self, history: np.ndarray, explanation: Explanation[np.ndarray]) -> np.ndarray:
         return super().hold(history, explanation) + history[0, 0] * 1e-3
 
 
 class Unexplained(Toy):
-    """Forecasts something else than what follows from its explanation."""
+    """A model whose forecast does not follow from its explanation."""
 
     def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
         explanation, forecast = super().run(history, phase, known)
@@ -273,7 +273,7 @@ def test_a_model_that_cheats_fails_every_time(model: Toy, expected: set[str]) ->
 
 @dataclass(frozen=True)
 class Elsewhere(Toy):
-    """The same model on a machine that rounds the level in another way."""
+    """The same model on a machine that rounds the level differently."""
 
     by: float = 1e-7
 
@@ -363,7 +363,7 @@ def test_a_table_with_later_rows_still_confirms_the_truth(steps: int) -> None:
         assert failures(verify(Toy(), replace(explained, truth=early), original())) == {"table"}
 
 
-# --- Rows that are counted ---
+# --- Counted rows ---
 
 
 def counted(row: int) -> Clock:
@@ -403,7 +403,7 @@ def test_a_model_for_any_budget_is_checked_at_the_budget_of_the_explanation() ->
     explained = explain(toy.at_budget(0.25))
     assert explained.budget == 0.25
     assert verify(toy, explained)
-    # A budget between two numbers of tokens is never stated, so that two budgets never mean the same mask.
+    # A budget between two numbers of tokens is never stated, so that no two budgets mean the same mask.
     assert failures(verify(toy, replace(explained, budget=0.26))) == {"names"}
 
 

@@ -1,4 +1,4 @@
-"""Every way a table can be wrong: the rule, the rows at fault and the remedy are named."""
+"""Every way a table can be invalid: the error names the rule, the rows and the remedy."""
 
 from pathlib import Path
 
@@ -324,7 +324,7 @@ def test_a_csv_with_semicolons_or_tabs(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", ["2020-01-01", "2020-01-01 00:00Z"])
 def test_a_csv_is_read_from_memory(times: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a Python file a thread reads ahead, which may outlive a refusal and abort the process as it ends."""
+    """With a Python file a thread reads ahead; it may outlive an error and abort the process at exit."""
     sources, read_csv = [], arrow_csv.read_csv
     monkeypatch.setattr(arrow_csv, "read_csv", lambda source, **how: sources.append(source) or read_csv(source, **how))
     (tmp_path / "t.csv").write_text(f"date,a\n{times},1\n")

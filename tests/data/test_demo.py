@@ -1,4 +1,4 @@
-"""The demo table is what it says it is."""
+"""The demo table has the documented structure."""
 
 import numpy as np
 import polars as pl
@@ -37,7 +37,7 @@ def test_the_support_is_exactly_the_hours_of_the_events_and_never_missing() -> N
 
 
 def test_only_an_event_predicts_its_echo() -> None:
-    """The echo has the event's sign and size, and in the hours between the channel looks like any other day."""
+    """The echo has the event's sign and size, and between them the channel looks like any other day."""
     sizes, echoes, between = [], [], []
     for event in DEMO.events:
         if not 20 * 24 <= event.first < 8760 - 20 * 24:

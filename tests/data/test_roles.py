@@ -1,4 +1,4 @@
-"""What columns are for: channels to forecast, channels to read, and covariates that go on where the channels end."""
+"""Roles of columns: channels to forecast, past channels, and covariates that continue after the channels end."""
 
 import numpy as np
 import pandas as pd

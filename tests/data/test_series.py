@@ -1,4 +1,4 @@
-"""What a table holds once it is read."""
+"""The series read from a table."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Tables in and out, whatever their kind and shape."""
+"""Reading and writing tables of every kind and shape."""
 
 from pathlib import Path
 from typing import Any

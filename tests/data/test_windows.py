@@ -1,4 +1,4 @@
-"""Windows cut from a series, with and without their calendar, and the units they are in."""
+"""Windows cut from a series, with and without a calendar, and their units."""
 
 from dataclasses import replace
 

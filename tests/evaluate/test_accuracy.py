@@ -1,4 +1,4 @@
-"""Errors window by window, against plain NumPy; nothing is shuffled, nothing dropped."""
+"""Errors per window, compared with plain NumPy; no window is shuffled or dropped."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def windows(starts: range = STARTS, missing: float = 0.15) -> Windows:
 
 
 class Repeating(Forecaster):
-    """Forecasts the last value it was shown, and notes how many windows it is shown at once."""
+    """A forecaster that repeats the last value, and records the batch sizes."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Widths of intervals: enough where scores are exchangeable, tracked where they drift, and never from the future."""
+"""Widths of intervals: sufficient for exchangeable scores, adapted to drift, and never based on the future."""
 
 import math
 
@@ -28,7 +28,7 @@ def calibrated(scores: Tensor) -> Calibration:
 @settings(max_examples=30, deadline=None)
 @given(windows=st.integers(1, 60), level=st.sampled_from(LEVELS), seed=st.integers(0, 9))
 def test_exchangeable_scores_are_covered_at_least_as_often_as_the_level(windows: int, level: int, seed: int) -> None:
-    """Any of n + 1 exchangeable scores may be the one to come: left out in turn, enough of them are covered."""
+    """Any of n + 1 exchangeable scores may be the next one: leaving out each in turn covers enough of them."""
     scores = drawn(windows + 1, seed)
     within = [
         inside(scores[[one]], quantiles(scores[torch.arange(windows + 1) != one], [level]))
@@ -107,7 +107,7 @@ def test_a_fraction_is_refused_with_its_percentage(level: object, meant: str) ->
 
 
 def by_hand(start: Tensor, scores: Tensor, level: float) -> Tensor:
-    """The same with loops: step h of window w is known h + 1 windows later."""
+    """Compute the widths with loops: step h of window w is known h + 1 windows later."""
     windows, horizon, channels = scores.shape
     widths = start.repeat(windows + 1, 1, 1)
     for now in range(1, windows + 1):
@@ -129,7 +129,7 @@ def test_widths_equal_those_of_the_rule_written_with_loops(windows: int) -> None
 
 
 def test_no_score_is_used_before_it_is_known() -> None:
-    """Step h of window w is the truth of h + 1 rows later: not before that window may a width hear of it."""
+    """Step h of window w is observed h + 1 rows later: no earlier width may depend on it."""
     scores, start = drawn(30, horizon=5), torch.full((5, CHANNELS), 0.7)
     plain = tracked(start, scores, 80)
     for window, step in ((3, 0), (3, 4), (20, 2)):

@@ -1,4 +1,4 @@
-"""Checking windows one at a time: which ones, how many, and what counts as a failure."""
+"""Checking windows one at a time: which ones, how many, and what is a failure."""
 
 from dataclasses import replace
 
@@ -32,14 +32,14 @@ def windows(count: int) -> Windows:
     random = torch.Generator().manual_seed(0)
     values = torch.randn(ROWS, CHANNELS, generator=random)
     observed = torch.rand(ROWS, CHANNELS, generator=random) > 0.02
-    values[:, 0] = torch.arange(ROWS)  # so that a window can be told by its first value
+    values[:, 0] = torch.arange(ROWS)  # so that a window can be identified by its first value
     observed[:, 0] = True
     held = values.where(observed, torch.zeros(()))
     return Windows(held, observed, torch.arange(ROWS + HORIZON) % 5, torch.arange(count), LOOK_BACK, HORIZON)
 
 
 class Noting(IBForecast):
-    """Notes which windows it forecasts, and lies about those after `lies_after`."""
+    """A forecaster that records its windows, and gives false forecasts after `lies_after` of them."""
 
     lies_after = 10**6
 
@@ -62,7 +62,7 @@ def noting() -> Noting:
 def test_the_requested_number_of_windows_is_checked_or_all_of_them(count: int, requested: int, checked: int) -> None:
     forecaster = noting()
     assert verify_windows(forecaster, windows(count), requested) == (checked, 0)
-    starts = [start for start, _ in forecaster.shown[::2]]  # every other one is the noise shown in between
+    starts = [start for start, _ in forecaster.shown[::2]]  # every other window is the noise in between
     assert len(set(starts)) == len(starts) == checked
     assert all(size == 1 for _, size in forecaster.shown)
 
@@ -74,7 +74,7 @@ def test_the_windows_checked_are_evenly_spaced_from_the_first_to_the_last() -> N
 
 
 class Remembering(IBForecast):
-    """Puts what it last saw into the forecast behind the explanation's back."""
+    """A forecaster that adds the last window to the forecast without explaining it."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         self.last = window.values.mean()
@@ -122,7 +122,7 @@ def test_scrambling_keeps_the_open_tokens_and_replaces_the_closed_ones() -> None
 
 @torch.no_grad()
 def test_the_noise_is_large_compared_with_the_window() -> None:
-    """A soft mask would let it through; with everything claimed closed it would show at once."""
+    """A soft mask would let the noise through; with every token marked closed it shows at once."""
     window, _ = windows(20).take(torch.arange(6))
     explanation = noting()(window).explanation
     assert explanation is not None

@@ -1,4 +1,4 @@
-"""Strangers: functions that forecast, and maps that were computed elsewhere."""
+"""Guests: other forecasting functions, and importance maps computed elsewhere."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The built page in the package is what its sources give."""
+"""The built page in the package matches its sources."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The explorer in a real browser, before a real service."""
+"""The explorer in a real browser with a real service."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def document(place: Any, moment: str = MOMENT, model: str = "town") -> str:
 
 
 def numbers(page: Any, channel: str, name: str) -> list[float]:
-    """A column of the table of numbers."""
+    """Return a column of the table of numbers."""
     if not page.locator("#numbers").evaluate("element => element.open"):
         page.click("#numbers > summary")
     page.select_option("#numbers-channel", channel)
@@ -38,7 +38,7 @@ def numbers(page: Any, channel: str, name: str) -> list[float]:
 
 
 def replayed(page: Any, act: Callable[[], Any], containing: str = "") -> dict[str, Any]:
-    """Do something that asks /replay, with these words in the question, and return the answer once it is shown."""
+    """Act, wait for the request to /replay that contains this text, and return the answer once it is shown."""
     shown = page.evaluate(WHATIFS)
 
     def is_replay(response: Any) -> bool:

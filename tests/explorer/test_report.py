@@ -1,4 +1,4 @@
-"""A report as a file: what is in it, and what becomes of one that cannot be made."""
+"""Reports as files: their content, and invalid requests."""
 
 import re
 from collections.abc import Callable

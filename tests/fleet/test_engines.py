@@ -1,4 +1,4 @@
-"""Engines: the same results wherever the work is done, and a death costs one item."""
+"""Engines: all give the same results, and a killed process loses only one item."""
 
 import signal
 from collections.abc import Callable

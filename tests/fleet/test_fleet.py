@@ -1,4 +1,4 @@
-"""A fleet: every member for itself, nothing done twice, and nothing that stops the others."""
+"""A fleet: members are independent, finished work is kept, and a failure does not stop the others."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def three(series: Make) -> dict[str, pd.DataFrame]:
     return {name: series(seed) for seed, name in enumerate("abc")}
 
 
-# --- Every member for itself ---
+# --- Independent members ---
 
 
 def test_a_member_equals_a_model_fitted_on_its_own(series: Make, forecaster: Make, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_past_and_future_covariates_are_not_forecast(series: Make, forecaster: M
     assert own["ds"][0] == tables["b"]["ds"][188]
 
 
-# --- Nothing that stops the others ---
+# --- Failures ---
 
 
 def test_a_broken_series_is_reported_and_does_not_stop_the_others(
@@ -216,12 +216,12 @@ def test_names_that_become_equal_as_text_are_all_refused(series: Make, forecaste
     assert states(outcomes) == {"1": "failed", "2": "fitted"}
 
 
-# --- Nothing is done twice ---
+# --- Finished work is kept ---
 
 
 @pytest.fixture
 def fitted_again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts how many fits there were: one entry each."""
+    """Return a list that gets one entry per fit."""
     calls: list[int] = []
     fit = IBForecaster.fit
 
@@ -428,7 +428,7 @@ def test_times_of_different_types_and_names_are_merged(series: Make, forecaster:
     assert not forecast["time"].str.contains(".000", regex=False).any()
 
 
-# --- What is refused ---
+# --- Invalid arguments ---
 
 
 def test_a_folder_with_other_content_is_left_unchanged(

@@ -9,7 +9,7 @@ import pytest
 from ibforecast.fleet import Fleet, Ray
 
 ray = pytest.importorskip("ray", reason="needs the ray extra")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own warnings
 
 Make = Callable[..., Any]
 

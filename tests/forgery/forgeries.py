@@ -1,7 +1,7 @@
-"""Ways to forge an explanation. Each takes a true document and the rows and model behind it, and returns a false one.
+"""Ways to forge an explanation. Each takes a true document with its rows and model, and returns a false one.
 
-The forger knows the format: `sealed` makes every statement that follows from the rest agree with the lie, and computes
-the fingerprint of the lie, wherever the document can still be read.
+The forger knows the format: `sealed` makes every derived statement agree with the lie and computes its fingerprint,
+if the document can still be read.
 """
 
 import copy
@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """A true explanation, its document, and the model that gave it."""
+    """A true explanation, its document, and the model that made it."""
 
     explained: ExplainedForecast
     engine: TorchEngine
@@ -33,14 +33,14 @@ class Scene:
 
     @property
     def document(self) -> Document:
-        """A fresh copy of the true document."""
+        """Return a new copy of the true document."""
         content: Document = json.loads(self.explained.to_json())
         return content
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model with a true explanation, and the four doors: each says whether a text passes as verified."""
+    """A model with a true explanation, and the four doors: functions that return whether a text is verified."""
 
     kind: str
     folder: Path
@@ -53,9 +53,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Forgery:
-    """A kind of lie: `make` returns the text of a false document, None where the kind does not apply to the model.
+    """A kind of lie: `make` returns the text of a false document, None if the kind does not apply to the model.
 
-    `needs_table` marks lies about the table itself, which a verifier can notice only with the table at hand.
+    `needs_table` marks lies about the table itself, which a verifier can detect only with the table.
     """
 
     name: str
@@ -67,7 +67,7 @@ FORGERIES: list[Forgery] = []
 
 
 def forgery(needs_table: bool = False) -> Callable[[Callable[[Scene], Any]], Callable[[Scene], Any]]:
-    """Register a kind of forgery; what it returns is sealed unless it is text already."""
+    """Register a kind of forgery; its result is sealed unless it is text."""
 
     def register(make: Callable[[Scene], Any]) -> Callable[[Scene], Any]:
         def text(scene: Scene) -> str | None:
@@ -83,7 +83,7 @@ def forgery(needs_table: bool = False) -> Callable[[Callable[[Scene], Any]], Cal
 
 
 def sealed(lie: Document) -> str:
-    """Write a false document with statements and fingerprint that fit the lie, as far as it can be read."""
+    """Write a false document with matching statements and fingerprint, if it can be read."""
     content = {name: value for name, value in lie.items() if name not in ("format", "version", "sha256", *STATEMENTS)}
     try:
         explained = ExplainedForecast(**reading.explanation(copy.deepcopy(content)))
@@ -94,7 +94,7 @@ def sealed(lie: Document) -> str:
 
 
 def rerun(scene: Scene, **changes: Any) -> ExplainedForecast:
-    """What the model itself says once something about the window is changed: a consistent lie."""
+    """Return the model's own explanation of a changed window: a consistent lie."""
     changed = replace(scene.explained, **changes)
     phase = changed.explanation.context.phase
     explanation, forecast = scene.engine.run(changed.history, phase, changed.known)
@@ -190,7 +190,7 @@ def phases_off_by_one_step(scene: Scene) -> Any:
 
 
 def _with_false_phase(scene: Scene, by: int) -> Document:
-    """The document of what the model says at another phase of its cycles, with the times as they were."""
+    """Return the document of the model's explanation at another phase, with the original times."""
     explained, context = scene.explained, scene.explained.explanation.context
     phase = (context.phase + by) % scene.engine.facts.period
     explanation, forecast = scene.engine.run(explained.history, phase, explained.known)
@@ -464,7 +464,7 @@ def probabilities_that_grade_the_tokens_the_other_way(scene: Scene) -> Any:
 
 
 def _with_context(scene: Scene, **changes: Any) -> ExplainedForecast:
-    """A false context with the forecast the readout gives to it."""
+    """Return a document with a false context and the forecast that follows from it."""
     explanation = scene.explained.explanation
     other = replace(explanation, context=replace(explanation.context, **changes))
     return replace(scene.explained, explanation=other, forecast=scene.engine.replay(other))
@@ -574,7 +574,7 @@ def covariates_changed_with_everything_to_match(scene: Scene) -> Any:
 
 @forgery()
 def a_forecast_moved_when_rounding_decides_the_mask(scene: Scene) -> Any:
-    """On the edge between two masks the last digits of a history move a lot, which is no tolerance for a lie."""
+    """At the edge between two masks the last digits of a history change a lot, which must not excuse a lie."""
     explained, engine = scene.explained, scene.engine
     phase, one = explained.explanation.context.phase, explained.history
     other = one[::-1] + explained.units.std * np.where(np.isnan(one), np.nan, 1.0)
@@ -597,7 +597,7 @@ def a_forecast_moved_when_rounding_decides_the_mask(scene: Scene) -> Any:
 
 @forgery()
 def gates_stated_when_the_model_gives_nan(scene: Scene) -> Any:
-    """A value too large for single precision in a channel that is only read leaves the forecast as it is."""
+    """A value too large for single precision in a past channel does not change the forecast."""
     explained = scene.explained
     if not explained.past:
         return None
@@ -616,7 +616,7 @@ def gates_stated_when_the_model_gives_nan(scene: Scene) -> Any:
 
 @forgery()
 def a_forecast_moved_next_to_a_flat_sensor(scene: Scene) -> Any:
-    """A flat channel far from its mean rounds coarsely, which is no tolerance for the others."""
+    """A flat channel far from its mean rounds coarsely, which must not excuse changes in the others."""
     explained = scene.explained
     history = explained.history.copy()
     history[:, 1] = np.where(np.isnan(history[:, 1]), np.nan, explained.units.mean[1] + 30 * explained.units.std[1])

@@ -1,4 +1,4 @@
-"""An explanation that is held as an object cannot be changed in place, and where it was, verifying notices."""
+"""An explanation object cannot be changed in place, and verification detects a change by force."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,7 +33,7 @@ def test_no_memory_is_shared_with_the_model_or_the_source_arrays(case: Case) -> 
 
 
 def changed(explained: ExplainedForecast, name: str, value: Any) -> ExplainedForecast:
-    """Put something else into an object that is meant to be frozen."""
+    """Return a copy with a field replaced by force, although the class is frozen."""
     other = replace(explained)
     object.__setattr__(other, name, value)
     return other
@@ -57,7 +57,7 @@ def test_a_cached_fingerprint_of_other_content_does_not_count(case: Case) -> Non
     explained = case.scene.explained
     signed = replace(explained, signature=sign(explained.sha256, private))
     assert verified(case, signed, public)
-    assert signed.sha256 == explained.sha256  # it is kept from now on
+    assert signed.sha256 == explained.sha256  # now it is cached
     moved = changed(signed, "truth", None)
     moved.__dict__["sha256"] = signed.sha256
     assert not verified(case, moved, public)

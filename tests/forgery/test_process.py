@@ -1,4 +1,4 @@
-"""The same forgeries in a process without the type checker of the tests: the library itself refuses every one."""
+"""The same forgeries in a process without the type checker of the tests: the library refuses every one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The demo, end to end: from nothing to a forecast, its picture and its verified explanation."""
+"""The demo, end to end: a forecast, its picture and its verified explanation."""
 
 import json
 import os
@@ -15,7 +15,7 @@ PROGRAM = Path(sys.executable).parent / "ibforecast"
 
 
 def ibforecast(*words: Any) -> Any:
-    """Give a command, which must end well, and return the one document it writes."""
+    """Run a command, which must succeed, and return the document it prints."""
     command, environment = [PROGRAM, *map(str, words), "--json"], os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What would be released: built, looked into, and installed where the source is not at hand."""
+"""The release: built, inspected, and installed without the source tree."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The sdist, and the wheel built from it."""
+    """The sdist and the wheel built from it."""
     pytest.importorskip("build", reason="needs the build tools: pip install build hatchling")
     pytest.importorskip("hatchling", reason="needs the build tools: pip install build hatchling")
     out = tmp_path_factory.mktemp("dist")
@@ -91,7 +91,7 @@ def test_the_wheel_metadata_names_requirements_and_python_versions(built: tuple[
 
 
 def test_the_wheel_works_without_the_source_tree(built: tuple[Path, Path], tmp_path: Path) -> None:
-    """In an environment of its own; only the libraries it needs are lent to it."""
+    """Install into a new environment, which shares only the required libraries."""
     venv.create(tmp_path / "clean", with_pip=False, symlinks=True)
     python = tmp_path / "clean" / "bin" / "python"
     home = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())

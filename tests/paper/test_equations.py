@@ -52,7 +52,7 @@ def network(kind: str = "threshold", budget: float = 1.0, attention: str = "join
 
 
 def moved(module: IBForecast, seed: int) -> IBForecast:
-    """Move every weight away from where it starts, so that nothing is hidden behind a zero."""
+    """Change every weight from its initial value, so that no zero hides a term."""
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -81,7 +81,7 @@ def close(one: Tensor, other: Tensor | float) -> None:
 
 
 def naive_frame(data: Window) -> tuple[Tensor, Tensor]:
-    """μ and σ of each window and channel: mean and unbiased spread of the observed steps."""
+    """Return μ and σ of each window and channel: mean and unbiased spread of the observed steps."""
     level, scale = (torch.zeros(BATCH, CHANNELS, dtype=torch.float64) for _ in range(2))
     for b in range(BATCH):
         for c in range(CHANNELS):
@@ -106,7 +106,7 @@ def naive_deviation(data: Window, profile: Tensor) -> Tensor:
 
 
 def naive_logits(score: GateNetwork, deviation: Tensor, joint: bool) -> Tensor:
-    """Eqs. 3 to 5, the encoder taken as given; its rows are laid out patch first, the network's channel first."""
+    """Compute Eqs. 3 to 5 with the network's encoder; rows here are patch first, in the network channel first."""
     logits = torch.zeros(BATCH, PATCHES, CHANNELS)
     for b in range(BATCH):
         embedded = {}

@@ -1,4 +1,4 @@
-"""The figure of one explained forecast as a file, whatever its format."""
+"""The figure of an explained forecast as a file of any format."""
 
 import builtins
 import json
@@ -37,7 +37,7 @@ def png_size(path: Path) -> tuple[int, int]:
 
 
 def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """Make a library look as if it had never been installed."""
+    """Make a library look as if it were not installed."""
     for name in [name for name in sys.modules if name.partition(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     real = builtins.__import__
@@ -51,7 +51,7 @@ def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
 
 
 def content_of(path: Path) -> dict[str, Any]:
-    """Return the data inside a page."""
+    """Return the data embedded in a page."""
     embedded = re.search(r'<script type="application/json" id="report">(.*?)</script>', path.read_text("utf8"))
     assert embedded
     content: dict[str, Any] = json.loads(embedded[1])

@@ -1,4 +1,4 @@
-"""A model and an explanation in a notebook: all that matters, nothing that runs, nothing that is fetched."""
+"""The HTML of models and explanations in a notebook: complete, without scripts and without requests."""
 
 import re
 from html.parser import HTMLParser
@@ -36,7 +36,7 @@ def explanation(model: IBForecaster) -> ExplainedForecast:
 
 
 class Page(HTMLParser):
-    """The tags of a piece of HTML, whether they are closed as they were opened, and its text."""
+    """The tags of a piece of HTML, whether they are balanced, and its text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What every forecast promises stays promised with covariates and several cycles."""
+"""The promises of every forecast, with covariates and several cycles."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class Case:
-    """A network with arbitrary weights, covariates and cycles, and windows to hold it to its word on."""
+    """A network with arbitrary weights, covariates and cycles, and windows to test it on."""
 
     settings: dict[str, Any]
     readout: dict[str, Any]
@@ -133,7 +133,7 @@ def test_changing_a_future_covariate_changes_only_that_step_by_its_effect(case: 
 
 
 class ForgetsThePlan(IBForecast):
-    """Forecasts by a plan it does not disclose."""
+    """A forecaster that uses covariates without disclosing them."""
 
     def forward(self, window: Window, held: Any = None) -> Forecast:
         forecast = super().forward(window, held)
@@ -154,7 +154,7 @@ def test_a_forecaster_that_hides_its_covariates_is_detected(case: Case, seed: in
 @modest
 @given(case=cases(least_future=1))
 def test_fidelity_keeps_covariates_fixed(case: Case) -> None:
-    """Everything deleted, the forecast is that of a window that follows its baseline, plan and all."""
+    """With everything deleted, the forecast is that of a window that follows its baseline, covariates included."""
     values, explanation = case.explain()
     perturbed = perturb(case.network, case.window, native_importance(explanation), native_points(explanation))
     assert same_bits(perturbed.whole, values)

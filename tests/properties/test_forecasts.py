@@ -1,4 +1,4 @@
-"""What every forecast promises, whatever the weights, the settings and the window."""
+"""The promises of every forecast, for any weights, settings and window."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class Case:
-    """A network with arbitrary weights, and a batch of windows to hold it to its word on; built when asked for."""
+    """A network with arbitrary weights, and a batch of windows to test it on; both built when needed."""
 
     settings: dict[str, Any]
     gate: dict[str, Any]
@@ -42,7 +42,7 @@ class Case:
 
     @cached_property
     def network(self) -> IBForecast:
-        """In use, every weight moved away from where it starts."""
+        """The network in evaluation mode, with every weight changed from its initial value."""
         return built(self.config, self.weights_seed)
 
     @cached_property
@@ -117,7 +117,7 @@ def cases(
 
 
 def same_bits(one: Tensor, other: Tensor) -> bool:
-    """Equal to the last bit, the sign of zero included."""
+    """Return whether two tensors are equal bit for bit, including the sign of zero."""
     return one.shape == other.shape and torch.equal(one.view(torch.int32), other.view(torch.int32))
 
 
@@ -130,7 +130,7 @@ def noise_like(values: Tensor, seed: int, size: float = 1e3) -> Tensor:
 def test_a_forecast_rebuilt_from_only_its_explanation_is_the_same_bit_for_bit(case: Case) -> None:
     values, explanation = case.explain()
     context = explanation.context
-    # The explanation as one would write it down: the mask, the numbers of the open tokens, the context.
+    # The explanation as it is disclosed: the mask, the values of the open tokens, the context.
     opened = explanation.evidence[spread(explanation.mask, case.config.patch_len)].tolist()
     evidence = torch.zeros(explanation.evidence.shape)
     evidence[spread(explanation.mask, case.config.patch_len)] = torch.tensor(opened)
@@ -171,7 +171,7 @@ def test_with_context_and_mask_held_no_closed_token_can_change_a_bit(case: Case,
 
 
 class Held(nn.Module):
-    """A stage that gives what it once gave, whatever it is shown."""
+    """A stage that always returns the same outputs."""
 
     def __init__(self, *outputs: Tensor) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ SEE_EVERYTHING = ("linear", "phase")
 
 
 class LeaksIntoTheForecast(IBForecast):
-    """Adds to its forecast a little of what it did not read."""
+    """A forecaster that adds a little of the closed tokens to its forecast."""
 
     def forward(self, window: Window) -> Forecast:
         forecast = super().forward(window)
@@ -215,7 +215,7 @@ class LeaksIntoTheForecast(IBForecast):
 
 
 class LeaksIntoTheEvidence(IBForecast):
-    """Lets a little of the closed tokens through, as a soft mask does, and says so nowhere."""
+    """A forecaster that lets a little of the closed tokens through, as a soft mask does, without disclosing it."""
 
     def forward(self, window: Window) -> Forecast:
         explanation = super().forward(window).explanation
@@ -226,7 +226,7 @@ class LeaksIntoTheEvidence(IBForecast):
 
 
 class LeaksIntoTheLevel(IBForecast):
-    """Hides the largest value of the window in the level its forecast comes from, and reports the true level."""
+    """A forecaster that hides the largest value of the window in the level it uses, and reports the true level."""
 
     def forward(self, window: Window) -> Forecast:
         explanation = super().forward(window).explanation
@@ -293,7 +293,7 @@ def test_a_tampered_explanation_is_detected(tampered: Callable[[Forecast], Forec
     values, explanation = case.explain()
     partly = explanation.mask.flatten(1).any(dim=1) & (~explanation.mask).flatten(1).any(dim=1)
     assume(bool(partly.all()))
-    # A single step of a channel deviates by exactly nothing from its own mean, so there is no evidence to bend.
+    # A single step of a channel equals its own mean, so there is no evidence to change.
     assume(bool((explanation.evidence.abs().flatten(1).amax(dim=1) > 1e-3).all()))
     forecast = tampered(Forecast(values, explanation))
     assert broken(case.network, case.window, forecast, torch.Generator().manual_seed(seed)).all()
@@ -326,7 +326,7 @@ def test_the_sign_of_zero_and_the_last_bit_count_as_changes() -> None:
 )
 def test_a_forecast_scales_and_shifts_with_its_window(case: Case, unit: float, level: float) -> None:
     seen = case.window.observed.sum(dim=1)
-    assume(bool((seen >= 4).all()))  # deviations of fewer values than that are the same whatever the values
+    assume(bool((seen >= 4).all()))  # with fewer values the deviations do not depend on the values
     values, explanation = case.explain()
     moved, moved_explanation = explained(case.network, replace(case.window, values=unit * case.window.values + level))
     assert torch.equal(moved_explanation.mask, explanation.mask)
@@ -385,7 +385,7 @@ def test_without_gaps_the_exact_gate_opens_exactly_what_the_budget_allows(case: 
 
 
 def allowed(config: ModelConfig) -> int:
-    """⌊ρ·P·C⌋ of the budget as it is written, in exact arithmetic."""
+    """Return ⌊ρ·P·C⌋ of the decimal budget, in exact arithmetic."""
     return floor(Fraction(str(config.budget)) * (config.look_back // config.patch_len) * config.channels)
 
 

@@ -1,4 +1,4 @@
-"""What the parts promise whatever they are given: gates, tokens, contexts, the rate, the standardiser."""
+"""Promises of the parts for any input: gates, tokens, contexts, the rate, the standardiser."""
 
 from fractions import Fraction
 from math import floor, inf, log, nan
@@ -27,7 +27,7 @@ ODD = [nan, inf, -inf, 3e38, -3e38, 1e30, -1e30, 0.0, 1.0, -1.0]
 
 @st.composite
 def logits_and_gaps(draw: st.DrawFn) -> tuple[list[list[list[float]]], list[list[list[bool]]]]:
-    """Logits of every kind, ties and numbers that are none among them, and which tokens are missing."""
+    """Draw logits of every kind, including ties and NaN, and which tokens are missing."""
     shape = tuple(draw(st.integers(1, 4)) for _ in range(3))
     kind = st.one_of(st.sampled_from(ODD), st.floats(width=32), st.integers(-2, 2).map(float))
     logits = draw(arrays(np.float32, shape, elements=kind))
@@ -66,7 +66,7 @@ def test_the_largest_are_marked_and_the_threshold_lies_between_them_and_the_rest
         assert len(chosen) == min(count, int(readable.sum()))
         if len(chosen) and len(left):
             assert chosen.min() >= left.max()
-        if len(chosen) and len(left) and chosen.min() < 1e38:  # beyond that the midpoint is no longer a number
+        if len(chosen) and len(left) and chosen.min() < 1e38:  # beyond that the midpoint overflows
             assert chosen.min() >= threshold[window] >= left.max()
 
 

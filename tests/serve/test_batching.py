@@ -1,4 +1,4 @@
-"""The worker: turns, order, failures, clients that left, and the end."""
+"""The worker: fairness, order, failures, cancelled requests, and closing."""
 
 import asyncio
 import threading

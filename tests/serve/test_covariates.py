@@ -1,4 +1,4 @@
-"""A model with past and future covariates and two cycles, served from end to end."""
+"""A model with past and future covariates and two cycles behind the service."""
 
 import json
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def columns(table: pd.DataFrame) -> dict[str, list[Any]]:
 
 @pytest.fixture(scope="module")
 def question(town: Town) -> dict[str, Any]:
-    """What is asked about the end of the table."""
+    """A request for a forecast from the end of the table."""
     return {"table": columns(town.table), "future": columns(town.future)}
 
 

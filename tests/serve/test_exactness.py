@@ -1,4 +1,4 @@
-"""What the service answers is true to the last bit, however many ask at once; and what-ifs are exact."""
+"""Answers of the service verify bit for bit under concurrent requests, and what-ifs are exact."""
 
 import json
 from dataclasses import replace
@@ -73,7 +73,7 @@ def read(document: dict[str, Any]) -> ExplainedForecast:
 
 
 def by_hand(desk: Any, document: dict[str, Any], mask: Any) -> Any:
-    """What the network's readout gives to a mask, from the explanation alone."""
+    """Return the forecast of the network's readout for a mask, from only the explanation."""
     engine, explained = TorchEngine(desk.model().fitted), read(document)
     chosen = np.array(mask, dtype=bool)
     return engine.hold(explained.history, replace(explained.explanation, mask=chosen))

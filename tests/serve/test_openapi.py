@@ -1,4 +1,4 @@
-"""Whatever fits, or does not fit, the description of the service: it never fails, and answers as it says it does."""
+"""Valid and invalid requests: the service never fails, and its answers match its OpenAPI description."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ EXAMPLES = 10
 
 
 def never_ending(app: Any) -> Any:
-    """The same application, whose life does not end with a call: the tool begins and ends one for every call."""
+    """Ignore the lifespan events of an application: schemathesis starts and stops it for every call."""
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":

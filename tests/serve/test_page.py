@@ -1,4 +1,4 @@
-"""What the explorer needs of the service: its files, served at the root, and the forms of an explanation."""
+"""The parts of the service that the explorer needs: its files, served at the root, and the forms of an explanation."""
 
 from pathlib import Path
 from typing import Any

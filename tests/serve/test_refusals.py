@@ -1,4 +1,4 @@
-"""Whatever is wrong is named by field, value and remedy; no limit is passed, and nothing leaks."""
+"""Refusals name field, value and remedy; limits are enforced, and no internals leak."""
 
 import json
 import math
@@ -11,7 +11,7 @@ Change = Callable[[dict[str, list[Any]]], Any]
 
 
 def refusal(answer: Any, status: int, field: str | None) -> str:
-    """The error and its hint, once status and field are as they should be."""
+    """Check status and field, and return the error and its hint."""
     words = answer.json()
     assert answer.status_code == status, words
     assert set(words) == {"version", "error", "hint", "field"}
@@ -153,7 +153,7 @@ def test_an_explanation_of_wrong_types_is_refused_and_not_a_server_error(client:
 @pytest.mark.parametrize("route", ["/verify", "/replay"])
 @pytest.mark.parametrize("as_text", [False, True], ids=["an object", "text"])
 def test_an_explanation_with_a_duplicate_key_is_refused(client: Any, desk: Any, route: str, as_text: bool) -> None:
-    """A person could read the one and the service the other."""
+    """A person could read one value and the service the other."""
     text = desk.model().explain(desk.table).to_json()
     headers = {"content-type": "application/json"}
     for place in ('"forecast": ', '"mask":', '"history":'):
@@ -220,7 +220,7 @@ def test_requests_beyond_the_concurrency_limit_are_refused(make: Any, over: Any,
     assert client.post("/explain", {"table": desk.columns()}).status_code == 200
 
 
-# --- Who may ask ---
+# --- Access ---
 
 
 def test_a_service_with_a_token_requires_it(make: Any, over: Any) -> None:

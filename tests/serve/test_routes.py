@@ -1,4 +1,4 @@
-"""What every route answers, and that it is what the library says."""
+"""The answer of every route, compared with the library."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A real server on a real port: how it starts, what it does under load, when clients leave, and how it ends."""
+"""A real server on a real port: starting, load, disconnecting clients, and stopping."""
 
 import http.client
 import json
@@ -37,13 +37,13 @@ def wait_until(holds: Any, seconds: float = 20.0) -> None:
 
 
 def windows_of(service: Service) -> float:
-    """Number of windows computed with the model `town`."""
+    """Return the number of windows computed with the model `town`."""
     return service.metrics.registry.get_sample_value("ibforecast_windows_total", {"model": "town"}) or 0.0
 
 
 @contextmanager
 def command(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`ibforecast serve` in a process of its own, once it says where it listens."""
+    """Run `ibforecast serve` in a new process, and yield once it prints its address."""
     programme = "from ibforecast.cli.serve import command; command()"
     process = subprocess.Popen(
         [sys.executable, "-c", programme, *words, "--port", "0"],
@@ -219,7 +219,7 @@ def test_a_body_that_is_too_large_is_answered_before_it_is_sent(make: Any, liste
             assert b"connection: close" in answered.lower()
 
 
-# --- Starting it ---
+# --- Starting ---
 
 
 def test_listening_to_other_machines_needs_a_token_or_an_explicit_option() -> None:
