@@ -4,6 +4,9 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers, and the processes they start, share the cores
+# Verification also computes with two threads. An idle thread of OpenMP spins by default, which takes a core from the
+# other worker: two thirds of the time of a refused verification.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from jaxtyping import install_import_hook
 

@@ -1,4 +1,4 @@
-"""Backtesting: forecasts from past moments are those that would have been made, beside what truly followed."""
+"""Backtesting: forecasts from past moments, next to the values that followed."""
 
 import re
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
     n_windows=st.integers(1, 20),
     step_size=st.integers(1, 40),
 )
-def test_cutoffs_are_so_many_so_far_apart_and_the_last_truth_ends_with_the_table(
+def test_cutoffs_have_the_requested_number_and_distance_and_end_with_the_table(
     rows: int, look_back: int, horizon: int, n_windows: int, step_size: int
 ) -> None:
     needed = look_back + (n_windows - 1) * step_size + horizon
@@ -88,93 +88,93 @@ def test_cutoffs_are_so_many_so_far_apart_and_the_last_truth_ends_with_the_table
 @pytest.mark.parametrize(("windows", "step"), [(1, None), (4, None), (3, 5), (2, 30)])
 def test_every_forecast_is_the_one_made_at_its_cutoff(model: IBForecaster, windows: int, step: int | None) -> None:
     table = frame()
-    told = model.cross_validation(table, windows, step, level=[80])
-    assert told.columns.tolist() == [
+    backtest = model.cross_validation(table, windows, step, level=[80])
+    assert backtest.columns.tolist() == [
         *("unique_id", "ds", "cutoff", "y", "IBForecast", "IBForecast-lo-80", "IBForecast-hi-80")
     ]
-    assert len(told) == 2 * windows * HORIZON
-    assert told["cutoff"].dtype == told["ds"].dtype == table["when"].dtype
+    assert len(backtest) == 2 * windows * HORIZON
+    assert backtest["cutoff"].dtype == backtest["ds"].dtype == table["when"].dtype
     rows = [ROWS - HORIZON - 1 - number * (step or HORIZON) for number in reversed(range(windows))]
-    assert told["cutoff"].unique().tolist() == table["when"][rows].tolist()
-    for cutoff, fold in told.groupby("cutoff"):
-        alone = model.predict(table, cutoff, level=80)
+    assert backtest["cutoff"].unique().tolist() == table["when"][rows].tolist()
+    for cutoff, fold in backtest.groupby("cutoff"):
+        single = model.predict(table, cutoff, level=80)
         for name in CHANNELS:
             own = fold[fold["unique_id"] == name]
-            assert own["ds"].tolist() == alone["when"].tolist()
-            np.testing.assert_array_equal(own["IBForecast"], alone[name])
-            np.testing.assert_array_equal(own["IBForecast-lo-80"], alone[f"{name}-lo-80"])
+            assert own["ds"].tolist() == single["when"].tolist()
+            np.testing.assert_array_equal(own["IBForecast"], single[name])
+            np.testing.assert_array_equal(own["IBForecast-lo-80"], single[f"{name}-lo-80"])
             np.testing.assert_array_equal(own["y"], table.set_index("when")[name][own["ds"]])
 
 
-def test_adapting_over_all_moments_at_once_is_adapting_at_each(model: IBForecaster) -> None:
+def test_adapting_over_all_moments_equals_adapting_at_each(model: IBForecaster) -> None:
     table = frame()
-    told = model.cross_validation(table, 5, 7, level=[80, 95], adaptive=True)
-    for cutoff, fold in told.groupby("cutoff"):
-        alone = model.predict(table, cutoff, level=[80, 95], adaptive=True)
-        expected = np.concatenate([alone[f"{name}-hi-95"] for name in CHANNELS])
+    backtest = model.cross_validation(table, 5, 7, level=[80, 95], adaptive=True)
+    for cutoff, fold in backtest.groupby("cutoff"):
+        single = model.predict(table, cutoff, level=[80, 95], adaptive=True)
+        expected = np.concatenate([single[f"{name}-hi-95"] for name in CHANNELS])
         np.testing.assert_allclose(fold["IBForecast-hi-95"], expected, rtol=1e-6)
 
 
 def test_a_long_table_keeps_its_names_and_kind(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
     table = pl.from_pandas(long_frame().rename(columns={"unique_id": "meter", "ds": "moment", "y": "kw"}))
-    told = unfitted(id="meter", target="kw", time="moment").fit(table).cross_validation(table, 2)
-    assert isinstance(told, pl.DataFrame)
-    assert told.columns == ["meter", "moment", "cutoff", "kw", "IBForecast"]
+    backtest = unfitted(id="meter", target="kw", time="moment").fit(table).cross_validation(table, 2)
+    assert isinstance(backtest, pl.DataFrame)
+    assert backtest.columns == ["meter", "moment", "cutoff", "kw", "IBForecast"]
     expected = model.cross_validation(frame(), 2)
-    assert told["IBForecast"].to_numpy().tobytes() == expected["IBForecast"].to_numpy().tobytes()
+    assert backtest["IBForecast"].to_numpy().tobytes() == expected["IBForecast"].to_numpy().tobytes()
 
 
 def test_a_time_zone_is_kept(unfitted: Callable[..., IBForecaster]) -> None:
     table = frame().assign(when=pd.date_range("2023-03-15", periods=ROWS, freq="h", tz="Europe/Berlin"))
-    told = unfitted().fit(table).cross_validation(table, 2)
-    assert told["cutoff"].dtype == told["ds"].dtype == table["when"].dtype
-    assert told["cutoff"].unique().tolist() == table["when"][[ROWS - 2 * HORIZON - 1, ROWS - HORIZON - 1]].tolist()
+    backtest = unfitted().fit(table).cross_validation(table, 2)
+    assert backtest["cutoff"].dtype == backtest["ds"].dtype == table["when"].dtype
+    assert backtest["cutoff"].unique().tolist() == table["when"][[ROWS - 2 * HORIZON - 1, ROWS - HORIZON - 1]].tolist()
 
 
-def test_what_was_not_observed_has_no_row(model: IBForecaster) -> None:
+def test_unobserved_values_have_no_row(model: IBForecaster) -> None:
     table = frame()
     table.loc[[ROWS - 3, ROWS - 20], "load"] = np.nan
-    told = model.cross_validation(table, 2, level=80, adaptive=True)
-    assert told.notna().all(axis=None)
-    assert told.groupby("unique_id").size().to_dict() == {"load": 22, "wind": 24}
-    assert table["when"][ROWS - 3] not in told.loc[told["unique_id"] == "load", "ds"].tolist()
+    backtest = model.cross_validation(table, 2, level=80, adaptive=True)
+    assert backtest.notna().all(axis=None)
+    assert backtest.groupby("unique_id").size().to_dict() == {"load": 22, "wind": 24}
+    assert table["when"][ROWS - 3] not in backtest.loc[backtest["unique_id"] == "load", "ds"].tolist()
 
 
-def test_utilsforecast_evaluates_it_as_it_is(model: IBForecaster) -> None:
+def test_utilsforecast_evaluates_a_backtest_directly(model: IBForecaster) -> None:
     evaluation = pytest.importorskip("utilsforecast.evaluation", reason="needs utilsforecast")
     losses = pytest.importorskip("utilsforecast.losses")
-    told = model.cross_validation(frame(), 3, level=[80, 95])
-    table = evaluation.evaluate(told, [losses.mae, losses.coverage], level=[80, 95])
+    backtest = model.cross_validation(frame(), 3, level=[80, 95])
+    table = evaluation.evaluate(backtest, [losses.mae, losses.coverage], level=[80, 95])
     assert table.columns.tolist() == ["unique_id", "cutoff", "metric", "IBForecast"]
-    off = (told["y"] - told["IBForecast"]).abs().groupby([told["unique_id"], told["cutoff"]]).mean()
-    found = table[table["metric"] == "mae"].set_index(["unique_id", "cutoff"])["IBForecast"].sort_index()
-    np.testing.assert_allclose(found, off.sort_index())
+    off = (backtest["y"] - backtest["IBForecast"]).abs().groupby([backtest["unique_id"], backtest["cutoff"]]).mean()
+    errors = table[table["metric"] == "mae"].set_index(["unique_id", "cutoff"])["IBForecast"].sort_index()
+    np.testing.assert_allclose(errors, off.sort_index())
     within = table.loc[table["metric"] == "coverage_level95", "IBForecast"]
     assert within.between(0, 1).all()
 
 
-# --- Fitting anew ---
+# --- Refitting ---
 
 
-def test_with_refit_every_forecast_is_that_of_a_model_fitted_to_what_came_before(
+def test_with_refit_every_forecast_is_from_a_model_fitted_to_earlier_rows(
     model: IBForecaster, unfitted: Callable[..., IBForecaster]
 ) -> None:
     table, weights = frame(), model.fitted.weights_sha256
-    told = model.cross_validation(table, 2, 30, refit=True, level=80)
-    for cutoff, fold in told.groupby("cutoff"):
+    backtest = model.cross_validation(table, 2, 30, refit=True, level=80)
+    for cutoff, fold in backtest.groupby("cutoff"):
         before = table[table["when"] <= cutoff]
-        alone = unfitted(split=(2 / 3, 1 - 2 / 3, 0.0)).fit(before).predict(before, level=80)
-        expected = np.concatenate([alone[f"{name}-lo-80"] for name in CHANNELS])
+        single = unfitted(split=(2 / 3, 1 - 2 / 3, 0.0)).fit(before).predict(before, level=80)
+        expected = np.concatenate([single[f"{name}-lo-80"] for name in CHANNELS])
         np.testing.assert_array_equal(fold["IBForecast-lo-80"], expected)
     assert model.fitted.weights_sha256 == weights
 
 
-def test_steps_of_nothing_are_refused(model: IBForecaster) -> None:
+def test_a_step_size_of_zero_is_refused(model: IBForecaster) -> None:
     with pytest.raises(UsageError, match=r"step_size must be at least 1 \(got 0\)"):
         model.cross_validation(frame(), 2, 0)
 
 
-def test_refit_may_be_done_every_so_many_windows(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refit_may_happen_every_few_windows(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted_to: list[int] = []
     monkeypatch.setattr(
         "ibforecast.backtest.fit_source",
@@ -187,23 +187,23 @@ def test_refit_may_be_done_every_so_many_windows(model: IBForecaster, monkeypatc
     assert fitted_to == []
 
 
-def test_a_model_that_is_not_fitted_is_fitted_to_the_rows_before_and_stays_unfitted(
+def test_an_unfitted_model_is_fitted_to_the_earlier_rows_and_stays_unfitted(
     unfitted: Callable[..., IBForecaster],
 ) -> None:
     table, fresh = frame(), unfitted()
-    told = fresh.cross_validation(table, 2, 20)
+    backtest = fresh.cross_validation(table, 2, 20)
     before = table[: ROWS - HORIZON - 20]
     fitted = unfitted(split=(2 / 3, 1 - 2 / 3, 0.0)).fit(before)
-    np.testing.assert_array_equal(told["IBForecast"], fitted.cross_validation(table, 2, 20)["IBForecast"])
+    np.testing.assert_array_equal(backtest["IBForecast"], fitted.cross_validation(table, 2, 20)["IBForecast"])
     with pytest.raises(UsageError, match="must be fitted before it is used"):
         fresh.predict(table)
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "message"),
+    ("arguments", "error", "message"),
     [
         ({"n_windows": 0}, UsageError, r"n_windows must be at least 1 \(got 0\)"),
         ({"step_size": -1}, UsageError, r"step_size must be at least 1 \(got -1\); try 12"),
@@ -217,14 +217,14 @@ def test_a_model_that_is_not_fitted_is_fitted_to_the_rows_before_and_stays_unfit
     ],
     ids=["no windows", "backwards", "refit", "too many", "trained on"],
 )
-def test_a_backtest_that_cannot_be_is_refused(
-    model: IBForecaster, asked: dict[str, Any], error: type[Exception], message: str
+def test_an_invalid_backtest_is_refused(
+    model: IBForecaster, arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        model.cross_validation(frame(), **asked)
+        model.cross_validation(frame(), **arguments)
 
 
-def test_rows_a_loaded_model_was_trained_on_are_known_by_their_time(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_loaded_model_recognises_its_training_rows_by_their_times(model: IBForecaster, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again, later = IBForecaster.load(tmp_path / "model", device="cpu"), frame()[100:]
     first = 200 - 100  # of the table that begins later

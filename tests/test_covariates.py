@@ -50,7 +50,7 @@ def hours(rows: int) -> pd.DatetimeIndex:
 
 
 def table(rows: int = ROWS, ahead: int = HORIZON) -> pd.DataFrame:
-    """Load and heat to forecast, wind to read, a plan and holidays that go on for `ahead` rows after them."""
+    """Make load and heat to forecast, wind as a past channel, and plan and holidays for `ahead` more rows."""
     random, hour = np.random.default_rng(5), np.arange(rows + ahead)
     values = np.sin(2 * np.pi * hour / 24)[:, None] * (20, 3, 1) + random.normal(size=(rows + ahead, 3))
     values[rows:] = np.nan
@@ -84,7 +84,7 @@ def unfitted(recipe: str, **settings: Any) -> IBForecaster:
 # --- From the table to the forecast ---
 
 
-def test_past_and_known_columns_have_no_forecast_and_the_rest_does(model: IBForecaster) -> None:
+def test_past_and_future_covariates_have_no_forecast_and_the_other_columns_do(model: IBForecaster) -> None:
     forecast = model.predict(table())
     assert forecast.columns.tolist() == ["when", "load", "heat"]
     assert forecast["when"].tolist() == hours(ROWS + HORIZON)[ROWS:].tolist()
@@ -96,19 +96,19 @@ def test_past_and_known_columns_have_no_forecast_and_the_rest_does(model: IBFore
 
 
 def test_past_channels_are_read_and_count_towards_the_budget(model: IBForecaster) -> None:
-    told = model.explain(table())
-    assert told.mask.shape == (4, 3)
-    assert told.open_count <= 3
-    assert {token.channel for token in told.tokens()} == {"load", "heat", "wind"}
-    assert np.isnan(told.forecast[:, 2]).all()
-    assert np.isfinite(told.forecast[:, :2]).all()
+    explained = model.explain(table())
+    assert explained.mask.shape == (4, 3)
+    assert explained.open_count <= 3
+    assert {token.channel for token in explained.tokens()} == {"load", "heat", "wind"}
+    assert np.isnan(explained.forecast[:, 2]).all()
+    assert np.isfinite(explained.forecast[:, :2]).all()
 
 
-def test_the_explanation_holds_what_was_known_step_by_step(model: IBForecaster) -> None:
-    told, given = model.explain(table()), table()[["holiday", "plan"]].to_numpy(dtype=np.float64)
-    assert told.covariates == ("holiday", "plan")
-    np.testing.assert_array_equal(told.known, given[ROWS - LOOK_BACK :])
-    rows = told.known_to_table()
+def test_the_explanation_contains_the_covariates_step_by_step(model: IBForecaster) -> None:
+    explained, known = model.explain(table()), table()[["holiday", "plan"]].to_numpy(dtype=np.float64)
+    assert explained.covariates == ("holiday", "plan")
+    np.testing.assert_array_equal(explained.known, known[ROWS - LOOK_BACK :])
+    rows = explained.known_to_table()
     assert rows.columns.tolist() == ["time", "covariate", "value", "channel", "effect"]
     assert len(rows) == (LOOK_BACK + HORIZON) * 2 * 2
     usual = rows[(rows["covariate"] == "holiday") & (rows["value"] == 0)]
@@ -116,7 +116,7 @@ def test_the_explanation_holds_what_was_known_step_by_step(model: IBForecaster) 
     assert rows["effect"].any()
 
 
-def test_what_is_known_may_come_in_a_table_of_its_own(model: IBForecaster) -> None:
+def test_covariates_may_be_in_a_separate_table(model: IBForecaster) -> None:
     whole, known = table(), table()[["plan", "when", "holiday"]]
     expected = model.predict(whole)
     pd.testing.assert_frame_equal(model.predict(whole[:ROWS], future=known[ROWS:]), expected, check_exact=True)
@@ -125,7 +125,7 @@ def test_what_is_known_may_come_in_a_table_of_its_own(model: IBForecaster) -> No
     assert model.explain(source).forecast.tobytes() == model.explain(whole).forecast.tobytes()
 
 
-def test_another_plan_gives_another_forecast_and_another_past_only_by_way_of_the_window(model: IBForecaster) -> None:
+def test_another_plan_changes_the_forecast_and_another_past_only_through_the_window(model: IBForecaster) -> None:
     planned, before = table(), table()
     planned.loc[ROWS:, "plan"] += 1
     before.loc[: ROWS - LOOK_BACK - 1, ["plan", "load"]] += 100
@@ -139,15 +139,18 @@ def test_the_order_of_columns_does_not_matter(model: IBForecaster) -> None:
     pd.testing.assert_frame_equal(model.predict(shuffled), model.predict(table()), check_exact=True)
 
 
-def test_at_a_moment_of_the_table_its_own_rows_say_what_was_known(model: IBForecaster) -> None:
+def test_at_a_moment_of_the_table_covariates_come_from_its_rows(model: IBForecaster) -> None:
     whole = table()
     at = whole["when"][200]
-    there, cut = model.explain(whole, at), model.explain(whole[:201], future=whole[["when", "holiday", "plan"]][201:])
-    assert there.forecast.tobytes() == cut.forecast.tobytes()
-    np.testing.assert_array_equal(there.truth, whole.loc[201:212, ["load", "heat", "wind"]])
+    whole_table, cut = (
+        model.explain(whole, at),
+        model.explain(whole[:201], future=whole[["when", "holiday", "plan"]][201:]),
+    )
+    assert whole_table.forecast.tobytes() == cut.forecast.tobytes()
+    np.testing.assert_array_equal(whole_table.truth, whole.loc[201:212, ["load", "heat", "wind"]])
 
 
-def test_a_long_table_holds_covariates_under_ids_of_their_own(model: IBForecaster, recipe: Callable[..., str]) -> None:
+def test_a_long_table_has_covariates_under_their_own_ids(model: IBForecaster, recipe: Callable[..., str]) -> None:
     melted = table().astype({"holiday": float}).melt("when", var_name="unique_id", value_name="y").dropna()
     fitted = unfitted(recipe(), channels=["load", "heat"]).fit(melted)
     forecast, expected = fitted.predict(melted), model.predict(table())
@@ -155,97 +158,102 @@ def test_a_long_table_holds_covariates_under_ids_of_their_own(model: IBForecaste
     assert forecast["IBForecast"].to_numpy().tobytes() == expected[["load", "heat"]].to_numpy().T.tobytes()
 
 
-def test_a_recipe_that_reads_channels_apart_is_refused_for_past_covariates(recipe: Callable[..., str]) -> None:
+def test_a_recipe_that_reads_channels_separately_is_refused_for_past_covariates(recipe: Callable[..., str]) -> None:
     text = TINY.replace("width = 16", 'width = 16\nkind = "linear"')
     with pytest.raises(UsageError, match=r"cross_channel and by_channel need the \"phase\" readout"):
         unfitted(recipe(text)).fit(table())
 
 
-# --- Checked ---
+# --- Verification ---
 
 
-def test_an_explanation_is_verified_and_so_is_what_its_document_says(model: IBForecaster) -> None:
-    told = model.explain(table())
-    assert told.verify()
-    verification = model.verify(told.to_json(), table(), exact=True)
+def test_an_explanation_and_its_document_are_verified(model: IBForecaster) -> None:
+    explained = model.explain(table())
+    assert explained.verify()
+    verification = model.verify(explained.to_json(), table(), exact=True)
     assert verification, str(verification)
     assert all("bit for bit" in check.detail for check in verification.checks if check.name == "replay")
-    apart = model.verify(told, table()[:ROWS], future=table()[["when", "holiday", "plan"]][ROWS:])
-    assert apart, str(apart)
+    separate = model.verify(explained, table()[:ROWS], future=table()[["when", "holiday", "plan"]][ROWS:])
+    assert separate, str(separate)
 
 
-def other_values(told: ExplainedForecast, known: np.ndarray, units: Standardiser) -> ExplainedForecast:
-    """The same with other covariates, standardised as an explanation must have them."""
-    context = replace(told.context, known=units.standardise(known).astype(np.float32))
-    return replace(told, known=known, known_units=units, explanation=replace(told.explanation, context=context))
+def other_values(explained: ExplainedForecast, known: np.ndarray, units: Standardiser) -> ExplainedForecast:
+    """Return a copy with other covariates, standardised as an explanation requires."""
+    context = replace(explained.context, known=units.standardise(known).astype(np.float32))
+    return replace(
+        explained, known=known, known_units=units, explanation=replace(explained.explanation, context=context)
+    )
 
 
-def test_a_document_that_lies_about_what_was_known_is_not_verified(model: IBForecaster) -> None:
-    told = model.explain(table())
-    known, units = told.known, told.known_units
+def test_a_document_with_false_covariates_is_not_verified(model: IBForecaster) -> None:
+    explained = model.explain(table())
+    known, units = explained.known, explained.known_units
     assert known is not None
     assert units is not None
     lies = {
-        "values": (other_values(told, known + 1, units), {"replay", "scramble", "rerun"}),
-        "usual values": (other_values(told, known, Standardiser(units.mean + 1, units.std)), {"names"}),
-        "spreads": (other_values(told, known, Standardiser(units.mean, units.std * 2)), {"names"}),
-        "names": (replace(told, covariates=("plan", "holiday")), {"names"}),
-        "response": (changed(told, response=told.response * np.float32(1.5)), {"replay", "scramble", "rerun"}),
+        "values": (other_values(explained, known + 1, units), {"replay", "scramble", "rerun"}),
+        "usual values": (other_values(explained, known, Standardiser(units.mean + 1, units.std)), {"names"}),
+        "spreads": (other_values(explained, known, Standardiser(units.mean, units.std * 2)), {"names"}),
+        "names": (replace(explained, covariates=("plan", "holiday")), {"names"}),
+        "response": (
+            changed(explained, response=explained.response * np.float32(1.5)),
+            {"replay", "scramble", "rerun"},
+        ),
     }
     for name, (lie, expected) in lies.items():
         verification = model.verify(lie.to_json())
         assert {check.name for check in verification.checks if not check.passed} == expected, name
-    bare = replace(told.explanation, context=replace(told.context, known=None, response=None))
-    without = replace(told, explanation=bare, covariates=(), known=None, known_units=None)
+    bare = replace(explained.explanation, context=replace(explained.context, known=None, response=None))
+    without = replace(explained, explanation=bare, covariates=(), known=None, known_units=None)
     assert not model.verify(without.to_json())
     with pytest.raises(VerificationError):
         lies["values"][0].verify()
 
 
-def test_what_was_known_ahead_is_compared_with_the_table(model: IBForecaster) -> None:
-    told, other = model.explain(table()), table()
+def test_covariates_are_compared_with_the_table(model: IBForecaster) -> None:
+    explained, other = model.explain(table()), table()
     other.loc[ROWS + 3, "plan"] += 1
-    verification = model.verify(told, other)
+    verification = model.verify(explained, other)
     assert [check.detail for check in verification.checks if not check.passed] == ["not the table's: known"]
     consistent = model.explain(other)
     assert model.verify(consistent)
     assert not model.verify(consistent, table())
 
 
-def test_the_audit_holds_and_the_evaluation_counts_what_is_forecast_alone(model: IBForecaster) -> None:
+def test_the_audit_passes_and_the_evaluation_counts_only_forecast_channels(model: IBForecaster) -> None:
     audit = model.audit(table(), "all", windows=20)
     assert (audit.replay_bits, audit.scramble_bits) == (0, 0)
     measured = model.evaluate(table()[:ROWS], "all")
     assert measured.windows == ROWS - LOOK_BACK - HORIZON + 1
     last = table()[ROWS - LOOK_BACK - HORIZON : ROWS].reset_index(drop=True)
-    spoilt = last.copy()
-    spoilt.loc[LOOK_BACK:, "wind"] = 1e6
-    assert model.evaluate(last, "all").mse == model.evaluate(spoilt, "all").mse
-    spoilt.loc[LOOK_BACK:, "heat"] = 1e6
-    assert model.evaluate(last, "all").mse < model.evaluate(spoilt, "all").mse
+    changed = last.copy()
+    changed.loc[LOOK_BACK:, "wind"] = 1e6
+    assert model.evaluate(last, "all").mse == model.evaluate(changed, "all").mse
+    changed.loc[LOOK_BACK:, "heat"] = 1e6
+    assert model.evaluate(last, "all").mse < model.evaluate(changed, "all").mse
 
 
-def test_a_model_that_is_saved_comes_back_with_all_of_it(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_saved_model_loads_with_covariates_and_cycles(model: IBForecaster, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = IBForecaster.load(tmp_path / "model")
     assert again.cycle == (24, 168)
     assert again.fitted.layout == model.fitted.layout
-    told, kept = model.explain(table()), again.explain(table())
-    assert kept.to_json() == told.to_json()
-    assert again.verify(told)
+    explained, loaded = model.explain(table()), again.explain(table())
+    assert loaded.to_json() == explained.to_json()
+    assert again.verify(explained)
 
 
-# --- What can not be ---
+# --- Invalid arguments ---
 
 
 def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
-    given = table()
-    made = change(given)
-    return given if made is None else made
+    rows = table()
+    made = change(rows)
+    return rows if made is None else made
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("rows", "message"),
     [
         (
             broken(lambda t: t[: ROWS + 5]),
@@ -265,11 +273,11 @@ def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
     ],
     ids=["too short", "no covariate", "no past channel", "a gap", "a gap ahead"],
 )
-def test_a_table_that_does_not_say_what_must_be_known_is_refused(
-    model: IBForecaster, given: pd.DataFrame, message: str
+def test_a_table_without_the_required_covariates_is_refused(
+    model: IBForecaster, rows: pd.DataFrame, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
-        model.predict(given)
+        model.predict(rows)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +297,7 @@ def test_a_table_that_does_not_say_what_must_be_known_is_refused(
     ],
     ids=["too short", "a hole", "another frequency", "no covariate", "gaps", "backwards", "no times"],
 )
-def test_a_future_that_does_not_go_on_where_the_table_ends_is_refused(
+def test_a_future_that_does_not_follow_the_table_is_refused(
     model: IBForecaster, future: pd.DataFrame, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
@@ -308,7 +316,7 @@ def test_a_future_that_does_not_go_on_where_the_table_ends_is_refused(
         ({"cycle": ()}, r"cycle must be a positive number of steps"),
     ],
 )
-def test_settings_that_can_not_be_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         unfitted("quick", **settings)
 
@@ -318,14 +326,14 @@ def test_a_table_without_a_channel_to_forecast_is_refused(recipe: Callable[..., 
         unfitted(recipe(), future=["plan"]).fit(table()[["when", "wind", "plan"]])
 
 
-def test_a_model_without_covariates_is_told_nothing_ahead(recipe: Callable[..., str]) -> None:
+def test_a_model_without_covariates_refuses_a_future(recipe: Callable[..., str]) -> None:
     plain = table()[["when", "load"]][:ROWS]
     fitted = unfitted(recipe(), cycle=24, past=[], future=[]).fit(plain)
     with pytest.raises(UsageError, match="only a model with future covariates takes a future table"):
         fitted.predict(plain, future=table())
 
 
-def test_the_service_and_onnx_take_covariates_and_several_cycles(model: IBForecaster, tmp_path: Path) -> None:
+def test_the_service_and_onnx_support_covariates_and_several_cycles(model: IBForecaster, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     from ibforecast.adapters.onnx import OnnxForecaster
     from ibforecast.serve.metrics import Metrics
@@ -334,15 +342,15 @@ def test_the_service_and_onnx_take_covariates_and_several_cycles(model: IBForeca
     model.save(tmp_path / "model")
     Models({"one": tmp_path / "model"}, 1, Metrics())
     model.to_onnx(tmp_path / "model.onnx")
-    told = model.explain(table())
-    verification = OnnxForecaster(tmp_path / "model.onnx").verify(told.to_json())
+    explained = model.explain(table())
+    verification = OnnxForecaster(tmp_path / "model.onnx").verify(explained.to_json())
     assert verification, str(verification)
 
 
-# --- What they are good for ---
+# --- Benefits ---
 
 
-def test_a_known_holiday_takes_the_error_down_to_the_noise_and_an_unknown_one_does_not(
+def test_a_known_holiday_reduces_the_error_to_the_noise_and_an_unknown_one_does_not(
     recipe: Callable[..., str],
 ) -> None:
     random, days = np.random.default_rng(3), 150
@@ -350,31 +358,31 @@ def test_a_known_holiday_takes_the_error_down_to_the_noise_and_an_unknown_one_do
     holiday = np.repeat(random.random(days) < 0.1, 24)
     effect = -15 * (1 + 0.5 * np.sin(np.pi * np.arange(24) / 24))
     load = 100 + 10 * np.sin(2 * np.pi * hour / 24) + holiday * effect[hour % 24] + random.normal(0, 1, len(hour))
-    given = pd.DataFrame({"when": hours(len(hour)), "load": load, "holiday": holiday})
+    rows = pd.DataFrame({"when": hours(len(hour)), "load": load, "holiday": holiday})
     bare = recipe(BARE.format(context_rate=3.0, epochs=6, rate=0.01))
     errors = []
     for future in ([], ["holiday"]):
         settings = {"channels": ["load"], "future": future, "recipe": bare, "budget": 0.25, "device": "cpu"}
-        fitted = IBForecaster(24, 48, **settings).fit(given)
-        errors.append(fitted.evaluate(given).mse * fitted.fitted.standardiser.std[0] ** 2)
+        fitted = IBForecaster(24, 48, **settings).fit(rows)
+        errors.append(fitted.evaluate(rows).mse * fitted.fitted.standardiser.std[0] ** 2)
     assert errors[0] > 8
     assert errors[1] < 1.5
-    told = fitted.explain(given, given["when"].iloc[-25])
-    learned = told.response[:, 0, 0] * told.units.std[0] / told.known_units.std[0]
+    explained = fitted.explain(rows, rows["when"].iloc[-25])
+    learned = explained.response[:, 0, 0] * explained.units.std[0] / explained.known_units.std[0]
     np.testing.assert_allclose(learned, effect, atol=1.5)
 
 
-def test_the_shapes_of_day_and_week_are_found_again_each_on_its_own(recipe: Callable[..., str]) -> None:
+def test_the_shapes_of_day_and_week_are_recovered_separately(recipe: Callable[..., str]) -> None:
     random, hour = np.random.default_rng(3), np.arange(24 * 7 * 14)
     day = 10 * np.sin(2 * np.pi * np.arange(24) / 24)
     week = np.where(np.arange(168) >= 120, -7, 0) + 4 * np.sin(2 * np.pi * np.arange(168) / 56)
     load = 100 + day[hour % 24] + week[hour % 168] + random.normal(0, 1, len(hour))
-    given = pd.DataFrame({"when": hours(len(hour)), "load": load})
+    rows = pd.DataFrame({"when": hours(len(hour)), "load": load})
     bare = recipe(BARE.format(context_rate=30.0, epochs=9, rate=0.001))
-    told = IBForecaster(24, 168, 0.1, (24, 168), recipe=bare, device="cpu").fit(given).explain(given)
-    scale = float(told.units.std[0] * told.scale[0])
-    found_day, found_week = told.profile[:24, 0] * scale, told.profile[24:, 0].reshape(7, 24) * scale
-    usual = week.reshape(7, 24).mean(axis=0)  # what every day of the week has in common belongs to the day
+    explained = IBForecaster(24, 168, 0.1, (24, 168), recipe=bare, device="cpu").fit(rows).explain(rows)
+    scale = float(explained.units.std[0] * explained.scale[0])
+    found_day, found_week = explained.profile[:24, 0] * scale, explained.profile[24:, 0].reshape(7, 24) * scale
+    usual = week.reshape(7, 24).mean(axis=0)  # the common part of all days belongs to the daily cycle
     expected = day + usual
     np.testing.assert_allclose(found_day - found_day.mean(), expected - expected.mean(), atol=1.0)
     assert np.abs(found_week - (week.reshape(7, 24) - usual)).mean() < 0.5
@@ -385,17 +393,17 @@ def test_the_shapes_of_day_and_week_are_found_again_each_on_its_own(recipe: Call
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".html"])
-def test_a_figure_shows_what_was_known_and_every_cycle(model: IBForecaster, tmp_path: Path, suffix: str) -> None:
+def test_a_figure_shows_the_covariates_and_every_cycle(model: IBForecaster, tmp_path: Path, suffix: str) -> None:
     path = model.explain(table()).plot(tmp_path / f"why{suffix}")
     if suffix != ".png":
         assert all(word in path.read_text() for word in ("holiday", "cycles of 24 and 168", "known ahead", "response"))
 
 
-def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster) -> None:
+def test_the_figure_has_a_row_for_every_channel_and_covariate(model: IBForecaster) -> None:
     from ibforecast.plots.explanation import figure
 
-    told = model.explain(table())
-    main, beside = (figure(told).axes[first : first + 5] for first in (0, 5))
+    explained = model.explain(table())
+    main, profiles = (figure(explained).axes[first : first + 5] for first in (0, 5))
     assert [len(axes.texts) for axes in main] == [1] * 5
     forecasts = [[line for line in axes.lines if line.get_color() == "#D55E00"] for axes in main]
     assert [bool(lines) and np.isfinite(lines[0].get_ydata()).all() for lines in forecasts] == [
@@ -405,34 +413,34 @@ def test_a_row_of_the_figure_for_every_channel_and_covariate(model: IBForecaster
         False,
         False,
     ]
-    assert [len(line.get_xdata()) for line in beside[0].lines if len(line.get_xdata()) > 2] == [24, 168]
-    np.testing.assert_allclose(main[4].lines[0].get_ydata(), told.known[:, 1], atol=1e-5)
+    assert [len(line.get_xdata()) for line in profiles[0].lines if len(line.get_xdata()) > 2] == [24, 168]
+    np.testing.assert_allclose(main[4].lines[0].get_ydata(), explained.known[:, 1], atol=1e-5)
 
 
-def test_the_responses_of_several_channels_are_separated_and_named(model: IBForecaster) -> None:
+def test_the_responses_of_several_channels_are_distinct_and_named(model: IBForecaster) -> None:
     from ibforecast.plots.explanation import figure
     from ibforecast.plots.scene import scene_of
 
-    told = model.explain(table())
-    drawing = figure(told)
+    explained = model.explain(table())
+    drawing = figure(explained)
     lines = [line for line in drawing.axes[-1].lines if len(line.get_xdata()) > 2]
     colours = [line.get_color() for line in lines]
     assert len(set(colours)) == len(colours) == 2
     assert [line.get_color() for line in drawing.artists if hasattr(line, "get_color")][-2:] == colours
-    assert [text.get_text() for text in drawing.texts if text.get_text() in told.channels] == ["load", "heat"]
-    entries = [entry.text for entry in scene_of(told).legend]
+    assert [text.get_text() for text in drawing.texts if text.get_text() in explained.channels] == ["load", "heat"]
+    entries = [entry.text for entry in scene_of(explained).legend]
     assert [entry for entry in entries if "known ahead" in entry] == ["known ahead"]
     assert "profile at this level + effects" in entries
 
 
-def test_a_report_holds_the_documents_as_they_are(model: IBForecaster) -> None:
+def test_a_report_contains_the_unchanged_documents(model: IBForecaster) -> None:
     page = to_html(model, table()[:ROWS], [None], "m", "t", future=table()).decode()
     assert '\\"covariates\\":[\\"holiday\\",\\"plan\\"]' in page
 
 
 def test_the_commands_fit_forecast_explain_and_verify(tmp_path: Path, recipe: Callable[..., str]) -> None:
-    whole, (known, given) = table(), (tmp_path / "known.csv", tmp_path / "table.csv")
-    whole[:ROWS].to_csv(given, index=False)
+    whole, (known, history) = table(), (tmp_path / "known.csv", tmp_path / "table.csv")
+    whole[:ROWS].to_csv(history, index=False)
     whole[["when", "holiday", "plan"]][ROWS:].to_csv(known, index=False)
 
     def code(*words: Any) -> Any:
@@ -453,22 +461,22 @@ def test_the_commands_fit_forecast_explain_and_verify(tmp_path: Path, recipe: Ca
         "24,168",
     ]
     model, why = tmp_path / "model", tmp_path / "why.json"
-    assert code("fit", given, *sizes, "--past", "wind", "--future", "holiday, plan", "--out", model) == 0
+    assert code("fit", history, *sizes, "--past", "wind", "--future", "holiday, plan", "--out", model) == 0
     assert IBForecaster.load(model).fitted.layout.future == ("holiday", "plan")
-    assert code("predict", model, given, "--future", known, "--out", tmp_path / "forecast.csv") == 0
+    assert code("predict", model, history, "--future", known, "--out", tmp_path / "forecast.csv") == 0
     forecast = pd.read_csv(tmp_path / "forecast.csv")
     assert forecast.columns.tolist() == ["when", "load", "heat"]
     rows = tmp_path / "known-rows.csv"
-    assert code("explain", model, given, "--future", known, "--out", why, "--known", rows) == 0
+    assert code("explain", model, history, "--future", known, "--out", why, "--known", rows) == 0
     assert set(pd.read_csv(rows)["covariate"]) == {"holiday", "plan"}
     assert code("verify", model, why) == 0
-    assert code("evaluate", model, given) == 0
-    assert code("report", model, given, "--future", known, "--out", tmp_path / "report.html") == 0
-    assert code("predict", model, given) == 3
-    assert code("fit", given, *sizes[:-1], "24,day", "--out", tmp_path / "other") == 2
+    assert code("evaluate", model, history) == 0
+    assert code("report", model, history, "--future", known, "--out", tmp_path / "report.html") == 0
+    assert code("predict", model, history) == 3
+    assert code("fit", history, *sizes[:-1], "24,day", "--out", tmp_path / "other") == 2
 
 
-def test_intervals_and_backtests_are_of_what_is_forecast(model: IBForecaster) -> None:
+def test_intervals_and_backtests_cover_only_forecast_channels(model: IBForecaster) -> None:
     columns = model.predict(table(), level=50).columns
     assert {"load-lo-50", "heat-hi-50"} <= set(columns)
     assert not [name for name in columns if name.startswith("wind")]

@@ -1,4 +1,4 @@
-"""PyTorch as an engine: facts, runs and replays of one window, models that cheat, and times of every calendar."""
+"""PyTorch as an engine: facts, runs and replays of a window, models that cheat, and every kind of calendar."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,15 +23,15 @@ ROWS, LOOK_BACK, HORIZON = 200, 24, 6
 
 
 def table(zone: str | None = None, frequency: str = "h") -> pd.DataFrame:
-    """Two noisy channels; hour by hour the table spans the night the clocks of Berlin are put on."""
+    """Make two noisy channels; an hourly table spans the night on which the clocks of Berlin go forward."""
     when = pd.date_range("2023-03-20", periods=ROWS, freq=frequency, tz=zone)
     values = np.random.default_rng(3).normal(size=(ROWS, 2)) + np.sin(np.arange(ROWS) * 2 * np.pi / 24)[:, None]
     return pd.DataFrame({"when": when, "load": values[:, 0], "wind": values[:, 1]})
 
 
-def fitted(given: pd.DataFrame, cycle: int | str = "auto", irregular: str = "error") -> IBForecaster:
+def fitted(rows: pd.DataFrame, cycle: int | str = "auto", irregular: str = "error") -> IBForecaster:
     settings = {"recipe": "static-fixed", "epochs": 1, "device": "cpu"}
-    return IBForecaster(HORIZON, LOOK_BACK, 0.25, cycle=cycle, irregular=irregular, **settings).fit(given)
+    return IBForecaster(HORIZON, LOOK_BACK, 0.25, cycle=cycle, irregular=irregular, **settings).fit(rows)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def failures(verification: Verification) -> set[str]:
 
 
 class Remembering(IBForecast):
-    """Puts a statistic of the window it saw last into the forecast, behind the explanation's back."""
+    """A model that adds a statistic of the last window to the forecast without explaining it."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         self.last = window.values.mean()
@@ -63,14 +63,12 @@ def test_a_model_that_remembers_the_window_fails_every_time(model: IBForecaster)
 
 
 def moved(explained: ExplainedForecast, by: timedelta) -> Clock:
-    """The time axis as if all had been at another time."""
+    """Return the time axis shifted by a duration."""
     return replace(explained.clock, stamps=explained.clock.stamps + np.timedelta64(by))
 
 
 @pytest.mark.parametrize("by", [timedelta(hours=1), timedelta(hours=-7), timedelta(days=3, hours=5)])
-def test_other_times_are_refused_with_the_phases_as_they_were_and_not_true_with_others(
-    model: IBForecaster, by: timedelta
-) -> None:
+def test_other_times_are_refused_with_the_old_phases_and_fail_with_new_ones(model: IBForecaster, by: timedelta) -> None:
     explained = model.explain(table())
     clock = moved(explained, by)
     with pytest.raises(DataError, match="phase of an explanation must follow from the times"):
@@ -82,14 +80,14 @@ def test_other_times_are_refused_with_the_phases_as_they_were_and_not_true_with_
     assert "rerun" in failures(verification)
 
 
-def test_times_moved_by_whole_cycles_are_noticed_with_the_table_only(model: IBForecaster) -> None:
+def test_times_moved_by_whole_cycles_are_detected_only_with_the_table(model: IBForecaster) -> None:
     explained = model.explain(table(), table()["when"][150])
     later = replace(explained, clock=moved(explained, timedelta(hours=24)))
     assert model.verify(later)
     assert failures(model.verify(later, table())) == {"table"}
 
 
-def test_one_time_that_is_out_of_step_is_refused(model: IBForecaster) -> None:
+def test_a_single_time_off_the_grid_is_refused(model: IBForecaster) -> None:
     explained = model.explain(table())
     stamps = explained.clock.stamps.copy()
     stamps[1] += np.timedelta64(7, "h")
@@ -111,18 +109,18 @@ def test_one_time_that_is_out_of_step_is_refused(model: IBForecaster) -> None:
     ids=["clocks put on", "days of a zone", "ends of months", "odd steps", "rows counted", "rows filled", "fractions"],
 )
 def test_true_times_of_every_calendar_pass(made: Callable[[], pd.DataFrame], cycle: int | str, irregular: str) -> None:
-    given = made()
-    model = fitted(given, cycle, irregular)
-    for row in (LOOK_BACK + 2, len(given) - HORIZON - 30, len(given) - 1):
-        explained = ExplainedForecast.from_json(model.explain(given, given["when"].iloc[row]).to_json())
-        verification = model.verify(explained, given, exact=True)
+    rows = made()
+    model = fitted(rows, cycle, irregular)
+    for row in (LOOK_BACK + 2, len(rows) - HORIZON - 30, len(rows) - 1):
+        explained = ExplainedForecast.from_json(model.explain(rows, rows["when"].iloc[row]).to_json())
+        verification = model.verify(explained, rows, exact=True)
         assert verification, str(verification)
-        alone = model.verify(explained)
-        # Uneven rows that are counted need the table, unless the first row of training is in the window.
-        assert failures(alone) == ({"times"} if irregular == "by_row" else set()), str(alone)
+        verdict = model.verify(explained)
+        # Counted uneven rows need the table, unless the first row of training is in the window.
+        assert failures(verdict) == ({"times"} if irregular == "by_row" else set()), str(verdict)
 
 
-def test_rows_that_are_counted_in_even_steps_need_no_table() -> None:
+def test_counted_rows_with_even_steps_need_no_table() -> None:
     model = fitted(table(), irregular="by_row")
     explained = model.explain(table(), table()["when"][150])
     assert explained.clock.row == 150 - LOOK_BACK + 1
@@ -134,7 +132,7 @@ def test_rows_that_are_counted_in_even_steps_need_no_table() -> None:
 # --- The engine ---
 
 
-def test_the_engine_gives_what_the_model_gives(model: IBForecaster) -> None:
+def test_the_engine_gives_the_same_results_as_the_model(model: IBForecaster) -> None:
     engine, explained = TorchEngine(model.fitted), model.explain(table())
     assert isinstance(engine, Engine)
     explanation, forecast = engine.run(explained.history, explained.phase, None)
@@ -163,7 +161,7 @@ def test_a_batch_of_one_window_shares_no_memory_with_the_explanation(model: IBFo
     assert explained.verify(exact=True)
 
 
-def test_the_number_of_threads_is_as_it_was_whatever_a_variant_uses(model: IBForecaster) -> None:
+def test_every_variant_restores_the_number_of_threads(model: IBForecaster) -> None:
     before = torch.get_num_threads()
     variants = TorchEngine(model.fitted).variants()
     assert variants[0].threads == before
@@ -174,7 +172,7 @@ def test_the_number_of_threads_is_as_it_was_whatever_a_variant_uses(model: IBFor
         assert torch.get_num_threads() == before
 
 
-def test_the_facts_are_those_of_the_model_and_of_its_explanations(model: IBForecaster) -> None:
+def test_the_facts_equal_those_of_the_model_and_its_explanations(model: IBForecaster) -> None:
     facts, explained = facts_of(model.fitted), model.explain(table())
     assert facts.weights_sha256 == explained.weights_sha256 == model.fitted.weights_sha256
     assert (facts.look_back, facts.horizon, facts.steps) == (LOOK_BACK, HORIZON, LOOK_BACK + HORIZON)

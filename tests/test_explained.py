@@ -1,4 +1,4 @@
-"""An explained forecast proves itself: what is true passes, and whatever is touched fails at the right check."""
+"""Verification of explained forecasts: a true one passes, and every change fails at the right check."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ CHECKS = ("document", "weights", "names", "times", "budget", "replay", "scramble
 
 
 def table(kind: Callable[[dict[str, Any]], Any] = pd.DataFrame) -> Any:
-    """Three channels, of which the second has a gap in its oldest patch and in its truth."""
+    """Make three channels; the second has a gap in its oldest patch and in its truth."""
     hour, noise = np.arange(ROWS), np.random.default_rng(5).normal(size=(ROWS, 3))
     values = (np.sin(2 * np.pi * hour / 24)[:, None] + 0.3 * noise) * (20.0, 3.0, 0.5) + (900.0, 40.0, -2.0)
     values[[ROWS - HORIZON - LOOK_BACK + 3, ROWS - 4], 1] = np.nan
@@ -65,7 +65,7 @@ def failures(verification: Verification) -> set[str]:
     return {check.name for check in verification.checks if not check.passed}
 
 
-# --- What is true ---
+# --- True explanations ---
 
 
 def test_a_true_explanation_passes_every_check(explanation: ExplainedForecast) -> None:
@@ -77,15 +77,13 @@ def test_a_true_explanation_passes_every_check(explanation: ExplainedForecast) -
 
 
 @pytest.mark.parametrize("row", range(LOOK_BACK - 1, ROWS, 50))
-def test_every_window_is_true_within_its_budget(model: IBForecaster, row: int) -> None:
+def test_every_window_verifies_within_its_budget(model: IBForecaster, row: int) -> None:
     explained = model.explain(table(), table()["when"][row])
     assert explained.verify()
     assert explained.open_count == 3
 
 
-def test_the_json_gives_back_the_same_explanation_to_the_last_bit(
-    explanation: ExplainedForecast, loaded: IBForecaster
-) -> None:
+def test_the_json_gives_the_same_explanation_bit_for_bit(explanation: ExplainedForecast, loaded: IBForecaster) -> None:
     again = ExplainedForecast.from_json(explanation.to_json())
     assert np.isnan(explanation.history).any()
     assert np.isnan(explanation.truth).any()
@@ -101,14 +99,12 @@ def test_bits_are_counted_against_the_prior_of_the_model(explanation: ExplainedF
 
 
 def test_an_explanation_without_its_model_says_how_to_verify_it(explanation: ExplainedForecast) -> None:
-    alone = ExplainedForecast.from_json(explanation.to_json())
+    read = ExplainedForecast.from_json(explanation.to_json())
     with pytest.raises(UsageError, match=r"verifying needs the model that gave .*; use model\.verify\(explanation\)"):
-        alone.verify()
+        read.verify()
 
 
-def test_an_explanation_of_another_model_is_not_this_models(
-    explanation: ExplainedForecast, model: IBForecaster
-) -> None:
+def test_an_explanation_of_another_model_is_refused(explanation: ExplainedForecast, model: IBForecaster) -> None:
     other = IBForecaster(HORIZON, LOOK_BACK, 0.25, recipe=model.recipe, seed=1, device="cpu").fit(table())
     verification = other.verify(explanation)
     assert failures(verification) == {"weights"}
@@ -116,12 +112,12 @@ def test_an_explanation_of_another_model_is_not_this_models(
     assert other.fitted.weights_sha256[:12] in str(verification)
 
 
-def test_what_follows_a_gap_in_the_truth_is_still_true(model: IBForecaster) -> None:
+def test_an_explanation_with_a_gap_in_the_truth_verifies(model: IBForecaster) -> None:
     assert model.explain(table(), AT).verify()
     assert model.explain(table()).verify()
 
 
-# --- What was touched ---
+# --- Changed explanations ---
 
 
 def last_bit(values: np.ndarray, *place: int) -> np.ndarray:
@@ -161,7 +157,7 @@ Change = Callable[[ExplainedForecast], dict[str, Any]]
 
 
 def closed_in(it: ExplainedForecast, mask: np.ndarray) -> dict[str, Any]:
-    """Another mask, without the evidence of the tokens that it closes."""
+    """Return a copy with another mask, without the evidence of the tokens it closes."""
     return {"mask": mask, "evidence": np.where(mask.repeat(PATCH_LEN, axis=0), it.evidence, np.float32(0))}
 
 
@@ -226,7 +222,7 @@ TOUCHED: dict[str, tuple[Change, set[str]]] = {
 
 
 @pytest.mark.parametrize("name", TOUCHED)
-def test_whatever_is_touched_fails_at_the_right_check(
+def test_every_changed_field_fails_at_the_right_check(
     explanation: ExplainedForecast, loaded: IBForecaster, name: str
 ) -> None:
     change, expected = TOUCHED[name]
@@ -238,13 +234,13 @@ def test_whatever_is_touched_fails_at_the_right_check(
 
 
 @pytest.mark.parametrize("name", sorted(set(TOUCHED) - {LAST_BIT}))
-def test_rounding_is_no_excuse_for_what_was_touched(explanation: ExplainedForecast, name: str) -> None:
+def test_changes_are_not_mistaken_for_rounding(explanation: ExplainedForecast, name: str) -> None:
     change, _ = TOUCHED[name]
     with pytest.raises(VerificationError):
         changed(explanation, **change(explanation)).verify()
 
 
-def test_the_profile_of_an_hour_that_is_not_forecast_cannot_be_touched(
+def test_the_profile_of_an_hour_outside_the_forecast_cannot_be_changed(
     explanation: ExplainedForecast, loaded: IBForecaster
 ) -> None:
     hour = int(explanation.phase[LOOK_BACK]) - 1
@@ -252,7 +248,7 @@ def test_the_profile_of_an_hour_that_is_not_forecast_cannot_be_touched(
     assert {"rerun"} <= failures(loaded.verify(touched, exact=True)) <= {"rerun", "scramble"}
 
 
-def test_phases_that_are_not_those_of_the_times_cannot_be_built(explanation: ExplainedForecast) -> None:
+def test_phases_that_do_not_match_the_times_are_refused(explanation: ExplainedForecast) -> None:
     closed = np.flatnonzero(~explanation.mask.any(axis=1))
     assert len(closed), "no patch is closed in all channels: choose another window"
     step = int(closed[0]) * PATCH_LEN + 5
@@ -266,7 +262,7 @@ def test_phases_that_are_not_those_of_the_times_cannot_be_built(explanation: Exp
 
 
 @pytest.mark.parametrize("touch", ["left out", "added", "changed"])
-def test_evidence_in_the_document_cannot_be_touched(
+def test_evidence_in_the_document_cannot_be_changed(
     explanation: ExplainedForecast, loaded: IBForecaster, touch: str
 ) -> None:
     document = json.loads(explanation.to_json())
@@ -284,7 +280,7 @@ def test_evidence_in_the_document_cannot_be_touched(
         loaded.verify(json.dumps(document))
 
 
-def test_a_document_that_was_changed_is_not_verified(explanation: ExplainedForecast, loaded: IBForecaster) -> None:
+def test_a_changed_document_is_not_verified(explanation: ExplainedForecast, loaded: IBForecaster) -> None:
     document = json.loads(explanation.to_json())
     document["truth"][0][0] += 1
     for text in (json.dumps(document), json.dumps(document).encode()):
@@ -296,7 +292,7 @@ def test_a_document_that_was_changed_is_not_verified(explanation: ExplainedForec
 # --- The table ---
 
 
-def test_with_the_table_the_rows_are_compared_and_without_it_a_note_says_so(
+def test_rows_are_compared_with_the_table_or_a_note_says_that_they_were_not(
     explanation: ExplainedForecast, loaded: IBForecaster
 ) -> None:
     assert explanation.verify(table()).notes == ()
@@ -306,13 +302,13 @@ def test_with_the_table_the_rows_are_compared_and_without_it_a_note_says_so(
     other.loc[ROWS - HORIZON - 5, "load"] += 1
     assert failures(loaded.verify(explanation, other)) == {"table"}
     longer = table()
-    longer.loc[ROWS - 4, "wind"] = 1.0  # a value that was missing from the truth is there
+    longer.loc[ROWS - 4, "wind"] = 1.0  # a value that was missing from the truth is now present
     assert failures(loaded.verify(explanation, longer)) == {"table"}
     with pytest.raises(DataError, match="the table must contain the window of an explanation"):
         loaded.verify(explanation, table()[: ROWS - HORIZON - 10])
 
 
-def test_a_table_that_has_grown_since_still_holds_the_explanation(model: IBForecaster, loaded: IBForecaster) -> None:
+def test_a_table_with_later_rows_still_confirms_the_explanation(model: IBForecaster, loaded: IBForecaster) -> None:
     early = model.explain(table()[: ROWS - HORIZON])
     assert early.truth is None
     assert loaded.verify(early, table())
@@ -326,7 +322,7 @@ def test_a_table_that_has_grown_since_still_holds_the_explanation(model: IBForec
 # --- Another machine ---
 
 
-def test_last_bits_may_differ_on_another_machine_and_the_check_says_so(
+def test_last_bits_may_differ_on_another_machine_and_the_check_reports_it(
     explanation: ExplainedForecast, model: IBForecaster
 ) -> None:
     nudge = 1e-7 * explanation.units.std * explanation.scale
@@ -338,7 +334,7 @@ def test_last_bits_may_differ_on_another_machine_and_the_check_says_so(
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
-def test_another_machine_is_no_excuse_for_another_forecast(explanation: ExplainedForecast, size: float) -> None:
+def test_another_forecast_is_not_mistaken_for_another_machine(explanation: ExplainedForecast, size: float) -> None:
     nudge = put(np.zeros_like(explanation.forecast), (3, 0), size * explanation.units.std[0] * explanation.scale[0])
     with pytest.raises(VerificationError, match=r"FAILED replay.*rounding on this machine explains"):
         replace(explanation, forecast=explanation.forecast + nudge).verify()
@@ -352,7 +348,7 @@ def test_another_machine_is_no_excuse_for_another_forecast(explanation: Explaine
     [(pd.DataFrame, pd.DataFrame), (pl.DataFrame, pl.DataFrame), (pa.table, pa.Table)],
     ids=["pandas", "polars", "pyarrow"],
 )
-def test_the_table_has_one_row_per_token_and_is_of_the_users_kind(
+def test_the_table_has_one_row_per_token_and_the_users_kind(
     model: IBForecaster, kind: Callable[[dict[str, Any]], Any], expected: type
 ) -> None:
     explained = model.explain(table(kind), AT)
@@ -374,7 +370,7 @@ def test_the_table_has_one_row_per_token_and_is_of_the_users_kind(
     assert len(rows) == explained.mask.size == 12
 
 
-def test_the_table_says_what_the_arrays_say(explanation: ExplainedForecast) -> None:
+def test_the_table_agrees_with_the_arrays(explanation: ExplainedForecast) -> None:
     rows = explanation.to_table()
     assert rows["open"].tolist() == explanation.mask.T.ravel().tolist()
     assert rows["bits"].tolist() == explanation.bits.T.ravel().tolist()
@@ -393,21 +389,21 @@ def test_the_table_says_what_the_arrays_say(explanation: ExplainedForecast) -> N
     )
 
 
-def test_the_words_say_how_much_was_read_where_and_what_was_missing(explanation: ExplainedForecast) -> None:
-    said = explanation.in_words(full=True).splitlines()
-    assert said[:2] == [
+def test_the_words_say_how_much_was_read_and_what_was_missing(explanation: ExplainedForecast) -> None:
+    lines = explanation.in_words(full=True).splitlines()
+    assert lines[:2] == [
         f"Forecast of 2023-01-17 04:00 to 2023-01-17 15:00, made at {AT}.",
         "It read 3 of 12 tokens: 25 % of the window, where the budget allows 25 %; "
         f"its gates carry {explanation.rate_bits:.1f} bits beyond their prior.",
     ]
-    read, *rest = said[2:]
+    read, *rest = lines[2:]
     opened = explanation.mask.any(axis=0)
     assert [f"{name} (" in read for name in explanation.channels] == opened.tolist()
     assert rest[-1] == "Not readable because of missing values: wind (1 of 4 patches)."
 
 
 @pytest.mark.parametrize(("name", "begins"), [("why.svg", b"<svg"), ("why.html", b"<!doctype html>")])
-def test_a_picture_is_written_to_the_path_that_is_given(
+def test_a_picture_is_written_to_the_given_path(
     explanation: ExplainedForecast, tmp_path: Path, name: str, begins: bytes
 ) -> None:
     path = explanation.plot(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Intervals at the front door: beside the forecast, kept in the folder, and never wiser than their moment."""
+"""Intervals of IBForecaster: next to the forecast, saved with the model, and never based on later rows."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ batch = 64
 
 
 def frame(rows: int = ROWS, seed: int = 5) -> pd.DataFrame:
-    """Two channels with a daily rhythm at two levels and sizes."""
+    """Make two channels with a daily cycle at different levels and scales."""
     hour, noise = np.arange(rows), np.random.default_rng(seed).normal(size=(rows, 2))
     rhythm = np.stack([np.sin(2 * np.pi * (hour / 24 + shift)) for shift in (0.0, 0.3)], axis=1)
     values = (rhythm + 0.3 * noise) * (20.0, 3.0) + (900.0, 40.0)
@@ -59,92 +59,101 @@ def model(unfitted: Callable[..., IBForecaster]) -> IBForecaster:
     return unfitted().fit(frame())
 
 
-# --- What stands in the table ---
+# --- Columns of the table ---
 
 
-def test_a_wide_forecast_has_both_ends_beside_every_channel_and_says_how_much_was_read(model: IBForecaster) -> None:
-    told = model.predict(frame(), level=[95, 80])
+def test_a_wide_forecast_has_both_ends_next_to_every_channel_and_the_open_rate(model: IBForecaster) -> None:
+    forecast = model.predict(frame(), level=[95, 80])
     ends = [f"-{end}-{level}" for level in (80, 95) for end in ("lo", "hi")]
-    assert told.columns.tolist() == ["when", *(name + end for name in CHANNELS for end in ("", *ends)), "open_rate"]
-    pd.testing.assert_frame_equal(told[["when", *CHANNELS]], model.predict(frame()), check_exact=True)
-    assert set(told["open_rate"]) == {model.explain(frame()).open_rate}
+    assert forecast.columns.tolist() == ["when", *(name + end for name in CHANNELS for end in ("", *ends)), "open_rate"]
+    pd.testing.assert_frame_equal(forecast[["when", *CHANNELS]], model.predict(frame()), check_exact=True)
+    assert set(forecast["open_rate"]) == {model.explain(frame()).open_rate}
     for name in CHANNELS:
-        nested = told[[f"{name}-lo-95", f"{name}-lo-80", name, f"{name}-hi-80", f"{name}-hi-95"]].to_numpy()
+        nested = forecast[[f"{name}-lo-95", f"{name}-lo-80", name, f"{name}-hi-80", f"{name}-hi-95"]].to_numpy()
         assert (np.diff(nested) >= 0).all()
-        np.testing.assert_allclose(told[name] - told[f"{name}-lo-80"], told[f"{name}-hi-80"] - told[name])
+        np.testing.assert_allclose(
+            forecast[name] - forecast[f"{name}-lo-80"], forecast[f"{name}-hi-80"] - forecast[name]
+        )
 
 
-def test_a_long_forecast_has_the_same_ends_in_columns_of_their_own(
+def test_a_long_forecast_has_the_same_ends_in_separate_columns(
     model: IBForecaster, unfitted: Callable[..., IBForecaster]
 ) -> None:
     table = pl.from_pandas(long_frame())
-    told = unfitted().fit(table).predict(table, level=97.5)
-    assert isinstance(told, pl.DataFrame)
-    assert told.columns == ["unique_id", "ds", "IBForecast", "IBForecast-lo-97.5", "IBForecast-hi-97.5", "open_rate"]
+    forecast = unfitted().fit(table).predict(table, level=97.5)
+    assert isinstance(forecast, pl.DataFrame)
+    assert forecast.columns == [
+        "unique_id",
+        "ds",
+        "IBForecast",
+        "IBForecast-lo-97.5",
+        "IBForecast-hi-97.5",
+        "open_rate",
+    ]
     wide = model.predict(frame(), level=97.5)
     lows = np.concatenate([wide[f"{name}-lo-97.5"] for name in CHANNELS])
-    assert told["IBForecast-lo-97.5"].to_numpy().tobytes() == lows.tobytes()
+    assert forecast["IBForecast-lo-97.5"].to_numpy().tobytes() == lows.tobytes()
 
 
 def test_intervals_are_in_the_tables_units(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
     larger = frame().assign(load=lambda table: 1024 * table["load"])
-    told, expected = unfitted().fit(larger).predict(larger, level=80), model.predict(frame(), level=80)
-    assert (told["load-hi-80"].to_numpy() == 1024 * expected["load-hi-80"].to_numpy()).all()
+    forecast, expected = unfitted().fit(larger).predict(larger, level=80), model.predict(frame(), level=80)
+    assert (forecast["load-hi-80"].to_numpy() == 1024 * expected["load-hi-80"].to_numpy()).all()
 
 
-def test_the_truth_lies_within_about_as_often_as_the_level_says(model: IBForecaster) -> None:
-    told = model.cross_validation(frame(), 90, 1, level=[50, 80])
+def test_the_coverage_is_close_to_the_level(model: IBForecaster) -> None:
+    backtest = model.cross_validation(frame(), 90, 1, level=[50, 80])
     for level in (50, 80):
-        within = told["y"].between(told[f"IBForecast-lo-{level}"], told[f"IBForecast-hi-{level}"])
+        within = backtest["y"].between(backtest[f"IBForecast-lo-{level}"], backtest[f"IBForecast-hi-{level}"])
         assert abs(within.mean() - level / 100) < 0.06
 
 
-def test_a_channel_that_is_read_alone_has_no_interval(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_past_channel_has_no_interval(unfitted: Callable[..., IBForecaster]) -> None:
     fitted = unfitted(past=["wind"]).fit(frame())
-    told = fitted.predict(frame(), level=80, adaptive=True)
-    assert told.columns.tolist() == ["when", "load", "load-lo-80", "load-hi-80", "open_rate"]
-    assert told.notna().all(axis=None)
+    forecast = fitted.predict(frame(), level=80, adaptive=True)
+    assert forecast.columns.tolist() == ["when", "load", "load-lo-80", "load-hi-80", "open_rate"]
+    assert forecast.notna().all(axis=None)
 
 
 # --- Adapting ---
 
 
 @pytest.mark.parametrize("row", [380, 450, ROWS - 2])
-def test_what_lies_after_the_moment_cannot_change_an_interval(model: IBForecaster, row: int) -> None:
-    table, spoilt = frame(), frame()
-    spoilt.loc[row + 1 :, list(CHANNELS)] += 1e6
+def test_rows_after_the_moment_do_not_change_an_interval(model: IBForecaster, row: int) -> None:
+    table, changed = frame(), frame()
+    changed.loc[row + 1 :, list(CHANNELS)] += 1e6
     at = table["when"][row]
-    asked = {"level": [80, 95], "adaptive": True}
-    expected = model.predict(table[: row + 1], **asked)
-    pd.testing.assert_frame_equal(model.predict(table, at, **asked), expected, check_exact=True)
-    pd.testing.assert_frame_equal(model.predict(spoilt, at, **asked), expected, check_exact=True)
+    options = {"level": [80, 95], "adaptive": True}
+    expected = model.predict(table[: row + 1], **options)
+    pd.testing.assert_frame_equal(model.predict(table, at, **options), expected, check_exact=True)
+    pd.testing.assert_frame_equal(model.predict(changed, at, **options), expected, check_exact=True)
 
 
-def test_what_was_trained_on_cannot_change_an_interval(model: IBForecaster) -> None:
-    """Only the look-back of the first window after the trained rows reaches into them."""
+def test_training_rows_do_not_change_an_interval(model: IBForecaster) -> None:
+    """Only the look-back of the first window after the training rows overlaps them."""
     table = frame()
     first = model.fitted.split.train_end - LOOK_BACK
-    asked = {"level": [80], "adaptive": True}
+    options = {"level": [80], "adaptive": True}
     pd.testing.assert_frame_equal(
-        model.predict(table[first:], **asked), model.predict(table, **asked), check_exact=True
+        model.predict(table[first:], **options), model.predict(table, **options), check_exact=True
     )
 
 
-def test_intervals_that_adapt_widen_when_forecasts_have_become_worse(model: IBForecaster) -> None:
+def test_adaptive_intervals_widen_when_forecasts_get_worse(model: IBForecaster) -> None:
     table, worse = frame(), frame()
-    rows = np.arange(320, ROWS - LOOK_BACK)  # out of order they follow no rhythm
+    rows = np.arange(320, ROWS - LOOK_BACK)  # shuffled rows have no cycle
     worse.loc[rows, list(CHANNELS)] = table.loc[np.random.default_rng(1).permutation(rows), list(CHANNELS)].to_numpy()
     width = {
-        (name, adaptive): (told["load-hi-80"] - told["load-lo-80"]).mean()
-        for name, given in (("calm", table), ("worse", worse))
+        (name, adaptive): (forecast["load-hi-80"] - forecast["load-lo-80"]).mean()
+        for name, data in (("calm", table), ("worse", worse))
         for adaptive in (False, True)
-        for told in [model.predict(given, level=80, adaptive=adaptive)]
+        for forecast in [model.predict(data, level=80, adaptive=adaptive)]
     }
     assert width["worse", False] == width["calm", False]
     assert width["worse", True] > width["calm", True]
 
 
-def test_without_rows_to_look_back_on_adapting_changes_nothing(model: IBForecaster) -> None:
+def test_without_earlier_forecasts_adapting_changes_nothing(model: IBForecaster) -> None:
     last = frame()[-LOOK_BACK:]
     pd.testing.assert_frame_equal(
         model.predict(last, level=80, adaptive=True), model.predict(last, level=80), check_exact=True
@@ -152,16 +161,16 @@ def test_without_rows_to_look_back_on_adapting_changes_nothing(model: IBForecast
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_gaps_are_passed_over(model: IBForecaster, adaptive: bool) -> None:
+def test_gaps_are_skipped(model: IBForecaster, adaptive: bool) -> None:
     table = frame()
     table.loc[200:420:3, "load"] = np.nan
-    table.loc[330:410, "wind"] = np.nan  # longer than a look-back: nothing can be made of some windows
-    told = model.predict(table, level=[80, 95], adaptive=adaptive)
-    assert told.notna().all(axis=None)
-    assert np.isfinite(told.drop(columns="when")).all(axis=None)
+    table.loc[330:410, "wind"] = np.nan  # longer than a look-back: some windows cannot be used
+    forecast = model.predict(table, level=[80, 95], adaptive=adaptive)
+    assert forecast.notna().all(axis=None)
+    assert np.isfinite(forecast.drop(columns="when")).all(axis=None)
 
 
-def test_a_model_fitted_with_gaps_knows_its_intervals(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_model_fitted_with_gaps_has_intervals(unfitted: Callable[..., IBForecaster]) -> None:
     table = frame()
     table.loc[310:390:4, "load"] = np.nan
     fitted = unfitted().fit(table)
@@ -169,10 +178,10 @@ def test_a_model_fitted_with_gaps_knows_its_intervals(unfitted: Callable[..., IB
     assert np.isfinite(fitted.predict(table, level=95).drop(columns="when")).all(axis=None)
 
 
-# --- Kept, and made anew ---
+# --- Saving and calibrating ---
 
 
-def test_a_model_that_is_loaded_gives_the_same_intervals(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_loaded_model_gives_the_same_intervals(model: IBForecaster, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = IBForecaster.load(tmp_path / "model", device="cpu")
     for adaptive in (False, True):
@@ -181,13 +190,15 @@ def test_a_model_that_is_loaded_gives_the_same_intervals(model: IBForecaster, tm
 
 
 def without_intervals(model: IBForecaster, folder: Path) -> IBForecaster:
-    """The same model without a calibration, saved and read back."""
+    """Return the same model without a calibration, saved and loaded."""
     replace(model.fitted, calibration=None).save(folder)
     assert not (folder / INTERVALS).exists()
     return IBForecaster.load(folder, device="cpu")
 
 
-def test_a_model_without_intervals_forecasts_and_says_how_to_get_them(model: IBForecaster, tmp_path: Path) -> None:
+def test_a_model_without_intervals_forecasts_and_names_the_command_to_get_them(
+    model: IBForecaster, tmp_path: Path
+) -> None:
     old = without_intervals(model, tmp_path / "model")
     pd.testing.assert_frame_equal(old.predict(frame()), model.predict(frame()), check_exact=True)
     with pytest.raises(
@@ -200,7 +211,7 @@ def test_a_model_without_intervals_forecasts_and_says_how_to_get_them(model: IBF
     assert (tmp_path / "model" / INTERVALS).is_file()
 
 
-def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
+def test_another_table_is_used_as_a_whole_for_calibration(model: IBForecaster) -> None:
     other = frame(300, seed=9).assign(when=pd.date_range("2024-01-01", periods=300, freq="h"))
     again = IBForecaster.of(model.fitted, device="cpu")
     with pytest.raises(UsageError, match='split "validation" must come from the table the model was fitted on'):
@@ -211,7 +222,7 @@ def test_another_table_calibrates_as_a_whole(model: IBForecaster) -> None:
     assert model.fitted.calibration.windows == 100 - HORIZON + 1
 
 
-def test_what_was_trained_on_calibrates_nothing(model: IBForecaster) -> None:
+def test_training_rows_are_not_used_for_calibration(model: IBForecaster) -> None:
     again = IBForecaster.of(model.fitted, device="cpu")
     trained = model.fitted.split.train_end
     untrained = "calibrated on windows the model was not trained on"
@@ -245,11 +256,11 @@ def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, dama
         IBForecaster.load(tmp_path / "model")
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"level": 100}, r"percentage from 1 to 99 \(got 100\)"),
         ({"level": []}, r"percentage from 1 to 99 \(got none\)"),
@@ -258,12 +269,12 @@ def test_damaged_intervals_are_refused(model: IBForecaster, tmp_path: Path, dama
     ],
     ids=["a certain one", "none", "adapting to nothing", "another budget"],
 )
-def test_an_interval_that_cannot_be_is_refused(model: IBForecaster, asked: dict[str, Any], message: str) -> None:
+def test_an_invalid_interval_is_refused(model: IBForecaster, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        model.predict(frame(), **asked)
+        model.predict(frame(), **arguments)
 
 
-def test_a_level_there_are_too_few_windows_for_is_refused(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_level_with_too_few_windows_is_refused(unfitted: Callable[..., IBForecaster]) -> None:
     fitted = unfitted(split=(0.95, 0.02, 0.03)).fit(frame())
     assert fitted.fitted.calibration.windows == 5
     fitted.predict(frame(), level=80)
@@ -277,7 +288,7 @@ def test_a_channel_whose_name_is_taken_is_refused(unfitted: Callable[..., IBFore
         unfitted().fit(table).predict(table, level=80)
 
 
-def test_a_forecast_without_intervals_is_as_ever(model: IBForecaster) -> None:
+def test_a_forecast_without_intervals_is_unchanged(model: IBForecaster) -> None:
     plain = IBForecaster.of(replace(model.fitted, calibration=None), device="cpu")
     pd.testing.assert_frame_equal(plain.predict(frame()), model.predict(frame()), check_exact=True)
 

@@ -1,4 +1,4 @@
-"""One list of settings, behind the forecaster, the command line and sktime; none of them changes on a forecaster."""
+"""One list of settings for the forecaster, the command line and sktime; settings of a forecaster do not change."""
 
 import inspect
 import re
@@ -53,19 +53,19 @@ def test_the_docstring_of_a_forecaster_explains_every_setting() -> None:
     assert set(NAMES) <= explained
 
 
-def test_the_command_line_has_one_option_per_setting_with_its_default_and_its_help() -> None:
+def test_the_command_line_has_one_option_per_setting_with_default_and_help() -> None:
     verb = {"table", "out", "overwrite", "as_json"}
     options = {option.name: option for option in fit_command.params if option.name not in verb}
     assert list(options) == NAMES
     for each in fields(Settings):
         assert isinstance(options[each.name], click.Option)
         assert options[each.name].help == each.metadata["help"]
-    given = fit_command.make_context("fit", ["table.csv", "--horizon", "6", "--out", "model"]).params
-    made = forecaster_of({name: value for name, value in given.items() if name not in verb})
+    parameters = fit_command.make_context("fit", ["table.csv", "--horizon", "6", "--out", "model"]).params
+    made = forecaster_of({name: value for name, value in parameters.items() if name not in verb})
     assert made.document() == Settings(6).document()
 
 
-def test_sktime_takes_the_defaults_of_the_settings_it_shares() -> None:
+def test_sktime_shares_the_defaults_of_the_settings() -> None:
     pytest.importorskip("sktime", reason="needs the sktime extra")
     from ibforecast.adapters.sktime import IBForecastForecaster
 
@@ -79,7 +79,7 @@ def test_sktime_takes_the_defaults_of_the_settings_it_shares() -> None:
     assert parameters == {name: getattr(Settings, name, None) for name in parameters} | chosen_by_length
 
 
-def test_neuralforecast_takes_the_defaults_of_the_settings_it_shares() -> None:
+def test_neuralforecast_shares_the_defaults_of_the_settings() -> None:
     pytest.importorskip("neuralforecast", reason="needs the neuralforecast extra")
     from ibforecast.adapters.neuralforecast import IBForecast
 
@@ -88,7 +88,7 @@ def test_neuralforecast_takes_the_defaults_of_the_settings_it_shares() -> None:
         assert parameters[name].default == getattr(Settings, name)
 
 
-def test_a_forecaster_shows_the_settings_that_were_chosen() -> None:
+def test_the_repr_of_a_forecaster_shows_the_chosen_settings() -> None:
     assert repr(IBForecaster(HORIZON)) == "IBForecaster(horizon=6; not fitted)"
     assert repr(IBForecaster(HORIZON, past=["wind"])) == "IBForecaster(horizon=6, past=('wind',); not fitted)"
     shown = IBForecaster(HORIZON, zone="Europe/Berlin")._repr_html_()
@@ -129,7 +129,7 @@ def test_another_forecaster_is_not_fitted_and_has_the_other_settings(model: IBFo
     assert other != model.replace(seed=1)
 
 
-def test_settings_by_themselves_are_frozen_and_equal_if_they_say_the_same() -> None:
+def test_settings_are_frozen_and_compare_by_value() -> None:
     settings = Settings(HORIZON, channels=["a", "b"])
     assert settings == Settings(HORIZON, channels=("a", "b"))
     assert hash(settings) == hash(Settings(HORIZON, channels=("a", "b")))
@@ -143,12 +143,12 @@ def test_settings_by_themselves_are_frozen_and_equal_if_they_say_the_same() -> N
 def test_a_recipe_may_be_an_object() -> None:
     sizes = Sizes(LOOK_BACK, HORIZON, 1, 24)
     recipe = resolve_ours("quick", sizes, budget=0.5)
-    named, given = unfitted().fit(table()), unfitted(recipe=recipe).fit(table())
-    assert given.fitted.weights_sha256 == named.fitted.weights_sha256
-    assert given.fitted.summary.recipe_sha256 == named.fitted.summary.recipe_sha256
+    named, by_object = unfitted().fit(table()), unfitted(recipe=recipe).fit(table())
+    assert by_object.fitted.weights_sha256 == named.fitted.weights_sha256
+    assert by_object.fitted.summary.recipe_sha256 == named.fitted.summary.recipe_sha256
 
 
-def test_a_recipe_that_is_an_object_is_adapted_to_the_table_and_the_settings() -> None:
+def test_a_recipe_object_is_adapted_to_the_table_and_the_settings() -> None:
     recipe = resolve_ours("quick", Sizes(96, 24, 5, 7))
     fitted = unfitted(recipe=recipe, budget=0.5).fit(table()).fitted
     assert (fitted.config.look_back, fitted.config.horizon, fitted.config.channels) == (LOOK_BACK, HORIZON, 1)

@@ -1,4 +1,4 @@
-"""What every token adds to the forecast: it adds up, closed tokens add nothing, and shap and captum can read it."""
+"""Attributions per token: they add up to the forecast, closed tokens get zero, and shap and captum can use them."""
 
 import re
 import warnings
@@ -63,13 +63,13 @@ def test_base_and_values_add_up_to_the_forecast(added: Contributions, explained:
     np.testing.assert_allclose(added.base + added.values.sum(axis=0), explained.forecast, rtol=1e-12)
 
 
-def test_the_base_is_the_forecast_of_the_context_alone(
+def test_the_base_is_the_forecast_from_the_context_only(
     model: IBForecaster, explained: ExplainedForecast, added: Contributions
 ) -> None:
     np.testing.assert_array_equal(added.base, forecast_with(model, explained, []))
 
 
-def test_values_are_the_mean_move_over_all_orders(model: IBForecaster, explained: ExplainedForecast) -> None:
+def test_values_are_the_mean_change_over_all_orders(model: IBForecaster, explained: ExplainedForecast) -> None:
     many = contributions(model, explained, orders=40)
     orders = list(permutations(range(len(many.places))))
     exact = np.zeros_like(many.values)
@@ -82,7 +82,7 @@ def test_values_are_the_mean_move_over_all_orders(model: IBForecaster, explained
     np.testing.assert_allclose(many.values, exact, atol=0.1 * np.abs(exact).max())
 
 
-def test_where_the_readout_is_linear_a_value_is_what_closing_the_token_takes_away(tmp_path: Path) -> None:
+def test_with_a_linear_readout_a_value_is_the_change_from_closing_the_token(tmp_path: Path) -> None:
     recipe = tmp_path / "linear.toml"
     recipe.write_text('[model]\nframe = "mean"\n[model.readout]\nkind = "linear"\n')
     model = fit(str(recipe))
@@ -96,7 +96,7 @@ def test_where_the_readout_is_linear_a_value_is_what_closing_the_token_takes_awa
         )
 
 
-def test_captums_form_is_the_window_and_adds_up_to_what_was_moved(
+def test_captum_attributions_have_the_windows_shape_and_add_up_to_the_change(
     added: Contributions, explained: ExplainedForecast
 ) -> None:
     attributed = added.to_captum(step=2, channel="heat")
@@ -111,11 +111,13 @@ def test_captums_form_is_the_window_and_adds_up_to_what_was_moved(
 @pytest.fixture
 def shap() -> Iterator[Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its own, about matplotlib and numba
+        warnings.simplefilter("ignore")  # shap's own warnings, about matplotlib and numba
         yield pytest.importorskip("shap", reason="needs shap: pip install 'ibforecast[shap]'")
 
 
-def test_shap_reads_steps_tokens_and_channels(added: Contributions, explained: ExplainedForecast, shap: Any) -> None:
+def test_shap_explanations_cover_steps_tokens_and_channels(
+    added: Contributions, explained: ExplainedForecast, shap: Any
+) -> None:
     explanation = added.to_shap()
     assert isinstance(explanation, shap.Explanation)
     assert explanation.shape == (HORIZON, explained.mask.size, 3)
@@ -130,7 +132,7 @@ def test_shap_reads_steps_tokens_and_channels(added: Contributions, explained: E
     assert np.isfinite(explanation.data).all()
 
 
-def test_shaps_plots_draw_it(added: Contributions, shap: Any) -> None:
+def test_shap_can_plot_the_attributions(added: Contributions, shap: Any) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     load = added.to_shap(["heat", "load"])[:, :, "load"]
@@ -140,7 +142,7 @@ def test_shaps_plots_draw_it(added: Contributions, shap: Any) -> None:
     matplotlib.pyplot.close("all")
 
 
-def test_what_cannot_be_is_refused(model: IBForecaster, explained: ExplainedForecast, added: Contributions) -> None:
+def test_invalid_arguments_are_refused(model: IBForecaster, explained: ExplainedForecast, added: Contributions) -> None:
     with pytest.raises(UsageError, match=r"come from this model \(got weights 000000000000, where this model has"):
         contributions(model, replace(explained, weights_sha256="0" * 64))
     with pytest.raises(UsageError, match=r"orders must be at least 1 \(got 0\)"):
@@ -151,13 +153,13 @@ def test_what_cannot_be_is_refused(model: IBForecaster, explained: ExplainedFore
         added.to_captum(4, "load")
 
 
-def test_nothing_read_means_nothing_added(model: IBForecaster, explained: ExplainedForecast) -> None:
+def test_if_no_token_is_open_every_value_is_zero(model: IBForecaster, explained: ExplainedForecast) -> None:
     own = explained.explanation
     closed = replace(own, mask=np.zeros_like(own.mask), evidence=np.zeros_like(own.evidence))
     assert contributions(model, replace(explained, explanation=closed)).values.shape == (0, HORIZON, 3)
 
 
-@pytest.mark.filterwarnings("ignore")  # shap's, about matplotlib and numba
+@pytest.mark.filterwarnings("ignore")  # shap's own warnings, about matplotlib and numba
 def test_the_examples_in_the_docs_run(shap: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("utilsforecast")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The model for neuralforecast: the numbers of our own network, its whole objective, its explanations."""
+"""The model for neuralforecast: same numbers as IBForecaster, the whole objective, and explanations."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ from ibforecast.cli.main import main
 from ibforecast.core.tokens import spread
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*LeafSpec.*is deprecated"),  # Lightning's, about itself
+    pytest.mark.filterwarnings("ignore:.*LeafSpec.*is deprecated"),  # Lightning's own warnings
     pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers"),
     pytest.mark.filterwarnings("ignore:Starting from v1.9.0"),
 ]
@@ -35,7 +35,7 @@ START = pd.Timestamp("2020-01-05")
 
 
 def table(rows: int = ROWS, times: Any = None) -> pd.DataFrame:
-    """Two series with a daily rhythm at two levels and sizes, as neuralforecast wants them; "load" comes first."""
+    """Make two series with a daily cycle at different levels and scales for neuralforecast; "load" comes first."""
     times = pd.date_range(START, periods=rows, freq="h") if times is None else times
     hour, noise = np.arange(rows), np.random.default_rng(5).normal(size=(rows, 2))
     rhythm = np.stack([np.sin(2 * np.pi * (hour / CYCLE + shift)) for shift in (0.0, 0.3)], axis=1)
@@ -49,7 +49,7 @@ TABLE = with_phase(table(), CYCLE)
 
 
 def unfitted(**settings: Any) -> NeuralForecast:
-    """One small model; whatever is given goes before what is usual here."""
+    """Make a small model; the arguments override the defaults here."""
     usual = {
         "h": HORIZON,
         "input_size": LOOK_BACK,
@@ -75,14 +75,14 @@ def fitted() -> NeuralForecast:
 
 
 def by_series(forecast: Any, name: str = "IBForecast") -> Any:
-    """A forecast with a column per series, in the order of their names."""
+    """Return a forecast with a column per series, sorted by name."""
     return forecast.pivot(index="ds", columns="unique_id", values=name).to_numpy()
 
 
 # --- The same numbers ---
 
 
-def test_on_the_same_weights_forecasts_and_masks_are_those_of_our_own_model(fitted: NeuralForecast) -> None:
+def test_with_the_same_weights_forecasts_and_masks_equal_those_of_ibforecaster(fitted: NeuralForecast) -> None:
     wide = table().pivot(index="ds", columns="unique_id", values="y").reset_index()
     own = IBForecaster(HORIZON, LOOK_BACK, patch_len=PATCH, recipe="quick", epochs=2, device="cpu").fit(wide)
     nf = fit(max_steps=1, val_check_steps=1)
@@ -93,16 +93,16 @@ def test_on_the_same_weights_forecasts_and_masks_are_those_of_our_own_model(fitt
 
     forecast = own.predict(wide)[["heat", "load"]].to_numpy()
     np.testing.assert_allclose(by_series(nf.predict()), forecast, rtol=1e-5, atol=1e-5)
-    here, there = explain(nf, TABLE), own.explain(wide)
-    assert here.channels == there.channels == ("heat", "load")
-    np.testing.assert_array_equal(here.mask, there.mask)
-    np.testing.assert_array_equal(here.phase, there.phase)
-    assert here.weights_sha256 == there.weights_sha256
+    explained, expected = explain(nf, TABLE), own.explain(wide)
+    assert explained.channels == expected.channels == ("heat", "load")
+    np.testing.assert_array_equal(explained.mask, expected.mask)
+    np.testing.assert_array_equal(explained.phase, expected.phase)
+    assert explained.weights_sha256 == expected.weights_sha256
     earlier = wide["ds"].iloc[-10]
     np.testing.assert_array_equal(explain(nf, TABLE, at=earlier).mask, own.explain(wide, at=earlier).mask)
 
 
-def test_the_explanation_is_of_the_very_forecast_and_true(fitted: NeuralForecast) -> None:
+def test_the_explanation_matches_the_forecast_and_verifies(fitted: NeuralForecast) -> None:
     explained = explain(fitted, TABLE)
     assert explained.verify()
     np.testing.assert_array_equal(explained.forecast.astype(np.float32), by_series(fitted.predict()))
@@ -111,7 +111,7 @@ def test_the_explanation_is_of_the_very_forecast_and_true(fitted: NeuralForecast
     assert isinstance(explained.to_table(), pd.DataFrame)
 
 
-def test_cross_validation_gives_the_forecasts_that_are_explained(fitted: NeuralForecast) -> None:
+def test_cross_validation_returns_the_forecasts_that_are_explained(fitted: NeuralForecast) -> None:
     windows = fitted.cross_validation(TABLE, n_windows=3, step_size=HORIZON, use_fitted=True)
     assert windows["cutoff"].nunique() == 3
     for cutoff, forecast in windows.groupby("cutoff"):
@@ -120,14 +120,14 @@ def test_cross_validation_gives_the_forecasts_that_are_explained(fitted: NeuralF
         np.testing.assert_allclose(by_series(forecast, "y"), explained.truth, rtol=1e-6)
 
 
-def test_cross_validation_fits_by_itself() -> None:
+def test_cross_validation_fits_an_unfitted_model() -> None:
     nf = unfitted()
     windows = nf.cross_validation(TABLE, n_windows=2, step_size=HORIZON, refit=True)
     assert windows[["IBForecast", "y"]].notna().all(axis=None)
     assert len(windows) == 2 * 2 * HORIZON
 
 
-def test_the_order_of_rows_and_the_kind_of_table_change_nothing(fitted: NeuralForecast) -> None:
+def test_row_order_and_table_kind_do_not_change_the_forecast(fitted: NeuralForecast) -> None:
     backwards = TABLE.iloc[::-1]
     pd.testing.assert_frame_equal(fitted.predict(backwards), fitted.predict(), check_exact=True)
     explained = explain(fitted, pl.from_pandas(backwards))
@@ -135,7 +135,7 @@ def test_the_order_of_rows_and_the_kind_of_table_change_nothing(fitted: NeuralFo
     assert isinstance(explained.to_table(), pl.DataFrame)
 
 
-def test_a_polars_table_is_fitted_and_forecast() -> None:
+def test_a_polars_table_can_be_fitted_and_forecast() -> None:
     nf = unfitted()
     nf.freq = "1h"
     nf.fit(with_phase(pl.from_pandas(table()), CYCLE))
@@ -144,7 +144,7 @@ def test_a_polars_table_is_fitted_and_forecast() -> None:
     assert forecast["IBForecast"].is_finite().all()
 
 
-def test_a_seed_gives_the_same_weights_and_another_gives_others(fitted: NeuralForecast) -> None:
+def test_the_same_seed_gives_the_same_weights_and_another_seed_does_not(fitted: NeuralForecast) -> None:
     def weights(nf: NeuralForecast) -> str:
         return to_ibforecaster(nf, TABLE).fitted.weights_sha256
 
@@ -154,7 +154,7 @@ def test_a_seed_gives_the_same_weights_and_another_gives_others(fitted: NeuralFo
 # --- The objective ---
 
 
-def test_every_term_of_the_objective_is_in_the_loss(fitted: NeuralForecast) -> None:
+def test_the_loss_contains_every_term_of_the_objective(fitted: NeuralForecast) -> None:
     metrics = {name: float(value) for name, value in fitted.models[0].metrics.items()}
     names = ("fit", "rate", "budget", "consistency", "absence", "departure")
     terms = [metrics[f"train_{name}"] for name in names]
@@ -162,7 +162,7 @@ def test_every_term_of_the_objective_is_in_the_loss(fitted: NeuralForecast) -> N
     assert sum(terms) == pytest.approx(metrics["train_loss"], rel=1e-5)
 
 
-def test_a_term_other_than_the_error_moves_the_gates(tmp_path: Path) -> None:
+def test_a_term_other_than_the_error_changes_the_gates(tmp_path: Path) -> None:
     recipes = {}
     for weight in ("0.0", "2.0"):
         recipes[weight] = tmp_path / f"rate-{weight[0]}.toml"
@@ -172,15 +172,15 @@ def test_a_term_other_than_the_error_moves_the_gates(tmp_path: Path) -> None:
         )
     plain, paying = (fit(recipe=str(path), max_steps=2, val_check_steps=2).models[0] for path in recipes.values())
     assert plain.metrics["train_loss"] == pytest.approx(plain.metrics["train_fit"] + plain.metrics["train_consistency"])
-    apart = [
+    differences = [
         name
         for name, weights in plain.network.score.state_dict().items()
         if not torch.equal(weights, paying.network.score.state_dict()[name])
     ]
-    assert apart
+    assert differences
 
 
-def test_the_recipes_learning_rates_and_schedule_are_in_force() -> None:
+def test_training_uses_the_learning_rates_and_schedule_of_the_recipe() -> None:
     model = unfitted(max_steps=24).models[0]
     chosen = model.configure_optimizers()
     readout, context = chosen["optimizer"].param_groups
@@ -196,11 +196,11 @@ def test_the_recipes_learning_rates_and_schedule_are_in_force() -> None:
     assert own["optimizer"].param_groups[0]["lr"] == 1e-2
 
 
-def test_units_are_those_of_the_training_rows_and_validation_is_in_them(fitted: NeuralForecast) -> None:
+def test_units_come_from_the_training_rows_and_validation_uses_them(fitted: NeuralForecast) -> None:
     model = fitted.models[0]
     trained_on = table().groupby("unique_id")["y"].apply(lambda y: y.iloc[:-HELD_BACK].mean())
     np.testing.assert_allclose(model.mean.numpy(), trained_on[["heat", "load"]], rtol=1e-6)
-    assert 0 < model.metrics["ptl/val_loss"] < 5  # in the table's units it would be hundreds
+    assert 0 < model.metrics["ptl/val_loss"] < 5  # in the table's units it would be in the hundreds
 
     same = fit(valid_loss=MAE()).models[0]
     assert same.metrics["ptl/val_loss"] != model.metrics["ptl/val_loss"]
@@ -209,9 +209,7 @@ def test_units_are_those_of_the_training_rows_and_validation_is_in_them(fitted: 
 # --- Saving and loading ---
 
 
-def test_saving_and_loading_gives_back_the_same_model(
-    fitted: NeuralForecast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_saved_model_loads_unchanged(fitted: NeuralForecast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     fitted.save(str(tmp_path / "saved"))
     loaded = NeuralForecast.load(str(tmp_path / "saved"))
@@ -221,7 +219,7 @@ def test_saving_and_loading_gives_back_the_same_model(
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]  # and no logs
 
 
-def test_a_loaded_model_can_be_fitted_on(fitted: NeuralForecast, tmp_path: Path) -> None:
+def test_a_loaded_model_can_be_fitted_further(fitted: NeuralForecast, tmp_path: Path) -> None:
     fitted.save(str(tmp_path / "saved"), save_dataset=False)
     loaded = NeuralForecast.load(str(tmp_path / "saved"))
     assert explain(loaded, TABLE).verify()
@@ -230,7 +228,7 @@ def test_a_loaded_model_can_be_fitted_on(fitted: NeuralForecast, tmp_path: Path)
     assert not loaded.predict().equals(before)
 
 
-def test_our_own_command_verifies_the_explanation(fitted: NeuralForecast, tmp_path: Path) -> None:
+def test_ibforecast_verify_accepts_the_explanation(fitted: NeuralForecast, tmp_path: Path) -> None:
     to_ibforecaster(fitted, TABLE).save(tmp_path / "model")
     (tmp_path / "why.json").write_text(explain(fitted, TABLE).to_json(), "utf8")
     done = CliRunner().invoke(main, ["verify", str(tmp_path / "model"), str(tmp_path / "why.json")])
@@ -240,7 +238,7 @@ def test_our_own_command_verifies_the_explanation(fitted: NeuralForecast, tmp_pa
 # --- The phase ---
 
 
-def test_the_phase_is_that_of_our_own_clock() -> None:
+def test_the_phase_equals_that_of_the_clock_of_ibforecast() -> None:
     assert TABLE[PHASE].tolist() == TABLE["ds"].dt.hour.tolist()
     daily = with_phase(table(times=pd.date_range("2020-01-06", periods=ROWS, freq="D")), 7)
     assert daily[PHASE].tolist() == daily["ds"].dt.dayofweek.tolist()
@@ -250,7 +248,7 @@ def test_the_phase_is_that_of_our_own_clock() -> None:
     assert with_phase(dates, 7)[PHASE].to_list() == [*range(7), *range(7)]
 
 
-def test_a_window_with_a_change_of_the_clock_is_forecast_and_not_explained() -> None:
+def test_a_window_with_a_clock_change_is_forecast_but_not_explained() -> None:
     df = with_phase(table(times=pd.date_range("2020-03-20", periods=ROWS, freq="h", tz="Europe/Berlin")), CYCLE)
     nf = fit(df)
     assert nf.predict()["IBForecast"].notna().all()
@@ -265,7 +263,7 @@ def test_a_window_with_a_change_of_the_clock_is_forecast_and_not_explained() -> 
 
 
 @pytest.mark.parametrize("step", [1, 5])
-def test_times_may_be_plain_numbers(step: int) -> None:
+def test_times_may_be_whole_numbers(step: int) -> None:
     numbers = np.arange(100, 100 + ROWS * step, step)
     df = with_phase(table(times=numbers), CYCLE)
     assert df[PHASE].tolist() == (df["ds"] // step % CYCLE).tolist()
@@ -282,20 +280,20 @@ def test_times_may_be_plain_numbers(step: int) -> None:
     assert explain(nf, df, at=int(numbers[-5])).at == str(numbers[-5])
 
 
-def test_without_a_cycle_no_phase_is_asked_for() -> None:
+def test_a_model_without_a_cycle_needs_no_phase() -> None:
     nf = fit(table(), cycle=1)
     assert explain(nf, table()).verify()
 
 
 @pytest.mark.parametrize("scaler", ["standard", "minmax", "robust"])
-def test_a_phase_that_was_scaled_is_refused(scaler: str) -> None:
+def test_a_scaled_phase_is_refused(scaler: str) -> None:
     nf = unfitted()
     nf.local_scaler_type = scaler
     with pytest.raises(DataError, match=r"whole numbers from 0 to 23 \(got .*\); leave out local_scaler_type"):
         nf.fit(TABLE, val_size=HELD_BACK)
 
 
-def test_a_table_without_its_phase_is_refused(fitted: NeuralForecast) -> None:
+def test_a_table_without_a_phase_column_is_refused(fitted: NeuralForecast) -> None:
     with pytest.raises(DataError, match=r"no column 'phase'\); add it with .*with_phase\(table, cycle=24\)"):
         unfitted().fit(table())
     with pytest.raises(DataError, match="no column 'phase'"):
@@ -304,15 +302,15 @@ def test_a_table_without_its_phase_is_refused(fitted: NeuralForecast) -> None:
         explain(fitted, TABLE.assign(phase=(TABLE["phase"] + 1) % CYCLE))
 
 
-def test_series_that_do_not_end_together_are_refused(fitted: NeuralForecast) -> None:
+def test_series_that_end_at_different_times_are_refused(fitted: NeuralForecast) -> None:
     with pytest.raises(DataError, match=r"same phase at the same time .* end together"):
         fitted.predict(TABLE.iloc[:-3])
 
 
-# --- What is missing ---
+# --- Missing values ---
 
 
-def test_what_is_not_available_is_not_read_whatever_stands_there() -> None:
+def test_values_marked_unavailable_are_never_read() -> None:
     gaps = TABLE.assign(available_mask=1)
     gaps.loc[[50, 100, ROWS - 1], "available_mask"] = 0
     nf = fit(gaps)
@@ -325,7 +323,7 @@ def test_what_is_not_available_is_not_read_whatever_stands_there() -> None:
     assert spread(torch.tensor(explained.missing)[None], PATCH)[0, -1].tolist() == [False, True]
 
 
-def test_a_series_that_begins_later_is_padded_and_keeps_its_phase(fitted: NeuralForecast) -> None:
+def test_a_series_that_starts_later_is_padded_and_keeps_its_phase(fitted: NeuralForecast) -> None:
     late = TABLE.drop(index=range(ROWS - 10))  # ten rows of the first series, all of the second
     explained = explain(fitted, late)
     assert explained.missing[:, 1].tolist() == [True] * 5 + [False] * 3
@@ -335,7 +333,7 @@ def test_a_series_that_begins_later_is_padded_and_keeps_its_phase(fitted: Neural
 # --- Several models ---
 
 
-def test_one_of_several_models_is_explained_by_its_name() -> None:
+def test_one_of_several_models_can_be_explained_by_name() -> None:
     usual = {"h": HORIZON, "input_size": LOOK_BACK, "n_series": 2, "cycle": CYCLE, "patch_len": PATCH, "max_steps": 2}
     models = [IBForecast(**usual, recipe="quick", val_check_steps=2, budget=b, alias=f"at {b}") for b in (0.2, 0.5)]
     nf = NeuralForecast(models=models, freq="h")
@@ -348,7 +346,7 @@ def test_one_of_several_models_is_explained_by_its_name() -> None:
         explain(nf, TABLE)
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(
@@ -364,12 +362,12 @@ def test_one_of_several_models_is_explained_by_its_name() -> None:
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )
-def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_an_invalid_setting_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         unfitted(**settings)
 
 
-def test_what_cannot_be_fitted_or_explained_is_refused(fitted: NeuralForecast) -> None:
+def test_invalid_tables_and_models_are_refused(fitted: NeuralForecast) -> None:
     with pytest.raises(UsageError, match=r"n_series=3, 2 in the table\); build the model with n_series=2"):
         fit(n_series=3)
     with pytest.raises(UsageError, match=r"all windows must have the same weight \(got a column 'sample_weight'\)"):
@@ -382,7 +380,7 @@ def test_what_cannot_be_fitted_or_explained_is_refused(fitted: NeuralForecast) -
         with_phase(table().astype({"ds": str}), CYCLE)
 
 
-def test_without_neuralforecast_the_error_says_what_to_install() -> None:
+def test_without_neuralforecast_the_error_names_the_package_to_install() -> None:
     programme = "import sys; sys.modules['neuralforecast'] = None; import ibforecast.adapters.neuralforecast"
     done = subprocess.run([sys.executable, "-c", programme], capture_output=True, text=True, check=False)
     assert "MissingExtraError: this needs neuralforecast" in done.stderr

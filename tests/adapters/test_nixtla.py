@@ -1,4 +1,4 @@
-"""Forecasts as Nixtla's tidy tables: utilsforecast's `evaluate` takes them as they are."""
+"""Forecasts as Nixtla's tidy tables: utilsforecast's `evaluate` accepts them unchanged."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def fitted(table: Any) -> IBForecaster:
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 @pytest.mark.parametrize("make", [wide_table, long_table])
-def test_evaluate_takes_a_forecast_beside_its_truth(make: Any, kind: type) -> None:
+def test_evaluate_accepts_a_forecast_joined_with_its_truth(make: Any, kind: type) -> None:
     table = make() if kind is pd.DataFrame else pl.from_pandas(make())
     model, now = fitted(table), wide_table()["day"][NOW - 1]
     scores = evaluate(with_truth(model.predict(table, at=now), table), metrics=[mae])
@@ -44,7 +44,7 @@ def test_evaluate_takes_a_forecast_beside_its_truth(make: Any, kind: type) -> No
     assert dict(zip(scores["unique_id"], scores["IBForecast"], strict=True)) == pytest.approx(errors)
 
 
-def test_a_long_forecast_needs_no_conversion_but_the_truth() -> None:
+def test_a_long_forecast_needs_only_the_truth_added() -> None:
     table = long_table()
     forecast = fitted(table).predict(table, at=wide_table()["day"][NOW - 1])
     assert forecast.columns.tolist() == ["unique_id", "ds", "IBForecast"]
@@ -56,34 +56,38 @@ def test_steps_without_truth_are_left_out() -> None:
     table = wide_table()
     table.loc[NOW + 1, "load"] = np.nan
     forecast = fitted(table).predict(table, at=table["day"][NOW - 1])
-    beside = with_truth(forecast, table.iloc[: NOW + 4])
-    assert beside.columns.tolist() == ["unique_id", "ds", "IBForecast", "y"]
-    assert beside.groupby("unique_id").size().to_dict() == {"load": 3, "heat": 4}
+    joined = with_truth(forecast, table.iloc[: NOW + 4])
+    assert joined.columns.tolist() == ["unique_id", "ds", "IBForecast", "y"]
+    assert joined.groupby("unique_id").size().to_dict() == {"load": 3, "heat": 4}
 
 
 @pytest.mark.parametrize("make", [wide_table, long_table])
-def test_the_ends_of_intervals_come_along_by_nixtlas_names(make: Any) -> None:
+def test_interval_columns_get_nixtlas_names(make: Any) -> None:
     table = make()
     forecast = fitted(table).predict(table, at=wide_table()["day"][NOW - 1])
     name = [column for column in forecast.columns if column not in ("unique_id", "ds", "day")]
-    ends = {f"{column}{end}": forecast[column] + by for column in name for end, by in (("-lo-80", -1), ("-hi-80", 1))}
-    beside = with_truth(forecast.assign(**ends, open_rate=0.2), table)
-    np.testing.assert_allclose(beside["IBForecast-hi-80"], beside["IBForecast"] + 1)
-    np.testing.assert_allclose(beside["IBForecast-lo-80"], beside["IBForecast"] - 1)
-    assert len(beside) == 2 * HORIZON
-    assert "open_rate" not in beside
+    ends = {
+        f"{column}{end}": forecast[column] + offset
+        for column in name
+        for end, offset in (("-lo-80", -1), ("-hi-80", 1))
+    }
+    joined = with_truth(forecast.assign(**ends, open_rate=0.2), table)
+    np.testing.assert_allclose(joined["IBForecast-hi-80"], joined["IBForecast"] + 1)
+    np.testing.assert_allclose(joined["IBForecast-lo-80"], joined["IBForecast"] - 1)
+    assert len(joined) == 2 * HORIZON
+    assert "open_rate" not in joined
 
 
-def test_other_names_become_nixtlas() -> None:
+def test_other_column_names_become_nixtlas() -> None:
     table = long_table().set_axis(["hour", "site", "kw"], axis=1)
     model = IBForecaster(HORIZON, 12, patch_len=3, recipe="quick", epochs=1, device="cpu", id="site", target="kw")
     forecast = model.fit(table).predict(table, at=wide_table()["day"][NOW - 1])
-    beside = with_truth(forecast, table, time="hour", id="site", target="kw")
-    assert set(beside.columns) == {"unique_id", "ds", "y", "IBForecast"}
-    assert len(beside) == 2 * HORIZON
+    joined = with_truth(forecast, table, time="hour", id="site", target="kw")
+    assert set(joined.columns) == {"unique_id", "ds", "y", "IBForecast"}
+    assert len(joined) == 2 * HORIZON
 
 
-def test_a_table_laid_out_otherwise_is_refused() -> None:
+def test_a_table_with_other_columns_than_the_forecast_is_refused() -> None:
     table = wide_table()
     forecast = fitted(table).predict(table, at=table["day"][NOW - 1])
     with pytest.raises(DataError, match=r"in the layout of the forecast \(got one without \['day', 'load', 'heat'\]\)"):

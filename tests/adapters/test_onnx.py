@@ -1,4 +1,4 @@
-"""The ONNX door: one file, the same masks to the bit, and a runner that needs no PyTorch."""
+"""ONNX export: one file, the same masks bit for bit, and a runner that needs no PyTorch."""
 
 import json
 import subprocess
@@ -82,7 +82,7 @@ USUAL = {
 
 
 def fitted(**settings: Any) -> FittedModel:
-    """A model with weights drawn at random, the fixed scores of a kind of gate in many ties."""
+    """Make a model with random weights; fixed scores of a gate are drawn with many ties."""
     usual = {"patch_len": PATCH_LEN, "budget": 0.3} | settings
     config = ModelConfig(LOOK_BACK, HORIZON, len(CHANNELS), CYCLE, **usual)
     with torch.random.fork_rng([]):
@@ -114,7 +114,7 @@ def fitted(**settings: Any) -> FittedModel:
 
 
 def windows(config: ModelConfig, count: int, seed: int) -> Window:
-    """Random windows, some with gaps, some with a channel that stands still, one with a gap in every token."""
+    """Make random windows: some with gaps, some with a constant channel, one with a gap in every token."""
     random, steps = torch.Generator().manual_seed(seed), LOOK_BACK + HORIZON
     values = torch.randn(count, LOOK_BACK, len(CHANNELS), generator=random).cumsum(dim=1) / 3
     values[count // 3 : count // 2, :, 1] = 0.7
@@ -127,10 +127,10 @@ def windows(config: ModelConfig, count: int, seed: int) -> Window:
 
 
 def arrays(window: Window) -> dict[str, np.ndarray]:
-    """The inputs of the graph for a batch."""
-    given = {"values": window.values, "observed": window.observed, "phase": window.phase}
+    """Return the inputs of the graph for a batch."""
+    inputs = {"values": window.values, "observed": window.observed, "phase": window.phase}
     known = {} if window.known is None else {"known": window.known}
-    return {name: tensor.numpy() for name, tensor in (given | known).items()}
+    return {name: tensor.numpy() for name, tensor in (inputs | known).items()}
 
 
 def numbers(rows: int = ROWS) -> np.ndarray:
@@ -181,7 +181,7 @@ def runner(path: Path) -> OnnxForecaster:
 
 @pytest.fixture(scope="module")
 def runners(folder: Path) -> Callable[[str], OnnxForecaster]:
-    """A runner for each of the kinds; exporting takes seconds, so once is enough."""
+    """Return a function that makes a runner of a kind; exporting takes seconds, so each kind is exported once."""
 
     @cache
     def make(kind: str) -> OnnxForecaster:
@@ -200,11 +200,11 @@ def failures(verification: Verification) -> set[str]:
     return {check.name for check in verification.checks if not check.passed}
 
 
-# --- The graph against the network ---
+# --- The graph compared with the network ---
 
 
 def decided(network: IBForecast, window: Window) -> np.ndarray:
-    """Mark the windows in which no two logits that rounding could confuse decide what is read; equal ones may."""
+    """Mark the windows whose mask does not depend on rounding; exact ties are allowed."""
     config = network.config
     if config.gate.kind in ("open", "newest") or config.gate.attention == "none":
         return np.ones(len(window.values), dtype=bool)
@@ -242,18 +242,18 @@ def assert_alike(network: IBForecast, runner: OnnxForecaster) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_gate_readout_and_frame_gives_the_networks_masks_and_forecasts(
+def test_every_kind_of_gate_readout_and_frame_matches_the_network(
     kind: str, runners: Callable[[str], OnnxForecaster]
 ) -> None:
     assert_alike(fitted(**KINDS[kind]).network, runners(kind))
 
 
-def test_the_usual_kind_gives_the_networks_masks_and_forecasts(usual: FittedModel, runner: OnnxForecaster) -> None:
+def test_the_default_kind_matches_the_network(usual: FittedModel, runner: OnnxForecaster) -> None:
     assert_alike(usual.network, runner)
 
 
-def test_equal_scores_are_separated_as_the_network_does_it() -> None:
-    """The kind without attention scores in whole numbers, so the budget ends in the middle of a tie."""
+def test_ties_are_broken_as_in_the_network() -> None:
+    """The kind without attention has integer scores, so the budget ends in the middle of a tie."""
     bias = fitted(**KINDS["threshold, none, linear, none"]).network.score.bias.flatten()
     ranked = bias.sort(descending=True).values
     allowed = int(0.3 * TOKENS)
@@ -274,19 +274,19 @@ def test_the_file_is_one_graph_whose_inputs_and_outputs_follow_the_field_table(
     known = ["known"] if facts.covariates else []
     window = ["values", "observed", "phase", *known]
     assert [output.name for output in graph.graph.output] == ["forecast", *(field.name for field in computed)]
-    assert [given.name for given in graph.graph.input] == [*window, *held, *switches]
+    assert [value.name for value in graph.graph.input] == [*window, *held, *switches]
     optional = {weight.name for weight in graph.graph.initializer}
-    assert [given.name for given in graph.graph.input if given.name not in optional] == window
+    assert [value.name for value in graph.graph.input if value.name not in optional] == window
     sizes = {"*batch": "batch", "look_back": LOOK_BACK, "steps": LOOK_BACK + HORIZON, "patch": PATCHES}
     sizes |= {"channel": len(CHANNELS), "covariate": len(COVARIATES), "horizon": HORIZON}
     sizes |= {"cycle": sum(facts.cycles), "first_cycle": facts.cycles[0]}
     kinds = {"bool": onnx.TensorProto.BOOL, "int64": onnx.TensorProto.INT64, "float32": onnx.TensorProto.FLOAT}
     shapes = {
-        given.name: (
-            [axis.dim_param or axis.dim_value for axis in given.type.tensor_type.shape.dim],
-            given.type.tensor_type.elem_type,
+        value.name: (
+            [axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim],
+            value.type.tensor_type.elem_type,
         )
-        for given in (*graph.graph.input, *graph.graph.output)
+        for value in (*graph.graph.input, *graph.graph.output)
     }
     for field in FIELDS:
         if field.name in shapes:
@@ -296,13 +296,13 @@ def test_the_file_is_one_graph_whose_inputs_and_outputs_follow_the_field_table(
     assert shapes["forecast"] == (["batch", HORIZON, len(CHANNELS)], onnx.TensorProto.FLOAT)
 
 
-def test_the_file_does_not_tell_where_it_was_written(path: Path) -> None:
+def test_the_file_does_not_contain_the_path_it_was_written_to(path: Path) -> None:
     assert b"ibforecast/" not in path.read_bytes()
     assert b"/home" not in path.read_bytes()
     assert path.stat().st_size < len(fitted(**USUAL).weights) + 25_000
 
 
-def test_exporting_leaves_the_model_as_it_was(usual: FittedModel, path: Path, model: IBForecaster) -> None:
+def test_exporting_leaves_the_model_unchanged(usual: FittedModel, path: Path, model: IBForecaster) -> None:
     network = model.fitted.network
     assert not network.training
     assert network.decompose.profile.requires_grad
@@ -313,7 +313,7 @@ def test_exporting_leaves_the_model_as_it_was(usual: FittedModel, path: Path, mo
 
 
 def assert_same_but_for_rounding(mine: ExplainedForecast, reference: ExplainedForecast) -> None:
-    """Compare an explanation with the library's: every word, time and mask the same, every number within 1e-5."""
+    """Compare an explanation with the library's: words, times and masks are equal, numbers within 1e-5."""
     own, other = (json.loads(explained.to_json()) for explained in (mine, reference))
     assert own.keys() == other.keys()
     for part in ("format", "version", "budget", "open_count", "open_rate", "prior", "window", "units", "known_units"):
@@ -328,16 +328,14 @@ def assert_same_but_for_rounding(mine: ExplainedForecast, reference: ExplainedFo
     np.testing.assert_allclose(mine.forecast / std, reference.forecast / std, rtol=0, atol=1e-5)
 
 
-def test_a_forecast_is_the_librarys_and_its_explanation_the_same_document(
+def test_forecasts_and_explanations_equal_those_of_the_library(
     model: IBForecaster, explained: ExplainedForecast, runner: OnnxForecaster
 ) -> None:
     assert_same_but_for_rounding(explained, model.explain(frame()))
     assert runner.predict(numbers(), HOURS).tobytes() == explained.forecast.tobytes()
 
 
-def test_gaps_and_marks_for_missing_values_are_read_as_the_library_reads_them(
-    model: IBForecaster, runner: OnnxForecaster
-) -> None:
+def test_gaps_and_missing_value_markers_are_read_as_in_the_library(model: IBForecaster, runner: OnnxForecaster) -> None:
     values = numbers()
     values[[20, 30, 41, 59], [0, 1, 2, 3]] = [np.nan, -99.0, np.nan, -99.0]
     mine, reference = runner.explain(values, frame()["when"].to_numpy()), model.explain(frame(values))
@@ -351,7 +349,7 @@ def test_gaps_and_marks_for_missing_values_are_read_as_the_library_reads_them(
     assert model.verify(mine)
 
 
-def test_only_the_last_look_back_counts(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
+def test_only_the_last_look_back_matters(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
     table = frame()[-LOOK_BACK:]
     again = runner.explain(values_of(table), table["when"].to_numpy())
     assert again.to_json() == explained.to_json()
@@ -368,7 +366,7 @@ def test_only_the_last_look_back_counts(runner: OnnxForecaster, explained: Expla
     ],
     ids=["datetime64", "seconds", "texts", "timestamps", "datetimes"],
 )
-def test_times_may_be_given_in_many_ways(
+def test_times_may_have_many_types(
     runner: OnnxForecaster, explained: ExplainedForecast, times: Callable[[pd.Series], Any]
 ) -> None:
     again = runner.explain(values_of(frame()), times(frame()["when"]))
@@ -382,7 +380,7 @@ def reseal(content: onnx.ModelProto, target: Path, card: str | None = None) -> N
 
 
 def with_card(path: Path, target: Path, version: int = VERSION, **changes: Any) -> OnnxForecaster:
-    """The same model with other facts on its card."""
+    """Write the same model with other facts on its card."""
     content = onnx.load(path)
     card = document.read(next(entry.value for entry in content.metadata_props if entry.key == CARD), FORMAT, VERSION)
     reseal(content, target, document.write(FORMAT, version, card | {"facts": card["facts"] | changes}))
@@ -390,7 +388,7 @@ def with_card(path: Path, target: Path, version: int = VERSION, **changes: Any) 
 
 
 @pytest.mark.parametrize("first", ["2023-03-24 21:00", "2023-10-27 12:00"])
-def test_phases_and_labels_follow_the_clock_of_the_models_zone(
+def test_phases_and_labels_follow_the_clock_in_the_models_zone(
     path: Path, usual: FittedModel, first: str, tmp_path: Path
 ) -> None:
     zoned = replace(usual, layout=replace(usual.layout, zone="Europe/Berlin"))
@@ -403,7 +401,7 @@ def test_phases_and_labels_follow_the_clock_of_the_models_zone(
     assert len({time[-6:] for time in mine.times}) == 2
 
 
-def test_a_model_that_counts_rows_goes_on_counting_them(path: Path, usual: FittedModel, tmp_path: Path) -> None:
+def test_a_model_that_counts_rows_continues_the_count(path: Path, usual: FittedModel, tmp_path: Path) -> None:
     table = frame().drop(index=[3, 40])
     origin = np.datetime_as_string(table["when"].to_numpy()[5].astype("datetime64[us]"))
     by_row = replace(usual, layout=replace(usual.layout, irregular="by_row"), origin=str(origin))
@@ -414,7 +412,7 @@ def test_a_model_that_counts_rows_goes_on_counting_them(path: Path, usual: Fitte
     assert (mine.times, mine.phase.tolist()) == (reference.times, reference.phase.tolist())
 
 
-def test_rows_that_cannot_be_counted_from_the_origin_are_refused(path: Path, tmp_path: Path) -> None:
+def test_rows_off_the_grid_of_the_origin_are_refused(path: Path, tmp_path: Path) -> None:
     runner = with_card(path, tmp_path / "by_row.onnx", by_row=True, origin="2023-03-20T05:00:00.000000")
     table = frame().drop(index=[3, 40])
     with pytest.raises(DataError, match="rows read by number must be counted from the first one of training"):
@@ -424,7 +422,7 @@ def test_rows_that_cannot_be_counted_from_the_origin_are_refused(path: Path, tmp
 # --- Verification ---
 
 
-def test_an_explanation_passes_every_check_bit_for_bit_where_it_was_made(
+def test_an_explanation_passes_every_check_bit_for_bit_with_its_own_runner(
     runner: OnnxForecaster, explained: ExplainedForecast
 ) -> None:
     verification = runner.verify(ExplainedForecast.from_json(explained.to_json()))
@@ -442,7 +440,7 @@ def test_an_explanation_passes_every_check_bit_for_bit_where_it_was_made(
     assert str(verification).count("bit for bit") == 3
 
 
-def test_the_library_and_the_runner_verify_each_others_explanations(
+def test_library_and_runner_verify_each_others_explanations(
     model: IBForecaster, runner: OnnxForecaster, explained: ExplainedForecast
 ) -> None:
     for verification in (
@@ -455,7 +453,7 @@ def test_the_library_and_the_runner_verify_each_others_explanations(
 HIDDEN = f"truth: the explanation has that of 0 steps, the table that of {HORIZON} of {HORIZON}"
 
 
-def test_rows_are_compared_with_those_that_are_given(runner: OnnxForecaster) -> None:
+def test_an_explanation_is_compared_with_the_rows_passed_to_verify(runner: OnnxForecaster) -> None:
     values, hours = numbers(ROWS + HORIZON), frame(numbers(ROWS + HORIZON))["when"].to_numpy()
     explained = runner.explain(values[:ROWS], hours[:ROWS])
     future = values[ROWS:]
@@ -475,7 +473,7 @@ Changed = Callable[[ExplainedForecast], ExplainedForecast]
 
 
 def within(explained: ExplainedForecast, **changes: Any) -> ExplainedForecast:
-    """The same forecast with other arrays in its explanation."""
+    """Return the same forecast with other arrays in its explanation."""
     return replace(explained, explanation=replace(explained.explanation, **changes))
 
 
@@ -484,7 +482,7 @@ def in_context(explained: ExplainedForecast, **changes: Any) -> ExplainedForecas
 
 
 def opened_another(explained: ExplainedForecast) -> ExplainedForecast:
-    """One token fewer and another instead."""
+    """Close one token and open another instead."""
     mask = explained.mask.copy()
     mask[tuple(np.argwhere(explained.mask)[0])] = False
     mask[tuple(np.argwhere(~explained.mask)[0])] = True
@@ -515,16 +513,14 @@ def test_a_changed_explanation_fails_its_checks(
     assert failures(runner.verify(change(explained))) == expected
 
 
-def test_a_changed_text_fails_the_check_of_the_document(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
+def test_a_changed_text_fails_the_document_check(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
     assert runner.verify(explained.to_json())
     content = json.loads(explained.to_json())
     content["forecast"][0][0] += 1
     assert failures(runner.verify(json.dumps(content))) == {"document"}
 
 
-def test_last_digits_may_differ_unless_exact_bits_are_demanded(
-    runner: OnnxForecaster, explained: ExplainedForecast
-) -> None:
+def test_last_digits_may_differ_unless_exact_is_set(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
     changed = replace(explained, forecast=explained.forecast + 1e-9 * explained.units.std)
     assert "rounding on this machine explains" in str(runner.verify(changed))
     assert runner.verify(changed)
@@ -532,7 +528,7 @@ def test_last_digits_may_differ_unless_exact_bits_are_demanded(
     assert runner.verify(explained, exact=True)
 
 
-def test_a_changed_history_is_noticed_whether_it_was_read_or_not(
+def test_a_changed_history_is_detected_in_open_and_closed_tokens(
     runner: OnnxForecaster, explained: ExplainedForecast
 ) -> None:
     for read in (True, False):
@@ -544,9 +540,9 @@ def test_a_changed_history_is_noticed_whether_it_was_read_or_not(
 
 
 def without_zeros(path: Path, target: Path, only_the_readout: bool) -> OnnxForecaster:
-    """Take out of the graph the step that puts zeros in place of closed tokens, for all that reads it or the readout.
+    """Remove the step of the graph that zeroes closed tokens, for all its readers or only for the readout.
 
-    The output `evidence` keeps its zeros where only the readout sees the closed tokens.
+    If only the readout sees the closed tokens, the output `evidence` keeps its zeros.
     """
     content = onnx.load(path)
     makers = {name: node for node in content.graph.node for name in node.output}
@@ -571,7 +567,7 @@ def test_a_file_whose_readout_sees_closed_tokens_fails_its_checks(path: Path, tm
     assert failures(runner.verify(runner.explain(numbers(), HOURS))) == {"replay", "scramble"}
 
 
-def test_a_file_whose_evidence_shows_closed_tokens_explains_nothing(path: Path, tmp_path: Path) -> None:
+def test_a_file_whose_evidence_shows_closed_tokens_gives_no_explanation(path: Path, tmp_path: Path) -> None:
     runner = without_zeros(path, tmp_path / "leaky.onnx", only_the_readout=False)
     with pytest.raises(DataError, match="evidence of an explanation must be zero in closed tokens"):
         runner.explain(numbers(), HOURS)
@@ -581,14 +577,14 @@ def test_a_file_whose_evidence_shows_closed_tokens_explains_nothing(path: Path, 
 
 
 def ahead(rows: int = ROWS) -> np.ndarray:
-    """What is known ahead, over the rows of a table and the horizon."""
+    """Make covariates for the rows of a table and the horizon."""
     steps, random = np.arange(rows + HORIZON), np.random.default_rng(8)
     return np.stack([30 + 4 * random.normal(size=len(steps)), (steps % 30 < 5).astype(float)], axis=1)
 
 
 @pytest.fixture(scope="module")
 def driven(folder: Path) -> IBForecaster:
-    """The model with covariates, run by PyTorch."""
+    """The model with covariates, run with PyTorch."""
     fitted(**KINDS[WITH_COVARIATES]).save(folder / "driven")
     return IBForecaster.load(folder / "driven", device="cpu")
 
@@ -599,14 +595,14 @@ def driven_runner(runners: Callable[[str], OnnxForecaster]) -> OnnxForecaster:
 
 
 def driven_table(rows: int = ROWS) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A table with covariates, and what is known after its end."""
+    """Make a table with covariates, and their values after its end."""
     known = pd.DataFrame(ahead(rows), columns=list(COVARIATES))
     return pd.concat([frame(numbers(rows)), known[:rows]], axis=1), pd.concat(
         [frame(numbers(rows + HORIZON))[["when"]], known], axis=1
     )[rows:]
 
 
-def test_a_model_with_covariates_and_two_cycles_predicts_and_explains_as_the_library_does(
+def test_a_model_with_covariates_and_two_cycles_matches_the_library(
     driven: IBForecaster, driven_runner: OnnxForecaster
 ) -> None:
     table, future = driven_table()
@@ -620,7 +616,9 @@ def test_a_model_with_covariates_and_two_cycles_predicts_and_explains_as_the_lib
     assert (np.abs(other - mine.forecast)[:, :3] > 0).all()
 
 
-def test_explanations_with_covariates_verify_both_ways(driven: IBForecaster, driven_runner: OnnxForecaster) -> None:
+def test_library_and_runner_verify_each_others_explanations_with_covariates(
+    driven: IBForecaster, driven_runner: OnnxForecaster
+) -> None:
     table, future = driven_table()
     mine, reference = driven_runner.explain(numbers(), HOURS, known=ahead()), driven.explain(table, future=future)
     again = driven_runner.verify(mine, numbers(), HOURS, known=ahead(), exact=True)
@@ -645,12 +643,12 @@ def test_explanations_with_covariates_verify_both_ways(driven: IBForecaster, dri
     [None, ahead()[:-1], ahead()[:, :1], np.full((ROWS + HORIZON, 2), np.nan)],
     ids=["none", "a step too few", "a covariate too few", "missing values"],
 )
-def test_what_is_known_ahead_must_be_complete(driven_runner: OnnxForecaster, known: Any) -> None:
+def test_covariates_known_ahead_must_be_complete(driven_runner: OnnxForecaster, known: Any) -> None:
     with pytest.raises(DataError, match=r"known must have a row for every moment .* and columns 'price', 'holiday'"):
         driven_runner.predict(numbers(), HOURS, known=known)
 
 
-def test_what_is_known_ahead_is_refused_without_covariates(runner: OnnxForecaster) -> None:
+def test_a_model_without_covariates_refuses_values_known_ahead(runner: OnnxForecaster) -> None:
     with pytest.raises(UsageError, match="only a model with covariates"):
         runner.predict(numbers(), HOURS, known=ahead())
 
@@ -658,7 +656,7 @@ def test_what_is_known_ahead_is_refused_without_covariates(runner: OnnxForecaste
 # --- Any budget ---
 
 
-def test_the_budget_of_a_model_for_any_can_be_turned(
+def test_the_budget_of_a_model_for_any_budget_can_be_changed(
     runners: Callable[[str], OnnxForecaster], runner: OnnxForecaster, explained: ExplainedForecast
 ) -> None:
     network, any_budget = fitted(**KINDS[ANY_BUDGET]).network, runners(ANY_BUDGET)
@@ -691,15 +689,13 @@ def test_the_budget_of_a_model_for_any_can_be_turned(
         (0.01, r"must allow at least one token \(got 0.01 of 32 tokens\); try 0.2"),
     ],
 )
-def test_a_budget_that_cannot_be_is_refused(
-    runners: Callable[[str], OnnxForecaster], budget: float, message: str
-) -> None:
+def test_an_invalid_budget_is_refused(runners: Callable[[str], OnnxForecaster], budget: float, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         runners(ANY_BUDGET).at_budget(budget)
 
 
 @pytest.mark.parametrize("budget", [0.001, 0.1])
-def test_an_explanation_with_a_budget_the_model_does_not_state_fails_its_check(
+def test_an_explanation_with_another_budget_than_the_models_fails_its_check(
     runners: Callable[[str], OnnxForecaster], runner: OnnxForecaster, budget: float
 ) -> None:
     for model in (runners(ANY_BUDGET), runner):
@@ -713,7 +709,7 @@ def test_an_explanation_cannot_be_built_with_an_invalid_budget(explained: Explai
         replace(explained, budget=budget)
 
 
-def test_the_budget_of_a_model_for_one_cannot_be_turned(runner: OnnxForecaster) -> None:
+def test_the_budget_of_a_model_for_one_budget_cannot_be_changed(runner: OnnxForecaster) -> None:
     with pytest.raises(
         UsageError, match=r"only in a model trained for any budget \(got budget=0.5, trained for 0.3\); fit"
     ):
@@ -740,7 +736,7 @@ print(explained.to_json())
 """
 
 
-def test_the_runner_needs_onnxruntime_and_numpy_and_no_pytorch(
+def test_the_runner_needs_onnxruntime_and_numpy_but_not_pytorch(
     path: Path, explained: ExplainedForecast, tmp_path: Path
 ) -> None:
     np.save(tmp_path / "values.npy", numbers())
@@ -750,7 +746,7 @@ def test_the_runner_needs_onnxruntime_and_numpy_and_no_pytorch(
     assert json.loads(done.stdout) == json.loads(explained.to_json())
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 ENDLESS, SILENT = numbers(), numbers()
 ENDLESS[7, 2], SILENT[-LOOK_BACK:, 1] = np.inf, np.nan
@@ -783,14 +779,14 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_history_that_cannot_be_forecast_from_is_refused(runner: OnnxForecaster, what: str) -> None:
+def test_an_invalid_history_is_refused(runner: OnnxForecaster, what: str) -> None:
     history, times, message = REFUSED[what]
     for verb in (runner.predict, runner.explain):
         with pytest.raises(DataError, match=message):
             verb(history, times)
 
 
-def test_an_hour_the_clock_showed_twice_must_come_with_its_offset(path: Path, tmp_path: Path) -> None:
+def test_an_hour_that_the_clock_showed_twice_needs_an_offset(path: Path, tmp_path: Path) -> None:
     runner = with_card(path, tmp_path / "zoned.onnx", zone="Europe/Berlin")
     wall = frame(first="2023-10-28 12:00")["when"].to_numpy()
     with pytest.raises(DataError, match=r"exactly once \(got 2023-10-29T02:00:00.*\); give the times with their off"):
@@ -820,16 +816,16 @@ BAD_BATCHES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("what", BAD_BATCHES)
-def test_a_batch_the_graph_was_not_made_for_is_refused(runner: OnnxForecaster, what: str) -> None:
+def test_a_batch_that_does_not_fit_the_graph_is_refused(runner: OnnxForecaster, what: str) -> None:
     change, error, message = BAD_BATCHES[what]
     with pytest.raises(error, match=message):
         runner.run_batch(**(arrays(WINDOW) | change))
 
 
-def test_what_is_not_observed_may_be_anything(runner: OnnxForecaster) -> None:
-    given = arrays(WINDOW)
-    spoilt = np.where(given["observed"], given["values"], np.float32(np.nan))
-    (_, one), (_, other) = runner.run_batch(**given), runner.run_batch(**(given | {"values": spoilt}))
+def test_unobserved_values_do_not_matter(runner: OnnxForecaster) -> None:
+    inputs = arrays(WINDOW)
+    changed = np.where(inputs["observed"], inputs["values"], np.float32(np.nan))
+    (_, one), (_, other) = runner.run_batch(**inputs), runner.run_batch(**(inputs | {"values": changed}))
     assert one.tobytes() == other.tobytes()
 
 
@@ -859,7 +855,7 @@ def test_a_damaged_file_is_refused(path: Path, tmp_path: Path, what: str) -> Non
         OnnxForecaster(tmp_path / "model.onnx")
 
 
-def test_a_file_that_is_not_there_newer_or_of_a_strange_graph_is_refused(path: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_missing_newer_or_not_runnable_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"must be a file \(got .*nowhere.onnx, where there is no file\); check"):
         OnnxForecaster(tmp_path / "nowhere.onnx")
     with pytest.raises(
@@ -873,20 +869,20 @@ def test_a_file_that_is_not_there_newer_or_of_a_strange_graph_is_refused(path: P
         OnnxForecaster(tmp_path / "strange.onnx")
 
 
-def test_a_file_is_not_written_over_another_unasked(model: IBForecaster, path: Path) -> None:
+def test_an_existing_file_is_replaced_only_with_overwrite(model: IBForecaster, path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"must not replace what is there \(got .*\); choose another path, or pass overwrite=True"
     ):
         model.to_onnx(path)
 
 
-def test_a_number_of_threads_that_cannot_be_is_refused(path: Path) -> None:
+def test_an_invalid_number_of_threads_is_refused(path: Path) -> None:
     with pytest.raises(UsageError, match=r"threads must be at least 1 \(got 0\); try 1"):
         OnnxForecaster(path, threads=0)
 
 
 @pytest.mark.parametrize("library", ["onnxruntime", "onnxscript"])
-def test_without_the_libraries_it_says_what_to_install(
+def test_a_missing_library_is_named_with_its_install_command(
     path: Path, usual: FittedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)

@@ -39,7 +39,7 @@ INDICES = {
 
 
 def series(index: pd.Index | None = None, rows: int = ROWS) -> pd.DataFrame:
-    """Two channels with a weekly rhythm at two levels and sizes."""
+    """Make two channels with a weekly cycle at different levels and scales."""
     index = INDICES["times"][:rows] if index is None else index
     day, noise = np.arange(len(index)), np.random.default_rng(5).normal(size=(len(index), 2))
     rhythm = np.stack([np.sin(2 * np.pi * (day / CYCLE + shift)) for shift in (0.0, 0.3)], axis=1)
@@ -47,7 +47,7 @@ def series(index: pd.Index | None = None, rows: int = ROWS) -> pd.DataFrame:
 
 
 def unfitted(**settings: Any) -> IBForecastForecaster:
-    """A small forecaster; whatever is given goes before what is usual here."""
+    """Make a small forecaster; the arguments override the defaults here."""
     usual = {"recipe": "quick", "cycle": CYCLE, "max_epochs": 2, "device": "cpu"}
     return IBForecastForecaster(**(usual | settings))
 
@@ -80,7 +80,7 @@ print(sum(outcome == "PASSED" for outcome in outcomes.values()), len(outcomes))
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code as a user would: the hook that checks types here hides the signatures sktime looks at."""
+    """Run code in a process without the type-checking hook, which hides the signatures that sktime inspects."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
@@ -91,10 +91,10 @@ def test_every_check_of_sktime_passes() -> None:
     assert passed == checks >= 600
 
 
-# --- The numbers are IBForecaster's ---
+# --- The same numbers as IBForecaster ---
 
 
-def test_forecasts_and_explanations_are_those_of_ibforecaster() -> None:
+def test_forecasts_and_explanations_equal_those_of_ibforecaster() -> None:
     y = series()
     ours = IBForecaster(
         HORIZON,
@@ -119,7 +119,7 @@ def test_forecasts_and_explanations_are_those_of_ibforecaster() -> None:
 
 
 @pytest.mark.parametrize("kind", INDICES)
-def test_every_kind_of_index_gives_the_same_numbers_on_its_own_kind(fitted: IBForecastForecaster, kind: str) -> None:
+def test_every_kind_of_index_gives_the_same_numbers_and_keeps_its_kind(fitted: IBForecastForecaster, kind: str) -> None:
     index = INDICES[kind]
     other = unfitted().fit(series(index), fh=[2, 6])
     forecast = other.predict()
@@ -134,7 +134,7 @@ def test_every_kind_of_index_gives_the_same_numbers_on_its_own_kind(fitted: IBFo
 
 
 @pytest.mark.parametrize("freq", ["h", "15min", "D", "W", "MS", "ME", "QE", "YE", "7min"])
-def test_times_of_any_even_step_go_on_as_they_were(freq: str) -> None:
+def test_forecast_times_continue_with_any_even_step(freq: str) -> None:
     index = pd.date_range("2020-01-31", periods=42, freq=freq)
     fitted = unfitted(cycle="auto", max_epochs=1).fit(series(index[:40]), fh=[1, 2])
     assert fitted.predict().index.tolist() == index[40:].tolist()
@@ -142,7 +142,7 @@ def test_times_of_any_even_step_go_on_as_they_were(freq: str) -> None:
 
 
 @pytest.mark.parametrize("freq", ["h", "D", "W-WED", "M", "Q", "Y", "2M"])
-def test_periods_of_any_length_go_on_as_they_were(freq: str) -> None:
+def test_forecast_periods_continue_with_any_length(freq: str) -> None:
     index = pd.period_range("2020-01", periods=42, freq=freq)
     fitted = unfitted(cycle="auto", max_epochs=1).fit(series(index[:40]), fh=[1, 2])
     assert fitted.predict().index.tolist() == index[40:].tolist()
@@ -170,7 +170,7 @@ def test_a_time_zone_is_kept_and_phases_follow_the_wall_clock() -> None:
     ],
     ids=["hours", "months", "years", "seven minutes", "numbers"],
 )
-def test_the_cycle_comes_from_the_frequency_and_is_one_where_there_is_none(index: pd.Index, cycle: int) -> None:
+def test_the_cycle_comes_from_the_frequency_and_is_one_without_a_frequency(index: pd.Index, cycle: int) -> None:
     fitted = unfitted(cycle="auto", max_epochs=1).fit(series(index), fh=1)
     assert fitted.ibforecaster_.fitted.config.cycle == cycle
 
@@ -195,7 +195,7 @@ def test_the_random_state_decides_the_weights() -> None:
 
 
 @pytest.mark.parametrize("kind", ["times", "periods", "a range"])
-def test_the_explanation_is_of_the_forecast_true_and_in_the_words_of_the_index(kind: str, tmp_path: Path) -> None:
+def test_the_explanation_matches_the_forecast_verifies_and_uses_the_index_labels(kind: str, tmp_path: Path) -> None:
     y = series(INDICES[kind])
     fitted = unfitted().fit(y, fh=FH)
     explained, forecast = fitted.explain(), fitted.predict()
@@ -225,7 +225,7 @@ def test_an_explanation_keeps_the_budget(fitted: IBForecastForecaster) -> None:
     assert 0 < fitted.explain().open_rate <= fitted.explain().budget == 0.2
 
 
-def test_what_is_missing_is_not_read() -> None:
+def test_missing_values_are_not_read() -> None:
     y = series()
     y.iloc[5::11, 0] = np.nan
     y.iloc[-1] = np.nan
@@ -238,7 +238,7 @@ def test_what_is_missing_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("kind", ["times", "periods", "a range"])
-def test_rows_that_are_not_there_can_be_filled_and_are_not_read(kind: str) -> None:
+def test_missing_rows_can_be_filled_and_are_not_read(kind: str) -> None:
     y = series(INDICES[kind])
     with_gaps = y.drop(index=y.index[[70, 71, 112]])
     with pytest.raises(DataError, match=r"row 70: .*irregular='fill'"):
@@ -251,7 +251,7 @@ def test_rows_that_are_not_there_can_be_filled_and_are_not_read(kind: str) -> No
     assert fitted.predict().index.tolist() == as_missing.predict().index.tolist()
 
 
-def test_each_of_several_series_explains_itself() -> None:
+def test_each_of_several_series_has_its_own_explanation() -> None:
     several = pd.concat({"a": series(rows=40), "b": 2 * series(rows=40)}, names=["site", "day"])
     fitted = unfitted(max_epochs=1).fit(several, fh=[1, 2])
     assert len(fitted.predict()) == 4
@@ -264,18 +264,18 @@ def test_each_of_several_series_explains_itself() -> None:
 
 
 @pytest.mark.parametrize("kind", ["times", "periods", "a range"])
-def test_intervals_are_those_of_ibforecaster(kind: str) -> None:
+def test_intervals_equal_those_of_ibforecaster(kind: str) -> None:
     y = series(INDICES[kind])
     fitted = unfitted(val_size=30).fit(y, fh=[2, 6])
-    found, forecast = fitted.predict_interval(coverage=[0.9, 0.5]), fitted.predict()
+    intervals, forecast = fitted.predict_interval(coverage=[0.9, 0.5]), fitted.predict()
     own = fitted.ibforecaster_.predict(fitted._table(y), level=[50, 90]).iloc[[1, 5]]
-    assert found.index.tolist() == forecast.index.tolist()
-    assert found.columns.tolist() == [
+    assert intervals.index.tolist() == forecast.index.tolist()
+    assert intervals.columns.tolist() == [
         (name, share, end) for name in ("load", "heat") for share in (0.9, 0.5) for end in ("lower", "upper")
     ]
-    for name, share, end in found.columns:
+    for name, share, end in intervals.columns:
         expected = own[f"{name}-{'lo' if end == 'lower' else 'hi'}-{100 * share:g}"]
-        np.testing.assert_array_equal(found[name, share, end], expected)
+        np.testing.assert_array_equal(intervals[name, share, end], expected)
 
 
 def test_the_median_is_the_forecast_and_quantiles_are_ends_of_intervals() -> None:
@@ -297,18 +297,18 @@ def test_quantiles_next_to_the_median_are_ends_of_the_narrowest_interval() -> No
     assert (quantiles["load", 0.5] < quantiles["load", 0.501]).all()
 
 
-def test_a_coverage_that_too_few_rows_were_held_back_for_is_unbounded() -> None:
-    found = unfitted(val_size=HORIZON + 3).fit(series(), fh=FH).predict_interval(coverage=[0.8, 0.9])
-    assert np.isfinite(found.xs(0.8, axis=1, level=1)).all(axis=None)
-    assert (found["heat", 0.9, "lower"] == -np.inf).all()
-    assert (found["load", 0.9, "upper"] == np.inf).all()
+def test_a_coverage_with_too_few_calibration_rows_gives_unbounded_intervals() -> None:
+    intervals = unfitted(val_size=HORIZON + 3).fit(series(), fh=FH).predict_interval(coverage=[0.8, 0.9])
+    assert np.isfinite(intervals.xs(0.8, axis=1, level=1)).all(axis=None)
+    assert (intervals["heat", 0.9, "lower"] == -np.inf).all()
+    assert (intervals["load", 0.9, "upper"] == np.inf).all()
 
 
 # --- Covariates that are known ahead ---
 
 
 def known(index: pd.Index) -> pd.DataFrame:
-    """A covariate with the name of a channel, and one whose name is no text."""
+    """Make a covariate with the name of a channel, and one whose name is not a string."""
     random = np.random.default_rng(7)
     return pd.DataFrame(
         {"load": random.integers(0, 2, len(index)).astype(float), 3: random.normal(size=len(index))}, index
@@ -316,7 +316,7 @@ def known(index: pd.Index) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["times", "times that do not say how far apart", "periods", "a range"])
-def test_what_is_known_ahead_is_what_ibforecaster_makes_of_it(kind: str) -> None:
+def test_covariates_known_ahead_are_used_as_in_ibforecaster(kind: str) -> None:
     index, now = INDICES[kind], ROWS - HORIZON
     y, covariates = series(index), known(index)
     theirs = unfitted(cycle=(CYCLE, 14)).fit(y[:now], covariates[:now], fh=FH)
@@ -333,7 +333,7 @@ def test_what_is_known_ahead_is_what_ibforecaster_makes_of_it(kind: str) -> None
     assert explanation.forecast.tobytes() == forecast.to_numpy().tobytes()
 
 
-def test_a_step_needs_no_covariate_but_its_own() -> None:
+def test_a_forecast_needs_covariates_only_for_the_requested_steps() -> None:
     y, covariates, now = series(), known(INDICES["times"]), ROWS - HORIZON
     fitted = unfitted(horizon=HORIZON).fit(y[:now], covariates[:now])
     whole = fitted.predict(fh=FH, X=covariates[now:])
@@ -347,7 +347,7 @@ def test_a_step_needs_no_covariate_but_its_own() -> None:
         fitted.explain(X=covariates[now : now + 2])
 
 
-def test_covariates_that_are_not_given_or_have_other_names_are_refused() -> None:
+def test_missing_or_misnamed_covariates_are_refused() -> None:
     y, covariates, now = series(), known(INDICES["times"]), ROWS - HORIZON
     fitted = unfitted().fit(y[:now], covariates[:now], fh=FH)
     with pytest.raises(DataError, match="must know 'load_', '3' up to its last step"):
@@ -356,7 +356,7 @@ def test_covariates_that_are_not_given_or_have_other_names_are_refused() -> None
         fitted.predict(X=covariates[now:].rename(columns={3: 4}))
 
 
-def test_new_rows_bring_their_covariates() -> None:
+def test_new_rows_include_their_covariates() -> None:
     y, covariates, now = series(), known(INDICES["times"]), ROWS - 2 * HORIZON
     settings = {"horizon": HORIZON, "look_back": 24, "patch_len": 4}
     fitted = unfitted(**settings).fit(y[:now], covariates[:now])
@@ -371,7 +371,7 @@ def test_new_rows_bring_their_covariates() -> None:
 # --- New rows ---
 
 
-def test_new_rows_without_new_weights_are_what_is_looked_back_on() -> None:
+def test_an_update_without_refitting_only_moves_the_look_back() -> None:
     y = series()
     fitted = unfitted().fit(y[:100], fh=FH)
     weights, before = fitted.ibforecaster_.fitted.weights_sha256, fitted.predict()
@@ -383,7 +383,7 @@ def test_new_rows_without_new_weights_are_what_is_looked_back_on() -> None:
     assert fitted.explain().verify()
 
 
-def test_one_row_at_a_time_is_the_same_as_all_at_once() -> None:
+def test_updating_row_by_row_equals_updating_at_once() -> None:
     y = series(INDICES["numbers"])
     at_once, by_one = (unfitted().fit(y[:110], fh=FH) for _ in range(2))
     at_once.update(y[110:], update_params=False)
@@ -392,15 +392,15 @@ def test_one_row_at_a_time_is_the_same_as_all_at_once() -> None:
     pd.testing.assert_frame_equal(by_one.predict(), at_once.predict(), check_exact=True)
 
 
-def test_new_weights_are_those_of_a_fit_to_all_rows() -> None:
+def test_an_update_that_refits_equals_a_fit_to_all_rows() -> None:
     y = series()
     updated = unfitted().fit(y[:100], fh=FH).update(y[100:])
-    anew = unfitted().fit(y, fh=FH)
-    assert updated.ibforecaster_.fitted.weights_sha256 == anew.ibforecaster_.fitted.weights_sha256
-    pd.testing.assert_frame_equal(updated.predict(), anew.predict(), check_exact=True)
+    refitted = unfitted().fit(y, fh=FH)
+    assert updated.ibforecaster_.fitted.weights_sha256 == refitted.ibforecaster_.fitted.weights_sha256
+    pd.testing.assert_frame_equal(updated.predict(), refitted.predict(), check_exact=True)
 
 
-def test_a_row_given_again_is_corrected() -> None:
+def test_a_repeated_row_replaces_the_earlier_one() -> None:
     y, changed = series(), series()
     changed.iloc[-1, 0] += 50
     fitted = unfitted().fit(y, fh=FH)
@@ -408,7 +408,7 @@ def test_a_row_given_again_is_corrected() -> None:
     assert fitted.explain().history[-1, 0] == changed.iloc[-1, 0]
 
 
-def test_a_forecast_at_a_moved_cutoff_knows_nothing_of_what_follows(fitted: IBForecastForecaster) -> None:
+def test_a_forecast_at_an_earlier_cutoff_does_not_depend_on_later_rows(fitted: IBForecastForecaster) -> None:
     y = series()
     splitter = ExpandingWindowSplitter(fh=FH, initial_window=80, step_length=HORIZON)
     moved = fitted.update_predict(y, cv=splitter, update_params=False)
@@ -421,7 +421,7 @@ def test_a_forecast_at_a_moved_cutoff_knows_nothing_of_what_follows(fitted: IBFo
 # --- Horizons ---
 
 
-def test_with_a_horizon_any_fh_within_it_can_be_asked_for_later() -> None:
+def test_with_a_horizon_any_fh_within_it_can_be_requested_later() -> None:
     fitted = unfitted(horizon=HORIZON).fit(series())
     assert not fitted.get_tag("requires-fh-in-fit")
     whole = fitted.predict(fh=FH)
@@ -442,7 +442,7 @@ def test_with_a_horizon_any_fh_within_it_can_be_asked_for_later() -> None:
     patch_len=st.none() | st.integers(1, 20),
     val_size=st.none() | st.integers(40, 80),
 )
-def test_lengths_chosen_leave_windows_to_train_and_to_select_on(
+def test_the_chosen_lengths_leave_windows_for_training_and_validation(
     rows: int, horizon: int, look_back: int | None, patch_len: int | None, val_size: int | None
 ) -> None:
     try:
@@ -469,12 +469,12 @@ def test_lengths_chosen_leave_windows_to_train_and_to_select_on(
         assert cut.look_back // cut.patch_len >= FEWEST_PATCHES
 
 
-def test_a_long_series_gets_the_usual_lengths() -> None:
+def test_a_long_series_gets_the_default_lengths() -> None:
     cut = Cut.of(1000, 24, None, None, None)
     assert (cut.look_back, cut.patch_len) == (96, 12)
 
 
-def test_the_shortest_series_there_can_be_is_fitted_and_one_row_less_is_refused() -> None:
+def test_the_shortest_valid_series_is_fitted_and_one_row_less_is_refused() -> None:
     fitted = unfitted(cycle="auto").fit(series(rows=14), fh=[1, 2, 3])
     assert fitted.ibforecaster_.look_back == 8
     assert fitted.explain().verify()
@@ -485,7 +485,7 @@ def test_the_shortest_series_there_can_be_is_fitted_and_one_row_less_is_refused(
         unfitted().fit(series(rows=13), fh=[1, 2, 3])
 
 
-# --- What cannot be ---
+# --- Invalid arguments ---
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_the_shortest_series_there_can_be_is_fitted_and_one_row_less_is_refused(
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_an_invalid_setting_is_refused(settings: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         unfitted(**settings).fit(series(), fh=FH)
 
@@ -521,12 +521,12 @@ def test_new_rows_with_other_columns_are_refused(fitted: IBForecastForecaster) -
         unfitted().fit(series()[:100], fh=FH).update(series()[100:].rename(columns={"heat": "cold"}))
 
 
-def test_columns_that_would_have_one_name_are_refused() -> None:
+def test_columns_whose_names_become_equal_as_text_are_refused() -> None:
     with pytest.raises(DataError, match=r"different names \(got \['0', '0'\]\)"):
         unfitted().fit(series().set_axis([0, "0"], axis=1), fh=FH)
 
 
-def test_without_sktime_the_error_says_what_to_install() -> None:
+def test_without_sktime_the_error_names_the_package_to_install() -> None:
     done = run("import sys; sys.modules['sktime'] = None; import ibforecast.adapters.sktime")
     assert "MissingExtraError: this needs sktime" in done.stderr
     assert "pip install 'ibforecast[sktime]'" in done.stderr

@@ -1,4 +1,4 @@
-"""A small table, a model fitted to it, and two ways to give a command: in this process, and in one of its own."""
+"""A small table, a model fitted to it, and two ways to run a command: in this process, and in a new one."""
 
 import json
 import os
@@ -32,7 +32,7 @@ batch = 64
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -40,13 +40,13 @@ class Outcome:
 
     @property
     def document(self) -> Any:
-        """The one JSON document that is all of stdout."""
+        """The JSON document on stdout."""
         return json.loads(self.out)
 
 
 @dataclass(frozen=True)
 class Desk:
-    """The files a command needs: never written to by a test."""
+    """The files that the commands read; no test writes to them."""
 
     folder: Path
     table: Path
@@ -56,7 +56,7 @@ class Desk:
 
     @property
     def settings(self) -> list[str]:
-        """The settings of `fit` that gave the model."""
+        """The settings of `fit` used for the model."""
         return ["--horizon", str(HORIZON), "--look-back", str(LOOK_BACK), "--recipe", str(self.recipe)]
 
 
@@ -79,16 +79,16 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """Give a command in this process."""
+    """Return a function that runs a command in this process."""
 
-    def give(*words: Any) -> Outcome:
+    def invoke(*words: Any) -> Outcome:
         capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
             run([str(word) for word in words])
-        said = capsys.readouterr()
-        return Outcome(stop.value.code, said.out, said.err)
+        streams = capsys.readouterr()
+        return Outcome(stop.value.code, streams.out, streams.err)
 
-    return give
+    return invoke
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +98,7 @@ def program() -> list[str]:
 
 @pytest.fixture(scope="session")
 def surroundings() -> dict[str, str]:
-    """One thread, as in the tests themselves, and no setting of the person at the desk."""
+    """The environment of a command: one thread, and none of the user's settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith("IBFORECAST")} | {
         "OMP_NUM_THREADS": "1"
     }
@@ -106,12 +106,12 @@ def surroundings() -> dict[str, str]:
 
 @pytest.fixture
 def shell(program: list[str], surroundings: dict[str, str], tmp_path: Path) -> Callable[..., Outcome]:
-    """Give a command in a process of its own."""
+    """Return a function that runs a command in a new process."""
 
-    def give(*words: Any) -> Outcome:
+    def invoke(*words: Any) -> Outcome:
         done = subprocess.run(
             [*program, *map(str, words)], cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=120
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
-    return give
+    return invoke

@@ -1,4 +1,4 @@
-"""ibforecast audit: a gate for builds. What passes ends with 0, what falls short with 4, and says why."""
+"""ibforecast audit: a gate for builds. It exits with 0 if the model passes, and otherwise with 4 and the reason."""
 
 import json
 import shutil
@@ -21,14 +21,14 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gate that always opens the same tokens, whatever it is shown, so that the score is 1."""
+    """Use a gate that always opens the same tokens, so that the score is 1."""
     forward = GateNetwork.forward
     monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: forward(self, 0 * deviation))
 
 
 @pytest.fixture
 def fickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gate that opens whatever deviates least: once shown its evidence alone, everything else."""
+    """Use a gate that opens the smallest deviations: given only its evidence, it opens all the other tokens."""
 
     def quietest(self: GateNetwork, deviation: Tensor) -> Tensor:
         batch, look_back, channel = deviation.shape
@@ -39,7 +39,7 @@ def fickle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def peeking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay that adds a millionth of whatever window the network saw last."""
+    """Use a replay that adds a millionth of the window that the network saw last."""
     seen: list[Tensor] = []
     forward, replay = IBForecast.forward, IBForecast.replay
 
@@ -55,16 +55,16 @@ def peeking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("steady")
-def test_a_model_above_the_bar_ends_with_0_and_says_what_was_found(desk: Any, call: Call) -> None:
+def test_a_model_above_the_bar_exits_with_0_and_prints_the_results(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table)
     assert (outcome.code, outcome.err) == (0, "")
-    said = outcome.out.splitlines()
-    assert said[0].startswith("Audit of 69 of 69 windows (test): ")
-    assert said[-2].startswith("note: the mask is the same in every window")
-    assert said[-1] == f"passed, with a bar of 0.9: {desk.model}"
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith("Audit of 69 of 69 windows (test): ")
+    assert lines[-2].startswith("note: the mask is the same in every window")
+    assert lines[-1] == f"passed, with a bar of 0.9: {desk.model}"
 
 
-def test_the_words_are_those_of_the_model(desk: Any, call: Call) -> None:
+def test_the_text_equals_that_of_the_model(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table, "--min-fidelity", "0", "--windows", "20", "--split", "all")
     expected = IBForecaster.load(desk.model).audit(desk.table, "all", 20).in_words()
     assert outcome.out.startswith(expected)
@@ -72,7 +72,7 @@ def test_the_words_are_those_of_the_model(desk: Any, call: Call) -> None:
 
 
 @pytest.mark.usefixtures("fickle")
-def test_a_model_whose_gate_is_broken_ends_with_4_and_the_reason(desk: Any, call: Call) -> None:
+def test_a_model_with_a_broken_gate_exits_with_4_and_the_reason(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table, "--min-fidelity", "0.5")
     assert outcome.code == 4
     assert outcome.out.endswith(f"\nNOT passed, with a bar of 0.5: {desk.model}\n")
@@ -82,7 +82,7 @@ def test_a_model_whose_gate_is_broken_ends_with_4_and_the_reason(desk: Any, call
 
 
 @pytest.mark.usefixtures("peeking")
-def test_a_bit_that_changed_ends_with_4_whatever_the_bar(desk: Any, call: Call) -> None:
+def test_a_changed_bit_exits_with_4_at_any_bar(desk: Any, call: Call) -> None:
     outcome = call("audit", desk.model, desk.table, "--min-fidelity", "0", "--json")
     assert outcome.code == 4
     assert outcome.document["passed"] is False
@@ -93,7 +93,7 @@ def test_a_bit_that_changed_ends_with_4_whatever_the_bar(desk: Any, call: Call) 
 
 
 @pytest.mark.parametrize("gate", ["steady", "fickle"])
-def test_json_is_one_document_whatever_the_verdict(
+def test_json_output_is_one_document_for_either_verdict(
     desk: Any, call: Call, gate: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(gate)
@@ -102,12 +102,12 @@ def test_json_is_one_document_whatever_the_verdict(
     assert outcome.code == (0 if gate == "steady" else 4)
     assert document["passed"] is (gate == "steady")
     assert bool(document["shortfalls"]) is bool(outcome.err) is (gate == "fickle")
-    found = document["audit"]["fidelity"]
-    assert document["score"] == found["clipped_comprehensiveness"] - found["sufficiency"]
+    fidelity = document["audit"]["fidelity"]
+    assert document["score"] == fidelity["clipped_comprehensiveness"] - fidelity["sufficiency"]
 
 
 @pytest.mark.parametrize("gate", ["steady", "fickle"])
-def test_an_audit_is_kept_in_the_models_folder_whatever_the_verdict(
+def test_an_audit_is_saved_in_the_models_folder_for_either_verdict(
     desk: Any, call: Call, tmp_path: Path, gate: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(gate)
@@ -119,12 +119,12 @@ def test_an_audit_is_kept_in_the_models_folder_whatever_the_verdict(
     assert (written.pop("format"), written.pop("version")) == ("ibforecast.audit", 1)
     assert written.pop("sha256")
     assert written == outcome.document
-    kept = saved_audit(folder, IBForecaster.load(folder).fitted.weights_sha256)
-    assert kept is not None
-    assert kept.passed(0.9) is (gate == "steady")
+    saved = saved_audit(folder, IBForecaster.load(folder).fitted.weights_sha256)
+    assert saved is not None
+    assert saved.passed(0.9) is (gate == "steady")
 
 
-def test_nothing_is_kept_unless_asked(desk: Any, call: Call) -> None:
+def test_nothing_is_saved_without_the_option(desk: Any, call: Call) -> None:
     call("audit", desk.model, desk.table, "--windows", "2")
     assert not (desk.model / FILE).exists()
 
@@ -136,7 +136,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
     return True
 
 
-def test_what_cannot_be_audited_is_refused(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_invalid_arguments_and_tables_are_refused(desk: Any, call: Call, tmp_path: Path) -> None:
     table = pd.read_csv(desk.table)
     table[:60].to_csv(tmp_path / "short.csv", index=False)
     table.assign(wind=float("nan")).to_csv(tmp_path / "gaps.csv", index=False)

@@ -1,4 +1,4 @@
-"""The verbs that give intervals and backtests: what they deliver, and what they refuse."""
+"""The verbs for intervals and backtests: their output, and what they refuse."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Call = Callable[..., Any]
 
 
 @pytest.mark.parametrize("words", [(), ("--adaptive",)], ids=["plain", "adaptive"])
-def test_a_forecast_comes_with_the_intervals_asked_for(desk: Any, call: Call, words: tuple[str, ...]) -> None:
+def test_a_forecast_has_the_requested_intervals(desk: Any, call: Call, words: tuple[str, ...]) -> None:
     outcome = call("predict", desk.model, desk.table, "--level", 80, "--level", 90, *words, "--json")
     assert (outcome.code, outcome.err) == (0, "")
     rows = outcome.document["forecast"]
@@ -24,7 +24,7 @@ def test_a_forecast_comes_with_the_intervals_asked_for(desk: Any, call: Call, wo
 
 
 @pytest.mark.parametrize("name", ["past.csv", "past.csv.gz", "past.parquet"])
-def test_a_backtest_is_written_as_the_suffix_asks(desk: Any, call: Call, tmp_path: Path, name: str) -> None:
+def test_a_backtest_is_written_in_the_format_of_the_suffix(desk: Any, call: Call, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     outcome = call("backtest", desk.model, desk.table, "--windows", 3, "--step", 5, "--level", 80, "--out", path)
     assert (outcome.code, outcome.out) == (0, f"{path}\n")
@@ -35,7 +35,7 @@ def test_a_backtest_is_written_as_the_suffix_asks(desk: Any, call: Call, tmp_pat
     assert all(map(math.isclose, written["IBForecast"], expected["IBForecast"]))
 
 
-def test_without_a_file_a_backtest_is_csv_on_stdout(desk: Any, call: Call) -> None:
+def test_without_an_output_file_a_backtest_is_csv_on_stdout(desk: Any, call: Call) -> None:
     outcome = call("backtest", desk.model, desk.table)
     lines = outcome.out.splitlines()
     assert (outcome.code, outcome.err) == (0, "")
@@ -49,29 +49,31 @@ def test_a_backtest_as_json_is_one_document(desk: Any, call: Call) -> None:
     assert document["backtest"][0]["cutoff"] == "2023-01-16 15:00:00"
 
 
-def test_a_table_of_days_is_forecast_and_backtested_by_dates(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_daily_table_is_forecast_and_backtested_by_date(desk: Any, call: Call, tmp_path: Path) -> None:
     days = pd.read_csv(desk.table).assign(when=pd.date_range("2023-01-01", periods=400, freq="D"))
     days.to_csv(tmp_path / "days.csv", index=False)
     model = tmp_path / "model"
     assert call("fit", tmp_path / "days.csv", *desk.settings, "--epochs", 1, "--out", model).code == 0
     shown = call("predict", model, tmp_path / "days.csv")
     assert (shown.code, shown.out.splitlines()[1].split(",")[0]) == (0, "2024-02-05")
-    told = call("predict", model, tmp_path / "days.csv", "--json")
-    assert told.document["forecast"][0]["when"] == "2024-02-05"
+    outcome = call("predict", model, tmp_path / "days.csv", "--json")
+    assert outcome.document["forecast"][0]["when"] == "2024-02-05"
     past = call("backtest", model, tmp_path / "days.csv", "--json")
     assert past.document["backtest"][0]["cutoff"] == "2024-01-23"
 
 
 @pytest.mark.parametrize(("words", "refit"), [((), 0), (("--refit",), 1), (("--refit", "2"), 2)])
-def test_refit_may_be_said_with_and_without_a_number(
+def test_refit_takes_an_optional_number(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], refit: int
 ) -> None:
-    asked: list[Any] = []
-    told = IBForecaster.load(desk.model).cross_validation(desk.table)
-    monkeypatch.setattr(IBForecaster, "cross_validation", lambda *given, **named: asked.append(given) or told)
+    calls: list[Any] = []
+    backtest = IBForecaster.load(desk.model).cross_validation(desk.table)
+    monkeypatch.setattr(
+        IBForecaster, "cross_validation", lambda *arguments, **named: calls.append(arguments) or backtest
+    )
     assert call("backtest", desk.model, desk.table, "--windows", 4, *words).code == 0
-    (given,) = asked
-    assert given[2:] == (4, None, refit, None)
+    (arguments,) = calls
+    assert arguments[2:] == (4, None, refit, None)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_refit_may_be_said_with_and_without_a_number(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_is_refused_with_its_code(
+def test_invalid_arguments_exit_with_the_code_of_their_kind(
     desk: Any, call: Call, words: tuple[str, ...], code: int, message: str
 ) -> None:
     verb, *options = words

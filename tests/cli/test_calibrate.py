@@ -1,4 +1,4 @@
-"""ibforecast calibrate: a model without intervals gets them, and keeps all else."""
+"""ibforecast calibrate: add intervals to a model and leave everything else unchanged."""
 
 import shutil
 from collections.abc import Callable
@@ -16,8 +16,8 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture
-def old(desk: Any, tmp_path: Path) -> Path:
-    """A model without intervals, with a file of somebody's beside it."""
+def uncalibrated(desk: Any, tmp_path: Path) -> Path:
+    """A model without intervals, in a folder with another file."""
     folder = tmp_path / "model"
     replace(IBForecaster.load(desk.model).fitted, calibration=None).save(folder)
     (folder / "notes").mkdir()
@@ -25,23 +25,25 @@ def old(desk: Any, tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_old_model_gets_the_intervals_fitting_would_have_given_it(desk: Any, call: Call, old: Path) -> None:
-    assert call("predict", old, desk.table, "--level", 80).code == 2
-    outcome = call("calibrate", old, desk.table, "--device", "cpu")
-    assert (outcome.code, outcome.out) == (0, f"{old}\n")
+def test_a_model_without_intervals_gets_those_that_fit_would_have_made(
+    desk: Any, call: Call, uncalibrated: Path
+) -> None:
+    assert call("predict", uncalibrated, desk.table, "--level", 80).code == 2
+    outcome = call("calibrate", uncalibrated, desk.table, "--device", "cpu")
+    assert (outcome.code, outcome.out) == (0, f"{uncalibrated}\n")
     assert outcome.err == "calibrated on 29 windows (validation): intervals of up to 96 %\n"
-    assert (old / INTERVALS).read_bytes() == (desk.model / INTERVALS).read_bytes()
+    assert (uncalibrated / INTERVALS).read_bytes() == (desk.model / INTERVALS).read_bytes()
     expected = call("predict", desk.model, desk.table, "--level", 80)
-    assert call("predict", old, desk.table, "--level", 80).out == expected.out
+    assert call("predict", uncalibrated, desk.table, "--level", 80).out == expected.out
 
 
-def test_whatever_else_lies_in_the_folder_stays(desk: Any, call: Call, old: Path) -> None:
-    assert call("calibrate", old, desk.table).code == 0
-    assert (old / "notes" / "dear.txt").read_text() == "do not lose me"
-    assert [path.name for path in old.parent.iterdir()] == ["model"]
+def test_other_files_in_the_folder_are_left_unchanged(desk: Any, call: Call, uncalibrated: Path) -> None:
+    assert call("calibrate", uncalibrated, desk.table).code == 0
+    assert (uncalibrated / "notes" / "dear.txt").read_text() == "do not lose me"
+    assert [path.name for path in uncalibrated.parent.iterdir()] == ["model"]
 
 
-def test_a_later_table_is_taken_as_a_whole_and_told_as_json(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_later_table_is_used_as_a_whole_and_reported_as_json(desk: Any, call: Call, tmp_path: Path) -> None:
     folder, later = tmp_path / "model", tmp_path / "later.csv"
     shutil.copytree(desk.model, folder)
     table = pd.read_csv(desk.table)
@@ -52,19 +54,19 @@ def test_a_later_table_is_taken_as_a_whole_and_told_as_json(desk: Any, call: Cal
     assert "must come from the table the model was fitted on" in refused.err
     assert [(path.name, path.read_bytes()) for path in sorted(folder.iterdir())] == before
 
-    told = call("calibrate", folder, later, "--split", "all", "--json").document
-    assert (told["model"], told["split"], told["windows"]) == (str(folder), "all", 341)
+    document = call("calibrate", folder, later, "--split", "all", "--json").document
+    assert (document["model"], document["split"], document["windows"]) == (str(folder), "all", 341)
     calibration = IBForecaster.load(folder).fitted.calibration
     assert calibration is not None
-    assert (calibration.windows, calibration.since) == (told["windows"], told["since"])
+    assert (calibration.windows, calibration.since) == (document["windows"], document["since"])
 
 
-def test_rows_it_was_trained_on_are_no_choice(desk: Any, call: Call) -> None:
+def test_training_rows_cannot_be_chosen(desk: Any, call: Call) -> None:
     outcome = call("calibrate", desk.model, desk.table, "--split", "train")
     assert outcome.code == 2
     assert "'train' is not one of" in outcome.err
 
 
-def test_what_is_no_model_is_refused_and_left_alone(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused_and_left_unchanged(desk: Any, call: Call, tmp_path: Path) -> None:
     assert call("calibrate", tmp_path, desk.table).code == 5
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`ibforecast fleet`: its streams and exit codes, and that a killed run goes on."""
+"""`ibforecast fleet`: its output and exit codes, and that a killed run can be resumed."""
 
 import json
 import os
@@ -32,12 +32,12 @@ def meters(desk: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stay in this process: tests/fleet/test_workers.py checks that processes give the same results."""
+    """Use one process; tests/fleet/test_workers.py covers several."""
     monkeypatch.setattr("ibforecast.cli.fleet._engine", lambda *words: Here())
 
 
 @pytest.mark.usefixtures("here")
-def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed(
+def test_a_fleet_with_failures_is_fitted_and_forecast_and_exits_with_6(
     desk: Any, call: Call, meters: Path, tmp_path: Path
 ) -> None:
     fleet = tmp_path / "fleet"
@@ -46,10 +46,10 @@ def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed
     assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must contain")
     assert len(fitted.err.splitlines()) == 2
 
-    told = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")
-    assert told.code == 6
-    assert told.document["counts"] == {"kept": 3, "failed": 1}
-    assert [row["name"] for row in told.document["series"]] == ["north", "south", "east", "west"]
+    again = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")
+    assert again.code == 6
+    assert again.document["counts"] == {"kept": 3, "failed": 1}
+    assert [row["name"] for row in again.document["series"]] == ["north", "south", "east", "west"]
 
     next_day = tmp_path / "next.csv"
     forecast = call("fleet", "predict", fleet, meters, "--out", next_day)
@@ -61,16 +61,16 @@ def test_a_fleet_is_fitted_and_forecast_and_its_exit_code_tells_that_some_failed
 
 
 @pytest.mark.usefixtures("here")
-def test_a_fleet_without_failures_ends_with_0_and_one_json_document(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_fleet_without_failures_exits_with_0_and_one_json_document(desk: Any, call: Call, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     pd.read_csv(desk.table).to_csv(tmp_path / "tables" / "town.csv", index=False)
     outcome = call("fleet", "fit", tmp_path / "tables", *desk.settings, "--out", tmp_path / "fleet", "--json")
     assert (outcome.code, outcome.document["counts"]) == (0, {"fitted": 1})
     row = outcome.document["series"][0]
     assert (row["rows"], row["channels"], row["epochs"], row["message"]) == (400, 3, 2, "")
-    alone = IBForecaster.load(desk.model)
-    assert row["validation_error"] == alone.fitted.summary.validation_error
-    assert Fleet(tmp_path / "fleet").model("town").fitted.weights_sha256 == alone.fitted.weights_sha256
+    single = IBForecaster.load(desk.model)
+    assert row["validation_error"] == single.fitted.summary.validation_error
+    assert Fleet(tmp_path / "fleet").model("town").fitted.weights_sha256 == single.fitted.weights_sha256
     outcome = call("fleet", "predict", tmp_path / "fleet", tmp_path / "tables", "--out", tmp_path / "next", "--json")
     assert (outcome.code, outcome.document["series"][0]["state"]) == (0, "forecast")
     (part,) = (tmp_path / "next").iterdir()
@@ -78,7 +78,7 @@ def test_a_fleet_without_failures_ends_with_0_and_one_json_document(desk: Any, c
 
 
 @pytest.mark.usefixtures("here")
-def test_where_all_series_failed_no_file_is_named(desk: Any, call: Call, meters: Path, tmp_path: Path) -> None:
+def test_if_every_series_failed_no_output_file_is_reported(desk: Any, call: Call, meters: Path, tmp_path: Path) -> None:
     fleet, out = tmp_path / "fleet", tmp_path / "next.csv"
     call("fleet", "fit", meters, *desk.settings, "--epochs", 1, "--out", fleet)
     words = ["fleet", "predict", fleet, meters, "--at", "1999-01-01", "--out", out]
@@ -89,7 +89,7 @@ def test_where_all_series_failed_no_file_is_named(desk: Any, call: Call, meters:
 
 
 @pytest.mark.usefixtures("here")
-def test_only_the_first_failures_are_named(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_only_the_first_failures_are_printed(desk: Any, call: Call, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     for number in range(13):
         (tmp_path / "tables" / f"{number}.csv").write_text("nothing")
@@ -99,7 +99,7 @@ def test_only_the_first_failures_are_named(desk: Any, call: Call, tmp_path: Path
     assert outcome.err.endswith("and 3 more\n")
 
 
-def test_what_cannot_be_at_all_has_the_exit_code_of_its_kind(
+def test_invalid_arguments_exit_with_the_code_of_their_kind(
     desk: Any, call: Call, meters: Path, tmp_path: Path
 ) -> None:
     out = ["--out", tmp_path / "fleet"]
@@ -116,7 +116,7 @@ def test_what_cannot_be_at_all_has_the_exit_code_of_its_kind(
         assert f"ibforecast fleet {verb} " in call("fleet", verb, "--help").out
 
 
-def test_a_killed_fleet_goes_on_with_the_same_command_and_leaves_no_process_behind(
+def test_a_killed_fleet_resumes_with_the_same_command_and_leaves_no_process(
     desk: Any, program: list[str], surroundings: dict[str, str], shell: Call, tmp_path: Path
 ) -> None:
     table = pd.read_csv(desk.table).rename(columns={"when": "ds", "load": "y"})[["ds", "y"]]

@@ -1,4 +1,4 @@
-"""The command in a process of its own: what it writes where, how it ends, and that it survives being killed."""
+"""The command in a new process: its output, its exit codes, and that it can be resumed after being killed."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ from ibforecast import ExplainedForecast, IBForecaster
 Shell = Callable[..., Any]
 
 
-def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp_path: Path) -> None:
+def test_fit_predict_explain_and_verify_in_sequence(desk: Any, shell: Shell, tmp_path: Path) -> None:
     fitted = shell("fit", desk.table, *desk.settings, "--out", "model", "--json")
     assert fitted.code == 0
     assert fitted.document["model"] == "model"
@@ -39,12 +39,12 @@ def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp
     pd.testing.assert_frame_equal(rows, written, check_exact=True)
     assert rows["when"].tolist() == pd.date_range("2023-01-17 16:00", periods=12, freq="h").tolist()
 
-    told = shell(
+    explained = shell(
         "explain", "model", desk.table, "--out", "why.json", "--plot", "why.svg", "--tokens", "why.csv", "--json"
     )
-    assert told.code == 0
-    assert told.document["forecast"] == rows[["load", "wind", "heat"]].to_numpy().tolist()
-    assert told.document == json.loads((tmp_path / "why.json").read_text())
+    assert explained.code == 0
+    assert explained.document["forecast"] == rows[["load", "wind", "heat"]].to_numpy().tolist()
+    assert explained.document == json.loads((tmp_path / "why.json").read_text())
     assert (tmp_path / "why.svg").read_bytes().startswith(b"<svg")
     assert len(pd.read_csv(tmp_path / "why.csv")) == 12
 
@@ -52,7 +52,7 @@ def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp
     assert (checked.code, checked.err) == (0, "")
     assert checked.document["verified"] is True
     assert all(check["passed"] for check in checked.document["checks"])
-    (tmp_path / "said.json").write_text(told.out)
+    (tmp_path / "said.json").write_text(explained.out)
     strictly = shell("verify", "model", "said.json", "--table", desk.table, "--exact", "--json")
     assert (strictly.code, strictly.document["notes"]) == (0, [])
 
@@ -62,7 +62,7 @@ def test_fit_forecast_and_check_one_after_the_other(desk: Any, shell: Shell, tmp
     assert measured.document["largest_open_rate"] <= measured.document["budget"] == 0.25
 
 
-def assert_told_off(outcome: Any, code: int, message: str, hint: str) -> None:
+def assert_refused(outcome: Any, code: int, message: str, hint: str) -> None:
     assert outcome.code == code
     assert outcome.out == ""
     error, advice = outcome.err.splitlines()
@@ -72,16 +72,16 @@ def assert_told_off(outcome: Any, code: int, message: str, hint: str) -> None:
     assert hint in advice
 
 
-def test_a_setting_that_cannot_be_ends_with_2(desk: Any, shell: Shell) -> None:
+def test_an_invalid_setting_exits_with_2(desk: Any, shell: Shell) -> None:
     outcome = shell("fit", desk.table, *desk.settings, "--budget", "1.5", "--out", "model")
-    assert_told_off(outcome, 2, "budget must lie in (0, 1] (got budget=1.5)", "try 0.2")
+    assert_refused(outcome, 2, "budget must lie in (0, 1] (got budget=1.5)", "try 0.2")
 
 
-def test_a_table_that_cannot_be_read_ends_with_3(desk: Any, shell: Shell) -> None:
-    assert_told_off(shell("predict", desk.model, "nowhere.csv"), 3, "must be a file that exists", "check the path")
+def test_an_unreadable_table_exits_with_3(desk: Any, shell: Shell) -> None:
+    assert_refused(shell("predict", desk.model, "nowhere.csv"), 3, "must be a file that exists", "check the path")
 
 
-def test_an_explanation_that_is_not_the_truth_ends_with_4(desk: Any, shell: Shell, tmp_path: Path) -> None:
+def test_a_false_explanation_exits_with_4(desk: Any, shell: Shell, tmp_path: Path) -> None:
     explained = ExplainedForecast.from_json(desk.explanation.read_text())
     (tmp_path / "lie.json").write_text(replace(explained, forecast=explained.forecast + 1).to_json())
     outcome = shell("verify", desk.model, "lie.json")
@@ -91,18 +91,18 @@ def test_an_explanation_that_is_not_the_truth_ends_with_4(desk: Any, shell: Shel
     assert outcome.err == ""
 
 
-def test_a_file_that_is_no_model_ends_with_5(desk: Any, shell: Shell) -> None:
-    assert_told_off(
+def test_a_file_that_is_not_a_model_exits_with_5(desk: Any, shell: Shell) -> None:
+    assert_refused(
         shell("predict", desk.folder, desk.table), 5, "a folder with model.json", "name the folder of a model"
     )
 
 
-def test_a_place_that_cannot_be_written_to_ends_with_2(desk: Any, shell: Shell) -> None:
+def test_an_unwritable_output_path_exits_with_2(desk: Any, shell: Shell) -> None:
     outcome = shell("explain", desk.model, desk.table, "--out", desk.table / "why.json")
-    assert_told_off(outcome, 2, f"{desk.table / 'why.json'}: Not a directory", "choose another")
+    assert_refused(outcome, 2, f"{desk.table / 'why.json'}: Not a directory", "choose another")
 
 
-def test_an_error_is_one_json_document_where_that_is_asked_for(desk: Any, shell: Shell) -> None:
+def test_with_json_an_error_is_one_json_document(desk: Any, shell: Shell) -> None:
     outcome = shell("predict", desk.model, "nowhere.csv", "--json")
     assert outcome.code == 3
     assert outcome.document == {
@@ -114,7 +114,7 @@ def test_an_error_is_one_json_document_where_that_is_asked_for(desk: Any, shell:
     }
 
 
-def test_a_killed_fit_goes_on_with_the_same_command_and_ends_with_the_same_weights(
+def test_a_killed_fit_resumes_with_the_same_command_to_the_same_weights(
     desk: Any, program: list[str], surroundings: dict[str, str], shell: Shell, tmp_path: Path
 ) -> None:
     recipe = tmp_path / "longer.toml"
@@ -123,7 +123,7 @@ def test_a_killed_fit_goes_on_with_the_same_command_and_ends_with_the_same_weigh
     checkpoint = tmp_path / ".model.checkpoint"
     process = subprocess.Popen([*program, *words], cwd=tmp_path, env=surroundings, stderr=subprocess.DEVNULL)
     while not checkpoint.exists():
-        assert process.poll() is None, "it was over before it could be killed"
+        assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
@@ -137,7 +137,7 @@ def test_a_killed_fit_goes_on_with_the_same_command_and_ends_with_the_same_weigh
 
 
 @pytest.mark.parametrize("words", [["--version"], ["fit", "--help"]], ids=" ".join)
-def test_asking_is_no_error(shell: Shell, words: list[str]) -> None:
+def test_help_and_version_exit_with_0(shell: Shell, words: list[str]) -> None:
     outcome = shell(*words)
     assert (outcome.code, outcome.err) == (0, "")
     assert "ibforecast" in outcome.out

@@ -1,4 +1,4 @@
-"""The verb that prints recipes: what it prints can be copied, changed and fitted with."""
+"""The verb that prints recipes: its output can be changed and used to fit."""
 
 import json
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from ibforecast.zoo.recipes import OWN, resolve
 Call = Callable[..., Any]
 
 
-def test_without_a_name_every_recipe_is_named(call: Call) -> None:
+def test_without_a_name_every_recipe_is_listed(call: Call) -> None:
     assert call("recipe").out.split() == OWN.names
     assert json.loads(call("recipe", "--json").out) == OWN.names
 
 
-def test_what_is_printed_is_the_recipe(call: Call, tmp_path: Path) -> None:
+def test_the_printed_text_is_the_recipe(call: Call, tmp_path: Path) -> None:
     copy = tmp_path / "mine.toml"
     copy.write_text(call("recipe", "quick").out, "utf8")
     sizes = Sizes(96, 24, 3, 24)
@@ -25,7 +25,7 @@ def test_what_is_printed_is_the_recipe(call: Call, tmp_path: Path) -> None:
     assert json.loads(call("recipe", "quick", "--json").out)["train"]["batch"] == shipped.train.batch
 
 
-def test_a_slip_is_told_the_nearest_name(call: Call) -> None:
+def test_a_misspelt_name_is_refused_with_the_nearest_one(call: Call) -> None:
     outcome = call("recipe", "quik")
     assert (outcome.code, outcome.out) == (2, "")
     assert "did you mean 'quick'" in outcome.err

@@ -1,4 +1,4 @@
-"""`ibforecast tune`: its streams and files, and that a killed search goes on."""
+"""`ibforecast tune`: its output and files, and that a killed search can be resumed."""
 
 import shutil
 import signal
@@ -17,7 +17,7 @@ pytest.importorskip("optuna", reason="needs the tune extra")
 Call = Callable[..., Any]
 
 
-def test_the_winner_is_shown_written_and_fitted(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_the_best_recipe_is_printed_written_and_fitted(desk: Any, call: Call, tmp_path: Path) -> None:
     best, model = tmp_path / "best.toml", tmp_path / "model"
     words = ["tune", desk.table, *desk.settings, "--trials", "3", "--storage", tmp_path / "search.log", "--best", best]
     shown = call(*words)
@@ -28,10 +28,10 @@ def test_the_winner_is_shown_written_and_fitted(desk: Any, call: Call, tmp_path:
     assert sum(row.strip().startswith("*") for row in rows) == 1
     assert shown.err.startswith(f"best recipe written to {best}")
 
-    told = call(*words, "--out", model, "--overwrite", "--json")
-    assert told.code == 0
-    assert len(told.document["trials"]) == 3
-    error = told.document["best"]["validation_error"]
+    outcome = call(*words, "--out", model, "--overwrite", "--json")
+    assert outcome.code == 0
+    assert len(outcome.document["trials"]) == 3
+    error = outcome.document["best"]["validation_error"]
     assert IBForecaster.load(model).fitted.summary.validation_error == error
     again = call("fit", desk.table, *desk.settings, "--recipe", best, "--out", tmp_path / "again", "--json")
     assert again.document["training"]["validation_error"] == error
@@ -48,7 +48,7 @@ def test_the_winner_is_shown_written_and_fitted(desk: Any, call: Call, tmp_path:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_setting_that_cannot_be_is_a_usage_error(
+def test_an_invalid_setting_is_a_usage_error(
     desk: Any, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -58,7 +58,7 @@ def test_a_setting_that_cannot_be_is_a_usage_error(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_advice_can_be_typed_as_it_stands(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_the_suggested_command_runs_as_printed(desk: Any, call: Call, tmp_path: Path) -> None:
     best = tmp_path / "my best.toml"
     outcome = call("tune", desk.table, *desk.settings, "--epochs", 1, "--trials", 1, "--best", best)
     assert outcome.code == 0
@@ -66,19 +66,19 @@ def test_the_advice_can_be_typed_as_it_stands(desk: Any, call: Call, tmp_path: P
 
 
 @pytest.mark.parametrize("option", ["--best", "--storage", "--out"])
-def test_a_place_that_cannot_be_written_to_is_refused_before_the_search(desk: Any, call: Call, option: str) -> None:
+def test_an_unwritable_output_path_is_refused_before_the_search(desk: Any, call: Call, option: str) -> None:
     outcome = call("tune", desk.table, *desk.settings, "--trials", 1, option, desk.table / "best.toml")
     assert outcome.code == 2
     assert "can be read and written" in outcome.err
 
 
-def test_a_model_that_is_there_is_not_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_an_existing_model_is_not_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
     outcome = call("tune", desk.table, *desk.settings, "--best", tmp_path / "best.toml", "--out", desk.model)
     assert outcome.code == 2
     assert "must be new" in outcome.err
 
 
-def test_a_recipe_that_is_there_is_replaced_only_when_told_to(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_an_existing_recipe_is_replaced_only_with_overwrite(desk: Any, call: Call, tmp_path: Path) -> None:
     best = tmp_path / "best.toml"
     best.write_text("by hand")
     words = ["tune", desk.table, *desk.settings, "--epochs", 1, "--trials", 1, "--best", best]
@@ -91,7 +91,7 @@ def test_a_recipe_that_is_there_is_replaced_only_when_told_to(desk: Any, call: C
     assert "[model]" in best.read_text()
 
 
-def test_a_model_is_replaced_with_its_recipe_and_nothing_else_is(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_with_overwrite_only_the_model_and_its_recipe_are_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
     model, letters = tmp_path / "model", tmp_path / "letters"
     shutil.copytree(desk.model, model)
     letters.mkdir()
@@ -103,7 +103,7 @@ def test_a_model_is_replaced_with_its_recipe_and_nothing_else_is(desk: Any, call
     assert IBForecaster.load(model).fitted.summary.seed == 1
 
 
-def test_a_killed_search_goes_on_with_the_same_command_to_the_same_winner(
+def test_a_killed_search_resumes_with_the_same_command_to_the_same_result(
     desk: Any,
     program: list[str],
     surroundings: dict[str, str],

@@ -1,4 +1,4 @@
-"""Explained forecasts with arbitrary numbers that fit each other, for the tests of what the user holds."""
+"""Explained forecasts with arbitrary but consistent numbers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ START = np.datetime64("2020-01-01", "us")
 
 
 def hourly(steps: int, **changes: Any) -> Clock:
-    """A time axis hour by hour from 2020-01-01 on, a Wednesday."""
+    """Return an hourly time axis from 2020-01-01, a Wednesday."""
     return Clock(START + np.arange(steps) * np.timedelta64(1, "h"), Frequency(3600), **changes)
 
 
@@ -33,7 +33,7 @@ def sample(
     covariates: int = 0,
     **changes: Any,
 ) -> ExplainedForecast:
-    """A valid explained forecast with this mask and these missing tokens (patch x channel), and then the changes.
+    """Return a valid explained forecast with this mask and these missing tokens (patch x channel), after the changes.
 
     A change may name a field of `ExplainedForecast` or an array of its explanation.
     """
@@ -88,7 +88,7 @@ def sample(
 
 
 def changed(explained: ExplainedForecast, **changes: Any) -> ExplainedForecast:
-    """The same with some fields, or arrays of the explanation, replaced all at once."""
+    """Return a copy with some fields, or arrays of the explanation, replaced at once."""
     explanation = changes.pop("explanation", explained.explanation)
     parts: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
     rows = {row.name: row.part for row in FIELDS if row.name != "known"} | {"cycles": "context"}
@@ -99,7 +99,7 @@ def changed(explained: ExplainedForecast, **changes: Any) -> ExplainedForecast:
 
 
 def assert_same_bits(one: ExplainedForecast, other: ExplainedForecast) -> None:
-    """Compare everything two explained forecasts hold, to the last bit."""
+    """Compare two explained forecasts field by field, bit for bit."""
     arrays = [{row.name: array for row, array in each.explanation.arrays()} for each in (one, other)]
     names = ("history", "forecast", "truth", "known")
     pairs = [(getattr(one, name), getattr(other, name)) for name in names]

@@ -32,7 +32,7 @@ def moments(*texts: str) -> np.ndarray:
 
 
 @given(frequencies)
-def test_a_frequency_survives_being_written_and_parsed(frequency: Frequency) -> None:
+def test_a_frequency_survives_formatting_and_parsing(frequency: Frequency) -> None:
     assert Frequency.parse(str(frequency)) == frequency
 
 
@@ -43,7 +43,7 @@ def test_a_frequency_survives_being_written_and_parsed(frequency: Frequency) -> 
         *(("MS", "1mo"), ("1mo", "1mo"), ("QS", "3mo"), ("YS", "12mo"), ("30s", "30s"), ("W-SUN", "1w"), ("7d", "1w")),
     ],
 )
-def test_usual_spellings_have_one_canonical_form(text: str, canonical: str) -> None:
+def test_common_spellings_have_one_canonical_form(text: str, canonical: str) -> None:
     assert str(Frequency.parse(text)) == canonical
 
 
@@ -78,7 +78,7 @@ def test_the_natural_cycle_follows_from_the_frequency(text: str, cycle: int) -> 
 
 
 @pytest.mark.parametrize("text", ["7h", "2d", "1y", "7s", "36h"])
-def test_without_a_natural_cycle_a_number_is_asked_for(text: str) -> None:
+def test_without_a_natural_cycle_an_explicit_one_is_required(text: str) -> None:
     with pytest.raises(UsageError, match=r"give `cycle` \(fit --cycle\) as a number of steps"):
         Frequency.parse(text).cycle()
 
@@ -113,7 +113,7 @@ def test_days_count_from_monday_and_months_from_january() -> None:
 
 
 @pytest.mark.parametrize(("first", "expected"), [("2018-03-24T23", [0, 1, 3, 4]), ("2018-10-27T22", [0, 1, 2, 2, 3])])
-def test_phases_follow_the_wall_clock_when_it_changes(first: str, expected: list[int]) -> None:
+def test_phases_follow_the_wall_clock_across_a_clock_change(first: str, expected: list[int]) -> None:
     clock = Clock(hours(first, 48), HOUR, BERLIN)
     local = [
         datetime.fromtimestamp(int(at), ZoneInfo(BERLIN)).hour
@@ -131,7 +131,7 @@ def test_phases_follow_the_wall_clock_when_it_changes(first: str, expected: list
     cycle=st.integers(1, 400),
     by_row=st.booleans(),
 )
-def test_without_a_zone_phases_run_on_one_by_one(first: datetime, seconds: int, cycle: int, by_row: bool) -> None:
+def test_without_a_zone_phases_advance_by_one_per_row(first: datetime, seconds: int, cycle: int, by_row: bool) -> None:
     start = np.datetime64(first, "us")
     clock = Clock(start + np.arange(20) * np.timedelta64(seconds, "s"), Frequency(seconds), by_row=by_row)
     phase = clock.phase(0, 60, cycle)
@@ -139,7 +139,7 @@ def test_without_a_zone_phases_run_on_one_by_one(first: datetime, seconds: int, 
     assert (clock.phase(15, 20, cycle) == phase[15:35]).all()
 
 
-def test_by_row_number_a_later_table_goes_on_where_the_training_table_began() -> None:
+def test_by_row_number_a_later_table_counts_from_the_start_of_training() -> None:
     whole = Clock(hours("2020-01-01T05", 100), HOUR, by_row=True)
     later = Clock(whole.stamps[30:], HOUR, by_row=True).counted_from(whole.origin)
     assert whole.phase(0, 3, 24).tolist() == [0, 1, 2]
@@ -150,7 +150,7 @@ WEEKDAYS = np.busday_offset("2024-01-01", np.arange(300)).astype("datetime64[us]
 DAY = Frequency(86400)
 
 
-def test_by_row_number_uneven_rows_are_counted_from_the_first_of_training_or_not_at_all() -> None:
+def test_by_row_number_uneven_rows_can_be_counted_only_from_the_first_training_row() -> None:
     whole = Clock(WEEKDAYS, DAY, by_row=True).counted_from(WEEKDAYS[40])
     assert whole.offset == -40
     assert (whole.phase(40, 10, 5) == np.arange(10) % 5).all()
@@ -173,14 +173,14 @@ def test_by_row_number_days_and_months_are_counted_by_the_wall_clock(zone: str |
         assert later.offset == 20
 
 
-def test_by_row_number_a_little_jitter_leaves_rows_where_they_are() -> None:
+def test_by_row_number_a_little_jitter_does_not_move_rows() -> None:
     jitter = np.random.default_rng(3).integers(-900, 900, 100) * np.timedelta64(1, "s")
     stamps = hours("2020-01-01T05", 100) + jitter
     assert Clock(stamps[30:], HOUR, by_row=True).counted_from(hours("2020-01-01T05", 1)[0]).offset == 30
 
 
 def by_hand(moment: datetime) -> list[float]:
-    """The four calendar features of one wall-clock time, by the standard library."""
+    """Return the four calendar features of a wall-clock time, computed with the standard library."""
     of_year = moment.timetuple().tm_yday
     return [moment.hour / 23 - 0.5, moment.weekday() / 6 - 0.5, (moment.day - 1) / 30 - 0.5, (of_year - 1) / 365 - 0.5]
 
@@ -189,7 +189,7 @@ def by_hand(moment: datetime) -> list[float]:
     first=st.datetimes(datetime(1960, 1, 1), datetime(2060, 1, 1)),
     seconds=st.sampled_from([60, 900, 3600, 86400, 5 * 86400]),
 )
-def test_the_calendar_is_hour_weekday_day_and_day_of_year_between_minus_and_plus_a_half(
+def test_the_calendar_is_hour_weekday_day_and_day_of_year_scaled_to_half_around_zero(
     first: datetime, seconds: int
 ) -> None:
     clock = Clock(np.datetime64(first, "us") + np.arange(50) * np.timedelta64(seconds, "s"), Frequency(seconds))
@@ -206,19 +206,19 @@ def test_the_calendar_spans_its_whole_range_in_a_leap_year() -> None:
     assert clock.calendar(0, 366 * 24).max(axis=0).tolist() == [0.5, 0.5, 0.5, 0.5]
 
 
-def test_the_calendar_follows_the_wall_clock_of_the_zone_beyond_the_end_of_the_table_too() -> None:
+def test_the_calendar_follows_the_wall_clock_beyond_the_end_of_the_table() -> None:
     clock = Clock(hours("2018-03-24T20", 2), HOUR, BERLIN)
     first = datetime(2018, 3, 24, 20, tzinfo=UTC).timestamp()
     local = [datetime.fromtimestamp(first + 3600 * step, ZoneInfo(BERLIN)) for step in range(12)]
     np.testing.assert_allclose(clock.calendar(0, 12), [by_hand(moment) for moment in local], rtol=0, atol=1e-12)
 
 
-def test_the_calendar_reads_the_wall_clock_even_where_phases_count_rows() -> None:
+def test_the_calendar_follows_the_wall_clock_even_if_phases_count_rows() -> None:
     by_row, by_clock = (Clock(hours("2020-02-27T05", 99), HOUR, by_row=choice) for choice in (True, False))
     assert (by_row.calendar(0, 99) == by_clock.calendar(0, 99)).all()
 
 
-def test_times_go_on_after_the_end_of_the_table() -> None:
+def test_times_continue_after_the_end_of_the_table() -> None:
     clock = Clock(hours("2020-01-01", 5), HOUR)
     assert (clock.times(3, 4) == hours("2020-01-01T03", 4)).all()
     assert (clock.times(7, 2) == hours("2020-01-01T07", 2)).all()
@@ -229,7 +229,7 @@ def test_month_ends_stay_month_ends() -> None:
     assert clock.labels(0, 6) == ("2020-01-31", "2020-02-29", "2020-03-31", "2020-04-30", "2020-05-31", "2020-06-30")
 
 
-def test_local_midnights_stay_midnights_across_a_change_of_clock() -> None:
+def test_local_midnights_stay_midnights_across_a_clock_change() -> None:
     clock = Clock(moments("2018-03-22T23", "2018-03-23T23", "2018-03-24T23"), Frequency(86400), BERLIN)
     assert clock.labels(0, 5) == ("2018-03-23", "2018-03-24", "2018-03-25", "2018-03-26", "2018-03-27")
 
@@ -243,28 +243,28 @@ def test_labels_are_local_and_carry_the_offset_of_the_zone() -> None:
 
 
 @pytest.mark.parametrize("zone", [None, BERLIN, "America/New_York", "+05:30"])
-def test_every_label_leads_back_to_its_row(zone: str | None) -> None:
+def test_every_label_can_be_found_by_its_text(zone: str | None) -> None:
     clock = Clock(hours("2018-10-27", 72), HOUR, zone)
     assert [clock.row_of(label) for label in clock.labels(0, 72)] == list(range(72))
 
 
 def test_a_moment_may_be_text_a_datetime_or_a_datetime64() -> None:
     clock = Clock(hours("2018-06-01", 72), HOUR, BERLIN)
-    asked = ["2018-06-02 10:00", datetime(2018, 6, 2, 8, tzinfo=UTC), np.datetime64("2018-06-02T10:00")]
-    assert [clock.row_of(moment) for moment in asked] == [32, 32, 32]
+    moments = ["2018-06-02 10:00", datetime(2018, 6, 2, 8, tzinfo=UTC), np.datetime64("2018-06-02T10:00")]
+    assert [clock.row_of(moment) for moment in moments] == [32, 32, 32]
 
 
-def test_a_moment_outside_the_table_is_refused_with_the_nearest() -> None:
+def test_a_moment_outside_the_table_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(DataError, match=r"from 2020-01-01 00:00 to 2020-01-01 04:00 .*nearest is 2020-01-01 03:00"):
         Clock(hours("2020-01-01", 5), HOUR).row_of("2020-01-01 02:40")
 
 
-def test_an_hour_shown_twice_must_be_separated() -> None:
+def test_an_hour_that_the_clock_showed_twice_needs_an_offset() -> None:
     with pytest.raises(UsageError, match=r"write 2018-10-28 02:00\+02:00 or 2018-10-28 02:00\+01:00"):
         Clock(hours("2018-10-27", 72), HOUR, BERLIN).row_of("2018-10-28 02:00")
 
 
-def test_an_hour_never_shown_is_refused_with_those_around_it() -> None:
+def test_an_hour_that_the_clock_skipped_is_refused_with_its_neighbours() -> None:
     clock = Clock(hours("2018-03-24", 72), HOUR, BERLIN)
     message = (
         r"clock of Europe/Berlin showed exactly once \(got 2018-03-25 02:00, which it never showed\); "
@@ -275,12 +275,12 @@ def test_an_hour_never_shown_is_refused_with_those_around_it() -> None:
     assert clock.row_of("2018-03-25 01:00") + 1 == clock.row_of("2018-03-25 03:00")
 
 
-def test_a_day_whose_midnight_was_never_shown_is_found_by_its_date() -> None:
+def test_a_day_without_a_midnight_is_found_by_its_date() -> None:
     days = moments("2018-11-03 03:00", "2018-11-04 03:00", "2018-11-05 02:00")
     assert Clock(days, Frequency(86_400), "America/Sao_Paulo").row_of("2018-11-04") == 1
 
 
-def test_what_is_not_a_moment_is_refused() -> None:
+def test_an_invalid_moment_is_refused() -> None:
     clock = Clock(hours("2020-01-01", 5), HOUR)
     with pytest.raises(UsageError, match="must be an ISO time"):
         clock.row_of("yesterday")
@@ -293,7 +293,7 @@ def test_an_unknown_zone_is_refused() -> None:
         Clock(hours("2020-01-01", 5), HOUR, "Europe/Atlantis").labels(0, 1)
 
 
-# --- Labels and back ---
+# --- From labels to axes ---
 
 
 ZONES = [None, "UTC", BERLIN, "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "+05:30", "-03:00"]
@@ -307,7 +307,7 @@ def same_clock(one: Clock, other: Clock) -> bool:
 
 
 def read_again(clock: Clock) -> Clock:
-    """The axis as a document gives it back."""
+    """Return the axis as read from a document."""
     return Clock.of_labels(clock.labels(0, len(clock.stamps)), clock.step, clock.zone, clock.row)
 
 
@@ -318,7 +318,7 @@ def read_again(clock: Clock) -> Clock:
     zone=st.sampled_from(ZONES),
     row=st.none() | st.integers(-1000, 10**6),
 )
-def test_an_axis_in_seconds_comes_back_from_its_labels(
+def test_an_axis_in_seconds_can_be_rebuilt_from_its_labels(
     first: datetime, seconds: int, rows: int, zone: str | None, row: int | None
 ) -> None:
     stamps = np.datetime64(first, "us") + np.arange(rows) * np.timedelta64(seconds, "s")
@@ -331,7 +331,7 @@ def test_an_axis_in_seconds_comes_back_from_its_labels(
     minutes=st.sampled_from([10, 15, 30, 60]),
     zone=st.sampled_from([BERLIN, "America/New_York", "Australia/Lord_Howe"]),
 )
-def test_an_axis_across_a_change_of_clock_comes_back_from_its_labels(night: str, minutes: int, zone: str) -> None:
+def test_an_axis_across_a_clock_change_can_be_rebuilt_from_its_labels(night: str, minutes: int, zone: str) -> None:
     stamps = np.datetime64(night, "us") + np.arange(2 * 1440 // minutes) * np.timedelta64(minutes, "m")
     clock = Clock(stamps, Frequency(60 * minutes), zone)
     again = read_again(clock)
@@ -346,7 +346,7 @@ def test_an_axis_across_a_change_of_clock_comes_back_from_its_labels(night: str,
     rows=st.integers(1, 40),
     zone=st.sampled_from([None, BERLIN, "America/New_York", "+05:30"]),
 )
-def test_an_axis_of_dates_or_months_comes_back_from_its_labels(
+def test_an_axis_of_dates_or_months_can_be_rebuilt_from_its_labels(
     first: date, hour: int, frequency: Frequency, rows: int, zone: str | None
 ) -> None:
     start = np.datetime64(first, "us") + np.timedelta64(hour, "h")
@@ -356,14 +356,14 @@ def test_an_axis_of_dates_or_months_comes_back_from_its_labels(
 
 
 @given(first=st.integers(-(10**9), 10**9), step=st.integers(1, 1000), rows=st.integers(1, 40))
-def test_numbered_steps_come_back_from_their_labels(first: int, step: int, rows: int) -> None:
+def test_numbered_steps_can_be_rebuilt_from_their_labels(first: int, step: int, rows: int) -> None:
     labels = [str(first + step * row) for row in range(rows)]
     frequency = "1 step" if step == 1 else f"{step} steps"
     clock = Clock.of_labels(labels, frequency, None)
     assert clock.numbered
     assert (clock.labels(0, rows), clock.step) == (tuple(labels), frequency)
     assert same_clock(read_again(clock), clock)
-    # A numbered axis goes on by number, and its phases count from zero.
+    # A numbered axis continues by number, and its phases count from zero.
     assert clock.labels(rows, 1) == (str(first + step * rows),)
     assert clock.phase(0, 1, 7).tolist() == [first // step % 7]
 
@@ -424,12 +424,12 @@ def test_labels_in_another_spelling_or_order_are_refused(
         Clock.of_labels(labels, frequency, zone)
 
 
-def test_an_offset_that_the_zone_had_at_another_time_of_the_year_is_refused() -> None:
+def test_an_offset_from_another_time_of_the_year_is_refused() -> None:
     with pytest.raises(DataError, match=r"with the offset of their zone .*try '2020-07-01 01:00\+02:00'"):
         Clock.of_labels(["2020-07-01 00:00+01:00", "2020-07-01 01:00+01:00"], "1h", BERLIN)
 
 
-def test_rows_that_are_counted_may_be_uneven_or_repeat_but_not_run_backwards() -> None:
+def test_counted_rows_may_be_uneven_or_repeated_but_not_decreasing() -> None:
     labels = ("2020-01-01 00:00", "2020-01-01 00:00", "2020-01-01 07:00")
     clock = Clock.of_labels(labels, "1h", None, row=5)
     assert clock.phase(0, 3, 24).tolist() == [5, 6, 7]
@@ -441,7 +441,7 @@ def test_rows_that_are_counted_may_be_uneven_or_repeat_but_not_run_backwards() -
 
 
 @given(first=st.integers(0, 60), count=st.integers(1, 60), by_row=st.booleans(), zone=st.sampled_from([None, BERLIN]))
-def test_a_window_of_an_axis_has_its_times_and_phases_also_beyond_the_end(
+def test_a_window_of_an_axis_has_times_and_phases_beyond_the_end(
     first: int, count: int, by_row: bool, zone: str | None
 ) -> None:
     clock = Clock(hours("2018-03-23", 72), HOUR, zone, by_row=by_row).counted_from(hours("2018-03-20", 1)[0])
@@ -453,13 +453,13 @@ def test_a_window_of_an_axis_has_its_times_and_phases_also_beyond_the_end(
     assert same_clock(read_again(window), window)
 
 
-def test_times_that_do_not_count_rows_give_no_number_of_a_row() -> None:
+def test_uneven_times_give_no_row_number() -> None:
     counted = Clock(hours("2020-01-02", 24), HOUR, by_row=True)
     assert counted.counted_from(hours("2020-01-01", 1)[0], countable=True).offset == 24
     uncountable = counted.counted_from(hours("2020-01-01", 1)[0], countable=False)
     with pytest.raises(DataError, match=r"a table from 2020-01-02 00:00 on, and those of training did not"):
         uncountable.window(0, 3)
-    # The first row of training can always be recognised, and a number that is known needs no counting.
+    # The first row of training can always be recognised, and a known row number needs no counting.
     assert counted.counted_from(counted.stamps[3], countable=False).offset == -3
     assert replace(uncountable, row=7).offset == 7
 
@@ -473,7 +473,7 @@ def test_times_that_do_not_count_rows_give_no_number_of_a_row() -> None:
         (moments("2020-01-31", "2020-02-29", "2020-03-31"), Frequency(months=1), True),
     ],
 )
-def test_an_axis_is_even_if_every_row_is_one_step_after_the_last(
+def test_an_axis_is_even_if_every_row_is_one_step_after_the_previous(
     stamps: np.ndarray, frequency: Frequency, even: bool
 ) -> None:
     assert Clock(stamps, frequency).even is even

@@ -1,4 +1,4 @@
-"""Several cycles in one table: cut apart, tiled and added up, in numpy and in PyTorch alike."""
+"""Several cycles in one table: split, tiled and added up, in numpy and in PyTorch."""
 
 from math import lcm
 
@@ -16,14 +16,14 @@ def table(cycles: tuple[int, ...]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cycles", CYCLES)
-def test_the_parts_end_to_end_are_the_table(cycles: tuple[int, ...]) -> None:
+def test_the_concatenated_parts_equal_the_table(cycles: tuple[int, ...]) -> None:
     cut = parts(table(cycles), cycles)
     assert [len(part) for part in cut] == list(cycles)
     np.testing.assert_array_equal(np.concatenate(cut), table(cycles))
 
 
 @pytest.mark.parametrize("cycles", CYCLES)
-def test_a_step_is_the_sum_of_what_every_cycle_says_of_it(cycles: tuple[int, ...]) -> None:
+def test_a_step_is_the_sum_over_the_cycles(cycles: tuple[int, ...]) -> None:
     phase = np.arange(50)
     for step, row in enumerate(tiled(table(cycles), phase, cycles)):
         first, expected = 0, np.zeros(2, dtype=np.float32)
@@ -43,12 +43,12 @@ def test_counting_modulo_the_period_loses_no_phase(cycles: tuple[int, ...]) -> N
 
 
 @pytest.mark.parametrize("cycles", CYCLES)
-def test_arrays_and_tensors_are_read_alike_bit_for_bit(cycles: tuple[int, ...]) -> None:
+def test_arrays_and_tensors_give_the_same_bits(cycles: tuple[int, ...]) -> None:
     phase = np.arange(30)
     tensor = tiled(torch.from_numpy(table(cycles)), torch.from_numpy(phase), cycles)
     assert tensor.numpy().tobytes() == tiled(table(cycles), phase, cycles).tobytes()
 
 
 def test_one_cycle_is_the_table_itself() -> None:
-    alone = table((5,))
-    assert parts(alone, (5,))[0] is alone
+    single = table((5,))
+    assert parts(single, (5,))[0] is single

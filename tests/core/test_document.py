@@ -1,4 +1,4 @@
-"""Documents: the fingerprint is of the content, and what does not read back as it was written is refused."""
+"""Documents: the fingerprint covers the content, and a changed document is refused."""
 
 import json
 from typing import Any
@@ -31,25 +31,25 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(CONTENT)
-def test_what_is_written_reads_back(content: dict[str, Any]) -> None:
+def test_a_written_document_reads_back(content: dict[str, Any]) -> None:
     assert same(read(document.write("thing", 1, content)), content)
 
 
 @given(CONTENT)
-def test_another_client_may_write_a_document_again(content: dict[str, Any]) -> None:
+def test_another_client_may_rewrite_a_document(content: dict[str, Any]) -> None:
     parsed = json.loads(document.write("thing", 1, content))
     backwards = dict(reversed(parsed.items()))
     assert same(read(json.dumps(backwards, indent=7)), content)
 
 
 @given(CONTENT, CONTENT)
-def test_two_contents_have_one_fingerprint_only_if_they_are_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_two_contents_share_a_fingerprint_only_if_they_are_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
     equal = document.fingerprint(one) == document.fingerprint(other)
     assert equal == (_as_doubles(one) == _as_doubles(other))
 
 
 def _as_doubles(value: Any) -> Any:
-    """What a client that knows only doubles makes of it; booleans stay apart from numbers."""
+    """Return the value as read by a client that has only doubles; booleans stay distinct from numbers."""
     if isinstance(value, dict):
         return {name: _as_doubles(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def test_contents_that_look_alike_have_different_fingerprints(one: Any, other: A
     assert document.fingerprint(one) != document.fingerprint(other)
 
 
-def test_the_spelling_of_a_number_and_the_sign_of_zero_change_nothing() -> None:
+def test_number_formatting_and_the_sign_of_zero_do_not_change_the_fingerprint() -> None:
     assert document.fingerprint([1, 1.0, -0.0]) == document.fingerprint([1.0, 1, 0])
     assert document.fingerprint(np.array([-0.0])) == document.fingerprint(np.array([0.0]))
     big_endian = np.arange(3, dtype=">f4")
@@ -115,13 +115,13 @@ WHOLE = document.write("thing", 1, {"a": {"b": 1}, "c": [1.5, None]})
         ("", "valid JSON"),
     ],
 )
-def test_a_document_that_was_changed_is_refused_with_the_reason(text: str, rule: str) -> None:
+def test_a_changed_document_is_refused_with_the_reason(text: str, rule: str) -> None:
     assert read(WHOLE) == {"a": {"b": 1}, "c": [1.5, None]}
     with pytest.raises(DataError, match=rule):
         read(text)
 
 
-def test_bytes_that_are_no_text_are_refused_and_the_kind_of_error_is_the_callers() -> None:
+def test_bytes_that_are_not_text_are_refused_with_the_callers_error_class() -> None:
     with pytest.raises(ModelFileError, match="valid JSON"):
         document.read(b"\xff\xfe\x00", "thing", 1, ModelFileError)
 

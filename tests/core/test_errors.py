@@ -1,4 +1,4 @@
-"""One tree of errors, whose fields are the rule, the value and the remedy."""
+"""One tree of errors with the fields rule, got and remedy."""
 
 import inspect
 import pickle
@@ -24,22 +24,22 @@ EVERY = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
 PLAIN = [UsageError, DataError, VerificationError, ModelFileError]
 
 
-def test_everything_refused_is_one_kind_of_error() -> None:
+def test_every_error_is_an_ibforecast_error() -> None:
     assert len(EVERY) == 6
     assert all(issubclass(kind, IBForecastError) for kind in EVERY)
 
 
-def test_the_tree_that_is_drawn_is_the_tree_there_is() -> None:
+def test_the_documented_error_tree_matches_the_classes() -> None:
     assert errors.__doc__ is not None
     assert all(kind.__name__ in errors.__doc__ for kind in EVERY)
 
 
-def test_errors_are_also_what_python_calls_them() -> None:
+def test_errors_are_also_builtin_errors() -> None:
     assert issubclass(UsageError, ValueError)
     assert issubclass(MissingExtraError, ImportError)
 
 
-def test_a_missing_library_is_named_with_the_command_that_installs_it() -> None:
+def test_a_missing_library_is_reported_with_its_install_command() -> None:
     error = MissingExtraError("matplotlib", "plot")
     assert (error.library, error.extra) == ("matplotlib", "plot")
     assert error.rule == "this needs matplotlib, which is not installed"
@@ -66,7 +66,7 @@ def test_an_error_has_its_parts_as_text(kind: type[IBForecastError]) -> None:
         (("a rule",), "a rule"),
     ],
 )
-def test_a_message_leaves_out_the_parts_that_are_empty(parts: tuple[Any, ...], message: str) -> None:
+def test_a_message_omits_empty_parts(parts: tuple[Any, ...], message: str) -> None:
     assert str(IBForecastError(*parts)) == message
 
 
@@ -83,14 +83,14 @@ def test_a_message_leaves_out_the_parts_that_are_empty(parts: tuple[Any, ...], m
         (("a rule (got 3); no remedy",), ("a rule (got 3); no remedy", "")),
     ],
 )
-def test_the_error_and_the_hint_are_the_parts_wherever_a_semicolon_is(
+def test_error_and_hint_are_correct_when_a_part_contains_a_semicolon(
     parts: tuple[Any, ...], error_and_hint: tuple[str, str]
 ) -> None:
     assert IBForecastError(*parts).error_and_hint() == error_and_hint
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_an_error_survives_the_way_from_another_process(kind: type[IBForecastError]) -> None:
+def test_an_error_can_be_pickled(kind: type[IBForecastError]) -> None:
     cannot_be_pickled = (number for number in range(3))
     error = kind("a rule", cannot_be_pickled, "a remedy")
     again = pickle.loads(pickle.dumps(error))
@@ -99,7 +99,7 @@ def test_an_error_survives_the_way_from_another_process(kind: type[IBForecastErr
     assert str(again) == str(error)
 
 
-def test_a_missing_library_survives_the_way_from_another_process() -> None:
+def test_a_missing_library_error_can_be_pickled() -> None:
     error = MissingExtraError("matplotlib", "plot")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is MissingExtraError
@@ -107,7 +107,7 @@ def test_a_missing_library_survives_the_way_from_another_process() -> None:
     assert str(again) == str(error)
 
 
-def test_a_rule_that_holds_is_silent_and_one_that_is_broken_is_told_with_value_and_remedy() -> None:
+def test_a_broken_rule_raises_with_value_and_remedy_and_a_kept_one_does_not() -> None:
     require(True, "a must be odd", "a=3", "try 3")
     with pytest.raises(UsageError) as refusal:
         require(False, "a must be odd", "a=2", "try 3")
@@ -115,13 +115,13 @@ def test_a_rule_that_holds_is_silent_and_one_that_is_broken_is_told_with_value_a
     assert str(refusal.value) == "a must be odd (got a=2); try 3"
 
 
-def test_a_word_that_is_not_on_the_list_is_refused_with_the_list() -> None:
+def test_a_word_outside_the_list_is_refused_with_the_list() -> None:
     require_choice("kind", "linear", ("linear", "mlp"))
     with pytest.raises(UsageError, match=r"kind must be one of linear, mlp \(got kind='soft'\); choose one"):
         require_choice("kind", "soft", ("linear", "mlp"))
 
 
-def test_a_word_that_is_not_known_brings_the_nearest_to_mind_or_else_all_there_are() -> None:
+def test_an_unknown_word_is_refused_with_the_nearest_one_or_with_all() -> None:
     assert hint("lod", ["load", "Wind"]) == "did you mean 'load'?"
     assert hint("WIND", ["load", "Wind"]) == "did you mean 'Wind'?"
     assert hint("xyz", ["load", "Wind"]) == "choose among load, Wind"

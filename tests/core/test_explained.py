@@ -1,4 +1,4 @@
-"""What the user holds: valid once built, exact as a document, strict when read, and plain in words and rows."""
+"""Explained forecasts: valid once built, exact as a document, strict when read, and readable as words and rows."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
-    """A copy with another value in one place."""
+    """Return a copy with another value in one place."""
     copied = values.copy()
     copied[place] = value
     return copied
@@ -44,7 +44,7 @@ def put(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
 # --- Valid once built ---
 
 
-def test_what_was_explained_can_not_be_changed() -> None:
+def test_an_explained_forecast_is_frozen() -> None:
     explained = sample()
     for name in (field.name for field in fields(explained)):
         with pytest.raises(FrozenInstanceError):
@@ -52,7 +52,7 @@ def test_what_was_explained_can_not_be_changed() -> None:
 
 
 def rich(**changes: Any) -> ExplainedForecast:
-    """Two covariates, two cycles, and a channel that is read and not forecast."""
+    """Return a sample with two covariates, two cycles, and a channel that is not forecast."""
     return sample(cycles=(2, 6), past=("gamma",), covariates=2, **changes)
 
 
@@ -196,7 +196,7 @@ INVALID: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.usefixtures("library_alone")
 @pytest.mark.parametrize("name", INVALID)
-def test_what_contradicts_itself_is_refused_by_name(name: str) -> None:
+def test_contradictory_fields_are_refused_by_name(name: str) -> None:
     change, message = INVALID[name]
     explained = rich()
     with pytest.raises(DataError, match=message.replace(" .* ", " of an explanation must ")):
@@ -204,7 +204,7 @@ def test_what_contradicts_itself_is_refused_by_name(name: str) -> None:
 
 
 @pytest.mark.usefixtures("library_alone")
-def test_an_explanation_without_covariates_can_not_know_anything_ahead() -> None:
+def test_an_explanation_without_covariates_has_nothing_known_ahead() -> None:
     bare, ahead = sample(cycles=(2, 6), past=("gamma",)), rich()
     for change in (
         {"known_units": ahead.known_units},
@@ -216,7 +216,7 @@ def test_an_explanation_without_covariates_can_not_know_anything_ahead() -> None
             changed(bare, **change)
 
 
-def test_rows_that_are_counted_need_no_even_steps() -> None:
+def test_counted_rows_need_not_be_even() -> None:
     explained = sample()
     uneven = explained.clock.stamps + (np.arange(STEPS) // 5) * np.timedelta64(7, "h")
     clock = Clock(uneven, Frequency(3600), by_row=True, row=12)
@@ -225,13 +225,13 @@ def test_rows_that_are_counted_need_no_even_steps() -> None:
     assert_same_bits(ExplainedForecast.from_json(counted.to_json()), counted)
 
 
-def test_a_zero_has_no_sign() -> None:
+def test_negative_zero_becomes_zero() -> None:
     explained = sample(forecast=np.full((HORIZON, 3), -0.0), history=np.full((LOOK_BACK, 3), -0.0))
     assert not np.signbit(explained.forecast).any()
     assert not np.signbit(explained.history).any()
 
 
-def test_arrays_of_the_explanation_and_its_context_are_read_off_directly() -> None:
+def test_arrays_of_the_explanation_and_its_context_are_attributes() -> None:
     explained = rich()
     assert explained.mask is explained.explanation.mask
     assert explained.level is explained.explanation.context.level
@@ -242,7 +242,7 @@ def test_arrays_of_the_explanation_and_its_context_are_read_off_directly() -> No
         explained.colour  # noqa: B018
 
 
-# --- Numbers that follow ---
+# --- Derived numbers ---
 
 
 def test_counts_rates_and_the_moment_follow_from_the_mask_and_the_times() -> None:
@@ -257,7 +257,7 @@ def test_counts_rates_and_the_moment_follow_from_the_mask_and_the_times() -> Non
     assert rich().is_forecast.tolist() == [True, True, False]
 
 
-def test_the_deviation_is_what_level_scale_and_profile_leave() -> None:
+def test_the_deviation_is_the_history_minus_level_scale_and_profile() -> None:
     explained = sample()
     for step, column in np.ndindex(LOOK_BACK, 3):
         standardised = (explained.history[step, column] - explained.units.mean[column]) / explained.units.std[column]
@@ -266,7 +266,7 @@ def test_the_deviation_is_what_level_scale_and_profile_leave() -> None:
         assert explained.deviation[step, column] == pytest.approx(left, rel=1e-12, abs=1e-12)
 
 
-def test_the_baseline_is_level_and_all_profiles_and_all_effects() -> None:
+def test_the_baseline_is_the_level_plus_all_profiles_and_effects() -> None:
     explained = rich()
     assert explained.known is not None
     assert explained.known_units is not None
@@ -287,7 +287,7 @@ def test_the_baseline_is_level_and_all_profiles_and_all_effects() -> None:
 # --- Tokens and known steps ---
 
 
-def test_there_is_one_row_per_token_channel_by_channel_and_oldest_first() -> None:
+def test_tokens_are_listed_by_channel_with_the_oldest_first() -> None:
     explained = sample()
     rows = list(explained.tokens())
     assert [row.channel for row in rows] == ["alpha"] * 4 + ["beta"] * 4 + ["gamma"] * 4
@@ -300,7 +300,7 @@ def test_there_is_one_row_per_token_channel_by_channel_and_oldest_first() -> Non
     assert [row.values for row in rows] == explained.history.T.reshape(12, PATCH_LEN).tolist()
 
 
-def test_a_row_has_mean_and_largest_deviation_of_what_was_observed() -> None:
+def test_a_token_row_has_the_mean_and_largest_observed_deviation() -> None:
     plain = {
         "units": Standardiser(np.zeros(1), np.ones(1)),
         "profile": np.zeros((CYCLE, 1), dtype=np.float32),
@@ -316,7 +316,7 @@ def test_a_row_has_mean_and_largest_deviation_of_what_was_observed() -> None:
     assert row.values == [None] * 4
 
 
-def test_there_is_a_row_for_every_step_covariate_and_channel_that_is_forecast() -> None:
+def test_there_is_a_row_per_step_covariate_and_forecast_channel() -> None:
     explained, bare = rich(), sample(cycles=(2, 6), past=("gamma",))
     rows = list(explained.known_steps())
     assert len(rows) == STEPS * 2 * 2
@@ -338,7 +338,7 @@ def test_there_is_a_row_for_every_step_covariate_and_channel_that_is_forecast() 
 # --- Bits ---
 
 
-def test_bits_are_what_each_gate_says_beyond_the_prior_and_add_up_to_the_rate() -> None:
+def test_the_bits_of_the_gates_add_up_to_the_rate() -> None:
     explained = sample(missing=GAP)
     for (patch, column), p in np.ndenumerate(explained.probability.astype(np.float64)):
         expected = 0.0 if explained.missing[patch, column] else p * log2(p / 0.2) + (1 - p) * log2((1 - p) / 0.8)
@@ -347,7 +347,7 @@ def test_bits_are_what_each_gate_says_beyond_the_prior_and_add_up_to_the_rate() 
     assert [row.bits for row in explained.tokens()] == explained.bits.T.ravel().tolist()
 
 
-def test_a_gate_that_is_sure_says_what_the_prior_did_not_expect_and_one_at_the_prior_nothing() -> None:
+def test_a_certain_gate_costs_its_surprise_and_one_at_the_prior_costs_nothing() -> None:
     explained = sample([[1, 0, 0]], probability=np.float32([[1.0, 0.0, 0.25]]), prior=0.25)
     assert explained.bits.tolist() == [[pytest.approx(2), pytest.approx(-log2(0.75)), 0]]
     assert sample([[0]], [[1]], probability=np.float32([[1.0]])).rate_bits == 0
@@ -367,7 +367,7 @@ def test_nothing_open_is_stated() -> None:
     ]
 
 
-def test_the_words_end_the_count_with_the_bits() -> None:
+def test_the_count_of_open_tokens_ends_with_the_bits() -> None:
     explained = sample([[1, 0, 0]], probability=np.float32([[1.0, 0.0, 0.25]]), prior=0.25)
     assert explained.in_words().splitlines()[1] == (
         "It read 1 of 3 tokens: 33.3 % of the window, where the budget allows 50 %; "
@@ -390,7 +390,7 @@ def test_neighbours_are_one_span_and_others_are_not() -> None:
     ]
 
 
-def test_the_words_say_what_is_not_forecast_and_what_is_known_ahead() -> None:
+def test_the_words_name_channels_not_forecast_and_covariates_known_ahead() -> None:
     assert rich().in_words().splitlines()[-2:] == [
         "Not forecast: gamma.",
         "Known ahead, up to 2020-01-01 18:00, and part of the context: holiday, plan.",
@@ -429,7 +429,7 @@ def test_the_words_name_exactly_the_open_tokens(mask: np.ndarray) -> None:
         ((0, 2, 3, 5, 7), 4, "5 of 8 patches, 2020-01-01 00:00 to 2020-01-02 07:00"),
     ],
 )
-def test_many_places_are_counted_and_channels_with_the_same_places_named_together(
+def test_many_spans_are_counted_and_channels_with_equal_spans_are_grouped(
     open_patches: tuple[int, ...], spans: int, words: str
 ) -> None:
     mask = np.zeros((8, 3))
@@ -440,7 +440,7 @@ def test_many_places_are_counted_and_channels_with_the_same_places_named_togethe
     assert json.loads(explained.to_json())["in_words"] == explained.in_words(full=True)
 
 
-def test_the_words_come_from_the_gates_and_not_from_the_numbers() -> None:
+def test_the_words_depend_on_the_gates_and_not_on_the_values() -> None:
     explained, other = sample(), np.random.default_rng(1)
     renumbered = changed(
         explained,
@@ -460,7 +460,7 @@ def test_the_words_come_from_the_gates_and_not_from_the_numbers() -> None:
 
 @settings(max_examples=40)
 @given(data=st.data(), patches=st.integers(1, 4), channels=st.integers(1, 3))
-def test_the_document_gives_back_every_field_bit_for_bit(data: st.DataObject, patches: int, channels: int) -> None:
+def test_every_field_survives_the_document_bit_for_bit(data: st.DataObject, patches: int, channels: int) -> None:
     def drawn(dtype: type, elements: st.SearchStrategy[Any], *shape: int) -> np.ndarray:
         return data.draw(hnp.arrays(dtype, shape, elements=elements))
 
@@ -503,24 +503,24 @@ def test_the_document_gives_back_every_field_bit_for_bit(data: st.DataObject, pa
     values=hnp.arrays(np.float64, (STEPS, 3), elements=st.floats(-1e30, 1e30)),
     response=hnp.arrays(np.float32, (2, 3, 3), elements=SINGLES),
 )
-def test_the_document_gives_back_cycles_past_and_what_is_known_bit_for_bit(
+def test_cycles_past_channels_and_covariates_survive_the_document_bit_for_bit(
     covariates: int, values: np.ndarray, response: np.ndarray
 ) -> None:
-    given = rich() if covariates == 2 else sample(cycles=(2, 6), past=("gamma",), covariates=covariates)
-    assert given.known_units is not None
+    original = rich() if covariates == 2 else sample(cycles=(2, 6), past=("gamma",), covariates=covariates)
+    assert original.known_units is not None
     known = values[:, :covariates].copy()
     context = replace(
-        given.context,
-        known=given.known_units.standardise(known + 0.0).astype(np.float32),
+        original.context,
+        known=original.known_units.standardise(known + 0.0).astype(np.float32),
         response=response[:, :covariates].copy(),
     )
-    explained = replace(given, known=known, explanation=replace(given.explanation, context=context))
+    explained = replace(original, known=known, explanation=replace(original.explanation, context=context))
     again = ExplainedForecast.from_json(explained.to_json())
     assert (again.cycles, again.past) == ((2, 6), ("gamma",))
     assert_same_bits(again, explained)
 
 
-def test_the_document_is_plain_json_with_the_sections_that_are_promised() -> None:
+def test_the_document_is_plain_json_with_the_documented_sections() -> None:
     explained = sample(missing=GAP)
     document = json.loads(explained.to_json(), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert list(document) == [
@@ -549,7 +549,7 @@ def test_the_document_is_plain_json_with_the_sections_that_are_promised() -> Non
     assert document["context"]["cycles"] == [CYCLE]
 
 
-def test_the_document_holds_evidence_for_exactly_the_open_tokens() -> None:
+def test_the_document_contains_evidence_for_exactly_the_open_tokens() -> None:
     explained = sample()
     tokens = json.loads(explained.to_json())["explanation"]["evidence"]
     places = [(token["patch"], token["channel"]) for token in tokens]
@@ -557,7 +557,7 @@ def test_the_document_holds_evidence_for_exactly_the_open_tokens() -> None:
     assert tokens[2]["deviation"] == explained.evidence[12:16, 0].tolist()
 
 
-def test_the_fingerprint_is_of_the_content_and_a_signature_is_not_part_of_it() -> None:
+def test_the_fingerprint_covers_the_content_but_not_the_signature() -> None:
     explained = rich()
     assert (
         replace(
@@ -589,11 +589,11 @@ def test_the_fingerprint_is_of_the_content_and_a_signature_is_not_part_of_it() -
         assert changed(explained, **change).sha256 != explained.sha256, change
 
 
-# --- Written again by another client ---
+# --- Rewritten by another client ---
 
 
 def as_javascript(value: Any) -> str:
-    """The text JSON.stringify gives: whole numbers without a point, no sign before zero, other exponents."""
+    """Return the text of JSON.stringify: whole numbers without a point, no negative zero, other exponents."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(name)}:{as_javascript(one)}" for name, one in value.items()) + "}"
     if isinstance(value, list):
@@ -616,7 +616,7 @@ RENDERED: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize("client", RENDERED)
-def test_another_client_may_write_a_document_again(client: str) -> None:
+def test_another_client_may_rewrite_a_document(client: str) -> None:
     explained = rich(
         channels=("größe", "beta", "gamma"),
         forecast=np.array([[1.0, 1e-7, np.nan], [-0.0, 5e21, np.nan], [12.0, 0.1, np.nan]]),
@@ -637,7 +637,7 @@ DOCUMENT = json.loads(rich().to_json())
 
 
 def with_change(path: tuple[str | int, ...], change: Callable[[Any], Any]) -> str:
-    """The document's text with the value at a path changed, or left out where the change gives Ellipsis."""
+    """Return the document's text with the value at a path changed, or omitted if the change returns Ellipsis."""
     document = json.loads(json.dumps(DOCUMENT))
     place = document
     for key in path[:-1]:
@@ -658,7 +658,7 @@ def paths(document: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tup
 
 
 @pytest.mark.parametrize("path", list(paths(DOCUMENT)), ids=".".join)
-def test_a_document_without_one_of_its_members_is_refused_by_name(path: tuple[str, ...]) -> None:
+def test_a_missing_member_is_refused_by_name(path: tuple[str, ...]) -> None:
     error = VerificationError if path[0] in STATEMENTS else DataError
     with pytest.raises(error, match=path[-1]):
         ExplainedForecast.from_json(with_change(path, lambda value: ...))
@@ -706,7 +706,7 @@ ARRAYS = (
 
 @pytest.mark.usefixtures("library_alone")
 @pytest.mark.parametrize("path", ARRAYS, ids=".".join)
-def test_a_list_that_is_one_short_or_empty_is_refused(path: tuple[str, ...]) -> None:
+def test_a_list_that_is_too_short_or_empty_is_refused(path: tuple[str, ...]) -> None:
     for change in (lambda value: value[:-1], lambda value: []):
         with pytest.raises(IBForecastError):
             ExplainedForecast.from_json(with_change(path, change))
@@ -766,7 +766,7 @@ def test_rows_of_different_lengths_are_refused_by_name(path: tuple[str, ...]) ->
     ],
     ids=lambda value: ".".join(value) if isinstance(value, tuple) else str(value)[:24],
 )
-def test_a_value_of_another_kind_is_refused_with_its_field(path: tuple[str, ...], value: Any, got: str) -> None:
+def test_a_value_of_the_wrong_type_is_refused_with_its_field(path: tuple[str, ...], value: Any, got: str) -> None:
     document = json.loads(json.dumps(DOCUMENT | {"signature": None}))
     place = document
     for key in path[:-1]:
@@ -797,7 +797,7 @@ def test_a_value_of_another_kind_is_refused_with_its_field(path: tuple[str, ...]
         (lambda tokens: "all", "all"),
     ],
 )
-def test_evidence_is_for_exactly_the_open_tokens_in_their_order(change: Callable[[Any], Any], got: str) -> None:
+def test_evidence_must_list_exactly_the_open_tokens_in_order(change: Callable[[Any], Any], got: str) -> None:
     with pytest.raises(DataError, match=rf"^explanation\.evidence must .*\(got .*{got}"):
         ExplainedForecast.from_json(with_change(("explanation", "evidence"), change))
 
@@ -817,7 +817,7 @@ def test_evidence_is_for_exactly_the_open_tokens_in_their_order(change: Callable
         (("known_units", "std"), [1.0] * 3, "known_units"),
     ],
 )
-def test_what_has_rules_of_its_own_is_refused_in_the_name_of_its_field(
+def test_an_invalid_value_is_refused_with_the_name_of_its_field(
     path: tuple[str, ...], value: Any, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
@@ -840,7 +840,7 @@ def test_what_has_rules_of_its_own_is_refused_in_the_name_of_its_field(
         ('{"format": "ibforecast.explanation", "version": 1, "sha256": ""}', r"must have the member weights_sha256"),
     ],
 )
-def test_what_is_no_explanation_is_refused(text: str, message: str) -> None:
+def test_a_text_that_is_not_an_explanation_is_refused(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         ExplainedForecast.from_json(text)
 
@@ -860,12 +860,12 @@ def test_what_is_no_explanation_is_refused(text: str, message: str) -> None:
         ("in_words", [DOCUMENT["in_words"]]),
     ],
 )
-def test_what_a_document_states_must_follow_from_the_rest(name: str, lie: Any) -> None:
+def test_the_statements_of_a_document_must_follow_from_its_content(name: str, lie: Any) -> None:
     with pytest.raises(VerificationError, match=rf"{name} must follow from the rest of an explanation \(got "):
         ExplainedForecast.from_json(with_change((name,), lambda _: lie))
 
 
-def test_a_number_that_is_one_is_not_the_word_true() -> None:
+def test_the_number_one_is_not_true() -> None:
     document = json.loads(sample([[1]]).to_json())
     assert (document["open_count"], document["open_rate"]) == (1, 1.0)
     for name in ("open_count", "open_rate"):
@@ -873,7 +873,7 @@ def test_a_number_that_is_one_is_not_the_word_true() -> None:
             ExplainedForecast.from_json(json.dumps(document | {name: True}))
 
 
-def test_the_line_of_the_words_that_is_wrong_is_named() -> None:
+def test_a_wrong_line_of_the_words_is_named() -> None:
     words = DOCUMENT["in_words"].replace("Read: alpha", "Read: gamma")
     with pytest.raises(VerificationError, match=r"in_words must follow .*\(got 'Read: gamma"):
         ExplainedForecast.from_json(with_change(("in_words",), lambda _: words))
@@ -883,12 +883,12 @@ def test_the_line_of_the_words_that_is_wrong_is_named() -> None:
     "path",
     [("forecast", 0, 0), ("truth", 0, 0), ("window", "history", 0, 0), ("context", "level", 0), ("units", "mean", 0)],
 )
-def test_a_number_that_was_changed_does_not_match_the_fingerprint(path: tuple[str | int, ...]) -> None:
+def test_a_changed_number_does_not_match_the_fingerprint(path: tuple[str | int, ...]) -> None:
     with pytest.raises(VerificationError, match="an explanation must match its fingerprint"):
         ExplainedForecast.from_json(with_change(path, lambda number: number + 1 if path[0] != "context" else 0.5))
 
 
-def test_a_fingerprint_of_something_else_is_refused() -> None:
+def test_a_wrong_fingerprint_is_refused() -> None:
     with pytest.raises(VerificationError, match="must match its fingerprint"):
         ExplainedForecast.from_json(with_change(("sha256",), lambda _: documents.fingerprint("something else")))
 

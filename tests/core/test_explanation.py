@@ -1,4 +1,4 @@
-"""One list of what an explanation holds, and the ways between a batch and a window, tensors and arrays."""
+"""The field table of an explanation, and conversions between batches and windows, tensors and arrays."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -26,7 +26,7 @@ def explanation(
     cycles: tuple[int, ...] = (6,),
     covariates: int = 0,
 ) -> Explanation[Tensor]:
-    """An explanation of tensors with arbitrary numbers; `batch` is empty for a single window."""
+    """Return an explanation of tensors with arbitrary numbers; `batch` is empty for a single window."""
     random = torch.Generator().manual_seed(patches * 1000 + channels)
     steps, tokens = patches * patch_len + horizon, (*batch, patches, channels)
 
@@ -84,11 +84,11 @@ def test_the_table_lists_every_array_of_the_two_dataclasses_once() -> None:
     ]
 
 
-def test_the_table_has_the_axes_the_kind_and_whether_a_model_may_lack_it() -> None:
+def test_the_table_has_axes_kind_and_optionality() -> None:
     rows = {row.name: row for row in FIELDS}
 
-    def names(of: str) -> set[str]:
-        return {name for name, row in rows.items() if getattr(row, of)}
+    def names(kind: str) -> set[str]:
+        return {name for name, row in rows.items() if getattr(row, kind)}
 
     assert rows["mask"].axes == ("*batch", "patch", "channel")
     assert rows["evidence"].axes == ("*batch", "look_back", "channel")
@@ -106,7 +106,7 @@ def test_the_table_has_the_axes_the_kind_and_whether_a_model_may_lack_it() -> No
     assert names("in_scales") == {"level", "scale"}
 
 
-def test_only_the_arrays_that_are_there_are_listed() -> None:
+def test_only_arrays_that_are_present_are_listed() -> None:
     assert [row.name for row, _ in explanation(covariates=1).arrays()] == [row.name for row in FIELDS]
     bare = explanation()
     assert [row.name for row, _ in bare.arrays()] == [row.name for row in FIELDS if not row.optional]
@@ -117,13 +117,13 @@ def test_only_the_arrays_that_are_there_are_listed() -> None:
 
 
 @given(sizes=sizes)
-def test_a_map_that_changes_nothing_gives_the_same_explanation(sizes: dict[str, Any]) -> None:
+def test_the_identity_map_gives_the_same_explanation(sizes: dict[str, Any]) -> None:
     whole = explanation(**sizes)
     assert_same(whole.map(lambda _, array: array), whole)
 
 
 @given(sizes=sizes)
-def test_a_map_sees_every_array_with_its_row_and_can_be_undone(sizes: dict[str, Any]) -> None:
+def test_a_map_gets_every_array_with_its_field_and_can_be_inverted(sizes: dict[str, Any]) -> None:
     whole, seen = explanation(**sizes), []
 
     def turned(row: Field, array: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ def test_a_batch_of_one_window_and_its_window_are_inverse(sizes: dict[str, Any])
 
 
 @given(sizes=sizes, number=st.integers(0, 2))
-def test_a_window_is_its_part_of_the_batch_with_the_models_own_profile(sizes: dict[str, Any], number: int) -> None:
+def test_a_window_is_its_slice_of_the_batch_with_the_models_profile(sizes: dict[str, Any], number: int) -> None:
     whole = explanation(batch=(3,), **sizes)
     for row, array in whole.window(number).arrays():
         own = row.of(whole)
@@ -152,7 +152,7 @@ def test_a_window_is_its_part_of_the_batch_with_the_models_own_profile(sizes: di
 
 
 @given(sizes=sizes)
-def test_numpy_and_tensors_are_inverse_to_the_last_bit(sizes: dict[str, Any]) -> None:
+def test_conversion_between_numpy_and_torch_keeps_every_bit(sizes: dict[str, Any]) -> None:
     one = explanation(batch=(), **sizes)
     plain = one.numpy()
     for row, array in plain.arrays():
@@ -163,7 +163,7 @@ def test_numpy_and_tensors_are_inverse_to_the_last_bit(sizes: dict[str, Any]) ->
     assert_same(tensors(plain).numpy().window(0), plain)
 
 
-def test_the_arrays_are_copied_without_their_gradient() -> None:
+def test_arrays_are_copied_without_gradients() -> None:
     one = explanation()
     one = replace(one, evidence=one.evidence.requires_grad_())
     plain = one.numpy()
@@ -171,11 +171,11 @@ def test_the_arrays_are_copied_without_their_gradient() -> None:
     assert plain.evidence.any()
 
 
-# --- Numbers that follow ---
+# --- Derived numbers ---
 
 
 @given(sizes=sizes)
-def test_counts_rates_and_lengths_follow_for_windows_and_batches(sizes: dict[str, Any]) -> None:
+def test_counts_rates_and_lengths_are_correct_for_windows_and_batches(sizes: dict[str, Any]) -> None:
     whole = explanation(batch=(3,), **sizes)
     tokens = sizes["patches"] * sizes["channels"]
     assert whole.open_count.tolist() == [int(mask.sum()) for mask in whole.mask]
@@ -200,11 +200,11 @@ def test_counts_rates_and_lengths_follow_for_windows_and_batches(sizes: dict[str
         ("response", "covariate"),
     ],
 )
-def test_arrays_that_do_not_fit_each_other_are_refused_with_the_axis(
+def test_arrays_of_inconsistent_shapes_are_refused_with_the_axis(
     monkeypatch: pytest.MonkeyPatch, name: str, axis: str
 ) -> None:
     whole = explanation(covariates=2)
-    monkeypatch.setattr(config, "jaxtyping_disable", True)  # the type checker of the tests would refuse it before
+    monkeypatch.setattr(config, "jaxtyping_disable", True)  # the type checker of the tests would refuse it first
     with pytest.raises(DataError, match=rf"must agree in the axis {axis} \(got "):
         whole.map(lambda row, array: array.narrow(row.axes.index(axis), 0, 1) if row.name == name else array)
 

@@ -1,4 +1,4 @@
-"""Files are either whole or not there, and fingerprints tell them apart."""
+"""Files are written completely or not at all, and have fingerprints."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_what_is_written_can_be_read_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_a_written_file_can_be_read_and_no_other_file_is_left(tmp_path: Path) -> None:
     write_atomically(tmp_path / "a" / "b" / "file.bin", b"\x00content")
     assert contents(tmp_path / "a" / "b") == {"file.bin": b"\x00content"}
     write_atomically(tmp_path / "a" / "b" / "file.bin", b"other")
@@ -22,13 +22,11 @@ def test_what_is_written_can_be_read_and_nothing_else_is_left(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
-) -> None:
+def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     path = tmp_path / "file.bin"
     write_atomically(path, b"old")
 
-    def fail(*given: object) -> None:
+    def fail(*arguments: object) -> None:
         raise OSError("disk full")
 
     if failing == "fsync":
@@ -40,8 +38,8 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
     assert contents(tmp_path) == {"file.bin": b"old"}
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*given: object) -> None:
+def test_an_interrupted_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", interrupt)
@@ -50,7 +48,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     assert contents(tmp_path) == {}
 
 
-def test_the_new_content_is_on_disk_before_it_takes_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_new_content_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
     fsync, replace = os.fsync, Path.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (order.append("fsync"), fsync(handle))[1])
@@ -59,12 +57,12 @@ def test_the_new_content_is_on_disk_before_it_takes_the_name(tmp_path: Path, mon
     assert order == ["fsync", "replace"]
 
 
-def test_others_may_read_what_was_written(tmp_path: Path) -> None:
+def test_other_users_may_read_the_written_file(tmp_path: Path) -> None:
     write_atomically(tmp_path / "file.bin", b"new")
     assert (tmp_path / "file.bin").stat().st_mode & 0o777 == 0o644
 
 
-def test_a_document_is_rendered_the_same_way_every_time_and_keeps_its_words() -> None:
+def test_rendering_a_document_is_deterministic_and_keeps_non_ascii_text() -> None:
     document = {"b": [1, 0.1, None], "a": "τ"}
     assert to_json(document) == to_json({"b": [1, 0.1, None], "a": "τ"})
     assert json.loads(to_json(document)) == document
@@ -73,7 +71,7 @@ def test_a_document_is_rendered_the_same_way_every_time_and_keeps_its_words() ->
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_number_that_json_does_not_know_is_refused(value: float) -> None:
+def test_a_number_that_json_cannot_represent_is_refused(value: float) -> None:
     with pytest.raises(ValueError):
         to_json({"a": value})
 

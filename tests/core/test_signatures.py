@@ -1,4 +1,4 @@
-"""Who issued an explanation: signatures over its fingerprint, by key pairs, and on the command line."""
+"""Signatures of explanations: with key pairs, in Python and on the command line."""
 
 import base64
 import json
@@ -22,20 +22,20 @@ SHA256 = "ab" * 32
 PRIVATE, PUBLIC = new_keys()
 
 
-def test_what_is_signed_is_recognised_by_the_public_key() -> None:
+def test_the_public_key_verifies_a_signature() -> None:
     signature = sign(SHA256, PRIVATE)
     assert is_signed_by(SHA256, signature, PUBLIC)
     assert sign(SHA256, PRIVATE) == signature
 
 
-def test_a_signature_is_refused_for_other_content_and_by_another_key() -> None:
+def test_a_signature_of_other_content_or_by_another_key_is_refused() -> None:
     signature = sign(SHA256, PRIVATE)
     assert not is_signed_by("cd" * 32, signature, PUBLIC)
     assert not is_signed_by(SHA256, signature, new_keys()[1])
     assert not is_signed_by(SHA256, sign(SHA256, new_keys()[0]), PUBLIC)
 
 
-def test_a_signature_of_the_bare_fingerprint_is_not_one_of_an_explanation() -> None:
+def test_a_signature_of_the_bare_fingerprint_is_refused() -> None:
     key = serialization.load_pem_private_key(PRIVATE, None)
     assert isinstance(key, Ed25519PrivateKey)
     assert not is_signed_by(SHA256, base64.b64encode(key.sign(SHA256.encode())).decode(), PUBLIC)
@@ -59,12 +59,12 @@ GOOD = sign(SHA256, PRIVATE)
         GOOD.replace(GOOD[0], "_", 1),
         base64.b64encode(b"\0" * 64).decode(),
         base64.b64encode(b"\0" * 63).decode(),
-        # The last letter before the padding has four unused bits, which must not be another spelling.
+        # The last letter before the padding has four unused bits, which must be zero.
         GOOD[:-3] + chr(ord(GOOD[-3]) + 1) + "==",
     ],
     ids=lambda signature: f"of {len(signature)} characters",
 )
-def test_a_malformed_signature_is_refused_without_an_error(signature: str) -> None:
+def test_a_malformed_signature_is_rejected_without_an_exception(signature: str) -> None:
     assert is_signed_by(SHA256, GOOD, PUBLIC)
     assert not is_signed_by(SHA256, signature, PUBLIC)
 
@@ -108,7 +108,7 @@ def test_a_private_key_with_a_password_is_refused() -> None:
         sign(SHA256, locked)
 
 
-def test_a_signed_document_may_be_written_again_by_another_client() -> None:
+def test_a_signed_document_may_be_rewritten_by_another_client() -> None:
     explained = sample()
     signed = replace(explained, signature=sign(explained.sha256, PRIVATE))
     again = ExplainedForecast.from_json(json.dumps(json.loads(signed.to_json()), indent=2, sort_keys=True))
@@ -123,7 +123,7 @@ def call(*words: object) -> Result:
     return CliRunner().invoke(main, ["sign", *map(str, words)])
 
 
-def test_the_command_makes_keys_that_sign_and_recognise(tmp_path: Path) -> None:
+def test_the_command_makes_keys_that_sign_and_verify(tmp_path: Path) -> None:
     why, out, name = tmp_path / "why.json", tmp_path / "signed.json", tmp_path / "issuer"
     why.write_text(sample().to_json(), "utf8")
     made = call("--new-key", name, "--json")
@@ -137,14 +137,14 @@ def test_the_command_makes_keys_that_sign_and_recognise(tmp_path: Path) -> None:
     assert signed.sha256 == sample().sha256
     assert signed.signature is not None
     assert is_signed_by(signed.sha256, signed.signature, Path(keys["public"]).read_bytes())
-    # Without --out the explanation itself is signed, and signing again with another key replaces the signature.
+    # Without --out the file itself is rewritten, and signing again with another key replaces the signature.
     (tmp_path / "other.pem").write_bytes(PRIVATE)
     assert call(out, "--key", tmp_path / "other.pem").exit_code == 0
     again = ExplainedForecast.from_json(out.read_text("utf8"))
     assert again.signature == sign(signed.sha256, PRIVATE)
 
 
-def test_the_command_replaces_no_key(tmp_path: Path) -> None:
+def test_the_command_does_not_replace_a_key(tmp_path: Path) -> None:
     (tmp_path / "issuer.pub.pem").write_text("precious")
     refused = call("--new-key", tmp_path / "issuer")
     assert isinstance(refused.exception, UsageError)
@@ -152,7 +152,7 @@ def test_the_command_replaces_no_key(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["issuer.pub.pem"]
 
 
-def test_the_command_signs_no_false_document_and_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_command_refuses_a_false_document_and_missing_arguments(tmp_path: Path) -> None:
     why, key = tmp_path / "why.json", tmp_path / "issuer.pem"
     key.write_bytes(PRIVATE)
     lie = json.loads(sample().to_json())

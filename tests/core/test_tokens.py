@@ -1,4 +1,4 @@
-"""Tokens: where they begin and end, and what a closed one leaves."""
+"""Tokens: where they begin and end, and that closed ones are zero."""
 
 import pytest
 import torch
@@ -15,20 +15,20 @@ def test_patches_of_a_channel_are_consecutive_steps_of_that_channel() -> None:
     assert tokens[1, 2, 0].tolist() == [STEPS[1, 4, 0], STEPS[1, 5, 0]]
 
 
-def test_whole_windows_and_single_steps_are_patches_too() -> None:
+def test_a_patch_may_be_a_whole_window_or_a_single_step() -> None:
     assert to_tokens(STEPS, 6).shape == (2, 1, 3, 6)
     assert torch.equal(to_tokens(STEPS, 1)[..., 0], STEPS)
     assert torch.equal(from_tokens(to_tokens(STEPS, 6)), STEPS)
 
 
-def test_tokens_of_truth_values_stay_truth_values() -> None:
+def test_tokens_of_booleans_stay_booleans() -> None:
     observed = STEPS > 4
     tokens = to_tokens(observed, 3)
     assert tokens.dtype == torch.bool
     assert torch.equal(from_tokens(tokens), observed)
 
 
-def test_a_look_back_that_is_no_whole_number_of_patches_is_refused() -> None:
+def test_a_look_back_that_is_not_a_multiple_of_patch_len_is_refused() -> None:
     with pytest.raises(RuntimeError):
         to_tokens(STEPS, 4)
 
@@ -40,7 +40,7 @@ def test_a_gate_covers_the_steps_of_its_patch_and_no_others() -> None:
     assert covered.nonzero().tolist() == [[0, 2, 2], [0, 3, 2]]
 
 
-def test_a_closed_token_is_an_exact_positive_zero_even_if_it_held_no_number() -> None:
+def test_a_closed_token_is_exactly_zero_even_if_it_was_nan() -> None:
     deviation = STEPS.clone()
     deviation[0, 0, 0], deviation[0, 1, 0], deviation[1, 0, 0] = float("nan"), float("-inf"), -0.0
     evidence = closed_to_zero(torch.zeros(2, 3, 3, dtype=torch.bool), deviation)

@@ -1,4 +1,4 @@
-"""Verification by any engine: each check fails for its own reason, and the verdict says what was not checked.
+"""Verification with any engine: each check fails for its own reason, and the verdict names what was not checked.
 
 The engine here is a model of a few lines in numpy, so that each way to cheat is a change of one line.
 """
@@ -55,7 +55,7 @@ FACTS = ModelFacts(
 
 @dataclass(frozen=True)
 class Toy:
-    """Reads the newest patch of each channel, and forecasts that its mean deviation lasts."""
+    """A model that reads the newest patch of each channel and repeats its mean deviation."""
 
     facts: ModelFacts = FACTS
 
@@ -98,14 +98,14 @@ def truth() -> np.ndarray:
 
 
 def explain(engine: Any = None, values: np.ndarray | None = None, clock: Clock | None = None) -> ExplainedForecast:
-    """What an engine says of a window."""
+    """Return an engine's explained forecast of a window."""
     engine, values, clock = engine or Toy(), history() if values is None else values, clock or hourly(STEPS)
     explanation, forecast = engine.run(values, clock.phase(0, STEPS, CYCLE), None)
     return ExplainedForecast.of(engine.facts, explanation, forecast, values, clock, truth())
 
 
 def original(**changes: Any) -> Original:
-    """The table's own rows."""
+    """Return the rows of the table."""
     return replace(Original(hourly(STEPS), history(), truth()), **changes)
 
 
@@ -118,7 +118,7 @@ def detail(verification: Verification, name: str) -> str:
     return check.detail
 
 
-# --- What is true ---
+# --- True explanations ---
 
 
 def test_a_true_explanation_passes_every_check_in_order_bit_for_bit() -> None:
@@ -144,7 +144,7 @@ def test_a_true_explanation_passes_every_check_in_order_bit_for_bit() -> None:
     assert verification.notes == ()
 
 
-def test_a_window_with_gaps_is_true_as_well() -> None:
+def test_an_explanation_of_a_window_with_gaps_passes() -> None:
     values = history()
     values[[2, 7], 0] = np.nan
     assert verify(Toy(), explain(values=values), exact=True)
@@ -158,7 +158,7 @@ def forecast_moved(explained: ExplainedForecast) -> ExplainedForecast:
 
 
 def another_mask(explained: ExplainedForecast) -> ExplainedForecast:
-    """One patch of a channel read instead of another, with a forecast that follows from it."""
+    """Open one patch of a channel instead of another, with a matching forecast."""
     mask = explained.mask.copy()
     mask[:, 0] = mask[::-1, 0]
     values = UNITS.standardise(explained.history).astype(np.float32)
@@ -206,22 +206,22 @@ LIES: dict[str, tuple[Callable[[ExplainedForecast], ExplainedForecast], set[str]
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_lie_fails_at_its_own_check_with_the_reason(name: str) -> None:
+def test_a_false_field_fails_its_own_check_with_the_reason(name: str) -> None:
     lie, expected, reason = LIES[name]
-    told = ExplainedForecast.from_json(lie(explain()).to_json())
+    explained = ExplainedForecast.from_json(lie(explain()).to_json())
     for exact in (False, True):
-        verification = verify(Toy(), told, original(), exact=exact)
+        verification = verify(Toy(), explained, original(), exact=exact)
         assert failures(verification) == expected
         assert reason in str(verification)
 
 
 @pytest.mark.parametrize("name", ["other weights", "another channel"])
-def test_nothing_is_computed_again_by_a_model_that_is_not_the_one(name: str) -> None:
+def test_nothing_is_recomputed_with_a_different_model(name: str) -> None:
     verification = verify(Toy(), LIES[name][0](explain()))
     assert [check.name for check in verification.checks] == ["document", "weights", "names", "times"]
 
 
-def test_more_open_tokens_than_the_budget_allows_are_refused_even_where_the_model_opens_them() -> None:
+def test_more_open_tokens_than_the_budget_fail_even_if_the_model_opens_them() -> None:
     greedy = Toy(replace(FACTS, budget=0.2))
     verification = verify(greedy, explain(greedy))
     assert failures(verification) == {"budget"}
@@ -232,7 +232,7 @@ def test_more_open_tokens_than_the_budget_allows_are_refused_even_where_the_mode
 
 
 class Remembering(Toy):
-    """Puts a statistic of the window it saw last into the forecast."""
+    """A model that adds a statistic of the last window it saw to the forecast."""
 
     last: ClassVar[list[float]] = [0.0]
 
@@ -245,14 +245,14 @@ class Remembering(Toy):
 
 
 class Peeking(Toy):
-    """Reads a closed token where the mask is held."""
+    """A model that reads a closed token when the mask is held."""
 
     def hold(self, history: np.ndarray, explanation: Explanation[np.ndarray]) -> np.ndarray:
         return super().hold(history, explanation) + history[0, 0] * 1e-3
 
 
 class Unexplained(Toy):
-    """Forecasts something else than what follows from its explanation."""
+    """A model whose forecast does not follow from its explanation."""
 
     def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
         explanation, forecast = super().run(history, phase, known)
@@ -273,7 +273,7 @@ def test_a_model_that_cheats_fails_every_time(model: Toy, expected: set[str]) ->
 
 @dataclass(frozen=True)
 class Elsewhere(Toy):
-    """The same model on a machine that rounds the level in another way."""
+    """The same model on a machine that rounds the level differently."""
 
     by: float = 1e-7
 
@@ -285,7 +285,7 @@ class Elsewhere(Toy):
         return explanation, self.replay(explanation)
 
 
-def test_last_digits_of_another_machine_pass_with_the_tolerance_named_unless_it_must_be_exact() -> None:
+def test_rounding_on_another_machine_passes_with_a_note_unless_exact_is_set() -> None:
     explained = explain(Elsewhere())
     verification = verify(Toy(), explained)
     assert verification, str(verification)
@@ -298,18 +298,18 @@ def test_last_digits_of_another_machine_pass_with_the_tolerance_named_unless_it_
 
 
 @pytest.mark.parametrize("by", [1e-4, 1e-2, 1.0])
-def test_more_than_rounding_is_not_tolerated(by: float) -> None:
+def test_differences_larger_than_rounding_fail(by: float) -> None:
     verification = verify(Toy(), explain(Elsewhere(by=by)))
     assert "rerun" in failures(verification)
     assert "rounding on this machine explains" in detail(verification, "rerun")
 
 
-def test_a_mask_is_never_within_a_tolerance() -> None:
+def test_a_mask_must_match_exactly() -> None:
     explained = explain(Elsewhere())
     assert failures(verify(Toy(), another_mask(explained))) >= {"rerun"}
 
 
-def test_bits_that_any_variant_of_the_machine_gives_pass_as_exact() -> None:
+def test_bits_of_any_variant_of_the_engine_pass_as_exact() -> None:
     class Several(Toy):
         def variants(self) -> Sequence[Engine]:
             return [Toy(), Elsewhere()]
@@ -323,7 +323,7 @@ def test_bits_that_any_variant_of_the_machine_gives_pass_as_exact() -> None:
 # --- The table ---
 
 
-def test_without_a_table_a_note_says_what_was_not_compared() -> None:
+def test_without_a_table_a_note_names_what_was_not_compared() -> None:
     assert verify(Toy(), explain()).notes == (NOT_COMPARED,)
     assert "made-up table would pass" in str(verify(Toy(), explain()))
     made_up = explain(values=history() * 2)
@@ -342,7 +342,7 @@ def test_without_a_table_a_note_says_what_was_not_compared() -> None:
         ({"known": np.ones((STEPS, 1))}, "known"),
     ],
 )
-def test_rows_that_are_not_the_tables_are_named(change: dict[str, Any], name: str) -> None:
+def test_rows_that_differ_from_the_table_are_named(change: dict[str, Any], name: str) -> None:
     verification = verify(Toy(), explain(), original(**change))
     assert failures(verification) == {"table"}
     assert detail(verification, "table") == f"not the table's: {name}"
@@ -350,7 +350,7 @@ def test_rows_that_are_not_the_tables_are_named(change: dict[str, Any], name: st
 
 
 @pytest.mark.parametrize("steps", range(HORIZON + 1))
-def test_a_table_that_has_grown_since_still_confirms_the_truth(steps: int) -> None:
+def test_a_table_with_later_rows_still_confirms_the_truth(steps: int) -> None:
     early = truth()
     early[steps:] = np.nan
     explained = replace(explain(), truth=early if steps else None)
@@ -363,14 +363,14 @@ def test_a_table_that_has_grown_since_still_confirms_the_truth(steps: int) -> No
         assert failures(verify(Toy(), replace(explained, truth=early), original())) == {"table"}
 
 
-# --- Rows that are counted ---
+# --- Counted rows ---
 
 
 def counted(row: int) -> Clock:
     return hourly(STEPS, by_row=True, row=row)
 
 
-def test_the_number_of_the_first_row_follows_from_the_times_where_training_was_even() -> None:
+def test_the_first_row_number_follows_from_the_times_if_training_was_even() -> None:
     toy = Toy(replace(FACTS, by_row=True, origin="2019-12-31"))
     assert verify(toy, explain(toy, clock=counted(24)))
     verification = verify(toy, explain(toy, clock=counted(25)))
@@ -378,7 +378,7 @@ def test_the_number_of_the_first_row_follows_from_the_times_where_training_was_e
     assert "is 25, by the times 24" in detail(verification, "times")
 
 
-def test_without_even_training_the_table_is_needed_for_the_number_of_the_first_row() -> None:
+def test_if_training_was_uneven_the_first_row_number_needs_the_table() -> None:
     toy = Toy(replace(FACTS, by_row=True, even=False, origin="2019-12-31"))
     explained = explain(toy, clock=counted(20))
     verification = verify(toy, explained)
@@ -390,7 +390,7 @@ def test_without_even_training_the_table_is_needed_for_the_number_of_the_first_r
     assert "is 20, in the table 26" in detail(other, "times")
 
 
-def test_an_explanation_by_the_clock_is_not_one_of_a_model_that_counts_rows() -> None:
+def test_an_explanation_by_clock_fails_for_a_model_that_counts_rows() -> None:
     toy = Toy(replace(FACTS, by_row=True))
     assert failures(verify(toy, explain(Toy()))) == {"names", "times"}
 
@@ -398,12 +398,12 @@ def test_an_explanation_by_the_clock_is_not_one_of_a_model_that_counts_rows() ->
 # --- Budgets that can be chosen ---
 
 
-def test_a_model_for_any_budget_is_checked_under_the_budget_of_the_explanation() -> None:
+def test_a_model_for_any_budget_is_checked_at_the_budget_of_the_explanation() -> None:
     toy = Toy(replace(FACTS, any_budget=True, budget=0.5))
     explained = explain(toy.at_budget(0.25))
     assert explained.budget == 0.25
     assert verify(toy, explained)
-    # A budget between two numbers of tokens is never stated, so that two budgets never mean the same mask.
+    # A budget between two numbers of tokens is never stated, so that no two budgets mean the same mask.
     assert failures(verify(toy, replace(explained, budget=0.26))) == {"names"}
 
 
@@ -430,11 +430,11 @@ def test_a_signature_is_noted_without_a_key_and_checked_with_one() -> None:
 # --- Documents ---
 
 
-def test_a_document_that_was_changed_is_a_verdict_and_one_that_cannot_be_read_an_error() -> None:
+def test_a_changed_document_fails_and_an_unreadable_one_raises() -> None:
     text = explain().to_json()
-    given = read(text)
-    assert isinstance(given, ExplainedForecast)
-    assert verify(Toy(), given)
+    document = read(text)
+    assert isinstance(document, ExplainedForecast)
+    assert verify(Toy(), document)
     lie = json.loads(text)
     lie["forecast"][0][0] += 1
     verdict = read(json.dumps(lie))
@@ -446,7 +446,7 @@ def test_a_document_that_was_changed_is_a_verdict_and_one_that_cannot_be_read_an
         read(json.dumps(lie | {"forecast": "fine"}))
 
 
-def test_a_verdict_is_true_only_if_every_check_passed_and_is_printed_line_by_line() -> None:
+def test_a_verdict_is_true_only_if_every_check_passed_and_prints_one_line_each() -> None:
     good, bad = Check("one", True, "fine"), Check("two", False, "broken")
     assert Verification((good,))
     verdict = Verification((good, bad), ("remember",))

@@ -1,4 +1,4 @@
-"""Every way a table can be wrong: the rule, the rows at fault and the remedy are named."""
+"""Every way a table can be invalid: the error names the rule, the rows and the remedy."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_no_time_column() -> None:
         read(pl.DataFrame({"a": [1, 2, 3], "b": [1.0, 2.0, 3.0]}))
 
 
-def test_a_named_time_column_that_is_not_there() -> None:
+def test_a_named_time_column_that_is_missing() -> None:
     with pytest.raises(DataError, match=r"time column 'wen' must be in the table .*did you mean 'when'"):
         read(table([0, 1, 2]), Layout(time="wen"))
 
@@ -80,35 +80,35 @@ def test_a_missing_month() -> None:
         read(pl.DataFrame({"date": months, "a": [1, 2, 3, 4]}))
 
 
-def test_sentinels_are_pointed_out_beside_a_gap() -> None:
+def test_sentinels_are_mentioned_when_a_gap_is_reported() -> None:
     message = r"-9999 in 'a' looks like .* set missing_values=\(-9999,\) \(fit --missing-value -9999\)"
     with pytest.raises(DataError, match=message):
         read(table([0, 1, 2, 4], a=[1, -9999, 2, 3]))
 
 
-def test_sentinels_in_a_table_that_can_be_read_are_warned_of_once() -> None:
-    spoilt = table(list(range(6)), a=[1, -9999, 2, 3, -9999, 1], b=[1.0, 2.0, 3.0, 9999.0, None, 1.0])
+def test_sentinels_in_a_readable_table_cause_one_warning() -> None:
+    bad = table(list(range(6)), a=[1, -9999, 2, 3, -9999, 1], b=[1.0, 2.0, 3.0, 9999.0, None, 1.0])
     message = (
         r"not a mark for a missing one \(read as numbers: 2 x -9999 in 'a', 1 x 9999 in 'b'\); if it is one, "
         r"set missing_values=\(-9999, 9999\) \(fit --missing-value -9999 --missing-value 9999\)$"
     )
-    with pytest.warns(UserWarning, match=message) as told:
-        values = read(spoilt).series.values
-    assert len(told) == 1
+    with pytest.warns(UserWarning, match=message) as warned:
+        values = read(bad).series.values
+    assert len(warned) == 1
     assert (values == -9999).sum() == 2
     with pytest.warns(UserWarning, match=r"1 x 9999 in 'b'\); if it is one, set missing_values=\(9999,\)"):
-        read(spoilt, Layout(missing_values=(-9999.0,)))
+        read(bad, Layout(missing_values=(-9999.0,)))
 
 
-def test_named_sentinels_and_those_of_other_channels_are_not_warned_of() -> None:
-    spoilt = table(list(range(4)), a=[1, -9999, 2, 3], b=[1, 2, 3, 4])
-    assert np.isnan(read(spoilt, Layout(missing_values=(-9999.0,))).series.values).sum() == 1
-    assert read(spoilt, Layout(channels=("b",))).series.channels == ("b",)
+def test_declared_sentinels_and_those_of_other_channels_cause_no_warning() -> None:
+    bad = table(list(range(4)), a=[1, -9999, 2, 3], b=[1, 2, 3, 4])
+    assert np.isnan(read(bad, Layout(missing_values=(-9999.0,))).series.values).sum() == 1
+    assert read(bad, Layout(channels=("b",))).series.channels == ("b",)
 
 
 @pytest.mark.parametrize("others", [[9998, 9998, 9998], [12000, 12001, 9000], [0, 5000, 8000], [-9990, 100, -50]])
 @pytest.mark.parametrize("mark", SENTINELS)
-def test_a_number_among_its_likes_is_no_sentinel(mark: float, others: list[int]) -> None:
+def test_a_number_close_to_others_is_not_a_sentinel(mark: float, others: list[int]) -> None:
     scale = abs(mark) / 9999
     read(table(list(range(4)), a=[mark, *(np.sign(mark) * np.abs(others) * scale)]))
 
@@ -121,7 +121,7 @@ def test_a_number_far_from_all_others_is_a_sentinel(mark: int, others: list[int]
         read(table(list(range(4)), a=[mark, *others]))
 
 
-def test_a_channel_of_nothing_but_one_number_is_taken_as_it_is() -> None:
+def test_a_constant_channel_has_no_sentinel() -> None:
     read(table([0, 1, 2], a=[-999, -999, -999]))
 
 
@@ -131,7 +131,7 @@ def test_a_time_off_the_grid_cannot_be_filled() -> None:
         read(pl.DataFrame({"when": odd, "a": [1, 2, 3, 4]}), Layout(irregular="fill"))
 
 
-def test_a_grid_that_is_next_to_nothing_but_gap_is_not_filled() -> None:
+def test_a_grid_that_is_mostly_gap_is_not_filled() -> None:
     minutes = np.datetime64("2020-01-01", "us") + np.array([0, 1, 2, 10_519_200]) * np.timedelta64(1, "m")
     with pytest.raises(
         DataError,
@@ -160,7 +160,7 @@ def test_decimal_commas(cells: list[object]) -> None:
         read(table([0, 1, 2], a=cells))
 
 
-def test_decimal_commas_beside_other_text() -> None:
+def test_decimal_commas_mixed_with_other_text() -> None:
     with pytest.raises(DataError, match=r"row 1: 'broken' .*\); correct the cells"):
         read(table([0, 1, 2], a=["1,5", "broken", "3"]))
 
@@ -206,22 +206,22 @@ def test_an_empty_table() -> None:
         read(table([]))
 
 
-def test_a_table_of_times_alone() -> None:
+def test_a_table_with_only_times() -> None:
     with pytest.raises(DataError, match="must have a channel"):
         read(pl.DataFrame({"when": HOURS}))
 
 
-def test_a_channel_that_is_not_there() -> None:
+def test_a_channel_that_is_missing() -> None:
     with pytest.raises(DataError, match=r"channel 'lod_kw' must be in the table .*did you mean 'load_kw'"):
         read(table([0, 1, 2], load_kw=[1, 2, 3]), Layout(channels=("lod_kw",)))
 
 
-def test_the_same_channel_asked_for_twice() -> None:
+def test_the_same_channel_requested_twice() -> None:
     with pytest.raises(UsageError, match="name each once"):
         Layout(channels=("a", "a"))
 
 
-def test_two_channels_of_one_name(tmp_path: Path) -> None:
+def test_two_channels_with_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("date,a,a\n2020-01-01,1,2\n2020-01-02,1,2\n2020-01-03,1,2\n")
     frame = pd.DataFrame([[HOURS[0], 1, 2]], columns=["when", "a", "a"])
     for source in (tmp_path / "t.csv", frame, pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])):
@@ -230,7 +230,7 @@ def test_two_channels_of_one_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "row"), [("2018-03-24T23", 3), ("2018-10-28T00", 2)])
-def test_local_times_the_clock_never_or_twice_showed(first: str, row: int) -> None:
+def test_local_times_that_the_clock_skipped_or_repeated(first: str, row: int) -> None:
     local = np.datetime64(first, "us") + np.arange(8) * np.timedelta64(1, "h")
     with pytest.raises(DataError, match=rf"clock of Europe/Berlin showed exactly once \(got row {row}: "):
         read(pl.DataFrame({"when": local, "a": [1.0] * 8}), Layout(zone="Europe/Berlin"))
@@ -239,7 +239,7 @@ def test_local_times_the_clock_never_or_twice_showed(first: str, row: int) -> No
 @pytest.mark.parametrize(
     ("minutes", "rule"), [(60, r"even steps.*02:00 appears twice"), (30, r"must increase .*02:00 comes after .*02:30")]
 )
-def test_where_the_clock_was_put_back_a_zone_and_offsets_are_proposed(minutes: int, rule: str) -> None:
+def test_after_a_clock_change_a_zone_and_offsets_are_proposed(minutes: int, rule: str) -> None:
     utc = np.datetime64("2018-10-27T12", "us") + np.arange(40) * np.timedelta64(minutes, "m")
     back = (utc >= np.datetime64("2018-10-28T01")) * np.timedelta64(1, "h")
     local = utc + np.timedelta64(2, "h") - back
@@ -247,7 +247,7 @@ def test_where_the_clock_was_put_back_a_zone_and_offsets_are_proposed(minutes: i
         read(pl.DataFrame({"when": local, "a": [1.0] * 40}))
 
 
-def test_a_row_by_day_that_is_not_there_has_nothing_to_do_with_the_clock() -> None:
+def test_a_missing_day_is_not_blamed_on_the_clock() -> None:
     with pytest.raises(DataError) as caught:
         read(table([3, 4, 5, 6, 7, 9]))
     assert "zone" not in str(caught.value)
@@ -271,12 +271,12 @@ def test_a_column_without_a_name(tmp_path: Path) -> None:
     assert read(tmp_path / "t.csv", Layout(channels=("a",))).series.channels == ("a",)
 
 
-def test_a_long_table_without_its_columns() -> None:
+def test_a_long_table_without_the_required_columns() -> None:
     with pytest.raises(DataError, match="must have the columns 'unique_id' and 'y'"):
         read(table([0, 1, 2]), Layout(shape="long"))
 
 
-def test_a_long_table_with_one_time_twice_for_a_channel() -> None:
+def test_a_long_table_with_a_repeated_time_in_a_channel() -> None:
     frame = pl.DataFrame({"unique_id": ["x", "y"] * 4, "ds": HOURS[[0, 0, 1, 1, 2, 1, 3, 2]], "y": np.arange(8.0)})
     with pytest.raises(DataError, match=r"one value per time \(got row 5: 2020-01-01 01:00 appears twice\)"):
         read(frame)
@@ -290,18 +290,18 @@ def test_a_long_table_unsorted_within_a_channel() -> None:
         read(frame)
 
 
-def test_what_is_no_table() -> None:
+def test_an_object_that_is_not_a_table() -> None:
     with pytest.raises(UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\)"):
         read(np.zeros((3, 3)))
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="a file that exists"):
         read(tmp_path / "nowhere.csv")
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz"])
-def test_a_file_that_is_not_what_it_says(name: str, tmp_path: Path) -> None:
+def test_a_file_whose_content_does_not_match_its_suffix(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"date,a\n")
     with pytest.raises(DataError, match="whole and well formed"):
         read(tmp_path / name)
@@ -324,13 +324,13 @@ def test_a_csv_with_semicolons_or_tabs(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", ["2020-01-01", "2020-01-01 00:00Z"])
 def test_a_csv_is_read_from_memory(times: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a Python file a thread reads ahead, which may outlive a refusal and abort the process as it ends."""
-    given, read_csv = [], arrow_csv.read_csv
-    monkeypatch.setattr(arrow_csv, "read_csv", lambda source, **how: given.append(source) or read_csv(source, **how))
+    """With a Python file a thread reads ahead; it may outlive an error and abort the process at exit."""
+    sources, read_csv = [], arrow_csv.read_csv
+    monkeypatch.setattr(arrow_csv, "read_csv", lambda source, **how: sources.append(source) or read_csv(source, **how))
     (tmp_path / "t.csv").write_text(f"date,a\n{times},1\n")
     load(tmp_path / "t.csv")
-    assert given
-    assert all(isinstance(source, pa.BufferReader) for source in given)
+    assert sources
+    assert all(isinstance(source, pa.BufferReader) for source in sources)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_a_file_of_another_kind(name: str, remedy: str) -> None:
         read(name)
 
 
-def test_weather_as_a_users_own_table(data_folder: Path) -> None:
+def test_the_weather_file_as_a_users_table(data_folder: Path) -> None:
     path = data_folder / "weather.csv.gz"
     with pytest.raises(DataError) as caught:
         read(path)

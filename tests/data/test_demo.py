@@ -1,4 +1,4 @@
-"""The demo table is what it says it is."""
+"""The demo table has the documented structure."""
 
 import numpy as np
 import polars as pl
@@ -10,17 +10,17 @@ DEMO = demo_table()
 VALUES = DEMO.series.values
 
 
-def test_it_is_a_year_of_hours_with_six_channels_and_a_few_gaps() -> None:
+def test_the_demo_is_a_year_of_hours_with_six_channels_and_a_few_gaps() -> None:
     assert VALUES.shape == (8760, 6)
     assert DEMO.series.clock.labels(0, 1) == ("2023-01-01 00:00",)
     assert 12 <= np.isnan(VALUES).sum() <= 150
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_table() -> None:
     assert demo_table().series.sha256 == DEMO.series.sha256 != demo_table(1).series.sha256
 
 
-def test_it_reads_as_a_users_table_would() -> None:
+def test_the_demo_is_read_like_a_users_table() -> None:
     table = read(pl.DataFrame(DEMO.columns()))
     assert table.layout.time == "time"
     assert table.layout.frequency == "1h"
@@ -36,8 +36,8 @@ def test_the_support_is_exactly_the_hours_of_the_events_and_never_missing() -> N
     assert not DEMO.support[:, 4:].any()
 
 
-def test_an_event_foretells_its_echo_and_nothing_else_does() -> None:
-    """The echo has the event's sign and size, and in the hours between the channel looks like any other day."""
+def test_only_an_event_predicts_its_echo() -> None:
+    """The echo has the event's sign and size, and between them the channel looks like any other day."""
     sizes, echoes, between = [], [], []
     for event in DEMO.events:
         if not 20 * 24 <= event.first < 8760 - 20 * 24:
@@ -54,7 +54,7 @@ def test_an_event_foretells_its_echo_and_nothing_else_does() -> None:
     assert abs(np.corrcoef(sizes, between)[0, 1]) < 0.3
 
 
-def test_days_and_weeks_have_their_rhythm_and_levels_drift() -> None:
+def test_the_demo_has_daily_and_weekly_cycles_and_drifting_levels() -> None:
     load = np.nan_to_num(VALUES[:, 0], nan=float(np.nanmean(VALUES[:, 0])))
     days = load.reshape(365, 24)
     assert days.mean(axis=0).std() > 0.5 * 60

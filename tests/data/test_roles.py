@@ -1,4 +1,4 @@
-"""What columns are for: channels to forecast, channels to read, and covariates that go on where the channels end."""
+"""Roles of columns: channels to forecast, past channels, and covariates that continue after the channels end."""
 
 import numpy as np
 import pandas as pd
@@ -21,35 +21,35 @@ def series(ahead: int = AHEAD) -> Series:
     return Series(values, COLUMNS, Clock(stamps, Frequency(3600)))
 
 
-def test_channels_to_forecast_come_first_then_those_to_read_and_covariates_stand_apart() -> None:
-    given = series()
-    parted = by_role(given, ("wind",), ("holiday", "plan"))
+def test_forecast_channels_come_first_then_past_channels_and_covariates_are_separate() -> None:
+    original = series()
+    parted = by_role(original, ("wind",), ("holiday", "plan"))
     assert (parted.channels, parted.targets, parted.covariates) == (
         ("load", "heat", "wind"),
         ("load", "heat"),
         ("holiday", "plan"),
     )
-    np.testing.assert_array_equal(parted.values, given.values[:ROWS][:, [2, 4, 1]])
-    np.testing.assert_array_equal(parted.known, given.values[:, [3, 0]])
+    np.testing.assert_array_equal(parted.values, original.values[:ROWS][:, [2, 4, 1]])
+    np.testing.assert_array_equal(parted.known, original.values[:, [3, 0]])
     assert parted.rows == len(parted.clock.stamps) == ROWS
     assert parted.values.flags.c_contiguous
     assert parted.known.flags.c_contiguous
 
 
-def test_without_roles_a_series_stays_as_it_is() -> None:
+def test_without_roles_a_series_is_unchanged() -> None:
     parted = by_role(series(), (), ())
     assert parted.values is not None
     assert parted.sha256 == series().sha256
     assert (parted.rows, parted.past, parted.known) == (ROWS + AHEAD, 0, None)
 
 
-def test_roles_are_parted_once_however_often_they_are_named() -> None:
+def test_splitting_by_role_twice_changes_nothing() -> None:
     once = by_role(series(), ("wind",), ())
     assert by_role(once, ("wind",), ()).channels == once.channels
     assert by_role(once, ("wind",), ()).values.tobytes() == once.values.tobytes()
 
 
-def test_the_fingerprint_tells_roles_and_what_was_known_apart_but_not_how_far_ahead() -> None:
+def test_the_fingerprint_depends_on_roles_and_covariates_but_not_on_their_length() -> None:
     prints = {
         by_role(series(), past, future).sha256
         for past, future in (((), ()), (("heat",), ()), ((), ("plan",)), (("heat",), ("plan",)))
@@ -59,7 +59,7 @@ def test_the_fingerprint_tells_roles_and_what_was_known_apart_but_not_how_far_ah
     assert by_role(series(ahead=0), (), ("plan", "holiday")).sha256 == known.sha256
 
 
-def test_a_window_is_told_all_its_steps_or_refused() -> None:
+def test_a_window_without_all_its_covariate_steps_is_refused() -> None:
     parted = by_role(series(), (), ("plan", "holiday"))
     np.testing.assert_array_equal(known_in(parted, 4, 10), series().values[4:14, [0, 3]])
     with pytest.raises(
@@ -69,7 +69,7 @@ def test_a_window_is_told_all_its_steps_or_refused() -> None:
     assert known_in(by_role(series(), (), ()), 5, 10) is None
 
 
-def test_a_future_across_a_change_of_the_clock_goes_on_by_the_clock() -> None:
+def test_a_future_across_a_clock_change_follows_the_clock() -> None:
     local = pd.date_range("2024-03-30 12:00", periods=24, freq="h", tz="Europe/Berlin")
     frame = pd.DataFrame({"when": local, "load": np.arange(24.0), "plan": np.arange(24.0)})
     table = read(frame[:10], Layout(future=("plan",)))
@@ -78,7 +78,7 @@ def test_a_future_across_a_change_of_the_clock_goes_on_by_the_clock() -> None:
         table.with_future(frame.drop(index=14)[10:])
 
 
-def test_dates_go_on_by_date() -> None:
+def test_a_future_of_dates_continues_by_date() -> None:
     frame = pd.DataFrame(
         {"when": pd.date_range("2024-01-31", periods=9, freq="ME"), "load": 1.0, "plan": np.arange(9.0)}
     )
@@ -86,7 +86,7 @@ def test_dates_go_on_by_date() -> None:
     assert table.with_future(frame[["when", "plan"]][6:]).series.known.ravel().tolist() == list(range(9))
 
 
-def test_read_by_row_number_what_is_ahead_follows_in_its_order() -> None:
+def test_by_row_number_the_future_follows_in_row_order() -> None:
     days = pd.bdate_range("2024-01-01", periods=30)
     frame = pd.DataFrame({"when": days, "load": 1.0, "plan": np.arange(30.0)})
     table = read(frame[:20], Layout(future=("plan",), irregular="by_row"))

@@ -1,4 +1,4 @@
-"""Tables in and out, whatever their kind and shape."""
+"""Reading and writing tables of every kind and shape."""
 
 from pathlib import Path
 from typing import Any
@@ -77,14 +77,14 @@ def test_a_long_table_gives_a_long_forecast_of_the_same_kind(kind: str) -> None:
     assert columns_of(forecast) == {"unique_id": ["x", "y"], "ds": [after, after], "IBForecast": [1.0, 2.0]}
 
 
-def test_names_of_a_long_table_can_be_set_and_whole_number_ids_stay_so() -> None:
+def test_names_of_a_long_table_can_be_set_and_integer_ids_stay_integers() -> None:
     frame = pd.DataFrame({"meter": [7, 8] * 3, "at": np.repeat(times(3), 2), "kw": np.arange(6)})
     table = read(frame, Layout(id="meter", target="kw", channels=("8", "7")))
     np.testing.assert_array_equal(table.series.values, [[1, 0], [3, 2], [5, 4]])
     assert table.forecast(3, np.zeros((1, 2)))["meter"].tolist() == [8, 7]
 
 
-def test_a_resolved_layout_reads_the_same_again() -> None:
+def test_a_resolved_layout_gives_the_same_series_again() -> None:
     table = read(wide("pandas"))
     assert table.layout == Layout(time="when", channels=("a", "b"), shape="wide", frequency="1h")
     assert read(wide("polars"), table.layout).series.sha256 == table.series.sha256
@@ -97,7 +97,7 @@ def test_the_time_column_comes_back_with_its_own_type(unit: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_time_zone_stays_with_its_column(kind: str) -> None:
+def test_the_time_column_keeps_its_time_zone(kind: str) -> None:
     column = pa.array(times(30, "2018-03-24T12")).cast(pa.timestamp("us", "Europe/Berlin"))
     arrow = pa.table({"when": column, "a": pa.array(np.arange(30.0))})
     source = {"pandas": arrow.to_pandas, "polars": lambda: pl.from_arrow(arrow), "pyarrow": lambda: arrow}[kind]()
@@ -108,7 +108,7 @@ def test_a_time_zone_stays_with_its_column(kind: str) -> None:
     assert str(columns_of(forecast)["when"][0]) == "2018-03-25 20:00:00+02:00"
 
 
-def test_local_times_get_the_zone_asked_for_and_come_back_local() -> None:
+def test_local_times_get_the_requested_zone_and_come_back_local() -> None:
     frame = pd.DataFrame({"when": times(5, "2018-07-01"), "a": 1.0})
     table = read(frame, Layout(zone="Europe/Berlin"))
     assert table.series.clock.stamps[0] == np.datetime64("2018-06-30T22:00")
@@ -116,27 +116,27 @@ def test_local_times_get_the_zone_asked_for_and_come_back_local() -> None:
     assert table.forecast(5, np.ones((1, 1)))["when"].tolist() == [pd.Timestamp("2018-07-01 05:00")]
 
 
-def test_days_in_a_zone_are_even_across_a_change_of_clock() -> None:
+def test_days_in_a_zone_are_even_across_a_clock_change() -> None:
     days = pd.date_range("2018-03-20", periods=10, freq="D", tz="Europe/Berlin")
     table = read(pd.DataFrame({"when": days, "a": 1.0}))
     assert table.layout.frequency == "1d"
     assert table.series.clock.labels(9, 2) == ("2018-03-29", "2018-03-30")
 
 
-def test_times_with_one_offset_in_text_are_utc_until_a_zone_is_asked_for(tmp_path: Path) -> None:
+def test_times_with_one_offset_in_text_are_utc_unless_a_zone_is_requested(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("when,a\n2018-03-24 01:00+01:00,1\n2018-03-24 02:00+01:00,2\n2018-03-24 03:00+01:00,3\n")
     assert read(path).series.clock.zone == "UTC"
     assert read(path, Layout(zone="Europe/Berlin")).series.clock.phase(0, 3, 24).tolist() == [1, 2, 3]
 
 
-def test_times_with_several_offsets_follow_the_clock_of_the_zone_asked_for(tmp_path: Path) -> None:
+def test_times_with_several_offsets_follow_the_clock_of_the_requested_zone(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("when,a\n2018-03-25 01:00+01:00,1\n2018-03-25 03:00+02:00,2\n2018-03-25 04:00+02:00,3\n")
     assert read(path, Layout(zone="Europe/Berlin")).series.clock.phase(0, 3, 24).tolist() == [1, 3, 4]
 
 
-def test_several_spellings_of_one_offset_are_one(tmp_path: Path) -> None:
+def test_several_spellings_of_one_offset_are_equal(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("when,a\n2018-03-25T01:00Z,1\n2018-03-25T02:00+00:00,2\n2018-03-25T03:00+0000,3\n")
     assert read(path).series.clock.zone == "UTC"
@@ -158,7 +158,7 @@ def test_an_unnamed_column_of_times_is_the_time_column(tmp_path: Path) -> None:
         (["31.01.2020", "29.02.2020", "31.03.2020"], "1mo"),
     ],
 )
-def test_times_in_text_are_understood(texts: list[str], expected: str) -> None:
+def test_times_in_text_are_parsed(texts: list[str], expected: str) -> None:
     assert read(pl.DataFrame({"date": texts, "a": [1, 2, 3]})).layout.frequency == expected
 
 
@@ -184,7 +184,7 @@ def test_a_lazy_table_is_collected() -> None:
     assert table.series.rows == 6
 
 
-def test_truth_values_and_empty_columns_are_numbers_too() -> None:
+def test_booleans_and_empty_columns_are_read_as_numbers() -> None:
     table = read(pl.DataFrame({"when": times(3), "on": [True, False, None], "never": [None, None, None]}))
     np.testing.assert_array_equal(table.series.values, [[1, np.nan], [0, np.nan], [np.nan, np.nan]])
 
@@ -215,7 +215,7 @@ def test_reading_by_row_number_takes_each_row_as_one_step() -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_reads_the_same_again(kind: str, suffix: str, tmp_path: Path) -> None:
+def test_a_written_table_reads_back_unchanged(kind: str, suffix: str, tmp_path: Path) -> None:
     source = native({"when": times(4), "a": [0.1, None, 1e-17, -3.5], "b c": [1.0, 2.0, 3.0, 4.0]}, kind)
     path = tmp_path / f"table{suffix}"
     write(source, path)
@@ -250,7 +250,7 @@ def test_names_outside_utf8_are_read(tmp_path: Path) -> None:
     assert read(tmp_path / "t.csv").series.channels == ("SWDR (W/m²)",)
 
 
-def test_any_columns_can_be_built_into_the_users_kind() -> None:
+def test_columns_can_be_turned_into_the_users_kind_of_table() -> None:
     table: Table = read(wide("polars"))
     built = table.build({"channel": ["a"], "start": times(1), "values": [[1.0, 2.0]]})
     assert isinstance(built, pl.DataFrame)

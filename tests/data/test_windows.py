@@ -1,4 +1,4 @@
-"""Windows cut from a series, with and without their calendar, and the units they are in."""
+"""Windows cut from a series, with and without a calendar, and their units."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def cut(with_calendar: bool) -> tuple[Series, Windows]:
     return series, Windows.of(series, standardiser, 24, STARTS, LOOK_BACK, HORIZON, with_calendar=with_calendar)
 
 
-def test_the_calendar_is_laid_out_over_every_row_and_the_horizon_beyond() -> None:
+def test_the_calendar_covers_every_row_and_the_horizon_beyond() -> None:
     series, windows = cut(with_calendar=True)
     assert windows.calendar is not None
     assert windows.calendar.dtype == torch.float32
@@ -32,7 +32,7 @@ def test_the_calendar_is_laid_out_over_every_row_and_the_horizon_beyond() -> Non
     np.testing.assert_allclose(windows.calendar.numpy(), series.clock.calendar(0, ROWS + HORIZON), atol=1e-7)
 
 
-def test_every_window_comes_with_the_calendar_of_its_own_steps() -> None:
+def test_every_window_has_the_calendar_of_its_own_steps() -> None:
     series, windows = cut(with_calendar=True)
     starts = torch.tensor([0, 17, ROWS - LOOK_BACK])
     calendar = windows.look_backs(starts).calendar
@@ -42,14 +42,14 @@ def test_every_window_comes_with_the_calendar_of_its_own_steps() -> None:
         np.testing.assert_allclose(calendar[row].numpy(), own, atol=1e-7)
 
 
-def test_windows_cut_elsewhere_and_moved_keep_the_calendar() -> None:
+def test_windows_at_other_starts_or_devices_keep_the_calendar() -> None:
     _, windows = cut(with_calendar=True)
     elsewhere = windows.at(range(3)).to(torch.device("cpu"))
     assert elsewhere.calendar is not None
     assert all(window.calendar is not None for window, _ in elsewhere.batches(2))
 
 
-def test_nobody_pays_for_a_calendar_that_was_not_asked_for() -> None:
+def test_no_calendar_is_computed_unless_requested() -> None:
     _, windows = cut(with_calendar=False)
     window, _ = windows.take(windows.starts[:2])
     assert windows.calendar is None
@@ -83,7 +83,7 @@ def test_a_window_is_its_rows_and_a_target_the_rows_after_them() -> None:
         np.testing.assert_array_equal(window.phase[0].numpy(), expected)
 
 
-def test_a_missing_value_holds_a_finite_number_and_says_that_it_means_nothing() -> None:
+def test_a_missing_value_is_finite_and_marked_unobserved() -> None:
     series = gappy(share=0.3)
     _, windows = cut_from(series)
     assert windows.values.isfinite().all()
@@ -97,15 +97,15 @@ def test_batches_hold_every_window_once_and_in_order(size: int) -> None:
     assert len(windows) == len(STARTS)
     batches = list(windows.batches(size))
     assert [len(window.values) for window, _ in batches[:-1]] == [min(size, len(STARTS))] * (len(batches) - 1)
-    together = torch.cat([window.values for window, _ in batches])
+    joined = torch.cat([window.values for window, _ in batches])
     follows = torch.cat([target.values for _, target in batches])
-    assert len(together) == len(STARTS)
+    assert len(joined) == len(STARTS)
     for place, start in enumerate(STARTS):
-        assert torch.equal(together[place], windows.values[start : start + LOOK_BACK])
+        assert torch.equal(joined[place], windows.values[start : start + LOOK_BACK])
         assert torch.equal(follows[place], windows.values[start + LOOK_BACK : start + LOOK_BACK + HORIZON])
 
 
-def test_the_last_look_back_of_a_series_needs_no_future() -> None:
+def test_the_last_look_back_needs_no_future() -> None:
     series = gappy()
     _, windows = cut_from(series)
     last = windows.look_backs(torch.tensor([ROWS - LOOK_BACK]))
@@ -113,14 +113,14 @@ def test_the_last_look_back_of_a_series_needs_no_future() -> None:
     np.testing.assert_array_equal(last.phase[0].numpy(), series.clock.phase(ROWS - LOOK_BACK, LOOK_BACK + HORIZON, 24))
 
 
-def test_windows_elsewhere_come_from_the_same_series() -> None:
+def test_windows_at_other_starts_come_from_the_same_series() -> None:
     _, windows = cut_from(gappy())
     elsewhere = windows.at(range(3, 9))
     assert elsewhere.starts.tolist() == [3, 4, 5, 6, 7, 8]
     assert elsewhere.values.data_ptr() == windows.values.data_ptr()
 
 
-def test_usable_windows_see_every_channel_in_past_and_future() -> None:
+def test_usable_windows_observe_every_channel_in_past_and_future() -> None:
     series = gappy(share=0.75)
     _, windows = cut_from(series)
     observed = ~np.isnan(series.values)
@@ -134,7 +134,7 @@ def test_usable_windows_see_every_channel_in_past_and_future() -> None:
     assert 0 < len(expected) < len(STARTS)
 
 
-def test_no_window_at_all_may_be_usable() -> None:
+def test_there_may_be_no_usable_window() -> None:
     series = gappy()
     _, windows = cut_from(series)
     silent = replace(windows, observed=torch.zeros_like(windows.observed))
@@ -142,7 +142,7 @@ def test_no_window_at_all_may_be_usable() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
-def test_standardisation_takes_mean_and_population_spread_of_the_observed_rows(share: float) -> None:
+def test_standardisation_uses_mean_and_population_spread_of_the_observed_rows(share: float) -> None:
     rows = gappy(share=share).values
     standardiser = Standardiser.of(rows, ("a", "b", "c"))
     for column in range(3):
@@ -153,7 +153,7 @@ def test_standardisation_takes_mean_and_population_spread_of_the_observed_rows(s
         assert standardiser.std[column] == pytest.approx(spread, rel=1e-12)
 
 
-def test_standardisation_is_that_of_the_protocols_library() -> None:
+def test_standardisation_equals_that_of_scikit_learn() -> None:
     preprocessing = pytest.importorskip("sklearn.preprocessing")
     rows, later = gappy(share=0.0).values, gappy(rows=80, share=0.0).values
     rows[:, 1] = 0.1
@@ -172,14 +172,14 @@ def test_a_constant_channel_keeps_its_unit(value: float) -> None:
     np.testing.assert_allclose(standardiser.standardise(rows)[:, 1], 0, atol=1e-5)
 
 
-def test_a_channel_never_seen_in_training_is_refused_by_name() -> None:
+def test_a_channel_never_observed_in_training_is_refused_by_name() -> None:
     rows = gappy().values
     rows[:, 2] = np.nan
     with pytest.raises(DataError, match=r"every channel needs an observation .+ \(got none in 'c'\); .+"):
         Standardiser.of(rows, ("a", "b", "c"))
 
 
-def test_the_test_rows_leave_no_trace_in_the_standardisation() -> None:
+def test_the_standardisation_does_not_depend_on_the_test_rows() -> None:
     series = gappy()
     later = series.values.copy()
     later[40:] *= 1000

@@ -1,4 +1,4 @@
-"""Errors window by window, against plain NumPy; nothing is shuffled, nothing dropped."""
+"""Errors per window, compared with plain NumPy; no window is shuffled or dropped."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def windows(starts: range = STARTS, missing: float = 0.15) -> Windows:
 
 
 class Repeating(Forecaster):
-    """Forecasts the last value it was shown, and notes how many windows it is shown at once."""
+    """A forecaster that repeats the last value, and records the batch sizes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,10 +46,10 @@ class Repeating(Forecaster):
         raise AssertionError("measuring is not training")
 
 
-def by_hand(given: Windows) -> tuple[list[float], list[float]]:
-    values, observed = given.values.double().numpy(), given.observed.numpy()
+def by_hand(data: Windows) -> tuple[list[float], list[float]]:
+    values, observed = data.values.double().numpy(), data.observed.numpy()
     squared, absolute = [], []
-    for start in given.starts.tolist():
+    for start in data.starts.tolist():
         now = start + LOOK_BACK
         errors = [
             values[now - 1, c] - values[now + h, c]
@@ -64,48 +64,46 @@ def by_hand(given: Windows) -> tuple[list[float], list[float]]:
 
 @pytest.mark.parametrize("missing", [0.0, 0.15, 0.5])
 def test_errors_are_means_over_the_observed_values_of_each_window(missing: float) -> None:
-    given = windows(missing=missing)
-    measured = accuracy(Repeating(), given)
-    squared, absolute = by_hand(given)
+    data = windows(missing=missing)
+    measured = accuracy(Repeating(), data)
+    squared, absolute = by_hand(data)
     np.testing.assert_allclose(measured.squared_error.numpy(), squared, rtol=1e-5)
     np.testing.assert_allclose(measured.absolute_error.numpy(), absolute, rtol=1e-5)
 
 
 @pytest.mark.parametrize("batch", [1, 10, 37, 36, 1024])
-def test_every_window_is_measured_once_and_in_order_whatever_the_batch(batch: int) -> None:
-    forecaster, given = Repeating(), windows()
-    measured = accuracy(forecaster, given, batch)
+def test_every_window_is_measured_once_and_in_order_at_any_batch_size(batch: int) -> None:
+    forecaster, data = Repeating(), windows()
+    measured = accuracy(forecaster, data, batch)
     assert sum(forecaster.sizes) == len(STARTS) == len(measured.squared_error) == len(measured.open_rate)
     assert max(forecaster.sizes) <= batch
-    np.testing.assert_allclose(measured.squared_error.numpy(), by_hand(given)[0], rtol=1e-5)
+    np.testing.assert_allclose(measured.squared_error.numpy(), by_hand(data)[0], rtol=1e-5)
 
 
-def test_every_window_weighs_the_same_however_much_of_it_was_observed() -> None:
-    given = windows(missing=0.5)
-    measured = accuracy(Repeating(), given, batch=7)
-    squared, absolute = by_hand(given)
+def test_every_window_has_the_same_weight_regardless_of_its_gaps() -> None:
+    data = windows(missing=0.5)
+    measured = accuracy(Repeating(), data, batch=7)
+    squared, absolute = by_hand(data)
     assert measured.mse == pytest.approx(np.mean(squared), rel=1e-6)
     assert measured.mae == pytest.approx(np.mean(absolute), rel=1e-6)
-    together = [error for error, count in zip(squared, observed_counts(given), strict=True) for _ in range(count)]
-    assert measured.mse != pytest.approx(np.mean(together), rel=1e-3)
+    pooled = [error for error, count in zip(squared, observed_counts(data), strict=True) for _ in range(count)]
+    assert measured.mse != pytest.approx(np.mean(pooled), rel=1e-3)
 
 
-def observed_counts(given: Windows) -> list[int]:
-    return [
-        int(given.observed[start + LOOK_BACK : start + LOOK_BACK + HORIZON].sum()) for start in given.starts.tolist()
-    ]
+def observed_counts(data: Windows) -> list[int]:
+    return [int(data.observed[start + LOOK_BACK : start + LOOK_BACK + HORIZON].sum()) for start in data.starts.tolist()]
 
 
-def test_without_gaps_the_error_is_the_plain_mean_of_the_protocol() -> None:
-    given = windows(missing=0.0)
-    measured, errors = accuracy(Repeating(), given, batch=7), []
-    for window, target in given.batches(5):
+def test_without_gaps_the_error_is_the_plain_mean() -> None:
+    data = windows(missing=0.0)
+    measured, errors = accuracy(Repeating(), data, batch=7), []
+    for window, target in data.batches(5):
         errors.append((window.values[:, -1:] - target.values).double())
     assert measured.mse == pytest.approx(float((torch.cat(errors) ** 2).mean()), rel=1e-6)
     assert measured.mae == pytest.approx(float(torch.cat(errors).abs().mean()), rel=1e-6)
 
 
-def test_what_stands_in_a_gap_of_the_target_does_not_count() -> None:
+def test_values_in_a_gap_of_the_target_do_not_count() -> None:
     forecast = torch.randn(4, HORIZON, CHANNELS, generator=torch.Generator().manual_seed(1))
     observed = torch.rand(forecast.shape, generator=torch.Generator().manual_seed(2)) > 0.3
     one, other = (
@@ -116,14 +114,14 @@ def test_what_stands_in_a_gap_of_the_target_does_not_count() -> None:
     assert squared_error(forecast, one).dtype == torch.float64
 
 
-def test_not_even_a_huge_number_in_a_gap_of_the_target_counts() -> None:
+def test_a_huge_value_in_a_gap_of_the_target_does_not_count() -> None:
     observed = torch.ones(1, HORIZON, CHANNELS, dtype=torch.bool)
     observed[0, 0, 0] = False
     target = Target(torch.zeros(1, HORIZON, CHANNELS).where(observed, torch.tensor(1e30)), observed)
     assert squared_error(torch.ones(1, HORIZON, CHANNELS), target).item() == 1
 
 
-def test_one_that_explains_nothing_has_read_everything() -> None:
+def test_a_forecaster_without_explanations_has_an_open_rate_of_one() -> None:
     assert (accuracy(Repeating(), windows()).open_rate == 1).all()
 
 
@@ -145,15 +143,15 @@ def network(budget: float = 0.4) -> IBForecast:
 
 @torch.no_grad()
 def test_the_open_rate_is_that_of_each_windows_mask() -> None:
-    given, forecaster = windows(missing=0.15), network(budget=0.6)
-    measured = accuracy(forecaster, given, batch=8)
-    for place, start in enumerate(given.starts):
-        explanation = forecaster(given.look_backs(start[None])).explanation
+    data, forecaster = windows(missing=0.15), network(budget=0.6)
+    measured = accuracy(forecaster, data, batch=8)
+    for place, start in enumerate(data.starts):
+        explanation = forecaster(data.look_backs(start[None])).explanation
         assert measured.open_rate[place] == explanation.mask.double().mean()
     assert len(set(measured.open_rate.tolist())) > 1
 
 
-def test_a_window_that_uses_up_its_budget_does_not_exceed_it() -> None:
+def test_a_window_that_uses_its_whole_budget_does_not_exceed_it() -> None:
     config = ModelConfig(15, HORIZON, CHANNELS, 4, patch_len=3, budget=0.2, gate=GateConfig(width=4, heads=2))
     values = torch.randn(2, 15, CHANNELS, generator=torch.Generator().manual_seed(4))
     phase = torch.zeros(2, 20, dtype=torch.int64)
@@ -164,7 +162,7 @@ def test_a_window_that_uses_up_its_budget_does_not_exceed_it() -> None:
     assert max(explanation.open_rate.tolist()) <= 0.2
 
 
-def test_measuring_leaves_forecaster_and_generator_as_they_were() -> None:
+def test_measuring_leaves_forecaster_and_generator_unchanged() -> None:
     forecaster, state = network(), torch.get_rng_state()
     weights = {name: tensor.clone() for name, tensor in forecaster.state_dict().items()}
     accuracy(forecaster, windows())

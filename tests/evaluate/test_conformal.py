@@ -1,4 +1,4 @@
-"""Widths of intervals: enough where scores are exchangeable, tracked where they drift, and never from the future."""
+"""Widths of intervals: sufficient for exchangeable scores, adapted to drift, and never based on the future."""
 
 import math
 
@@ -27,10 +27,8 @@ def calibrated(scores: Tensor) -> Calibration:
 
 @settings(max_examples=30, deadline=None)
 @given(windows=st.integers(1, 60), level=st.sampled_from(LEVELS), seed=st.integers(0, 9))
-def test_of_exchangeable_scores_each_lies_within_as_often_as_the_level_says_or_oftener(
-    windows: int, level: int, seed: int
-) -> None:
-    """Any of n + 1 exchangeable scores may be the one to come: left out in turn, enough of them are covered."""
+def test_exchangeable_scores_are_covered_at_least_as_often_as_the_level(windows: int, level: int, seed: int) -> None:
+    """Any of n + 1 exchangeable scores may be the next one: leaving out each in turn covers enough of them."""
     scores = drawn(windows + 1, seed)
     within = [
         inside(scores[[one]], quantiles(scores[torch.arange(windows + 1) != one], [level]))
@@ -41,19 +39,19 @@ def test_of_exchangeable_scores_each_lies_within_as_often_as_the_level_says_or_o
 
 @settings(max_examples=30, deadline=None)
 @given(windows=st.integers(1, 120), level=st.sampled_from(LEVELS))
-def test_the_quantile_is_the_score_of_its_rank_and_infinite_where_there_is_none(windows: int, level: int) -> None:
+def test_the_quantile_is_the_score_of_its_rank_or_infinite(windows: int, level: int) -> None:
     scores = torch.arange(1.0, windows + 1)[torch.randperm(windows)][:, None, None].expand(-1, STEPS, CHANNELS)
     rank = -(-(windows + 1) * level // 100)
     expected = float(rank) if rank <= windows else math.inf
     assert quantiles(scores, [level]).unique().tolist() == [expected]
 
 
-def test_quantiles_of_many_scores_are_near_those_of_their_distribution() -> None:
+def test_quantiles_of_many_scores_approach_those_of_their_distribution() -> None:
     wide = quantiles(drawn(20_000), [68, 95])
     torch.testing.assert_close(wide, torch.tensor([0.994, 1.960])[:, None, None].expand_as(wide), atol=0.05, rtol=0)
 
 
-def test_a_missing_score_counts_neither_as_near_nor_as_far() -> None:
+def test_a_missing_score_does_not_count() -> None:
     scores, places = drawn(50), torch.randperm(90)
     gappy = torch.full((90, STEPS, CHANNELS), torch.nan)
     gappy[places[:50]] = scores
@@ -68,7 +66,7 @@ def test_a_higher_level_is_never_narrower(windows: int, lower: float, higher: fl
     assert (calibration.half_width(lower) <= calibration.half_width(higher)).all()
 
 
-def test_a_level_in_between_gets_the_next_above() -> None:
+def test_a_level_between_two_others_gets_the_next_higher_one() -> None:
     calibration = calibrated(drawn(400))
     assert torch.equal(calibration.half_width(81), calibration.half_width(85))
     assert torch.equal(calibration.half_width(80), quantiles(drawn(400), [80])[0])
@@ -76,11 +74,11 @@ def test_a_level_in_between_gets_the_next_above() -> None:
 
 
 @pytest.mark.parametrize(("windows", "highest"), [(1, 50), (4, 80), (18, 94), (19, 95), (99, 99)])
-def test_the_highest_level_is_what_there_are_windows_for(windows: int, highest: int) -> None:
+def test_the_highest_level_depends_on_the_number_of_windows(windows: int, highest: int) -> None:
     assert calibrated(drawn(windows)).highest_level == highest
 
 
-def test_one_step_with_too_few_scores_holds_the_highest_level_down() -> None:
+def test_one_step_with_too_few_scores_lowers_the_highest_level() -> None:
     scores = drawn(99)
     scores[4:, 1, 0] = torch.nan
     assert calibrated(scores).highest_level == 80
@@ -89,12 +87,12 @@ def test_one_step_with_too_few_scores_holds_the_highest_level_down() -> None:
 @pytest.mark.parametrize(
     ("level", "levels"), [(80, (80.0,)), ([95, 80], (80.0, 95.0)), ((90, 90.0), (90.0,)), ([97.5], (97.5,))]
 )
-def test_levels_are_put_in_order(level: object, levels: tuple[float, ...]) -> None:
+def test_levels_are_sorted(level: object, levels: tuple[float, ...]) -> None:
     assert checked_levels(level) == levels
 
 
 @pytest.mark.parametrize(("level", "got"), [(0, "0"), (0.0, "0"), ([80, 99.9], "99.9"), ([-5], "-5"), ([], "none")])
-def test_a_level_that_cannot_be_is_refused(level: object, got: str) -> None:
+def test_an_invalid_level_is_refused(level: object, got: str) -> None:
     with pytest.raises(UsageError, match=rf"from 1 to 99 \(got {got}\); try \[80, 95\]"):
         checked_levels(level)
 
@@ -109,7 +107,7 @@ def test_a_fraction_is_refused_with_its_percentage(level: object, meant: str) ->
 
 
 def by_hand(start: Tensor, scores: Tensor, level: float) -> Tensor:
-    """The same with loops: step h of window w is known h + 1 windows later."""
+    """Compute the widths with loops: step h of window w is known h + 1 windows later."""
     windows, horizon, channels = scores.shape
     widths = start.repeat(windows + 1, 1, 1)
     for now in range(1, windows + 1):
@@ -124,14 +122,14 @@ def by_hand(start: Tensor, scores: Tensor, level: float) -> Tensor:
 
 
 @pytest.mark.parametrize("windows", [0, 1, 2, 40])
-def test_widths_are_those_of_the_rule_written_with_loops(windows: int) -> None:
+def test_widths_equal_those_of_the_rule_written_with_loops(windows: int) -> None:
     scores, start = drawn(windows, horizon=4), drawn(1, 7, horizon=4)[0]
     scores[3:6, 1:] = torch.nan
     torch.testing.assert_close(tracked(start, scores, 80), by_hand(start, scores, 80))
 
 
-def test_no_score_matters_before_it_is_known() -> None:
-    """Step h of window w is the truth of h + 1 rows later: not before that window may a width hear of it."""
+def test_no_score_is_used_before_it_is_known() -> None:
+    """Step h of window w is observed h + 1 rows later: no earlier width may depend on it."""
     scores, start = drawn(30, horizon=5), torch.full((5, CHANNELS), 0.7)
     plain = tracked(start, scores, 80)
     for window, step in ((3, 0), (3, 4), (20, 2)):
@@ -145,7 +143,7 @@ def test_no_score_matters_before_it_is_known() -> None:
 
 @pytest.mark.parametrize("level", [80, 95])
 @pytest.mark.parametrize("drift", [0.3, 1.0, 2.0])
-def test_misses_average_to_what_the_level_allows_but_for_the_way_the_width_had_to_go(level: int, drift: float) -> None:
+def test_the_miss_rate_approaches_the_level_despite_drift(level: int, drift: float) -> None:
     windows = 4000
     scores = drawn(windows) * torch.linspace(0, math.log(drift), windows).exp()[:, None, None]
     start = quantiles(drawn(1000, 1), [level])[0]
@@ -158,11 +156,11 @@ def test_misses_average_to_what_the_level_allows_but_for_the_way_the_width_had_t
         assert off.abs().max() < (inside(scores, start[None]).mean(dim=0) - level / 100).abs().min()
 
 
-def test_where_nothing_is_known_the_widths_stay() -> None:
+def test_without_known_scores_the_widths_do_not_change() -> None:
     start = drawn(1)[0]
     assert (tracked(start, torch.full((9, STEPS, CHANNELS), torch.nan), 80) == start).all()
 
 
-def test_unknown_truth_lies_neither_within_nor_without() -> None:
+def test_a_missing_truth_counts_neither_as_covered_nor_as_missed() -> None:
     scores = torch.tensor([0.5, 1.0, 2.0, torch.nan])[:, None, None]
     assert inside(scores, torch.ones(1, 1, 1)).flatten().nan_to_num(-1).tolist() == [1, 1, 0, -1]

@@ -1,4 +1,4 @@
-"""Checking windows one at a time: which ones, how many, and what counts as a failure."""
+"""Checking windows one at a time: which ones, how many, and what is a failure."""
 
 from dataclasses import replace
 
@@ -32,14 +32,14 @@ def windows(count: int) -> Windows:
     random = torch.Generator().manual_seed(0)
     values = torch.randn(ROWS, CHANNELS, generator=random)
     observed = torch.rand(ROWS, CHANNELS, generator=random) > 0.02
-    values[:, 0] = torch.arange(ROWS)  # so that a window can be told by its first value
+    values[:, 0] = torch.arange(ROWS)  # so that a window can be identified by its first value
     observed[:, 0] = True
     held = values.where(observed, torch.zeros(()))
     return Windows(held, observed, torch.arange(ROWS + HORIZON) % 5, torch.arange(count), LOOK_BACK, HORIZON)
 
 
 class Noting(IBForecast):
-    """Notes which windows it forecasts, and lies about those after `lies_after`."""
+    """A forecaster that records its windows, and gives false forecasts after `lies_after` of them."""
 
     lies_after = 10**6
 
@@ -57,12 +57,12 @@ def noting() -> Noting:
 
 
 @pytest.mark.parametrize(
-    ("count", "asked", "checked"), [(60, 7, 7), (60, 60, 60), (60, 1000, 60), (1, 5, 1), (60, 1, 1)]
+    ("count", "requested", "checked"), [(60, 7, 7), (60, 60, 60), (60, 1000, 60), (1, 5, 1), (60, 1, 1)]
 )
-def test_as_many_windows_are_checked_as_asked_for_or_as_there_are(count: int, asked: int, checked: int) -> None:
+def test_the_requested_number_of_windows_is_checked_or_all_of_them(count: int, requested: int, checked: int) -> None:
     forecaster = noting()
-    assert verify_windows(forecaster, windows(count), asked) == (checked, 0)
-    starts = [start for start, _ in forecaster.shown[::2]]  # every other one is the noise shown in between
+    assert verify_windows(forecaster, windows(count), requested) == (checked, 0)
+    starts = [start for start, _ in forecaster.shown[::2]]  # every other window is the noise in between
     assert len(set(starts)) == len(starts) == checked
     assert all(size == 1 for _, size in forecaster.shown)
 
@@ -74,7 +74,7 @@ def test_the_windows_checked_are_evenly_spaced_from_the_first_to_the_last() -> N
 
 
 class Remembering(IBForecast):
-    """Puts what it last saw into the forecast behind the explanation's back."""
+    """A forecaster that adds the last window to the forecast without explaining it."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         self.last = window.values.mean()
@@ -84,7 +84,7 @@ class Remembering(IBForecast):
         return super().replay(explanation) + self.last
 
 
-def test_a_forecaster_that_remembers_the_window_is_found_out() -> None:
+def test_a_forecaster_that_remembers_the_window_is_detected() -> None:
     with torch.random.fork_rng([]):
         torch.manual_seed(1)
         forecaster = Remembering(CONFIG).eval()
@@ -98,7 +98,7 @@ def test_every_window_that_fails_is_counted() -> None:
     assert verify_windows(forecaster, windows(61), 61) == (61, 20)
 
 
-def test_checking_draws_from_its_own_generator_and_leaves_the_forecaster_alone() -> None:
+def test_checking_uses_its_own_generator_and_leaves_the_forecaster_unchanged() -> None:
     forecaster, state = noting(), torch.get_rng_state()
     weights = {name: tensor.clone() for name, tensor in forecaster.state_dict().items()}
     verify_windows(forecaster, windows(30), 5)
@@ -107,7 +107,7 @@ def test_checking_draws_from_its_own_generator_and_leaves_the_forecaster_alone()
 
 
 @torch.no_grad()
-def test_scrambling_reads_the_open_tokens_anew_and_nothing_of_the_closed_ones() -> None:
+def test_scrambling_keeps_the_open_tokens_and_replaces_the_closed_ones() -> None:
     window, _ = windows(20).take(torch.arange(6))
     explanation = noting()(window).explanation
     assert explanation is not None
@@ -121,8 +121,8 @@ def test_scrambling_reads_the_open_tokens_anew_and_nothing_of_the_closed_ones() 
 
 
 @torch.no_grad()
-def test_the_noise_is_large_beside_the_window() -> None:
-    """A soft mask would let it through; with everything claimed closed it would show at once."""
+def test_the_noise_is_large_compared_with_the_window() -> None:
+    """A soft mask would let the noise through; with every token marked closed it shows at once."""
     window, _ = windows(20).take(torch.arange(6))
     explanation = noting()(window).explanation
     assert explanation is not None
@@ -144,7 +144,7 @@ def test_with_gaps_and_constant_channels_an_honest_forecast_still_passes() -> No
     assert not broken(forecaster, window, forecaster(window), torch.Generator()).any()
 
 
-def test_a_forecast_that_is_no_number_is_never_taken_for_verified() -> None:
+def test_a_nan_forecast_is_never_verified() -> None:
     class Broken(IBForecast):
         def replay(self, explanation: Explanation) -> Tensor:
             return super().replay(explanation) * torch.nan

@@ -1,4 +1,4 @@
-"""Four small models behind a real server, and a real browser before it."""
+"""Four small models behind a real server, and a real browser."""
 
 import shutil
 import threading
@@ -32,7 +32,7 @@ batch = 64
 
 @dataclass(frozen=True)
 class Desk:
-    """Tables and models by name; never written to by a test."""
+    """Tables and models by name; no test writes to them."""
 
     folder: Path
 
@@ -45,13 +45,13 @@ class Desk:
 
 @dataclass(frozen=True)
 class Place:
-    """A running service: its address and what lies behind it."""
+    """A running service: its address, models and tables."""
 
     url: str
     desk: Desk
 
     def at(self, moment: str = "2023-01-15 11:00", model: str = "town", **more: Any) -> str:
-        """The address of a view."""
+        """Return the address of a view."""
         table = self.tables[model]
         words = {"model": model, "table": table, "at": moment} | more
         return f"{self.url}/#" + "&".join(f"{name}={value}" for name, value in words.items())
@@ -74,7 +74,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 
 def _make_driven(desk: Desk) -> None:
-    """A model with two cycles that forecasts a channel, reads another, and knows a third column ahead."""
+    """Fit a model with two cycles, a forecast channel, a past channel and a covariate."""
     _write_table(desk.table("driven"), ("load", "wind", "price"), gap=False)
     recipe = desk.folder / "driven.toml"
     recipe.write_text(RECIPE.format(gate="").replace("[train]", "cross_channel = true\n[train]"))
@@ -96,7 +96,7 @@ def _write_table(path: Path, channels: tuple[str, ...], gap: bool) -> None:
 
 @pytest.fixture(scope="module")
 def serve(desk: Desk) -> Callable[..., Any]:
-    """Run a service on a free port for as long as a context lasts."""
+    """Return a context manager that runs a service on a free port."""
     uvicorn = pytest.importorskip("uvicorn", reason="the explorer's tests need the serve extra")
     pytest.importorskip("fastapi", reason="the explorer's tests need the serve extra")
     from ibforecast.serve.app import create_app
@@ -129,14 +129,14 @@ def place(serve: Callable[..., Any]) -> Iterator[Place]:
     with serve("town", "dial", "fifty", "driven") as running:
         for table, models in (("town", ("town", "dial")), ("fifty", ("fifty",)), ("driven", ("driven",))):
             content = running.desk.table(table).read_bytes()
-            kept = httpx.post(f"{running.url}/tables?name={table}.csv", content=content).json()["table"]["id"]
-            running.tables.update(dict.fromkeys(models, kept))
+            stored = httpx.post(f"{running.url}/tables?name={table}.csv", content=content).json()["table"]["id"]
+            running.tables.update(dict.fromkeys(models, stored))
         yield running
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium. One per module, not per session: while it is driven, no other event loop can run here."""
+    """Debian's Chromium. One per module, not per session: while it runs, no other event loop can run here."""
     playwright = pytest.importorskip("playwright.sync_api", reason="the explorer's tests need playwright (dev extra)")
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -149,7 +149,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def view(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page at an address; at the end no page may have logged an error or requested anything elsewhere."""
+    """Return a function that opens a page; at the end no page may have logged an error or requested another site."""
     troubles, contexts = [], []
 
     def look(url: str, width: int = 1280, height: int = 900, ready: str = ".badge.verified", **more: Any) -> Any:
@@ -178,7 +178,7 @@ def _is_own(requested: str, url: str) -> bool:
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., int]:
-    """Run the command in this process; returns its exit code."""
+    """Return a function that runs the command in this process and returns its exit code."""
     from ibforecast.cli.main import run
 
     def ran(*words: Any) -> int:

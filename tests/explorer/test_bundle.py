@@ -1,4 +1,4 @@
-"""The built page in the package is what its sources give."""
+"""The built page in the package matches its sources."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from ibforecast.plots.page import EXPLORER
 PAGE = Path(__file__).parents[2] / "page"
 
 
-def test_the_committed_bundle_is_what_the_sources_build(tmp_path: Path) -> None:
+def test_the_committed_bundle_matches_its_sources(tmp_path: Path) -> None:
     if not (PAGE / "node_modules" / "esbuild").is_dir():
         pytest.skip("building the page needs its packages: npm --prefix page ci")
     node = shutil.which("node")
@@ -24,7 +24,7 @@ def test_the_committed_bundle_is_what_the_sources_build(tmp_path: Path) -> None:
     assert built == committed, "the bundle is stale: run `make page`"
 
 
-def test_the_bundle_carries_the_licence_of_uplot() -> None:
+def test_the_bundle_contains_the_licence_of_uplot() -> None:
     script = (EXPLORER / "explorer.js").read_text("utf8")
     assert "Copyright (c) 2022 Leon Sorokin" in script
     assert "The above copyright notice and this permission notice shall be included" in script

@@ -1,4 +1,4 @@
-"""The explorer in a real browser, before a real service."""
+"""The explorer in a real browser with a real service."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def document(place: Any, moment: str = MOMENT, model: str = "town") -> str:
 
 
 def numbers(page: Any, channel: str, name: str) -> list[float]:
-    """A column of the table of numbers."""
+    """Return a column of the table of numbers."""
     if not page.locator("#numbers").evaluate("element => element.open"):
         page.click("#numbers > summary")
     page.select_option("#numbers-channel", channel)
@@ -37,25 +37,25 @@ def numbers(page: Any, channel: str, name: str) -> list[float]:
     return [float(cell.replace(MINUS, "-")) for cell in cells]
 
 
-def turned(page: Any, act: Callable[[], Any], asking: str = "") -> dict[str, Any]:
-    """Do something that asks /replay, with these words in the question, and return the answer once it is shown."""
+def replayed(page: Any, act: Callable[[], Any], containing: str = "") -> dict[str, Any]:
+    """Act, wait for the request to /replay that contains this text, and return the answer once it is shown."""
     shown = page.evaluate(WHATIFS)
 
-    def meant(response: Any) -> bool:
-        return response.url.endswith("/replay") and asking in (response.request.post_data or "")
+    def is_replay(response: Any) -> bool:
+        return response.url.endswith("/replay") and containing in (response.request.post_data or "")
 
-    with page.expect_response(meant) as answer:
+    with page.expect_response(is_replay) as answer:
         act()
     page.wait_for_function(f"shown => {WHATIFS} > shown", arg=shown)
-    replayed: dict[str, Any] = answer.value.json()
-    return replayed
+    document: dict[str, Any] = answer.value.json()
+    return document
 
 
 def open_gate(page: Any) -> Any:
     return page.locator("#gates .cell.open").first
 
 
-def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, place: Any) -> None:
+def test_a_forecast_is_shown_with_words_open_rate_and_verified_badge(view: Any, place: Any) -> None:
     page, explanation = view(place.at()), json.loads(document(place))
     assert page.locator("#badge-words").inner_text() == "Verified"
     words = ExplainedForecast.from_json(json.dumps(explanation)).in_words()
@@ -69,7 +69,7 @@ def test_a_forecast_is_shown_with_its_words_rate_and_verified_badge(view: Any, p
     assert numbers(page, "load", "forecast") == pytest.approx(expected, rel=1e-3)
 
 
-def test_the_badge_is_not_green_before_the_check_is_over_nor_when_it_fails(view: Any, place: Any) -> None:
+def test_the_badge_is_green_only_after_a_successful_check(view: Any, place: Any) -> None:
     page = view(place.at())
     held: list[Any] = []
     page.route("**/verify", lambda route: held.append(route))
@@ -100,7 +100,7 @@ def test_a_shown_explanation_is_compared_with_its_table_and_notes_are_shown(view
     page.wait_for_function("() => document.querySelector('#checks').textContent === 'signature: not checked'")
 
 
-def test_a_check_that_comes_too_late_is_not_taken_for_the_next_document(view: Any, place: Any) -> None:
+def test_a_late_check_does_not_apply_to_the_next_document(view: Any, place: Any) -> None:
     page = view(place.at())
     held: list[Any] = []
     page.route("**/verify", lambda route: held.append(route))
@@ -118,7 +118,7 @@ def test_a_check_that_comes_too_late_is_not_taken_for_the_next_document(view: An
     page.wait_for_selector(".badge.verified")
 
 
-def test_moments_are_reached_by_steps_date_slider_and_play(view: Any, place: Any) -> None:
+def test_moments_can_be_chosen_by_steps_date_slider_and_play(view: Any, place: Any) -> None:
     page = view(place.at())
 
     def shows(moment: str) -> None:
@@ -142,13 +142,13 @@ def test_moments_are_reached_by_steps_date_slider_and_play(view: Any, place: Any
     assert page.locator("#play").get_attribute("aria-pressed") == "false"
 
 
-def test_a_turned_gate_moves_the_forecast_to_what_replay_returned(view: Any, place: Any) -> None:
+def test_a_toggled_gate_shows_the_forecast_that_replay_returned(view: Any, place: Any) -> None:
     page = view(place.at())
     label = open_gate(page).get_attribute("aria-label")
     channel = label.partition(",")[0]
     column = ("load", "wind", "heat").index(channel)
     before = numbers(page, channel, "forecast")
-    answer = turned(page, lambda: open_gate(page).click())
+    answer = replayed(page, lambda: open_gate(page).click())
     expected = [row[column] for row in answer["forecast"]]
     assert answer["what_if"]
     assert not answer["same_bits"]
@@ -163,10 +163,10 @@ def test_a_turned_gate_moves_the_forecast_to_what_replay_returned(view: Any, pla
     assert page.locator("#numbers-table thead th", has_text="what-if").count() == 0
 
 
-def test_scrambling_closed_tokens_moves_nothing_and_says_so(view: Any, place: Any) -> None:
+def test_scrambling_closed_tokens_changes_nothing_and_says_so(view: Any, place: Any) -> None:
     page = view(place.at())
     before = numbers(page, "load", "forecast")
-    answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
+    answer = replayed(page, lambda: page.click("#scramble"), containing='"evidence":[{')
     assert answer["same_bits"]
     assert answer["closed_edits"] == 12 - answer["open_count"]
     assert "not one bit of the forecast moved" in page.locator("#outcome").inner_text()
@@ -174,7 +174,7 @@ def test_scrambling_closed_tokens_moves_nothing_and_says_so(view: Any, place: An
     assert page.locator(".row .shift").all_inner_texts() == ["not moved"] * 3
 
 
-def test_an_edited_value_moves_the_forecast_only_where_its_token_is_open(view: Any, place: Any) -> None:
+def test_an_edited_value_changes_the_forecast_only_if_its_token_is_open(view: Any, place: Any) -> None:
     page = view(place.at())
     cells = page.locator("#gates .cell")
     is_open = [json.loads(cells.nth(number).get_attribute("aria-selected")) for number in range(12)]
@@ -183,7 +183,7 @@ def test_an_edited_value_moves_the_forecast_only_where_its_token_is_open(view: A
         page.click("#token summary")
         box = page.locator("#token input").first
         box.fill("1234.5")
-        answer = turned(page, lambda box=box: box.press("Tab"))
+        answer = replayed(page, lambda box=box: box.press("Tab"))
         assert answer["same_bits"] is not opened
         assert answer["closed_edits"] == int(not opened)
         if not opened:
@@ -195,13 +195,13 @@ def test_an_edited_value_moves_the_forecast_only_where_its_token_is_open(view: A
 
 def test_a_threshold_opens_more_than_the_budget_and_says_so(view: Any, place: Any) -> None:
     page = view(place.at())
-    answer = turned(page, lambda: page.fill("#threshold", "0"))
+    answer = replayed(page, lambda: page.fill("#threshold", "0"))
     assert answer["open_count"] > answer["allowance"]
     assert "beyond the budget" in page.locator("#rate-budget").inner_text()
     assert "more than the model may read" in page.locator("#outcome").inner_text()
 
 
-def test_the_budget_dial_is_for_models_fitted_for_any(view: Any, place: Any) -> None:
+def test_the_budget_dial_is_shown_only_for_models_of_any_budget(view: Any, place: Any) -> None:
     assert not view(place.at()).locator("#dial").is_visible()
     page = view(place.at(model="dial"))
     page.fill("#dial", "0.5")
@@ -210,7 +210,7 @@ def test_the_budget_dial_is_for_models_fitted_for_any(view: Any, place: Any) -> 
     assert "budget=0.5" in page.url
 
 
-def test_a_broken_table_is_refused_in_the_librarys_own_words(view: Any, place: Any, tmp_path: Path) -> None:
+def test_a_broken_table_is_refused_with_the_librarys_message(view: Any, place: Any, tmp_path: Path) -> None:
     page = view(place.at())
     broken = tmp_path / "broken.csv"
     broken.write_text("date,load\n2020-01-01,1\n2020-01-02,x\n2020-01-03,3\n")
@@ -256,10 +256,10 @@ def test_exports_are_exact_and_the_json_verifies_from_the_command_line(
     assert export("png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_link_brings_the_same_view_back(view: Any, place: Any) -> None:
+def test_a_link_restores_the_same_view(view: Any, place: Any) -> None:
     page = view(place.at())
-    turned(page, lambda: open_gate(page).click())
-    turned(page, lambda: page.click("#scramble"))
+    replayed(page, lambda: open_gate(page).click())
+    replayed(page, lambda: page.click("#scramble"))
     outcome = page.locator("#outcome").inner_text()
     again = view(page.url, ready="body.with-whatif")
     assert again.url == page.url
@@ -267,7 +267,7 @@ def test_a_link_brings_the_same_view_back(view: Any, place: Any) -> None:
     assert again.locator("#gates .cell.shut").count() == 1
 
 
-def test_a_gate_can_be_turned_by_keyboard_alone(view: Any, place: Any) -> None:
+def test_a_gate_can_be_toggled_with_only_the_keyboard(view: Any, place: Any) -> None:
     page = view(place.at())
     for _ in range(30):
         page.keyboard.press("Tab")
@@ -279,13 +279,13 @@ def test_a_gate_can_be_turned_by_keyboard_alone(view: Any, place: Any) -> None:
     page.keyboard.press("ArrowRight")
     label = page.evaluate("() => document.activeElement.getAttribute('aria-label')")
     assert label.startswith("wind, 2023-01-14 00:00 to 2023-01-14 11:00")
-    answer = turned(page, lambda: page.keyboard.press("Enter"))
+    answer = replayed(page, lambda: page.keyboard.press("Enter"))
     explanation = json.loads(document(place))
     assert abs(answer["open_count"] - explanation["open_count"]) == 1
     assert "by hand" in page.evaluate("() => document.activeElement.getAttribute('aria-label')")
 
 
-def test_everything_that_can_be_used_has_a_name(view: Any, place: Any) -> None:
+def test_every_control_has_an_accessible_name(view: Any, place: Any) -> None:
     page = view(place.at())
     for role in ("button", "combobox", "slider", "tab", "gridcell", "meter", "grid"):
         for part in page.get_by_role(role).all():
@@ -296,16 +296,20 @@ def test_everything_that_can_be_used_has_a_name(view: Any, place: Any) -> None:
 
 
 @pytest.mark.parametrize("model", ["town", "fifty", "driven"])
-def test_nothing_sticks_out_of_a_narrow_screen(view: Any, place: Any, model: str) -> None:
+def test_the_page_fits_a_narrow_screen(view: Any, place: Any, model: str) -> None:
     page = view(place.at(model=model), width=390, height=844)
-    for act in (lambda: None, lambda: turned(page, lambda: open_gate(page).click()), lambda: page.click("#tab-table")):
+    for act in (
+        lambda: None,
+        lambda: replayed(page, lambda: open_gate(page).click()),
+        lambda: page.click("#tab-table"),
+    ):
         act()
         page.wait_for_timeout(100)
         assert page.evaluate("() => document.documentElement.scrollWidth") == 390
     page.wait_for_selector("#rates canvas")
 
 
-def test_fifty_channels_are_drawn_only_where_one_looks(view: Any, place: Any) -> None:
+def test_of_fifty_channels_only_the_visible_ones_are_drawn(view: Any, place: Any) -> None:
     page = view(place.at(model="fifty"))
     assert page.locator(".row").count() == 50
     assert page.locator(".row canvas").count() < 25
@@ -328,7 +332,7 @@ def test_the_second_tab_shows_the_whole_table(view: Any, place: Any) -> None:
     page.wait_for_selector("#view-window:not([hidden]) .badge.verified")
 
 
-def test_dark_and_light_are_asked_of_the_system_and_can_be_switched(view: Any, place: Any) -> None:
+def test_dark_mode_follows_the_system_and_can_be_switched(view: Any, place: Any) -> None:
     page = view(place.at(), color_scheme="dark")
     paper = "() => getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(paper)
@@ -338,7 +342,7 @@ def test_dark_and_light_are_asked_of_the_system_and_can_be_switched(view: Any, p
     assert page.locator("#theme").get_attribute("aria-label") == "Switch to dark"
 
 
-def test_a_service_with_a_token_is_asked_with_it(view: Any, serve: Any) -> None:
+def test_the_page_sends_the_token_of_the_service(view: Any, serve: Any) -> None:
     with serve("town", token="a-long-secret") as guarded:
         page = view(guarded.url, ready="#alert:not([hidden])")
         assert "must carry the service's token" in page.locator("#alert").inner_text()
@@ -351,7 +355,7 @@ def test_a_service_with_a_token_is_asked_with_it(view: Any, serve: Any) -> None:
         page.troubles.clear()  # the browser itself logs the 401
 
 
-def test_a_report_opens_from_a_file_and_asks_for_nothing(view: Any, desk: Any, cli: Any, tmp_path: Path) -> None:
+def test_a_report_opens_from_a_file_and_requests_nothing(view: Any, desk: Any, cli: Any, tmp_path: Path) -> None:
     out, other = tmp_path / "report.html", "2023-01-16 07:00"
     model, table = desk.model("town"), desk.table("town")
     assert cli("report", model, table, "--at", MOMENT, "--at", other, "--out", out) == 0
@@ -401,7 +405,7 @@ def test_a_report_shows_covariates_and_channels_without_a_forecast(view: Any, de
         assert Path(offered.value.path()).read_text() == content
 
 
-def test_a_model_with_covariates_is_shown_and_verified_with_what_was_known_ahead(view: Any, place: Any) -> None:
+def test_a_model_with_covariates_is_shown_and_verified(view: Any, place: Any) -> None:
     page, explanation = view(place.at(model="driven")), json.loads(document(place, model="driven"))
     assert page.locator("#badge-words").inner_text() == "Verified"
     assert page.locator(".row").evaluate_all("rows => rows.map((row) => row.dataset.channel)") == [
@@ -419,25 +423,23 @@ def test_a_model_with_covariates_is_shown_and_verified_with_what_was_known_ahead
     assert numbers(page, "load", "price") == pytest.approx(known, rel=1e-3)
 
 
-def test_a_what_if_of_a_model_with_covariates_is_what_replay_returned(view: Any, place: Any) -> None:
+def test_a_what_if_with_covariates_shows_what_replay_returned(view: Any, place: Any) -> None:
     page = view(place.at(model="driven"))
-    answer = turned(page, lambda: open_gate(page).click())
+    answer = replayed(page, lambda: open_gate(page).click())
     assert answer["what_if"]
     assert [shift["channel"] for shift in answer["shift"]] == ["load"]
     assert numbers(page, "load", "what-if") == pytest.approx([row[0] for row in answer["forecast"]], rel=1e-3)
     assert page.locator("#shifts tbody tr").count() == 1
     page.click("#reset")
     page.wait_for_selector(".badge.verified")
-    answer = turned(page, lambda: page.click("#scramble"), asking='"evidence":[{')
+    answer = replayed(page, lambda: page.click("#scramble"), containing='"evidence":[{')
     assert answer["same_bits"]
     assert "not one bit of the forecast moved" in page.locator("#outcome").inner_text()
     page.click("#tab-table")
     page.wait_for_selector("#rates canvas")
 
 
-def test_a_report_of_an_explanation_without_its_model_says_that_nothing_was_checked(
-    view: Any, place: Any, tmp_path: Path
-) -> None:
+def test_a_report_without_a_model_says_that_nothing_was_checked(view: Any, place: Any, tmp_path: Path) -> None:
     draw(ExplainedForecast.from_json(document(place)), tmp_path / "why.html")
     page = view((tmp_path / "why.html").as_uri(), ready="body.has-picture .badge.unknown")
     assert page.locator("#badge-words").inner_text() == "Not checked"

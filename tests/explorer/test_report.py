@@ -1,4 +1,4 @@
-"""A report as a file: what is in it, and what becomes of one that cannot be made."""
+"""Reports as files: their content, and invalid requests."""
 
 import re
 from collections.abc import Callable
@@ -32,19 +32,19 @@ def test_the_explanations_of_a_report_are_compared_with_its_table(town: IBForeca
     assert "history, times, truth and what was known ahead are the table's own" in page
 
 
-def test_moments_are_in_the_order_of_time_and_once_each(town: IBForecaster, desk: Any) -> None:
+def test_moments_are_sorted_and_unique(town: IBForecaster, desk: Any) -> None:
     moments = ["2023-01-10 11:00", "2023-01-09 11:00", "2023-01-10 11:00"]
     page = to_html(town, desk.table("town"), moments, "town", "town.csv").decode()
     assert re.findall(r'{"at": "([^"]+)"', page) == ["2023-01-09 11:00", "2023-01-10 11:00"]
 
 
-def test_a_name_that_looks_like_a_tag_stays_a_name(town: IBForecaster, desk: Any) -> None:
+def test_a_name_that_looks_like_a_tag_is_escaped(town: IBForecaster, desk: Any) -> None:
     page = to_html(town, desk.table("town"), [None], "</script><b>", "<!--").decode()
     assert "</script><b>" not in page
     assert page.count("</script>") == 2
 
 
-def test_an_explanation_that_fails_a_check_makes_no_report(
+def test_an_explanation_that_fails_a_check_is_refused(
     town: IBForecaster, desk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = Verification((Check("replay", False, "differs"),))
@@ -53,14 +53,14 @@ def test_an_explanation_that_fails_a_check_makes_no_report(
         to_html(town, desk.table("town"), [None], "town", "town.csv")
 
 
-def test_a_report_needs_a_moment_of_the_table(town: IBForecaster, desk: Any) -> None:
+def test_a_report_needs_moments_of_the_table(town: IBForecaster, desk: Any) -> None:
     with pytest.raises(UsageError, match="at least one moment"):
         to_html(town, desk.table("town"), [], "town", "town.csv")
     with pytest.raises(DataError, match="must be a time of the table"):
         to_html(town, desk.table("town"), ["2031-01-01 00:00"], "town", "town.csv")
 
 
-def test_the_command_writes_html_and_nothing_else(desk: Any, cli: Callable[..., int], tmp_path: Path) -> None:
+def test_the_command_writes_only_html(desk: Any, cli: Callable[..., int], tmp_path: Path) -> None:
     model, table, out = desk.model("town"), desk.table("town"), tmp_path / "report.html"
     assert cli("report", model, table, "--out", out) == 0
     assert out.read_text().startswith("<!DOCTYPE html>")

@@ -25,7 +25,7 @@ batch = 64
 
 @pytest.fixture(scope="session")
 def series() -> Callable[..., Any]:
-    """Make a table of hours, of one channel or several."""
+    """Return a function that makes an hourly table of one channel or several."""
 
     def make(seed: int, rows: int = 200, channels: tuple[str, ...] = ("y",)) -> pd.DataFrame:
         noise = np.random.default_rng(seed).normal(size=(rows, len(channels)))
@@ -45,7 +45,7 @@ def recipe(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def forecaster(recipe: Path) -> Callable[..., IBForecaster]:
-    """An unfitted forecaster, with settings of the test's own."""
+    """Return a function that makes an unfitted forecaster with the test's settings."""
 
     def make(**settings: Any) -> IBForecaster:
         return IBForecaster(**{"horizon": 12, "look_back": 48, "recipe": str(recipe), "device": "cpu"} | settings)

@@ -1,4 +1,4 @@
-"""A fleet: every member for itself, nothing done twice, and nothing that stops the others."""
+"""A fleet: members are independent, finished work is kept, and a failure does not stop the others."""
 
 import json
 from collections.abc import Callable
@@ -32,30 +32,28 @@ def three(series: Make) -> dict[str, pd.DataFrame]:
     return {name: series(seed) for seed, name in enumerate("abc")}
 
 
-# --- Every member for itself ---
+# --- Independent members ---
 
 
-def test_a_member_has_the_weights_and_the_forecast_of_a_model_fitted_alone(
-    series: Make, forecaster: Make, tmp_path: Path
-) -> None:
+def test_a_member_equals_a_model_fitted_on_its_own(series: Make, forecaster: Make, tmp_path: Path) -> None:
     tables = {f"meter {seed}": series(seed) for seed in range(3)}
     fleet = Fleet(tmp_path / "fleet")
     outcomes = fleet.fit(long(tables), forecaster())
     forecast = fleet.predict(long(tables)).table()
     assert forecast.columns.tolist() == ["unique_id", "ds", "IBForecast"]
     for name, outcome in zip(tables, outcomes, strict=True):
-        alone = forecaster().fit(tables[name])
-        assert fleet.model(name).fitted.weights_sha256 == alone.fitted.weights_sha256
-        assert outcome.validation_error == alone.fitted.summary.validation_error
-        assert outcome.open_rate == alone.evaluate(tables[name], "validation").open_rate
+        single = forecaster().fit(tables[name])
+        assert fleet.model(name).fitted.weights_sha256 == single.fitted.weights_sha256
+        assert outcome.validation_error == single.fitted.summary.validation_error
+        assert outcome.open_rate == single.evaluate(tables[name], "validation").open_rate
         own = forecast[forecast["unique_id"] == name].reset_index(drop=True)
-        expected = alone.predict(tables[name])
+        expected = single.predict(tables[name])
         pd.testing.assert_series_equal(own["ds"], expected["ds"])
         np.testing.assert_array_equal(own["IBForecast"], expected["y"])
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "folder", "mapping", "polars", "pyarrow"])
-def test_the_same_series_give_the_same_fleet_however_they_are_handed_in(
+def test_the_same_series_give_the_same_fleet_from_every_kind_of_source(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, kind: str
 ) -> None:
     folder, table = tmp_path / "tables", long(three)
@@ -81,9 +79,7 @@ def test_the_same_series_give_the_same_fleet_however_they_are_handed_in(
     assert forecasts.table()["IBForecast"].tolist() == expected.table()["IBForecast"].tolist()
 
 
-def test_ids_may_be_numbers_and_rows_of_different_series_may_be_mixed(
-    series: Make, forecaster: Make, tmp_path: Path
-) -> None:
+def test_ids_may_be_numbers_and_rows_may_be_interleaved(series: Make, forecaster: Make, tmp_path: Path) -> None:
     tables = {seed: series(seed) for seed in range(3)}
     mixed = long(tables).sort_values(["ds", "unique_id"])
     fleet = Fleet(tmp_path / "fleet")
@@ -91,7 +87,7 @@ def test_ids_may_be_numbers_and_rows_of_different_series_may_be_mixed(
     assert fleet.model("2").fitted.weights_sha256 == forecaster().fit(tables[2]).fitted.weights_sha256
 
 
-def test_a_long_table_may_have_several_channels_and_columns_of_no_concern(
+def test_a_long_table_may_have_several_channels_and_unused_columns(
     series: Make, forecaster: Make, tmp_path: Path
 ) -> None:
     tables = {name: series(seed, channels=("load", "heat")) for seed, name in enumerate("ab")}
@@ -100,12 +96,12 @@ def test_a_long_table_may_have_several_channels_and_columns_of_no_concern(
     forecast = fleet.predict(long(tables)).table()
     assert forecast.columns.tolist() == ["unique_id", "ds", "channel", "IBForecast"]
     assert len(forecast) == 2 * 2 * 12
-    alone = forecaster(channels=["load", "heat"]).fit(tables["b"]).predict(tables["b"])
+    single = forecaster(channels=["load", "heat"]).fit(tables["b"]).predict(tables["b"])
     own = forecast[(forecast["unique_id"] == "b") & (forecast["channel"] == "heat")]
-    assert own["IBForecast"].tolist() == alone["heat"].tolist()
+    assert own["IBForecast"].tolist() == single["heat"].tolist()
 
 
-def test_what_is_read_alone_or_known_ahead_is_not_forecast(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_past_and_future_covariates_are_not_forecast(series: Make, forecaster: Make, tmp_path: Path) -> None:
     tables = {name: series(seed, channels=("y", "heat")) for seed, name in enumerate("ab")}
     for table in tables.values():
         table["holiday"] = (table.index // 24 % 7 == 6).astype(float)
@@ -113,17 +109,19 @@ def test_what_is_read_alone_or_known_ahead_is_not_forecast(series: Make, forecas
     fleet, settings = Fleet(tmp_path / "fleet"), {"past": ["heat"], "future": ["holiday"]}
     assert states(fleet.fit(long(tables), forecaster(**settings))) == dict.fromkeys("ab", "fitted")
     forecast = fleet.predict(long(tables)).table()
-    alone = forecaster(**settings, channels=["y"]).fit(tables["b"])
+    single = forecaster(**settings, channels=["y"]).fit(tables["b"])
     own = forecast[forecast["unique_id"] == "b"].reset_index(drop=True)
     assert forecast.columns.tolist() == ["unique_id", "ds", "IBForecast"]
-    assert own["IBForecast"].tolist() == alone.predict(tables["b"])["y"].tolist()
+    assert own["IBForecast"].tolist() == single.predict(tables["b"])["y"].tolist()
     assert own["ds"][0] == tables["b"]["ds"][188]
 
 
-# --- Nothing that stops the others ---
+# --- Failures ---
 
 
-def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_a_broken_series_is_reported_and_does_not_stop_the_others(
+    series: Make, forecaster: Make, tmp_path: Path
+) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()
     good = [f"good{seed}" for seed in range(5)]
@@ -166,14 +164,14 @@ def test_what_is_broken_is_told_and_stops_no_other(series: Make, forecaster: Mak
 
     forecasts = Fleet(tmp_path / "fleet").predict(folder)
     assert states(forecasts.outcomes) == {name: "failed" if name in problems else "forecast" for name in expected}
-    told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
-    assert "its fit failed: the train part must contain" in told["short"]
+    messages = {outcome.name: outcome.message for outcome in forecasts.outcomes}
+    assert "its fit failed: the train part must contain" in messages["short"]
     constant = forecasts.parts["constant"]["IBForecast"].to_numpy()
     np.testing.assert_allclose(constant, 5.0, atol=0.1)
 
 
 @pytest.mark.parametrize("nothing", [None, "", "  "], ids=["null", "empty", "blank"])
-def test_rows_without_an_id_are_told_and_stop_no_other(
+def test_rows_without_an_id_are_reported_and_do_not_stop_the_others(
     series: Make, forecaster: Make, tmp_path: Path, nothing: Any
 ) -> None:
     table = long({"a": series(0), "b": series(1)})
@@ -183,7 +181,7 @@ def test_rows_without_an_id_are_told_and_stop_no_other(
     assert outcomes[-1].message == "every row must have an id (got 3 without); fill 'unique_id'"
 
 
-def test_an_error_nobody_thought_of_is_that_of_its_member(
+def test_an_unexpected_error_is_reported_for_its_member(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fit = IBForecaster.fit
@@ -202,7 +200,7 @@ def test_an_error_nobody_thought_of_is_that_of_its_member(
 AWKWARD = ["../escape", "a/b", "a\\b", "A", "a", ".", "CON", "ä ß", "日本", "long" * 80, "x\ny", "a_b", "-a", "*?"]
 
 
-def test_any_name_finds_a_folder_of_its_own(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_every_name_gets_its_own_folder(series: Make, forecaster: Make, tmp_path: Path) -> None:
     table = series(1)
     fleet = Fleet(tmp_path / "fleet")
     assert states(fleet.fit(dict.fromkeys(AWKWARD, table), forecaster())) == dict.fromkeys(AWKWARD, "fitted")
@@ -213,17 +211,17 @@ def test_any_name_finds_a_folder_of_its_own(series: Make, forecaster: Make, tmp_
     assert all(fleet.model(name).fitted.channels == ("y",) for name in AWKWARD)
 
 
-def test_names_that_are_spelt_alike_are_refused_together(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_names_that_become_equal_as_text_are_all_refused(series: Make, forecaster: Make, tmp_path: Path) -> None:
     outcomes = Fleet(tmp_path / "fleet").fit({1: series(1), "1": series(2), "2": series(3)}, forecaster())
     assert states(outcomes) == {"1": "failed", "2": "fitted"}
 
 
-# --- Nothing is done twice ---
+# --- Finished work is kept ---
 
 
 @pytest.fixture
 def fitted_again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts how many fits there were: one entry each."""
+    """Return a list that gets one entry per fit."""
     calls: list[int] = []
     fit = IBForecaster.fit
 
@@ -235,7 +233,7 @@ def fitted_again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_what_is_finished_is_kept_until_its_table_or_the_settings_change(
+def test_a_finished_member_is_kept_until_its_table_or_the_settings_change(
     three: dict[str, pd.DataFrame], forecaster: Make, recipe: Path, tmp_path: Path, fitted_again: list[int]
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -257,7 +255,7 @@ def test_what_is_finished_is_kept_until_its_table_or_the_settings_change(
     assert fits(seed=5, recipe=str(elsewhere)) == 0
 
 
-def test_what_failed_is_tried_again_and_stays_once_it_is_mended(
+def test_a_failed_member_is_retried_and_kept_once_it_succeeds(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, fitted_again: list[int]
 ) -> None:
     fleet, whole = Fleet(tmp_path / "fleet"), three["b"]
@@ -270,7 +268,7 @@ def test_what_failed_is_tried_again_and_stays_once_it_is_mended(
     assert len(fitted_again) == 1
 
 
-def test_a_fit_that_fails_leaves_the_model_of_before(
+def test_a_failed_fit_leaves_the_earlier_model(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet, whole = Fleet(tmp_path / "fleet"), three["b"]
@@ -286,7 +284,7 @@ def test_a_fit_that_fails_leaves_the_model_of_before(
     assert not [path for path in (tmp_path / "fleet" / "members").iterdir() if path.name.startswith(".")]
 
 
-def test_a_run_that_is_stopped_goes_on_where_it_was(
+def test_a_stopped_run_resumes_where_it_was(
     series: Make, forecaster: Make, tmp_path: Path, fitted_again: list[int]
 ) -> None:
     tables = {f"s{seed}": series(seed) for seed in range(5)}
@@ -309,7 +307,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(
     assert not half.exists()
 
 
-def test_a_member_whose_record_is_damaged_is_fitted_anew(
+def test_a_member_with_a_damaged_record_is_fitted_again(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -321,25 +319,25 @@ def test_a_member_whose_record_is_damaged_is_fitted_anew(
 # --- Forecasts ---
 
 
-def test_a_table_that_cannot_be_forecast_from_is_told(
+def test_a_table_that_cannot_be_forecast_is_reported(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
     fleet.fit(three, forecaster())
     forecasts = fleet.predict({"a": three["a"], "b": three["b"][:20], "z": three["a"]})
     assert states(forecasts.outcomes) == {"a": "forecast", "b": "failed", "z": "failed"}
-    told = {outcome.name: outcome.message for outcome in forecasts.outcomes}
-    assert "look_back = 48 rows before it (got 20)" in told["b"]
+    messages = {outcome.name: outcome.message for outcome in forecasts.outcomes}
+    assert "look_back = 48 rows before it (got 20)" in messages["b"]
     expected = (
         "a member must be fitted before it is used (got 'z': it is not in this fleet); fit the fleet with its table"
     )
-    assert told["z"] == expected
+    assert messages["z"] == expected
     assert set(forecasts.table()["unique_id"]) == {"a"}
     with pytest.raises(DataError, match="all of its members failed"):
         fleet.predict({"z": three["a"]}).table()
 
 
-def test_a_forecast_from_an_earlier_moment_is_that_of_the_model(
+def test_a_forecast_from_an_earlier_moment_equals_that_of_the_model(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -376,7 +374,7 @@ def test_forecasts_are_written_as_one_file_or_as_a_folder(
         ("unique_id", "name", ("y",), ["unique_id", "name", "IBForecast"]),
     ],
 )
-def test_columns_of_a_forecast_are_kept_apart_from_the_tables_own(
+def test_forecast_columns_do_not_clash_with_the_tables_own(
     series: Make, forecaster: Make, tmp_path: Path, id: str, time: str, channels: tuple[str, ...], expected: list[str]
 ) -> None:
     table = long({name: series(seed, channels=channels) for seed, name in enumerate("ab")})
@@ -384,18 +382,18 @@ def test_columns_of_a_forecast_are_kept_apart_from_the_tables_own(
     fleet.fit(table.rename(columns={"unique_id": id, "ds": time}), forecaster(**settings))
     forecasts = fleet.predict(table.rename(columns={"unique_id": id, "ds": time}))
     assert states(forecasts.outcomes) == dict.fromkeys("ab", "forecast")
-    told = forecasts.table()
-    assert told.columns.tolist() == expected
-    assert told[id].unique().tolist() == ["a", "b"]
+    joined = forecasts.table()
+    assert joined.columns.tolist() == expected
+    assert joined[id].unique().tolist() == ["a", "b"]
     forecasts.save(tmp_path / "next.csv")
     forecasts.save(tmp_path / "next")
-    values = told.iloc[:, -1].tolist()
+    values = joined.iloc[:, -1].tolist()
     assert pd.read_csv(tmp_path / "next.csv", float_precision="round_trip").iloc[:, -1].tolist() == values
     parts = [pd.read_parquet(path) for path in sorted((tmp_path / "next").iterdir())]
     assert pd.concat(parts).iloc[:, -1].tolist() == values
 
 
-def test_times_of_different_names_come_together_beside_an_id_called_time(
+def test_times_of_different_names_are_merged_next_to_an_id_called_time(
     series: Make, forecaster: Make, tmp_path: Path
 ) -> None:
     tables = {"a": series(0), "b": series(1).rename(columns={"ds": "channel"})}
@@ -406,7 +404,7 @@ def test_times_of_different_names_come_together_beside_an_id_called_time(
     assert forecast["time"].unique().tolist() == ["a", "b"]
 
 
-def test_a_folder_of_forecasts_keeps_none_of_before_for_what_failed(
+def test_an_earlier_forecast_of_a_failed_member_is_removed(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     fleet = Fleet(tmp_path / "fleet")
@@ -418,7 +416,7 @@ def test_a_folder_of_forecasts_keeps_none_of_before_for_what_failed(
     assert sorted(path.name[0] for path in (tmp_path / "next").iterdir()) == ["a", "c", "n"]
 
 
-def test_times_of_different_kinds_and_names_come_together(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_times_of_different_types_and_names_are_merged(series: Make, forecaster: Make, tmp_path: Path) -> None:
     zoned = series(1).assign(ds=lambda table: table["ds"].dt.tz_localize("Asia/Kolkata"))
     tables = {"a": series(0), "b": zoned.rename(columns={"ds": "when"})}
     fleet = Fleet(tmp_path / "fleet")
@@ -430,10 +428,10 @@ def test_times_of_different_kinds_and_names_come_together(series: Make, forecast
     assert not forecast["time"].str.contains(".000", regex=False).any()
 
 
-# --- What is refused ---
+# --- Invalid arguments ---
 
 
-def test_a_folder_of_something_else_is_left_alone(
+def test_a_folder_with_other_content_is_left_unchanged(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     (tmp_path / "letters").mkdir()
@@ -447,7 +445,9 @@ def test_a_folder_of_something_else_is_left_alone(
     "content",
     [None, "{", "[]", '{"format": "ibforecast.model"}', '{"format": "ibforecast.fleet", "version": 9}'],
 )
-def test_what_is_no_fleet_gives_no_forecast(three: dict[str, pd.DataFrame], tmp_path: Path, content: str) -> None:
+def test_a_folder_without_a_valid_fleet_is_refused(
+    three: dict[str, pd.DataFrame], tmp_path: Path, content: str
+) -> None:
     if content:
         (tmp_path / "fleet.json").write_text(content)
     with pytest.raises(
@@ -456,7 +456,7 @@ def test_what_is_no_fleet_gives_no_forecast(three: dict[str, pd.DataFrame], tmp_
         Fleet(tmp_path).predict(three)
 
 
-def test_settings_that_no_member_can_have_are_refused_at_once(
+def test_settings_that_no_member_can_have_are_refused_before_fitting(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     for settings, message in (({"recipe": "dlinear"}, "one that ships"), ({"recipe": "exakt"}, "one that ships")):
@@ -472,7 +472,7 @@ def test_a_source_without_members_is_refused(series: Make, forecaster: Make, tmp
             Fleet(tmp_path / "fleet").fit(source, forecaster())
 
 
-def test_the_document_says_how_the_fleet_was_fitted(
+def test_the_document_records_how_the_fleet_was_fitted(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:
     Fleet(tmp_path / "fleet").fit(long(three), forecaster(zone="UTC"))
@@ -493,7 +493,7 @@ def test_a_fingerprint_depends_on_the_numbers_and_not_on_how_they_were_stored(se
     table.to_csv(tmp_path / "a.csv", index=False)
     arrow = load(table)[0]
     chunked = pa.concat_tables([arrow[:50], arrow[50:]])
-    digests = {Member("a", found).sha256 for found in (arrow, chunked, load(tmp_path / "a.csv")[0])}
+    digests = {Member("a", source).sha256 for source in (arrow, chunked, load(tmp_path / "a.csv")[0])}
     assert len(digests) == 1
     changed = table.assign(y=table["y"].where(table.index != 3, 0.0))
     assert Member("a", load(changed)[0]).sha256 not in digests

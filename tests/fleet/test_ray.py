@@ -9,7 +9,7 @@ import pytest
 from ibforecast.fleet import Fleet, Ray
 
 ray = pytest.importorskip("ray", reason="needs the ray extra")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own warnings
 
 Make = Callable[..., Any]
 
@@ -21,7 +21,7 @@ def two_cores() -> Iterator[None]:
     ray.shutdown()
 
 
-def test_ray_gives_the_fleet_that_one_process_gives(
+def test_ray_gives_the_same_fleet_as_one_process(
     two_cores: None, series: Make, forecaster: Make, tmp_path: Path
 ) -> None:
     tables = {f"s{seed}": series(seed) for seed in range(6)} | {"short": series(4, rows=20)}

@@ -14,7 +14,7 @@ from ibforecast.fleet import Fleet, Here, Processes, Ray
 Make = Callable[..., Any]
 
 
-def test_a_process_that_dies_costs_the_item_that_killed_it_and_no_other() -> None:
+def test_a_dying_process_loses_only_the_item_that_killed_it() -> None:
     items = [0, signal.SIGKILL, 0, 0]
     done = list(Processes(1).run(items, signal.raise_signal))
     assert sorted(item for item, _, _ in done) == sorted(items)
@@ -22,13 +22,13 @@ def test_a_process_that_dies_costs_the_item_that_killed_it_and_no_other() -> Non
     assert {lost for _, _, lost in done} == {"", LOST}
 
 
-def test_an_error_in_a_process_is_returned_with_its_item() -> None:
+def test_an_error_in_a_process_is_reported_with_its_item() -> None:
     done = {item: (result, lost) for item, result, lost in Processes(1).run(["1", "one", "3"], int)}
     assert (done["1"], done["3"], done["one"][0]) == ((1, ""), (3, ""), None)
     assert done["one"][1].startswith("ValueError: invalid literal for int()")
 
 
-def test_no_more_is_taken_than_there_is_room_for() -> None:
+def test_items_are_taken_only_as_workers_become_free() -> None:
     taken: list[int] = []
 
     def items() -> Any:
@@ -40,7 +40,7 @@ def test_no_more_is_taken_than_there_is_room_for() -> None:
         assert len(taken) <= number + 2
 
 
-def test_there_must_be_a_process() -> None:
+def test_at_least_one_process_is_required() -> None:
     with pytest.raises(UsageError, match="jobs must be at least 1"):
         Processes(0)
 
@@ -51,7 +51,7 @@ def test_a_missing_ray_is_reported_with_the_extra_to_install(monkeypatch: pytest
         list(Ray().run([1], abs))
 
 
-def test_processes_give_the_fleet_that_one_process_gives(series: Make, forecaster: Make, tmp_path: Path) -> None:
+def test_several_processes_give_the_same_fleet_as_one(series: Make, forecaster: Make, tmp_path: Path) -> None:
     tables = {f"s{seed}": series(seed) for seed in range(3)} | {"short": series(4, rows=20)}
     here, apart = Fleet(tmp_path / "here"), Fleet(tmp_path / "apart")
     alike = [

@@ -1,4 +1,4 @@
-"""Six kinds of models, each with a true explanation, and the four doors at which an explanation can be verified."""
+"""Six kinds of models, each with a true explanation, and the four ways to verify an explanation (doors)."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from ibforecast.serve.service import Service
 from ibforecast.serve.settings import Settings
 
 REFUSED = (IBForecastError, TypeCheckError)
-"""In tests some shapes are refused by the type checker before the library sees them; `test_process.py` does without."""
+"""In tests the type checker refuses some shapes before the library does; `test_process.py` runs without it."""
 
 ROWS, LOOK_BACK, HORIZON, PATCH_LEN = 420, 48, 12, 6
 AT_ROW = ROWS - HORIZON - 3
@@ -41,7 +41,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def table(kind: str) -> pd.DataFrame:
-    """Three channels with a daily cycle, gaps in the second, and what a kind of model needs besides."""
+    """Make three channels with a daily cycle, gaps in the second, and the columns that a kind of model needs."""
     hour, random = np.arange(ROWS), np.random.default_rng(5)
     values = np.sin(2 * np.pi * hour / 24)[:, None] + 0.4 * random.normal(size=(ROWS, 3))
     values = values * (20.0, 3.0, 0.5) + (900.0, 40.0, -2.0)
@@ -55,14 +55,14 @@ def table(kind: str) -> pd.DataFrame:
 
 
 def fitted(kind: str) -> IBForecaster:
-    """A model of a kind, trained for an epoch."""
+    """Fit a model of a kind for one epoch."""
     settings = {"patch_len": PATCH_LEN, "epochs": 1, "device": "cpu", **KINDS[kind]}
     return IBForecaster(HORIZON, LOOK_BACK, 0.25, **settings).fit(table(kind))
 
 
 @pytest.fixture(scope="session")
 def other_weights() -> str:
-    """The fingerprint of a model that gave none of the explanations."""
+    """The weights fingerprint of a model that made none of the explanations."""
     settings = {"patch_len": PATCH_LEN, "epochs": 1, "seed": 9, "device": "cpu"}
     other = IBForecaster(HORIZON, LOOK_BACK, 0.25, recipe="static-fixed", **settings)
     return other.fit(table("fixed mask")).fitted.weights_sha256
@@ -128,9 +128,9 @@ def _onnx(model: OnnxForecaster, rows: pd.DataFrame, explained: ExplainedForecas
     truth = rows[list(explained.channels)].to_numpy()[last : last + HORIZON]
 
     def passes(text: str, with_table: bool) -> bool:
-        given = {"history": history, "times": times, "known": known, "truth": truth} if with_table else {}
+        originals = {"history": history, "times": times, "known": known, "truth": truth} if with_table else {}
         try:
-            return bool(model.verify(text, **given))
+            return bool(model.verify(text, **originals))
         except REFUSED:
             return False
 
@@ -149,7 +149,7 @@ def _service(app: Any, rows: pd.DataFrame) -> Callable[[str, bool], bool]:
     def passes(text: str, with_table: bool) -> bool:
         table = {"table": columns} if with_table else {}
         rest = json.dumps(table)[1:-1]
-        # The document may be sent as text, or as it is.
+        # The document may be sent as text or as an object.
         asis = f'{{"explanation": {text}{", " + rest if rest else ""}}}'
         answers = asyncio.run(
             post([json.dumps({"explanation": text, **table}).encode(), asis.encode("utf-8", "surrogatepass")])

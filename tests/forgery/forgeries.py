@@ -1,7 +1,7 @@
-"""Ways to forge an explanation. Each takes a true document and the rows and model behind it, and returns a false one.
+"""Ways to forge an explanation. Each takes a true document with its rows and model, and returns a false one.
 
-The forger knows the format: `sealed` makes every statement that follows from the rest agree with the lie, and computes
-the fingerprint of the lie, wherever the document can still be read.
+The forger knows the format: `sealed` makes every derived statement agree with the lie and computes its fingerprint,
+if the document can still be read.
 """
 
 import copy
@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """A true explanation, its document, and the model that gave it."""
+    """A true explanation, its document, and the model that made it."""
 
     explained: ExplainedForecast
     engine: TorchEngine
@@ -33,14 +33,14 @@ class Scene:
 
     @property
     def document(self) -> Document:
-        """A fresh copy of the true document."""
+        """Return a new copy of the true document."""
         content: Document = json.loads(self.explained.to_json())
         return content
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model with a true explanation, and the four doors: each says whether a text passes as verified."""
+    """A model with a true explanation, and the four doors: functions that return whether a text is verified."""
 
     kind: str
     folder: Path
@@ -53,9 +53,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Forgery:
-    """A kind of lie: `make` returns the text of a false document, None where the kind does not apply to the model.
+    """A kind of lie: `make` returns the text of a false document, None if the kind does not apply to the model.
 
-    `needs_table` marks lies about the table itself, which a verifier can notice only with the table at hand.
+    `needs_table` marks lies about the table itself, which a verifier can detect only with the table.
     """
 
     name: str
@@ -67,7 +67,7 @@ FORGERIES: list[Forgery] = []
 
 
 def forgery(needs_table: bool = False) -> Callable[[Callable[[Scene], Any]], Callable[[Scene], Any]]:
-    """Register a kind of forgery; what it returns is sealed unless it is text already."""
+    """Register a kind of forgery; its result is sealed unless it is text."""
 
     def register(make: Callable[[Scene], Any]) -> Callable[[Scene], Any]:
         def text(scene: Scene) -> str | None:
@@ -83,7 +83,7 @@ def forgery(needs_table: bool = False) -> Callable[[Callable[[Scene], Any]], Cal
 
 
 def sealed(lie: Document) -> str:
-    """Write a false document with statements and fingerprint that fit the lie, as far as it can be read."""
+    """Write a false document with matching statements and fingerprint, if it can be read."""
     content = {name: value for name, value in lie.items() if name not in ("format", "version", "sha256", *STATEMENTS)}
     try:
         explained = ExplainedForecast(**reading.explanation(copy.deepcopy(content)))
@@ -94,7 +94,7 @@ def sealed(lie: Document) -> str:
 
 
 def rerun(scene: Scene, **changes: Any) -> ExplainedForecast:
-    """What the model itself says once something about the window is changed: a consistent lie."""
+    """Return the model's own explanation of a changed window: a consistent lie."""
     changed = replace(scene.explained, **changes)
     phase = changed.explanation.context.phase
     explanation, forecast = scene.engine.run(changed.history, phase, changed.known)
@@ -173,14 +173,14 @@ def a_forecast_for_a_channel_that_is_only_read(scene: Scene) -> Any:
 
 
 @forgery()
-def phases_twelve_hours_off_and_times_in_another_spelling(scene: Scene) -> Any:
+def phases_twelve_hours_off_with_times_in_another_spelling(scene: Scene) -> Any:
     lie = _with_false_phase(scene, 12)
     lie["window"]["times"] = [time.replace("-", "/", 2) for time in lie["window"]["times"]]
     return lie
 
 
 @forgery()
-def phases_twelve_hours_off_and_true_times(scene: Scene) -> Any:
+def phases_twelve_hours_off_with_true_times(scene: Scene) -> Any:
     return _with_false_phase(scene, 12)
 
 
@@ -190,7 +190,7 @@ def phases_off_by_one_step(scene: Scene) -> Any:
 
 
 def _with_false_phase(scene: Scene, by: int) -> Document:
-    """The document of what the model says at another phase of its cycles, with the times as they were."""
+    """Return the document of the model's explanation at another phase, with the original times."""
     explained, context = scene.explained, scene.explained.explanation.context
     phase = (context.phase + by) % scene.engine.facts.period
     explanation, forecast = scene.engine.run(explained.history, phase, explained.known)
@@ -218,14 +218,14 @@ def an_impossible_date(scene: Scene) -> Any:
 
 
 @forgery()
-def a_time_that_stands_twice(scene: Scene) -> Any:
+def a_repeated_time(scene: Scene) -> Any:
     lie = scene.document
     lie["window"]["times"][5] = lie["window"]["times"][4]
     return lie if scene.explained.clock.row is None else None
 
 
 @forgery()
-def times_that_run_backwards(scene: Scene) -> Any:
+def decreasing_times(scene: Scene) -> Any:
     lie = scene.document
     lie["window"]["times"] = lie["window"]["times"][::-1]
     return lie
@@ -305,7 +305,7 @@ def times_of_the_forecast_moved_by_twenty_minutes(scene: Scene) -> Any:
 
 
 @forgery()
-def a_number_of_the_first_row_that_is_false(scene: Scene) -> Any:
+def a_false_first_row_number(scene: Scene) -> Any:
     lie, clock = scene.document, scene.explained.clock
     lie["window"]["row"] = 7 if clock.row is None else clock.row + 1
     row, steps = lie["window"]["row"], len(clock.stamps)
@@ -314,7 +314,7 @@ def a_number_of_the_first_row_that_is_false(scene: Scene) -> Any:
 
 
 @forgery()
-def a_number_of_the_first_row_that_is_false_with_everything_to_match(scene: Scene) -> Any:
+def a_false_first_row_number_with_everything_to_match(scene: Scene) -> Any:
     clock = scene.explained.clock
     if clock.row is None:
         return None
@@ -328,7 +328,7 @@ def a_number_of_the_first_row_that_is_false_with_everything_to_match(scene: Scen
 
 
 @forgery()
-def a_closed_token_opened_with_what_the_history_holds(scene: Scene) -> Any:
+def a_closed_token_opened_with_values_of_the_history(scene: Scene) -> Any:
     explanation = scene.explained.explanation
     closed = np.argwhere(~explanation.mask & ~explanation.missing).tolist()
     if not len(closed):
@@ -392,7 +392,7 @@ def false_evidence_before_the_true_one(scene: Scene) -> Any:
 
 
 @forgery()
-def a_token_of_evidence_that_stands_twice(scene: Scene) -> Any:
+def a_repeated_token_of_evidence(scene: Scene) -> Any:
     lie = scene.document
     lie["explanation"]["evidence"].append(lie["explanation"]["evidence"][-1])
     return lie
@@ -464,7 +464,7 @@ def probabilities_that_grade_the_tokens_the_other_way(scene: Scene) -> Any:
 
 
 def _with_context(scene: Scene, **changes: Any) -> ExplainedForecast:
-    """A false context with the forecast the readout gives to it."""
+    """Return a document with a false context and the forecast that follows from it."""
     explanation = scene.explained.explanation
     other = replace(explanation, context=replace(explanation.context, **changes))
     return replace(scene.explained, explanation=other, forecast=scene.engine.replay(other))
@@ -487,7 +487,7 @@ def a_profile_made_flat_with_a_forecast_to_match(scene: Scene) -> Any:
 
 
 @forgery()
-def a_response_to_covariates_that_is_false_with_a_forecast_to_match(scene: Scene) -> Any:
+def a_false_response_to_covariates_with_a_forecast_to_match(scene: Scene) -> Any:
     response = scene.explained.explanation.context.response
     return None if response is None else _with_context(scene, response=(response + 1).astype(np.float32))
 
@@ -523,7 +523,7 @@ def another_history_with_everything_to_match(scene: Scene) -> Any:
 
 
 @forgery(needs_table=True)
-def closed_history_replaced_by_walks_of_the_same_mean_and_spread(scene: Scene) -> Any:
+def closed_history_replaced_by_random_walks_of_the_same_mean_and_spread(scene: Scene) -> Any:
     explained, random = scene.explained, np.random.default_rng(3)
     closed = ~explained.explanation.mask.repeat(explained.explanation.patch_len, axis=0) & ~np.isnan(explained.history)
     history = explained.history.copy()
@@ -550,7 +550,7 @@ def a_truth_with_a_value_removed(scene: Scene) -> Any:
 
 
 @forgery()
-def what_was_known_ahead_changed(scene: Scene) -> Any:
+def covariates_changed(scene: Scene) -> Any:
     known = scene.explained.known
     if known is None:
         return None
@@ -560,7 +560,7 @@ def what_was_known_ahead_changed(scene: Scene) -> Any:
 
 
 @forgery(needs_table=True)
-def what_was_known_ahead_changed_with_everything_to_match(scene: Scene) -> Any:
+def covariates_changed_with_everything_to_match(scene: Scene) -> Any:
     known = scene.explained.known
     if known is None:
         return None
@@ -573,15 +573,15 @@ def what_was_known_ahead_changed_with_everything_to_match(scene: Scene) -> Any:
 
 
 @forgery()
-def a_forecast_moved_where_rounding_decides_the_mask(scene: Scene) -> Any:
-    """On the edge between two masks the last digits of a history move a lot, which is no tolerance for a lie."""
+def a_forecast_moved_when_rounding_decides_the_mask(scene: Scene) -> Any:
+    """At the edge between two masks the last digits of a history change a lot, which must not excuse a lie."""
     explained, engine = scene.explained, scene.engine
-    phase, here = explained.explanation.context.phase, explained.history
-    there = here[::-1] + explained.units.std * np.where(np.isnan(here), np.nan, 1.0)
-    there = np.where(np.isnan(here), np.nan, np.nan_to_num(there, nan=0.0))
+    phase, one = explained.explanation.context.phase, explained.history
+    other = one[::-1] + explained.units.std * np.where(np.isnan(one), np.nan, 1.0)
+    other = np.where(np.isnan(one), np.nan, np.nan_to_num(other, nan=0.0))
 
     def between(share: float) -> Any:
-        return engine.run(here + share * (there - here), phase, explained.known)
+        return engine.run(one + share * (other - one), phase, explained.known)
 
     own, low, high = explained.explanation.mask, 0.0, 1.0
     if (between(high)[0].mask == own).all():
@@ -590,14 +590,14 @@ def a_forecast_moved_where_rounding_decides_the_mask(scene: Scene) -> Any:
         middle = (low + high) / 2
         low, high = (middle, high) if (between(middle)[0].mask == own).all() else (low, middle)
     explanation, forecast = between(low)
-    history = here + low * (there - here)
+    history = one + low * (other - one)
     moved = forecast + 2 * explained.units.std * explanation.context.scale
     return replace(explained, history=history, explanation=explanation, forecast=moved)
 
 
 @forgery()
-def gates_stated_where_the_model_has_no_numbers(scene: Scene) -> Any:
-    """A value too large for single precision in a channel that is only read leaves the forecast as it is."""
+def gates_stated_when_the_model_gives_nan(scene: Scene) -> Any:
+    """A value too large for single precision in a past channel does not change the forecast."""
     explained = scene.explained
     if not explained.past:
         return None
@@ -616,7 +616,7 @@ def gates_stated_where_the_model_has_no_numbers(scene: Scene) -> Any:
 
 @forgery()
 def a_forecast_moved_next_to_a_flat_sensor(scene: Scene) -> Any:
-    """A flat channel far from its mean rounds coarsely, which is no tolerance for the others."""
+    """A flat channel far from its mean rounds coarsely, which must not excuse changes in the others."""
     explained = scene.explained
     history = explained.history.copy()
     history[:, 1] = np.where(np.isnan(history[:, 1]), np.nan, explained.units.mean[1] + 30 * explained.units.std[1])
@@ -627,7 +627,7 @@ def a_forecast_moved_next_to_a_flat_sensor(scene: Scene) -> Any:
 
 
 @forgery()
-def a_scale_so_large_that_nothing_differs(scene: Scene) -> Any:
+def a_scale_so_large_that_differences_vanish(scene: Scene) -> Any:
     lie = scene.document
     lie["context"]["scale"] = [float(np.float32(1e20))] * len(lie["context"]["scale"])
     lie["forecast"] = [[None if value is None else 123456.0 for value in row] for row in lie["forecast"]]
@@ -638,7 +638,7 @@ def a_scale_so_large_that_nothing_differs(scene: Scene) -> Any:
 
 
 @forgery()
-def a_channel_of_another_name(scene: Scene) -> Any:
+def a_renamed_channel(scene: Scene) -> Any:
     text = scene.explained.channels[0]
     return sealed(json.loads(scene.explained.to_json().replace(f'"{text}"', '"price"')))
 
@@ -685,12 +685,12 @@ def another_prior(scene: Scene) -> Any:
 
 
 @forgery()
-def the_weights_of_another_model(scene: Scene) -> Any:
+def the_weights_fingerprint_of_another_model(scene: Scene) -> Any:
     return replace(scene.explained, weights_sha256=scene.other_weights)
 
 
 @forgery()
-def weights_that_are_no_fingerprint(scene: Scene) -> Any:
+def a_malformed_weights_fingerprint(scene: Scene) -> Any:
     lie = scene.document
     lie["weights_sha256"] = "verified"
     return lie
@@ -729,7 +729,7 @@ def a_sentence_added(scene: Scene) -> Any:
 
 
 @forgery()
-def a_fingerprint_of_something_else(scene: Scene) -> Any:
+def a_fingerprint_of_other_content(scene: Scene) -> Any:
     return _stated(scene, "sha256", scene.other_weights)
 
 
@@ -739,17 +739,17 @@ def no_fingerprint(scene: Scene) -> Any:
 
 
 @forgery()
-def a_member_that_stands_twice_with_a_false_forecast_first(scene: Scene) -> Any:
+def a_duplicate_member_with_a_false_forecast_first(scene: Scene) -> Any:
     return scene.explained.to_json().replace('"forecast": ', '"forecast": [[0.0]], "forecast": ', 1)
 
 
 @forgery()
-def a_member_that_stands_twice_with_false_words_first(scene: Scene) -> Any:
+def a_duplicate_member_with_false_words_first(scene: Scene) -> Any:
     return scene.explained.to_json().replace('"in_words": ', '"in_words": "All is well.", "in_words": ', 1)
 
 
 @forgery()
-def a_member_that_stands_twice_with_a_false_budget_last(scene: Scene) -> Any:
+def a_duplicate_member_with_a_false_budget_last(scene: Scene) -> Any:
     return scene.explained.to_json().replace('"prior": ', '"budget": 0.01, "prior": ', 1)
 
 
@@ -759,7 +759,7 @@ def an_unknown_member(scene: Scene) -> Any:
 
 
 @forgery()
-def an_unknown_member_inside(scene: Scene) -> Any:
+def an_unknown_nested_member(scene: Scene) -> Any:
     lie = scene.document
     lie["context"]["note"] = "nothing else was read"
     return lie
@@ -773,7 +773,7 @@ def a_member_left_out(scene: Scene) -> Any:
 
 
 @forgery()
-def words_in_the_place_of_a_signature(scene: Scene) -> Any:
+def text_in_place_of_a_signature(scene: Scene) -> Any:
     return json.dumps(scene.document | {"signature": "Approved by the regulator."})
 
 
@@ -793,5 +793,5 @@ def another_format(scene: Scene) -> Any:
 
 
 @forgery()
-def a_document_cut_off(scene: Scene) -> Any:
+def a_truncated_document(scene: Scene) -> Any:
     return scene.explained.to_json()[:-40]

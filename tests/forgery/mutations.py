@@ -1,4 +1,4 @@
-"""Random edits of a true document, one at a time, with the fingerprint computed again."""
+"""Random edits of a true document, one at a time, with a recomputed fingerprint."""
 
 import json
 import random
@@ -13,7 +13,7 @@ from ibforecast.core.explained import STATEMENTS, ExplainedForecast
 
 @dataclass(frozen=True)
 class Edit:
-    """A place in a document, what stood there and what stands there now, and the text of the edited document."""
+    """A place in a document, its values before and after the edit, and the text of the edited document."""
 
     place: tuple[Any, ...]
     before: Any
@@ -30,17 +30,17 @@ def edits(explained: ExplainedForecast, dice: random.Random, count: int) -> Iter
         if lie == truth and type(before) is type(after):
             continue
         count -= 1
-        # A statement or the fingerprint itself stays as it was edited; everything else is sealed again.
+        # An edited statement or fingerprint stays as it is; everything else is sealed again.
         text = json.dumps(lie) if place[0] in ("sha256", *STATEMENTS) else sealed(lie)
         yield Edit(tuple(place), before, after, text)
 
 
 def _edited(document: dict[str, Any], dice: random.Random) -> tuple[dict[str, Any], list[Any]]:
-    """Change one thing somewhere in a document; return it with the path to the place."""
+    """Change one value of a document; return the document and the path to the value."""
     place: list[Any] = []
     value: Any = document
     while isinstance(value, dict | list) and value:
-        # Lists of lists are entered, and sometimes a whole list or object is edited.
+        # Nested lists and objects are entered; sometimes one is edited as a whole.
         if place and dice.random() < 0.04:
             break
         key = dice.choice(list(value)) if isinstance(value, dict) else dice.randrange(len(value))

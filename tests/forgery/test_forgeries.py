@@ -1,4 +1,4 @@
-"""No forged explanation passes at any door, whatever the kind of model; every true one does."""
+"""No forged explanation passes at any door for any kind of model; every true one does."""
 
 import pytest
 from tests.forgery.forgeries import FORGERIES, Case, Forgery

@@ -1,4 +1,4 @@
-"""Random edits of true documents, with the fingerprint computed again: whatever changes the content is refused."""
+"""Random edits of true documents with recomputed fingerprints: every change of the content is refused."""
 
 import random
 

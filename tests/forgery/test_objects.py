@@ -1,4 +1,4 @@
-"""An explanation that is held as an object cannot be changed in place, and where it was, verifying notices."""
+"""An explanation object cannot be changed in place, and verification detects a change by force."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ def test_every_array_is_read_only(case: Case) -> None:
             array[...] = 0
 
 
-def test_nothing_is_shared_with_the_model_or_the_arrays_it_was_built_from(case: Case) -> None:
+def test_no_memory_is_shared_with_the_model_or_the_source_arrays(case: Case) -> None:
     history = case.scene.explained.history.copy()
     explained = replace(case.scene.explained, history=history)
     history[:] = 0
@@ -33,13 +33,13 @@ def test_nothing_is_shared_with_the_model_or_the_arrays_it_was_built_from(case: 
 
 
 def changed(explained: ExplainedForecast, name: str, value: Any) -> ExplainedForecast:
-    """Put something else into an object that is meant to be frozen."""
+    """Return a copy with a field replaced by force, although the class is frozen."""
     other = replace(explained)
     object.__setattr__(other, name, value)
     return other
 
 
-def test_an_object_that_was_changed_by_force_is_refused(case: Case) -> None:
+def test_an_object_changed_by_force_is_refused(case: Case) -> None:
     explained = case.scene.explained
     context = explained.explanation.context
     false = replace(context, phase=(context.phase + 1) % case.scene.engine.facts.period)
@@ -52,12 +52,12 @@ def test_an_object_that_was_changed_by_force_is_refused(case: Case) -> None:
     assert not any(verified(case, lie) for lie in lies)
 
 
-def test_what_was_kept_of_another_content_does_not_count(case: Case) -> None:
+def test_a_cached_fingerprint_of_other_content_does_not_count(case: Case) -> None:
     private, public = new_keys()
     explained = case.scene.explained
     signed = replace(explained, signature=sign(explained.sha256, private))
     assert verified(case, signed, public)
-    assert signed.sha256 == explained.sha256  # it is kept from now on
+    assert signed.sha256 == explained.sha256  # now it is cached
     moved = changed(signed, "truth", None)
     moved.__dict__["sha256"] = signed.sha256
     assert not verified(case, moved, public)

@@ -1,4 +1,4 @@
-"""The same forgeries in a process without the type checker of the tests: the library itself refuses every one."""
+"""The same forgeries in a process without the type checker of the tests: the library refuses every one."""
 
 import json
 import os
@@ -30,7 +30,7 @@ print(json.dumps(passed))
 """
 
 
-def test_the_library_alone_refuses_every_forgery_and_takes_the_truth(case: Case, tmp_path: Path) -> None:
+def test_without_type_checks_every_forgery_is_refused_and_the_truth_passes(case: Case, tmp_path: Path) -> None:
     made = [(forgery.name, forgery.make(case.scene), forgery.needs_table) for forgery in FORGERIES]
     texts = [("the truth", case.scene.explained.to_json(), True), *(lie for lie in made if lie[1] is not None)]
     (tmp_path / "texts.json").write_text(json.dumps(texts), "utf8")

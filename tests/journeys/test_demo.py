@@ -1,4 +1,4 @@
-"""The demo, end to end: from nothing to a forecast, its picture and its verified explanation."""
+"""The demo, end to end: a forecast, its picture and its verified explanation."""
 
 import json
 import os
@@ -15,28 +15,28 @@ PROGRAM = Path(sys.executable).parent / "ibforecast"
 
 
 def ibforecast(*words: Any) -> Any:
-    """Give a command, which must end well, and return the one document it writes."""
-    command, alone = [PROGRAM, *map(str, words), "--json"], os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=400)
+    """Run a command, which must succeed, and return the document it prints."""
+    command, environment = [PROGRAM, *map(str, words), "--json"], os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_the_demo_ends_with_a_picture_and_an_explanation_that_anyone_can_verify(tmp_path: Path) -> None:
-    told = ibforecast("demo", "--out", tmp_path / "demo")
-    picture, page, explanation = (Path(told[name]) for name in ("picture", "page", "explanation"))
-    assert told["verified"] is True
+def test_the_demo_ends_with_a_picture_and_a_verifiable_explanation(tmp_path: Path) -> None:
+    document = ibforecast("demo", "--out", tmp_path / "demo")
+    picture, page, explanation = (Path(document[name]) for name in ("picture", "page", "explanation"))
+    assert document["verified"] is True
     assert picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert b"<html" in page.read_bytes()[:500].lower()
-    assert (Path(told["model"]) / "model.json").is_file()
-    assert 0 < told["mse"] < 1, "in standardised units the training mean alone errs by about 1"
+    assert (Path(document["model"]) / "model.json").is_file()
+    assert 0 < document["mse"] < 1, "in standardised units the training mean alone errs by about 1"
 
     explained = ExplainedForecast.from_json(explanation.read_text())
     assert 0 < explained.open_rate <= explained.budget == 0.2
     assert (explained.look_back, explained.horizon) == (96, 24)
 
-    again = ibforecast("verify", told["model"], explanation)
+    again = ibforecast("verify", document["model"], explanation)
     assert again["verified"] is True
-    measured = ibforecast("evaluate", told["model"], tmp_path / "demo" / "town.csv")
-    assert measured["mse"] == pytest.approx(told["mse"])
+    measured = ibforecast("evaluate", document["model"], tmp_path / "demo" / "town.csv")
+    assert measured["mse"] == pytest.approx(document["mse"])
     assert measured["largest_open_rate"] <= 0.2

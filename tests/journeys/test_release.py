@@ -1,4 +1,4 @@
-"""What would be released: built, looked into, and installed where the source is not at hand."""
+"""The release: built, inspected, and installed without the source tree."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The sdist, and the wheel built from it."""
+    """The sdist and the wheel built from it."""
     pytest.importorskip("build", reason="needs the build tools: pip install build hatchling")
     pytest.importorskip("hatchling", reason="needs the build tools: pip install build hatchling")
     out = tmp_path_factory.mktemp("dist")
@@ -59,12 +59,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return sdist, wheel
 
 
-def test_there_is_data_that_must_ship() -> None:
+def test_the_package_contains_data_files() -> None:
     for wanted in ("ibforecast/py.typed", "ibforecast/recipes/quick.toml", "ibforecast/plots/explorer/index.html"):
         assert wanted in DATA
 
 
-def test_wheel_and_sdist_hold_every_file_of_the_package(built: tuple[Path, Path]) -> None:
+def test_wheel_and_sdist_contain_every_file_of_the_package(built: tuple[Path, Path]) -> None:
     sdist, wheel = built
     modules = {str(path.relative_to(PACKAGE.parent)) for path in PACKAGE.rglob("*.py")}
     with zipfile.ZipFile(wheel) as file:
@@ -84,18 +84,18 @@ def test_wheel_and_sdist_hold_every_file_of_the_package(built: tuple[Path, Path]
     assert any(name.startswith("results/ledger/") for name in shipped)
 
 
-def test_the_wheel_says_what_it_needs_and_what_it_supports(built: tuple[Path, Path]) -> None:
+def test_the_wheel_metadata_names_requirements_and_python_versions(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[1]) as file:
         (name,) = (name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
         facts = Parser().parsestr(file.read(name).decode())
-    told = facts.get_all("Classifier", [])
-    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= set(told)
+    classifiers = facts.get_all("Classifier", [])
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= set(classifiers)
     assert facts["Requires-Python"] == ">=3.11"
     assert {"plot", "serve", "onnx", "sktime", "docs"} <= set(facts.get_all("Provides-Extra", []))
 
 
-def test_the_wheel_works_where_the_source_is_not_at_hand(built: tuple[Path, Path], tmp_path: Path) -> None:
-    """In an environment of its own; only the libraries it needs are lent to it."""
+def test_the_wheel_works_without_the_source_tree(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """Install into a new environment, which shares only the required libraries."""
     venv.create(tmp_path / "clean", with_pip=False, symlinks=True)
     python = tmp_path / "clean" / "bin" / "python"
     home = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())

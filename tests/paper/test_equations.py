@@ -52,7 +52,7 @@ def network(kind: str = "threshold", budget: float = 1.0, attention: str = "join
 
 
 def moved(module: IBForecast, seed: int) -> IBForecast:
-    """Move every weight away from where it starts, so that nothing is hidden behind a zero."""
+    """Change every weight from its initial value, so that no zero hides a term."""
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -80,33 +80,33 @@ def close(one: Tensor, other: Tensor | float) -> None:
     torch.testing.assert_close(one.double(), torch.as_tensor(other).double(), rtol=1e-5, atol=1e-5)
 
 
-def naive_frame(given: Window) -> tuple[Tensor, Tensor]:
-    """μ and σ of each window and channel: mean and unbiased spread of the observed steps."""
+def naive_frame(data: Window) -> tuple[Tensor, Tensor]:
+    """Return μ and σ of each window and channel: mean and unbiased spread of the observed steps."""
     level, scale = (torch.zeros(BATCH, CHANNELS, dtype=torch.float64) for _ in range(2))
     for b in range(BATCH):
         for c in range(CHANNELS):
-            seen = [float(given.values[b, t, c]) for t in range(LOOK_BACK) if given.observed[b, t, c]]
+            seen = [float(data.values[b, t, c]) for t in range(LOOK_BACK) if data.observed[b, t, c]]
             mu = sum(seen) / len(seen)
             level[b, c] = mu
             scale[b, c] = sqrt(sum((x - mu) ** 2 for x in seen) / (len(seen) - 1) + EPSILON)
     return level, scale
 
 
-def naive_deviation(given: Window, profile: Tensor) -> Tensor:
-    level, scale = naive_frame(given)
+def naive_deviation(data: Window, profile: Tensor) -> Tensor:
+    level, scale = naive_frame(data)
     deviation = torch.zeros(BATCH, LOOK_BACK, CHANNELS, dtype=torch.float64)
     for b in range(BATCH):
-        tau = int(given.phase[b, 0])
+        tau = int(data.phase[b, 0])
         for t in range(LOOK_BACK):
             for c in range(CHANNELS):
-                if given.observed[b, t, c]:
-                    framed = (float(given.values[b, t, c]) - level[b, c]) / scale[b, c]
+                if data.observed[b, t, c]:
+                    framed = (float(data.values[b, t, c]) - level[b, c]) / scale[b, c]
                     deviation[b, t, c] = framed - float(profile[(tau + t) % CYCLE, c])
     return deviation
 
 
 def naive_logits(score: GateNetwork, deviation: Tensor, joint: bool) -> Tensor:
-    """Eqs. 3 to 5, the encoder taken as given; its rows are laid out patch first, the network's channel first."""
+    """Compute Eqs. 3 to 5 with the network's encoder; rows here are patch first, in the network channel first."""
     logits = torch.zeros(BATCH, PATCHES, CHANNELS)
     for b in range(BATCH):
         embedded = {}
@@ -131,10 +131,10 @@ def naive_readout(evidence: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return future
 
 
-def naive_restore(future: Tensor, given: Window, level: Tensor, scale: Tensor, profile: Tensor) -> Tensor:
+def naive_restore(future: Tensor, data: Window, level: Tensor, scale: Tensor, profile: Tensor) -> Tensor:
     values = torch.zeros_like(future)
     for b in range(BATCH):
-        tau = int(given.phase[b, 0])
+        tau = int(data.phase[b, 0])
         for h in range(HORIZON):
             for c in range(CHANNELS):
                 expected = profile[(tau + LOOK_BACK + h) % CYCLE, c]
@@ -144,15 +144,15 @@ def naive_restore(future: Tensor, given: Window, level: Tensor, scale: Tensor, p
 
 @pytest.mark.parametrize("gaps", [False, True])
 @torch.no_grad()
-def test_eq_2_the_deviation_is_what_frame_and_tiled_profile_leave(gaps: bool) -> None:
-    net, given = network(), window(gaps)
-    context, deviation = net.decompose(given)
-    level, scale = naive_frame(given)
+def test_eq_2_the_deviation_is_the_window_minus_frame_and_tiled_profile(gaps: bool) -> None:
+    net, data = network(), window(gaps)
+    context, deviation = net.decompose(data)
+    level, scale = naive_frame(data)
     close(context.level, level)
     close(context.scale, scale)
-    close(deviation, naive_deviation(given, net.decompose.profile))
-    assert torch.equal(context.phase, given.phase)
-    assert not deviation[~given.observed].any()
+    close(deviation, naive_deviation(data, net.decompose.profile))
+    assert torch.equal(context.phase, data.phase)
+    assert not deviation[~data.observed].any()
 
 
 @torch.no_grad()
@@ -175,10 +175,10 @@ def test_eq_3_a_token_is_a_slice_of_one_channel() -> None:
 
 @pytest.mark.parametrize("attention", ["joint", "within"])
 @torch.no_grad()
-def test_eq_4_the_encoder_is_given_a_linear_embedding_and_the_place_of_every_patch(attention: str) -> None:
+def test_eq_4_the_encoder_input_is_a_linear_embedding_plus_the_patch_position(attention: str) -> None:
     net = network(attention=attention)
     deviation, rows = torch.randn(BATCH, LOOK_BACK, CHANNELS), []
-    net.score.encoder.register_forward_pre_hook(lambda module, given: rows.append(given[0]))
+    net.score.encoder.register_forward_pre_hook(lambda module, inputs: rows.append(inputs[0]))
     net.score(deviation)
     embedded = rows[0].reshape(BATCH, CHANNELS, PATCHES, -1)
     assert rows[0].shape[1] == (PATCHES * CHANNELS if attention == "joint" else PATCHES)
@@ -223,7 +223,7 @@ NOTHING_MISSING = torch.zeros(BATCH, PATCHES, CHANNELS, dtype=torch.bool)
 
 
 @pytest.mark.parametrize("progress", [0.0, 0.4, 1.0])
-def test_eq_6_gates_are_the_noisy_sigmoid_cut_at_one_half(progress: float) -> None:
+def test_eq_6_gates_are_the_noisy_sigmoid_thresholded_at_one_half(progress: float) -> None:
     logits = torch.randn(BATCH, PATCHES, CHANNELS)
     noise = logistic_noise(logits, torch.Generator().manual_seed(3))
     mask = paper_gate().sample(logits, NOTHING_MISSING, torch.tensor(progress), torch.Generator().manual_seed(3))
@@ -309,11 +309,11 @@ def test_eq_7_the_mlp_readout_has_one_hidden_layer_with_relu() -> None:
 
 
 @torch.no_grad()
-def test_eq_8_the_forecast_gets_its_profile_scale_and_level_back() -> None:
-    net, given = network(), window()
-    context, _ = net.decompose(given)
+def test_eq_8_the_forecast_restores_profile_scale_and_level() -> None:
+    net, data = network(), window()
+    context, _ = net.decompose(data)
     future = torch.randn(BATCH, HORIZON, CHANNELS)
-    expected = naive_restore(future, given, context.level, context.scale, context.profile)
+    expected = naive_restore(future, data, context.level, context.scale, context.profile)
     close(context.restore(future), expected)
 
 
@@ -378,20 +378,20 @@ def test_eq_9_the_loss_of_the_papers_recipe_is_the_weighted_sum_of_its_terms(
 ) -> None:
     sizes = Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
     config = resolve(recipe, sizes, patch_len=PATCH_LEN).config
-    net, given, truth, progress = moved(IBForecast(config), 7), window(), target(), torch.tensor(0.3)
-    loss = net.loss(given, truth, progress, torch.Generator().manual_seed(8))
+    net, data, truth, progress = moved(IBForecast(config), 7), window(), target(), torch.tensor(0.3)
+    loss = net.loss(data, truth, progress, torch.Generator().manual_seed(8))
 
     with torch.no_grad():
-        deviation = naive_deviation(given, net.decompose.profile).float()
+        deviation = naive_deviation(data, net.decompose.profile).float()
         logits = net.score(deviation)
         noise = logistic_noise(logits, torch.Generator().manual_seed(8))
         mask = (logits + noise > 0).float()
         evidence = torch.zeros(BATCH, LOOK_BACK, CHANNELS)
         for t in range(LOOK_BACK):
             evidence[:, t] = mask[:, t // PATCH_LEN] * deviation[:, t]
-        level, scale = naive_frame(given)
+        level, scale = naive_frame(data)
         future = naive_readout(evidence, net.readout.map.weight, net.readout.map.bias)
-        forecast = naive_restore(future, given, level, scale, net.decompose.profile)
+        forecast = naive_restore(future, data, level, scale, net.decompose.profile)
         prior, budget = config.objective.prior, config.budget
         by_hand = {
             "fit": ((forecast - truth.values) ** 2)[truth.observed].mean(),
@@ -409,12 +409,12 @@ def test_eq_9_the_loss_of_the_papers_recipe_is_the_weighted_sum_of_its_terms(
 @pytest.mark.parametrize("attention", ["joint", "within"])
 @torch.no_grad()
 def test_algorithm_1_the_forward_pass_is_its_steps_written_out(attention: str) -> None:
-    net, given = network(attention=attention), window()
-    forecast = net(given)
+    net, data = network(attention=attention), window()
+    forecast = net(data)
     profile = net.decompose.profile
 
-    level, scale = naive_frame(given)
-    deviation = naive_deviation(given, profile)
+    level, scale = naive_frame(data)
+    deviation = naive_deviation(data, profile)
     probability = torch.sigmoid(naive_logits(net.score, deviation.float(), attention == "joint"))
     mask = probability > 0.5
     evidence = torch.zeros_like(deviation)
@@ -422,7 +422,7 @@ def test_algorithm_1_the_forward_pass_is_its_steps_written_out(attention: str) -
         evidence[:, t] = mask[:, t // PATCH_LEN] * deviation[:, t]
     future = naive_readout(evidence, net.readout.map.weight, net.readout.map.bias)
 
-    close(forecast.values, naive_restore(future, given, level, scale, profile))
+    close(forecast.values, naive_restore(future, data, level, scale, profile))
     explanation = forecast.explanation
     assert explanation is not None
     assert torch.equal(explanation.mask, mask)
@@ -432,24 +432,24 @@ def test_algorithm_1_the_forward_pass_is_its_steps_written_out(attention: str) -
     close(explanation.probability, probability)
     close(explanation.context.level, level)
     close(explanation.context.scale, scale)
-    assert torch.equal(explanation.context.phase, given.phase)
+    assert torch.equal(explanation.context.phase, data.phase)
     assert torch.equal(explanation.context.profile, profile)
 
 
 @pytest.mark.parametrize("kind", ["exact", "threshold", "capped"])
 @torch.no_grad()
 def test_algorithm_1_within_a_budget_only_the_best_tokens_that_are_not_missing_open(kind: str) -> None:
-    net, given = network(kind, budget=0.25), window(gaps=True)
-    given.observed[0] = True
-    given.observed[1, 3:] = True
-    given.observed[1, 0, 0] = False
-    _, deviation = net.decompose(given)
+    net, data = network(kind, budget=0.25), window(gaps=True)
+    data.observed[0] = True
+    data.observed[1, 3:] = True
+    data.observed[1, 0, 0] = False
+    _, deviation = net.decompose(data)
     logits = naive_logits(net.score, deviation, joint=True)
-    explanation = net(given).explanation
+    explanation = net(data).explanation
     assert explanation is not None
     for b in range(BATCH):
         missing = {
-            (p, c): not all(given.observed[b, p * PATCH_LEN + i, c] for i in range(PATCH_LEN))
+            (p, c): not all(data.observed[b, p * PATCH_LEN + i, c] for i in range(PATCH_LEN))
             for p in range(PATCHES)
             for c in range(CHANNELS)
         }
@@ -462,11 +462,11 @@ def test_algorithm_1_within_a_budget_only_the_best_tokens_that_are_not_missing_o
     assert explanation.mask[0].sum() == 3
 
 
-def test_the_frame_of_a_window_is_that_of_the_window_and_of_no_other() -> None:
-    given = window()
-    alone = replace(given, values=given.values.clone())
-    alone.values[1:] *= 100
-    context, _ = network().decompose(given)
-    other, _ = network().decompose(alone)
+def test_the_frame_of_a_window_depends_only_on_that_window() -> None:
+    data = window()
+    changed = replace(data, values=data.values.clone())
+    changed.values[1:] *= 100
+    context, _ = network().decompose(data)
+    other, _ = network().decompose(changed)
     assert torch.equal(context.level[0], other.level[0])
     assert torch.equal(context.scale[0], other.scale[0])

@@ -1,4 +1,4 @@
-"""Explained forecasts to be drawn, made up without a model."""
+"""Synthetic explained forecasts to draw, made without a model."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ def _synthetic(
     with_missing: bool = True,
     seed: int = 0,
 ) -> ExplainedForecast:
-    """An explained forecast of seasonal channels with a bump here and there, which is what the open tokens point at."""
+    """Return an explained forecast of seasonal channels with a few bumps, at which the open tokens are."""
     random = np.random.default_rng(seed)
     names = names or tuple(f"channel {index}" for index in range(channels))
     channels, steps, patches = len(names), look_back + horizon, look_back // patch_len
@@ -77,7 +77,7 @@ def _synthetic(
 
 
 def _with_covariates() -> ExplainedForecast:
-    """Two cycles, two covariates known ahead, a channel that is not forecast, and gaps."""
+    """Return one with two cycles, two covariates, a channel that is not forecast, and gaps."""
     explained = _synthetic(names=("load", "heat", "wind"), seed=2)
     random, steps = np.random.default_rng(1), len(explained.times)
     holiday, plan = np.arange(steps) % 48 > 30, 20 + 5 * np.sin(np.arange(steps) / 9)
@@ -112,5 +112,5 @@ def synthetic() -> Callable[..., ExplainedForecast]:
 
 @pytest.fixture(scope="session")
 def with_covariates() -> ExplainedForecast:
-    """Return one with everything an explained forecast may have."""
+    """An explained forecast with every optional part."""
     return _with_covariates()

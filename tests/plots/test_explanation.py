@@ -1,4 +1,4 @@
-"""The figure of one explained forecast as a file, whatever its format."""
+"""The figure of an explained forecast as a file of any format."""
 
 import builtins
 import json
@@ -37,7 +37,7 @@ def png_size(path: Path) -> tuple[int, int]:
 
 
 def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """Make a library look as if it had never been installed."""
+    """Make a library look as if it were not installed."""
     for name in [name for name in sys.modules if name.partition(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     real = builtins.__import__
@@ -51,7 +51,7 @@ def without(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
 
 
 def content_of(path: Path) -> dict[str, Any]:
-    """Return the data inside a page."""
+    """Return the data embedded in a page."""
     embedded = re.search(r'<script type="application/json" id="report">(.*?)</script>', path.read_text("utf8"))
     assert embedded
     content: dict[str, Any] = json.loads(embedded[1])
@@ -70,14 +70,14 @@ def test_a_file_is_written_for_every_suffix(
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
-def test_the_same_account_gives_the_same_bytes(tmp_path: Path, synthetic: Samples, suffix: str) -> None:
+def test_the_same_explanation_gives_the_same_bytes(tmp_path: Path, synthetic: Samples, suffix: str) -> None:
     for name in ("one", "other"):
         draw(synthetic(2), tmp_path / f"{name}{suffix}")
     assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"other{suffix}").read_bytes()
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
-def test_drawing_leaves_the_account_and_matplotlib_as_they_were(
+def test_drawing_leaves_the_explanation_and_matplotlib_unchanged(
     tmp_path: Path, synthetic: Samples, suffix: str
 ) -> None:
     explained = synthetic(2)
@@ -108,13 +108,13 @@ def test_more_channels_make_a_taller_picture_of_the_same_width_with_slimmer_rows
     assert sizes[50][1] / 50 > 80
 
 
-def test_a_very_tall_picture_stays_within_what_png_can_hold(synthetic: Samples) -> None:
+def test_a_very_tall_picture_stays_within_the_png_limit(synthetic: Samples) -> None:
     sheet: Sheet = replace(sheet_of(scene_of(synthetic(1))), rows=2000)
     assert sheet.height / 72 * static.resolution(sheet) < 2**16
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
-def test_a_picture_carries_no_date(tmp_path: Path, synthetic: Samples, suffix: str) -> None:
+def test_a_picture_contains_no_date(tmp_path: Path, synthetic: Samples, suffix: str) -> None:
     draw(synthetic(1), tmp_path / f"window{suffix}")
     content = (tmp_path / f"window{suffix}").read_bytes()
     assert b"<dc:date>" not in content
@@ -149,7 +149,7 @@ def test_the_figure_has_a_row_and_a_profile_per_channel_on_shared_axes(synthetic
     assert all(2 <= len(axes.get_yticks()) <= 3 for axes in rows)
 
 
-def test_every_open_and_missing_token_is_shaded_where_it_lies(synthetic: Samples) -> None:
+def test_every_open_and_missing_token_is_shaded_at_its_place(synthetic: Samples) -> None:
     explained = synthetic(7)
     for row, axes in enumerate(figure(explained).axes[:7]):
         for cells, hatched in ((explained.mask, False), (explained.missing, True)):
@@ -200,7 +200,7 @@ def test_a_suffix_may_be_written_in_capitals_and_a_path_as_a_string(tmp_path: Pa
     assert png_size(tmp_path / "window.PNG")[0] == 1600
 
 
-def test_without_matplotlib_a_png_names_the_command_that_installs_it_and_an_svg_is_drawn(
+def test_without_matplotlib_a_png_is_refused_with_the_install_command_and_an_svg_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synthetic: Samples
 ) -> None:
     explained = synthetic(1)
@@ -212,14 +212,14 @@ def test_without_matplotlib_a_png_names_the_command_that_installs_it_and_an_svg_
     assert [path.name for path in tmp_path.iterdir()] == ["window.svg"]
 
 
-def test_a_library_that_is_there_but_broken_speaks_for_itself() -> None:
+def test_a_broken_library_raises_its_own_error() -> None:
     with pytest.raises(ModuleNotFoundError, match="kiwisolver") as error, needs("matplotlib"):
         raise ModuleNotFoundError("No module named 'kiwisolver'", name="kiwisolver")
     assert not isinstance(error.value, MissingExtraError)
 
 
 @pytest.mark.parametrize("suffix", PICTURES)
-def test_a_failure_leaves_an_older_file_whole_and_no_other_file(
+def test_a_failure_leaves_an_older_file_intact_and_no_other_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synthetic: Samples, suffix: str
 ) -> None:
     def fail(explained: ExplainedForecast) -> Any:
@@ -233,7 +233,7 @@ def test_a_failure_leaves_an_older_file_whole_and_no_other_file(
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"older"]
 
 
-def test_a_page_is_the_report_of_one_explanation_that_was_not_checked(tmp_path: Path, synthetic: Samples) -> None:
+def test_a_page_without_a_model_is_a_report_without_checks(tmp_path: Path, synthetic: Samples) -> None:
     explained = synthetic(2)
     draw(explained, tmp_path / "why.html")
     content = content_of(tmp_path / "why.html")
@@ -243,7 +243,7 @@ def test_a_page_is_the_report_of_one_explanation_that_was_not_checked(tmp_path: 
     assert content["model"]["channels"] == content["table"]["channels"] == list(explained.channels)
 
 
-def test_a_page_of_an_explanation_with_its_model_has_the_checks(tmp_path: Path, synthetic: Samples) -> None:
+def test_a_page_with_a_model_is_a_report_with_checks(tmp_path: Path, synthetic: Samples) -> None:
     def doubt(explained: ExplainedForecast) -> Verification:
         return Verification((Check("replay", False, "differs"),))
 
@@ -253,5 +253,5 @@ def test_a_page_of_an_explanation_with_its_model_has_the_checks(tmp_path: Path, 
     assert moment["checks"] == [{"name": "replay", "passed": False, "detail": "differs"}]
 
 
-def test_pictures_and_the_page_are_all_there_is() -> None:
+def test_the_suffixes_are_those_of_pictures_and_the_page() -> None:
     assert (*PICTURES, ".html") == SUFFIXES

@@ -16,7 +16,7 @@ def moments(start: str, minutes: int, count: int) -> tuple[str, ...]:
 
 
 @given(some.text(max_size=80), some.integers(6, 30))
-def test_a_name_takes_at_most_two_lines_of_the_width_it_is_given(name: str, width: int) -> None:
+def test_a_name_takes_at_most_two_lines_of_the_given_width(name: str, width: int) -> None:
     name = " ".join(name.split())
     lines = labels.wrapped(name, width).split("\n")
     assert len(lines) <= 2
@@ -32,11 +32,11 @@ def test_shortening_keeps_both_ends_and_never_exceeds_the_width(text: str, width
         assert short == f"{head}…{tail}"
 
 
-def test_a_name_is_broken_after_a_separator_where_both_halves_fit() -> None:
+def test_a_name_is_broken_after_a_separator_if_both_halves_fit() -> None:
     assert labels.wrapped("zone 12 electricity", 17) == "zone 12\nelectricity"
 
 
-def test_names_that_shortening_makes_alike_carry_their_column() -> None:
+def test_names_that_become_equal_when_shortened_get_their_column_number() -> None:
     long = tuple(f"plant_03_building_{index}_floor_2_temperature_sensor" for index in range(12))
     names = labels.row_names((*long, "OT"), 17)
     assert len(set(names)) == 13
@@ -78,12 +78,12 @@ def test_value_ticks_are_round_and_plain(low: float, high: float, texts: list[st
         (("step 0", "step 1", "step 2"), ["step 0", "step 1", "step 2"]),
     ],
 )
-def test_times_are_labelled_at_round_moments_saying_only_what_changed(times: tuple[str, ...], texts: list[str]) -> None:
+def test_time_labels_are_at_round_moments_and_show_only_what_changed(times: tuple[str, ...], texts: list[str]) -> None:
     assert labels.time_ticks(times, 6)[1][: len(texts)] == texts
 
 
 @given(some.integers(1, 2000), some.sampled_from([1, 5, 7, 10, 15, 30, 60, 1440, 10080]), some.integers(3, 10))
-def test_there_is_a_handful_of_time_labels_whatever_the_frequency(count: int, minutes: int, at_most: int) -> None:
+def test_there_are_few_time_labels_at_any_frequency(count: int, minutes: int, at_most: int) -> None:
     times = moments("2018-06-24 05:35", minutes, count)
     positions, texts = labels.time_ticks(times, at_most)
     assert 1 <= len(positions) == len(texts) <= at_most
@@ -91,6 +91,6 @@ def test_there_is_a_handful_of_time_labels_whatever_the_frequency(count: int, mi
     assert 0 <= positions[0] <= positions[-1] < count
 
 
-def test_a_value_between_gaps_is_isolated_and_one_with_a_neighbour_is_not() -> None:
+def test_only_a_value_without_neighbours_is_isolated() -> None:
     values = np.array([1.0, np.nan, 2.0, 3.0, np.nan, 4.0])
     assert labels.isolated_steps(values).tolist() == [True, False, False, False, False, True]

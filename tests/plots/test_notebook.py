@@ -1,4 +1,4 @@
-"""A model and an explanation in a notebook: all that matters, nothing that runs, nothing that is fetched."""
+"""The HTML of models and explanations in a notebook: complete, without scripts and without requests."""
 
 import re
 from html.parser import HTMLParser
@@ -36,7 +36,7 @@ def explanation(model: IBForecaster) -> ExplainedForecast:
 
 
 class Page(HTMLParser):
-    """The tags of a piece of HTML, whether they are closed as they were opened, and its text."""
+    """The tags of a piece of HTML, whether they are balanced, and its text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_nothing_shown_runs_or_is_fetched_whatever_a_channel_is_called(
+def test_the_html_runs_and_fetches_nothing_for_any_channel_name(
     model: IBForecaster, explanation: ExplainedForecast
 ) -> None:
     unfitted = IBForecaster(HORIZON, channels=[NASTY])
@@ -87,13 +87,13 @@ def test_an_explanation_shows_its_words_and_every_gate(explanation: ExplainedFor
     assert ".verify()" in page.text
 
 
-def test_gaps_break_the_line_and_no_number_that_is_none_is_drawn(explanation: ExplainedForecast) -> None:
+def test_gaps_break_the_line_and_no_nan_is_drawn(explanation: ExplainedForecast) -> None:
     html = explanation._repr_html_()
     assert "nan" not in html
     assert any(path.count("M") == 2 for path in re.findall(r'<path class="look-back" d="([^"]+)"', html))
 
 
-def test_of_many_channels_those_most_was_read_of_are_drawn(explanation: ExplainedForecast) -> None:
+def test_of_many_channels_those_with_the_most_open_tokens_are_drawn(explanation: ExplainedForecast) -> None:
     names = tuple(f"channel {number}" for number in range(20))
     numbers = ("history", "forecast", "level", "scale", "profile", "probability", "missing")
     mask = np.zeros((4, 20), dtype=bool)
@@ -112,13 +112,20 @@ def test_of_many_channels_those_most_was_read_of_are_drawn(explanation: Explaine
     assert f"{20 - MANY} more channels" in html
 
 
-def test_a_fitted_model_says_what_it_reads_and_how_it_was_trained(model: IBForecaster) -> None:
+def test_a_fitted_model_shows_its_inputs_and_training(model: IBForecaster) -> None:
     text = Page(model._repr_html_()).text
-    for told in (NASTY, "wind", "48 steps of 1h", "25 % of a window", "recipe quick", model.fitted.weights_sha256[:12]):
-        assert told in text
+    for shown in (
+        NASTY,
+        "wind",
+        "48 steps of 1h",
+        "25 % of a window",
+        "recipe quick",
+        model.fitted.weights_sha256[:12],
+    ):
+        assert shown in text
 
 
-def test_a_model_that_is_not_fitted_shows_its_settings_and_what_comes_next() -> None:
+def test_an_unfitted_model_shows_its_settings_and_the_next_step() -> None:
     text = Page(IBForecaster(24, zone="Europe/Berlin", past=["wind"])._repr_html_()).text
     assert "not fitted" in text
     assert ".fit(table)" in text
@@ -126,7 +133,7 @@ def test_a_model_that_is_not_fitted_shows_its_settings_and_what_comes_next() -> 
     assert "irregular" not in text
 
 
-def test_an_explanation_tells_itself_in_one_line(explanation: ExplainedForecast) -> None:
+def test_the_repr_of_an_explanation_is_one_line(explanation: ExplainedForecast) -> None:
     assert re.fullmatch(
         r"ExplainedForecast\(at='2023-01-13 11:00', horizon=12, channels=2; read \d of 8 tokens: .+ \(budget 25 %\)\)",
         repr(explanation),

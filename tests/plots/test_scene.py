@@ -32,7 +32,7 @@ def line(row: Row, role: str) -> Line:
 
 
 @given(window=WINDOWS)
-def test_ticks_lie_inside_their_ranges_and_every_set_has_its_own_size(synthetic: Samples, window: dict) -> None:
+def test_ticks_lie_inside_their_ranges_and_sets_differ_in_size(synthetic: Samples, window: dict) -> None:
     scene = scene_of(synthetic(**window))
     for row in scene.rows:
         for panel, sets in ((row, row.ticks), (row.side, (row.side.ticks,))):
@@ -60,7 +60,7 @@ def test_lines_cover_the_steps_of_their_part_of_the_window_and_lie_in_their_row(
     assert ("truth" in drawn) == window["with_truth"]
 
 
-def test_lines_have_the_values_of_the_account_to_a_millionth_of_the_row(synthetic: Samples) -> None:
+def test_lines_have_the_explanations_values_to_a_millionth_of_the_row(synthetic: Samples) -> None:
     explained = synthetic(5)
     for column, row in enumerate(scene_of(explained).rows):
         for role, values in (
@@ -73,7 +73,7 @@ def test_lines_have_the_values_of_the_account_to_a_millionth_of_the_row(syntheti
 
 
 @given(window=WINDOWS)
-def test_bands_and_the_map_of_gates_equal_the_mask(synthetic: Samples, window: dict) -> None:
+def test_bands_and_gate_map_equal_the_mask(synthetic: Samples, window: dict) -> None:
     explained = synthetic(**window)
     scene, size = scene_of(explained), explained.patch_len
     for column, row in enumerate(scene.rows):
@@ -85,7 +85,7 @@ def test_bands_and_the_map_of_gates_equal_the_mask(synthetic: Samples, window: d
     np.testing.assert_allclose(scene.gates.probability, explained.probability, atol=5e-5)
 
 
-def test_a_gate_says_its_channel_its_time_its_state_and_its_probability(synthetic: Samples) -> None:
+def test_a_gate_has_channel_time_state_and_probability(synthetic: Samples) -> None:
     explained = synthetic(2)
     texts = scene_of(explained).gates.text
     for token, text in zip(explained.tokens(), [row[column] for column in (0, 1) for row in texts], strict=True):
@@ -93,14 +93,14 @@ def test_a_gate_says_its_channel_its_time_its_state_and_its_probability(syntheti
         assert text == f"{token.channel}, {token.start} to {token.end}: {state}, probability {token.probability:.2f}"
 
 
-def test_words_are_those_of_the_account(with_covariates: ExplainedForecast) -> None:
+def test_words_equal_those_of_the_explanation(with_covariates: ExplainedForecast) -> None:
     scene = scene_of(with_covariates)
     assert scene.words == with_covariates.in_words()
     assert with_covariates.at in scene.headline
     assert f"read {with_covariates.open_count} of" in scene.rate
 
 
-def test_a_document_is_plain_json_that_gives_the_same_numbers_back(with_covariates: ExplainedForecast) -> None:
+def test_a_document_is_plain_json_that_keeps_every_number(with_covariates: ExplainedForecast) -> None:
     scene = scene_of(with_covariates)
     document = scene.document()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
@@ -109,7 +109,7 @@ def test_a_document_is_plain_json_that_gives_the_same_numbers_back(with_covariat
     assert None in document["rows"][0]["lines"][2]["values"]
 
 
-def test_the_same_account_gives_the_same_scene(synthetic: Samples) -> None:
+def test_the_same_explanation_gives_the_same_scene(synthetic: Samples) -> None:
     assert scene_of(synthetic(3)) == scene_of(synthetic(3))
 
 
@@ -128,7 +128,7 @@ def test_a_channel_that_is_not_forecast_has_no_forecast_line(with_covariates: Ex
     assert [any(one.role == "forecast" for one in row.lines) for row in rows] == [True, True, False]
 
 
-def test_profiles_of_two_cycles_lie_next_to_each_other_equally_wide(with_covariates: ExplainedForecast) -> None:
+def test_profiles_of_two_cycles_lie_next_to_each_other_with_equal_width(with_covariates: ExplainedForecast) -> None:
     scene = scene_of(with_covariates)
     side = scene.rows[0].side
     day, week = side.curves
@@ -140,9 +140,7 @@ def test_profiles_of_two_cycles_lie_next_to_each_other_equally_wide(with_covaria
     assert scene.phases.title == "phase (cycles of 24 and 168)"
 
 
-def test_the_legend_names_what_is_drawn_and_nothing_else(
-    synthetic: Samples, with_covariates: ExplainedForecast
-) -> None:
+def test_the_legend_names_exactly_what_is_drawn(synthetic: Samples, with_covariates: ExplainedForecast) -> None:
     plain = scene_of(synthetic(2, with_truth=False, with_missing=False))
     roles = [entry.role for entry in plain.legend]
     assert roles == ["look-back", "forecast", "level", "baseline", "open", "made"]
@@ -168,6 +166,6 @@ def test_few_channels_are_all_kept(with_covariates: ExplainedForecast) -> None:
 
 
 @pytest.mark.parametrize(("at_most", "size"), [(2, 3), (3, 3), (5, 3), (6, 6), (99, 6)])
-def test_the_largest_set_of_ticks_that_fits_is_taken(at_most: int, size: int) -> None:
+def test_the_largest_set_of_ticks_that_fits_is_chosen(at_most: int, size: int) -> None:
     sets = tuple(tuple(Tick(float(at), ("",)) for at in range(count)) for count in (3, 6))
     assert len(fitting(sets, at_most)) == size

@@ -24,7 +24,7 @@ def parsed(explained: ExplainedForecast) -> ElementTree.Element:
 
 
 @given(names=some.lists(some.text(min_size=1, max_size=40), min_size=1, max_size=3, unique=True))
-def test_it_is_well_formed_whatever_a_channel_is_called(synthetic: Samples, names: list[str]) -> None:
+def test_the_svg_is_well_formed_for_any_channel_name(synthetic: Samples, names: list[str]) -> None:
     explained = synthetic(names=tuple(names), look_back=16, horizon=4)
     picture = ElementTree.fromstring(to_svg(scene_of(explained)).encode())
     assert len(picture.findall(f".//{SVG}g[@class='channel']")) == len(names)
@@ -41,7 +41,7 @@ def test_every_channel_and_covariate_is_named_as_text(synthetic: Samples) -> Non
     assert not list(picture.iter(f"{SVG}script"))
 
 
-def test_nothing_is_fetched_and_nothing_runs(with_covariates: ExplainedForecast) -> None:
+def test_the_svg_fetches_and_runs_nothing(with_covariates: ExplainedForecast) -> None:
     picture = parsed(with_covariates)
     tags = {element.tag.removeprefix(SVG) for element in picture.iter()}
     assert tags == {"svg", "title", "desc", "g", "rect", "path", "line", "text"}
@@ -50,14 +50,14 @@ def test_nothing_is_fetched_and_nothing_runs(with_covariates: ExplainedForecast)
     assert "url(" not in to_svg(scene_of(with_covariates))
 
 
-def test_it_has_a_title_and_says_in_words_what_it_shows(synthetic: Samples) -> None:
+def test_the_svg_has_a_title_and_a_description(synthetic: Samples) -> None:
     explained = synthetic(3)
     title, words = list(parsed(explained))[:2]
     assert (title.tag, title.text) == (f"{SVG}title", scene_of(explained).headline)
     assert (words.tag, words.text) == (f"{SVG}desc", explained.in_words())
 
 
-def test_the_same_account_gives_the_same_text(synthetic: Samples) -> None:
+def test_the_same_explanation_gives_the_same_text(synthetic: Samples) -> None:
     assert to_svg(scene_of(synthetic(3))) == to_svg(scene_of(synthetic(3)))
 
 

@@ -1,4 +1,4 @@
-"""What every forecast promises stays promised with covariates and several cycles."""
+"""The promises of every forecast, with covariates and several cycles."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class Case:
-    """A network with arbitrary weights, covariates and cycles, and windows to hold it to its word on."""
+    """A network with arbitrary weights, covariates and cycles, and windows to test it on."""
 
     settings: dict[str, Any]
     readout: dict[str, Any]
@@ -93,7 +93,7 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 
 @modest
 @given(case=cases())
-def test_a_forecast_written_down_and_replayed_is_the_same_bit_for_bit(case: Case) -> None:
+def test_a_forecast_replayed_from_its_explanation_is_the_same_bit_for_bit(case: Case) -> None:
     values, explanation = case.explain()
     context = explanation.context
     tensors = {name: value for name, value in vars(context).items() if isinstance(value, Tensor)}
@@ -104,7 +104,7 @@ def test_a_forecast_written_down_and_replayed_is_the_same_bit_for_bit(case: Case
 
 @modest
 @given(case=cases(), seed=SEEDS)
-def test_with_what_is_known_held_no_closed_token_can_move_a_bit(case: Case, seed: int) -> None:
+def test_with_covariates_held_no_closed_token_can_change_a_bit(case: Case, seed: int) -> None:
     values, explanation = case.explain()
     random = torch.Generator().manual_seed(seed)
     closed = ~spread(explanation.mask, case.config.patch_len)
@@ -118,7 +118,7 @@ def test_with_what_is_known_held_no_closed_token_can_move_a_bit(case: Case, seed
 
 @modest
 @given(case=cases(least_future=1), step=st.integers(0, 1000))
-def test_another_plan_for_a_step_to_come_moves_that_step_alone_and_by_its_effect(case: Case, step: int) -> None:
+def test_changing_a_future_covariate_changes_only_that_step_by_its_effect(case: Case, step: int) -> None:
     values, explanation = case.explain()
     context, config = explanation.context, case.config
     ahead = step % config.horizon
@@ -133,7 +133,7 @@ def test_another_plan_for_a_step_to_come_moves_that_step_alone_and_by_its_effect
 
 
 class ForgetsThePlan(IBForecast):
-    """Forecasts by a plan it does not disclose."""
+    """A forecaster that uses covariates without disclosing them."""
 
     def forward(self, window: Window, held: Any = None) -> Forecast:
         forecast = super().forward(window, held)
@@ -143,7 +143,7 @@ class ForgetsThePlan(IBForecast):
 
 @modest
 @given(case=cases(least_future=1), seed=SEEDS)
-def test_a_forecaster_that_hides_what_it_knew_is_found_out(case: Case, seed: int) -> None:
+def test_a_forecaster_that_hides_its_covariates_is_detected(case: Case, seed: int) -> None:
     network = ForgetsThePlan(case.config).eval()
     network.load_state_dict(case.network.state_dict())
     with torch.no_grad():
@@ -153,15 +153,15 @@ def test_a_forecaster_that_hides_what_it_knew_is_found_out(case: Case, seed: int
 
 @modest
 @given(case=cases(least_future=1))
-def test_fidelity_holds_what_is_known(case: Case) -> None:
-    """Everything deleted, the forecast is that of a window that follows its baseline, plan and all."""
+def test_fidelity_keeps_covariates_fixed(case: Case) -> None:
+    """With everything deleted, the forecast is that of a window that follows its baseline, covariates included."""
     values, explanation = case.explain()
-    found = perturb(case.network, case.window, native_importance(explanation), native_points(explanation))
-    assert same_bits(found.whole, values)
+    perturbed = perturb(case.network, case.window, native_importance(explanation), native_points(explanation))
+    assert same_bits(perturbed.whole, values)
     with torch.no_grad():
         nothing = case.network.context(case.window).reference(case.config.look_back)
         bare = case.network(replace(case.window, values=nothing), explanation.context)
-    assert same_bits(found.all_deleted, bare.values)
+    assert same_bits(perturbed.all_deleted, bare.values)
     assert bare.explanation.evidence.abs().max() < 1e-3
 
 

@@ -1,4 +1,4 @@
-"""What every forecast promises, whatever the weights, the settings and the window."""
+"""The promises of every forecast, for any weights, settings and window."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class Case:
-    """A network with arbitrary weights, and a batch of windows to hold it to its word on; built when asked for."""
+    """A network with arbitrary weights, and a batch of windows to test it on; both built when needed."""
 
     settings: dict[str, Any]
     gate: dict[str, Any]
@@ -42,7 +42,7 @@ class Case:
 
     @cached_property
     def network(self) -> IBForecast:
-        """In use, every weight moved away from where it starts."""
+        """The network in evaluation mode, with every weight changed from its initial value."""
         return built(self.config, self.weights_seed)
 
     @cached_property
@@ -117,7 +117,7 @@ def cases(
 
 
 def same_bits(one: Tensor, other: Tensor) -> bool:
-    """Equal to the last bit, the sign of zero included."""
+    """Return whether two tensors are equal bit for bit, including the sign of zero."""
     return one.shape == other.shape and torch.equal(one.view(torch.int32), other.view(torch.int32))
 
 
@@ -127,10 +127,10 @@ def noise_like(values: Tensor, seed: int, size: float = 1e3) -> Tensor:
 
 @modest
 @given(case=cases())
-def test_a_forecast_rebuilt_from_its_explanation_alone_is_the_same_bit_for_bit(case: Case) -> None:
+def test_a_forecast_rebuilt_from_only_its_explanation_is_the_same_bit_for_bit(case: Case) -> None:
     values, explanation = case.explain()
     context = explanation.context
-    # The explanation as one would write it down: the mask, the numbers of the open tokens, the context.
+    # The explanation as it is disclosed: the mask, the values of the open tokens, the context.
     opened = explanation.evidence[spread(explanation.mask, case.config.patch_len)].tolist()
     evidence = torch.zeros(explanation.evidence.shape)
     evidence[spread(explanation.mask, case.config.patch_len)] = torch.tensor(opened)
@@ -155,7 +155,7 @@ def test_a_forecast_rebuilt_from_its_explanation_alone_is_the_same_bit_for_bit(c
 
 @modest
 @given(case=cases(), seed=SEEDS)
-def test_with_context_and_mask_held_no_closed_token_can_move_a_bit(case: Case, seed: int) -> None:
+def test_with_context_and_mask_held_no_closed_token_can_change_a_bit(case: Case, seed: int) -> None:
     values, explanation = case.explain()
     closed = ~spread(explanation.mask, case.config.patch_len)
     window = replace(case.window, values=case.window.values.where(~closed, noise_like(case.window.values, seed)))
@@ -171,11 +171,11 @@ def test_with_context_and_mask_held_no_closed_token_can_move_a_bit(case: Case, s
 
 
 class Held(nn.Module):
-    """A stage that gives what it once gave, whatever it is shown."""
+    """A stage that always returns the same outputs."""
 
-    def __init__(self, *given: Tensor) -> None:
+    def __init__(self, *outputs: Tensor) -> None:
         super().__init__()
-        self.given = given
+        self.given = outputs
 
     def forward(self, *shown: Tensor) -> tuple[Tensor, ...]:
         return self.given
@@ -183,9 +183,7 @@ class Held(nn.Module):
 
 @modest
 @given(case=cases(), seed=SEEDS, place=st.integers(0, 1000), filling=st.sampled_from([nan, inf, -inf, 3e38, -0.0]))
-def test_not_even_a_number_that_is_none_gets_past_a_closed_gate(
-    case: Case, seed: int, place: int, filling: float
-) -> None:
+def test_not_even_nan_or_infinity_passes_a_closed_gate(case: Case, seed: int, place: int, filling: float) -> None:
     values, explanation = case.explain()
     closed = ~spread(explanation.mask, case.config.patch_len)
     deviation = explanation.evidence.where(~closed, noise_like(explanation.evidence, seed))
@@ -209,7 +207,7 @@ SEE_EVERYTHING = ("linear", "phase")
 
 
 class LeaksIntoTheForecast(IBForecast):
-    """Adds to its forecast a little of what it did not read."""
+    """A forecaster that adds a little of the closed tokens to its forecast."""
 
     def forward(self, window: Window) -> Forecast:
         forecast = super().forward(window)
@@ -217,7 +215,7 @@ class LeaksIntoTheForecast(IBForecast):
 
 
 class LeaksIntoTheEvidence(IBForecast):
-    """Lets a little of the closed tokens through, as a soft mask does, and says so nowhere."""
+    """A forecaster that lets a little of the closed tokens through, as a soft mask does, without disclosing it."""
 
     def forward(self, window: Window) -> Forecast:
         explanation = super().forward(window).explanation
@@ -228,7 +226,7 @@ class LeaksIntoTheEvidence(IBForecast):
 
 
 class LeaksIntoTheLevel(IBForecast):
-    """Hides the largest value of the window in the level its forecast comes from, and reports the true level."""
+    """A forecaster that hides the largest value of the window in the level it uses, and reports the true level."""
 
     def forward(self, window: Window) -> Forecast:
         explanation = super().forward(window).explanation
@@ -241,7 +239,7 @@ class LeaksIntoTheLevel(IBForecast):
 @pytest.mark.parametrize("saboteur", [LeaksIntoTheForecast, LeaksIntoTheEvidence, LeaksIntoTheLevel])
 @modest
 @given(case=cases(gaps=False, readouts=SEE_EVERYTHING), seed=SEEDS)
-def test_a_forecaster_that_reads_closed_tokens_is_found_out(saboteur: type[IBForecast], case: Case, seed: int) -> None:
+def test_a_forecaster_that_reads_closed_tokens_is_detected(saboteur: type[IBForecast], case: Case, seed: int) -> None:
     _, honest = case.explain()
     with torch.no_grad():
         _, deviation = case.network.decompose(case.window)
@@ -291,11 +289,11 @@ def with_more_in_the_mask(forecast: Forecast) -> Forecast:
 )
 @modest
 @given(case=cases(gaps=False, readouts=SEE_EVERYTHING), seed=SEEDS)
-def test_a_tampered_explanation_is_found_out(tampered: Callable[[Forecast], Forecast], case: Case, seed: int) -> None:
+def test_a_tampered_explanation_is_detected(tampered: Callable[[Forecast], Forecast], case: Case, seed: int) -> None:
     values, explanation = case.explain()
     partly = explanation.mask.flatten(1).any(dim=1) & (~explanation.mask).flatten(1).any(dim=1)
     assume(bool(partly.all()))
-    # A single step of a channel deviates by exactly nothing from its own mean, so there is no evidence to bend.
+    # A single step of a channel equals its own mean, so there is no evidence to change.
     assume(bool((explanation.evidence.abs().flatten(1).amax(dim=1) > 1e-3).all()))
     forecast = tampered(Forecast(values, explanation))
     assert broken(case.network, case.window, forecast, torch.Generator().manual_seed(seed)).all()
@@ -326,9 +324,9 @@ def test_the_sign_of_zero_and_the_last_bit_count_as_changes() -> None:
     unit=st.floats(0.2, 50),
     level=st.floats(-100, 100),
 )
-def test_a_forecast_follows_level_and_unit_of_its_window(case: Case, unit: float, level: float) -> None:
+def test_a_forecast_scales_and_shifts_with_its_window(case: Case, unit: float, level: float) -> None:
     seen = case.window.observed.sum(dim=1)
-    assume(bool((seen >= 4).all()))  # deviations of fewer values than that are the same whatever the values
+    assume(bool((seen >= 4).all()))  # with fewer values the deviations do not depend on the values
     values, explanation = case.explain()
     moved, moved_explanation = explained(case.network, replace(case.window, values=unit * case.window.values + level))
     assert torch.equal(moved_explanation.mask, explanation.mask)
@@ -348,7 +346,7 @@ def test_shifting_the_phase_by_whole_cycles_changes_nothing(case: Case, turns: i
 
 @modest
 @given(case=cases(kinds=("exact",), full_budget=True))
-def test_all_gates_open_is_the_dense_model(case: Case) -> None:
+def test_with_all_gates_open_the_model_is_the_dense_model(case: Case) -> None:
     dense = IBForecast(replace(case.config, gate=replace(case.config.gate, kind="open"))).eval()
     dense.load_state_dict(case.network.state_dict())
     values, explanation = case.explain()
@@ -360,7 +358,7 @@ def test_all_gates_open_is_the_dense_model(case: Case) -> None:
 
 @modest
 @given(case=cases(), filling=st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_what_stands_in_a_gap_can_not_change_forecast_or_explanation(case: Case, filling: float) -> None:
+def test_values_in_a_gap_do_not_change_forecast_or_explanation(case: Case, filling: float) -> None:
     values, explanation = case.explain()
     filled = case.window.values.where(case.window.observed, torch.tensor(filling))
     moved, moved_explanation = explained(case.network, replace(case.window, values=filled))
@@ -371,7 +369,7 @@ def test_what_stands_in_a_gap_can_not_change_forecast_or_explanation(case: Case,
 
 @modest
 @given(case=cases())
-def test_a_token_with_a_missing_step_says_so_and_is_never_open(case: Case) -> None:
+def test_a_token_with_a_missing_step_is_marked_and_never_open(case: Case) -> None:
     _, explanation = case.explain()
     gaps = to_tokens(~case.window.observed, case.config.patch_len).any(dim=-1)
     assert torch.equal(explanation.missing, gaps)
@@ -381,13 +379,13 @@ def test_a_token_with_a_missing_step_says_so_and_is_never_open(case: Case) -> No
 
 @modest
 @given(case=cases(gaps=False, kinds=("exact",)))
-def test_the_exact_gate_opens_exactly_what_the_budget_allows_when_nothing_is_missing(case: Case) -> None:
+def test_without_gaps_the_exact_gate_opens_exactly_what_the_budget_allows(case: Case) -> None:
     _, explanation = case.explain()
     assert (explanation.open_count == allowed(case.config)).all()
 
 
 def allowed(config: ModelConfig) -> int:
-    """⌊ρ·P·C⌋ of the budget as it is written, in exact arithmetic."""
+    """Return ⌊ρ·P·C⌋ of the decimal budget, in exact arithmetic."""
     return floor(Fraction(str(config.budget)) * (config.look_back // config.patch_len) * config.channels)
 
 
@@ -398,7 +396,7 @@ def allowed(config: ModelConfig) -> int:
     share=st.sampled_from([0.02, 1.0]),
     seed=SEEDS,
 )
-def test_the_budget_is_a_promise_whatever_the_weights(case: Case, scale: float, share: float, seed: int) -> None:
+def test_the_budget_is_never_exceeded_for_any_weights(case: Case, scale: float, share: float, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in case.network.parameters():
@@ -411,7 +409,7 @@ def test_the_budget_is_a_promise_whatever_the_weights(case: Case, scale: float, 
 
 @modest
 @given(case=cases(), seed=SEEDS)
-def test_a_forecast_leaves_network_and_window_as_they_were(case: Case, seed: int) -> None:
+def test_a_forecast_leaves_network_and_window_unchanged(case: Case, seed: int) -> None:
     weights = {name: tensor.clone() for name, tensor in case.network.state_dict().items()}
     values, phase = case.window.values.clone(), case.window.phase.clone()
     forecast, explanation = case.explain()

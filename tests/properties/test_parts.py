@@ -1,4 +1,4 @@
-"""What the parts promise whatever they are given: gates, tokens, contexts, the rate, the standardiser."""
+"""Promises of the parts for any input: gates, tokens, contexts, the rate, the standardiser."""
 
 from fractions import Fraction
 from math import floor, inf, log, nan
@@ -27,7 +27,7 @@ ODD = [nan, inf, -inf, 3e38, -3e38, 1e30, -1e30, 0.0, 1.0, -1.0]
 
 @st.composite
 def logits_and_gaps(draw: st.DrawFn) -> tuple[list[list[list[float]]], list[list[list[bool]]]]:
-    """Logits of every kind, ties and numbers that are none among them, and which tokens are missing."""
+    """Draw logits of every kind, including ties and NaN, and which tokens are missing."""
     shape = tuple(draw(st.integers(1, 4)) for _ in range(3))
     kind = st.one_of(st.sampled_from(ODD), st.floats(width=32), st.integers(-2, 2).map(float))
     logits = draw(arrays(np.float32, shape, elements=kind))
@@ -38,7 +38,7 @@ def logits_and_gaps(draw: st.DrawFn) -> tuple[list[list[list[float]]], list[list
 @pytest.mark.parametrize("kind", CLOSING)
 @modest
 @given(drawn=logits_and_gaps(), allowed=st.integers(1, 16))
-def test_no_logits_whatsoever_open_more_than_the_allowance_or_a_missing_token(
+def test_no_logits_open_more_than_the_allowance_or_a_missing_token(
     kind: str, drawn: tuple[list[list[list[float]]], list[list[list[bool]]]], allowed: int
 ) -> None:
     logits, missing = torch.tensor(drawn[0]), torch.tensor(drawn[1])
@@ -62,24 +62,24 @@ def test_the_largest_are_marked_and_the_threshold_lies_between_them_and_the_rest
     marked, threshold = largest(logits, missing, torch.tensor(count))
     for window in range(len(logits)):
         readable = ~missing[window] & (logits[window] > -1e30)
-        taken, left = logits[window][marked[window]], logits[window][readable & ~marked[window]]
-        assert len(taken) == min(count, int(readable.sum()))
-        if len(taken) and len(left):
-            assert taken.min() >= left.max()
-        if len(taken) and len(left) and taken.min() < 1e38:  # beyond that the midpoint is no longer a number
-            assert taken.min() >= threshold[window] >= left.max()
+        chosen, left = logits[window][marked[window]], logits[window][readable & ~marked[window]]
+        assert len(chosen) == min(count, int(readable.sum()))
+        if len(chosen) and len(left):
+            assert chosen.min() >= left.max()
+        if len(chosen) and len(left) and chosen.min() < 1e38:  # beyond that the midpoint overflows
+            assert chosen.min() >= threshold[window] >= left.max()
 
 
 @modest
 @given(budget=st.integers(1, 100), tokens=st.integers(1, 2000))
-def test_the_allowance_is_the_whole_part_of_the_budget_as_it_is_written(budget: int, tokens: int) -> None:
+def test_the_allowance_is_the_floor_of_the_decimal_budget(budget: int, tokens: int) -> None:
     assert allowance(budget / 100, tokens) == floor(Fraction(budget, 100) * tokens)
 
 
 @pytest.mark.parametrize("kind", [*CLOSING, "open"])
 @modest
 @given(seed=SEEDS, size=st.floats(0, 1e4), progress=st.floats(0, 1))
-def test_a_sampled_mask_is_exactly_zero_or_one_and_zero_where_missing(
+def test_a_sampled_mask_is_exactly_zero_or_one_and_zero_if_missing(
     kind: str, seed: int, size: float, progress: float
 ) -> None:
     random = torch.Generator().manual_seed(seed)
@@ -98,7 +98,7 @@ def test_a_sampled_mask_is_exactly_zero_or_one_and_zero_where_missing(
 
 @modest
 @given(seed=SEEDS)
-def test_the_straight_through_gate_is_the_hard_one_to_the_last_bit(seed: int) -> None:
+def test_the_straight_through_gate_equals_the_hard_gate_bit_for_bit(seed: int) -> None:
     smooth = torch.rand(2, 50, 20, generator=torch.Generator().manual_seed(seed))
     hard = smooth > 0.5
     assert torch.equal(straight_through(hard, smooth), hard.float())
@@ -108,9 +108,7 @@ def test_the_straight_through_gate_is_the_hard_one_to_the_last_bit(seed: int) ->
 @given(
     batch=st.integers(1, 3), patch=st.integers(1, 5), channel=st.integers(1, 4), patch_len=st.integers(1, 6), seed=SEEDS
 )
-def test_tokens_laid_end_to_end_are_the_window_again_and_the_other_way_round(
-    batch: int, patch: int, channel: int, patch_len: int, seed: int
-) -> None:
+def test_to_tokens_and_from_tokens_are_inverse(batch: int, patch: int, channel: int, patch_len: int, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
     steps = torch.randn(batch, patch * patch_len, channel, generator=random)
     assert torch.equal(from_tokens(to_tokens(steps, patch_len)), steps)
@@ -136,7 +134,7 @@ def some_context(seed: int, batch: int, steps: int, channels: int, cycle: int) -
 
 @modest
 @given(seed=SEEDS, batch=st.integers(1, 3), steps=st.integers(1, 9), cycle=st.integers(1, 5))
-def test_a_context_removed_and_restored_leaves_the_values_as_they_were(
+def test_removing_and_restoring_a_context_leaves_the_values_unchanged(
     seed: int, batch: int, steps: int, cycle: int
 ) -> None:
     context, values = some_context(seed, batch, steps, 3, cycle)
@@ -146,9 +144,7 @@ def test_a_context_removed_and_restored_leaves_the_values_as_they_were(
 
 @modest
 @given(seed=SEEDS, look_back=st.integers(1, 9), horizon=st.integers(1, 6), cycle=st.integers(1, 5))
-def test_the_reference_of_a_window_deviates_from_its_context_by_nothing(
-    seed: int, look_back: int, horizon: int, cycle: int
-) -> None:
+def test_the_reference_of_a_window_has_no_deviation(seed: int, look_back: int, horizon: int, cycle: int) -> None:
     context, _ = some_context(seed, 2, look_back + horizon, 3, cycle)
     nothing = context.remove(context.reference(look_back))
     torch.testing.assert_close(nothing, torch.zeros_like(nothing), rtol=0, atol=1e-3)
@@ -165,7 +161,7 @@ def test_the_rate_is_never_negative(logit: float, prior: float) -> None:
 
 @modest
 @given(prior=st.floats(0.01, 0.99))
-def test_the_rate_is_zero_and_flat_where_the_probability_is_the_prior(prior: float) -> None:
+def test_the_rate_and_its_gradient_are_zero_at_the_prior(prior: float) -> None:
     at = torch.tensor([log(prior / (1 - prior))], requires_grad=True)
     rate = objective.rate(at[:, None, None], prior)
     rate.backward()
@@ -178,7 +174,7 @@ def test_the_rate_is_zero_and_flat_where_the_probability_is_the_prior(prior: flo
 @given(
     rows=arrays(np.float64, st.tuples(st.integers(2, 20), st.just(3)), elements=st.floats(-1e6, 1e6, width=32)),
 )
-def test_standardised_values_come_back_in_their_units(rows: np.ndarray) -> None:
+def test_standardising_and_back_keeps_the_values(rows: np.ndarray) -> None:
     standardiser = Standardiser.of(rows, ("a", "b", "c"))
     back = standardiser.to_units(standardiser.standardise(rows))
     np.testing.assert_allclose(back, rows, rtol=1e-9, atol=1e-9 * (1 + np.abs(rows).max()))

@@ -1,4 +1,4 @@
-"""Two small models, a service over them, and two ways to ask it: in this process, and over a real port."""
+"""Two small models, a service with them, and two ways to call it: in this process, and over a real port."""
 
 import asyncio
 import threading
@@ -38,7 +38,7 @@ batch = 64
 
 @dataclass(frozen=True)
 class Desk:
-    """What the tests ask about: never written to by a test."""
+    """The tables and models of the tests; no test writes to them."""
 
     table: Path
     town: Path
@@ -49,7 +49,7 @@ class Desk:
         return pd.read_csv(self.table, float_precision="round_trip")
 
     def columns(self, rows: int = ROWS) -> dict[str, list[Any]]:
-        """The table as columns of lists, null where a value is missing."""
+        """Return the table as columns of lists, with null for missing values."""
         frame = self.frame[:rows]
         return {
             name: [None if isinstance(cell, float) and np.isnan(cell) else cell for cell in column.tolist()]
@@ -62,28 +62,28 @@ class Desk:
 
 @dataclass(frozen=True)
 class Client:
-    """Asks an ASGI application, each time in a loop of its own."""
+    """A client of an ASGI application; each call runs its own event loop."""
 
     app: Any
     base: str = "http://localhost"
 
-    def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
-        return self.together((method, path, given))[0]
+    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.together((method, path, options))[0]
 
-    def get(self, path: str, **given: Any) -> httpx.Response:
-        return self.ask("GET", path, **given)
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.ask("GET", path, **options)
 
-    def post(self, path: str, document: Any = None, **given: Any) -> httpx.Response:
-        return self.ask("POST", path, **({"json": document} | given if document is not None else given))
+    def post(self, path: str, document: Any = None, **options: Any) -> httpx.Response:
+        return self.ask("POST", path, **({"json": document} | options if document is not None else options))
 
     def together(self, *questions: tuple[str, str, dict[str, Any]]) -> list[httpx.Response]:
-        """Ask several things at the same time."""
+        """Send several requests at the same time."""
 
         async def all_of_them() -> list[httpx.Response]:
             transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(transport=transport, base_url=self.base, timeout=60) as client:
-                asked = (client.request(method, path, **given) for method, path, given in questions)
-                return await asyncio.gather(*asked)
+                requests = (client.request(method, path, **options) for method, path, options in questions)
+                return await asyncio.gather(*requests)
 
         return asyncio.run(all_of_them())
 
@@ -106,7 +106,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 @pytest.fixture
 def make(desk: Desk) -> Iterator[Callable[..., Service]]:
-    """Build services with settings of one's own; they are closed when the test is over."""
+    """Return a function that builds services with the given settings; they are closed after the test."""
     made: list[Service] = []
 
     def build(paths: dict[str, Path] | None = None, **limits: Any) -> Service:
@@ -120,7 +120,7 @@ def make(desk: Desk) -> Iterator[Callable[..., Service]]:
 
 @pytest.fixture(scope="session")
 def service(desk: Desk) -> Iterator[Service]:
-    """One model under the usual limits, for tests that leave it as it is."""
+    """A service of one model with the default limits, for tests that do not change it."""
     built = Service({"town": desk.town}, Settings())
     yield built
     built.close()
@@ -141,25 +141,25 @@ def both(desk: Desk) -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def over() -> Callable[[Service], Client]:
-    """A client of a service of one's own."""
+    """Return a function that makes a client of a service."""
     return lambda service: Client(create_app(service))
 
 
 @pytest.fixture(scope="session")
 def listen() -> Any:
-    """A real server over a service, as a context."""
+    """Return a context manager that runs a real server."""
     return listening
 
 
 @pytest.fixture(scope="session")
 def slow_down() -> Callable[[Service, float], None]:
-    """Let every window of a service take its time."""
+    """Return a function that slows down every window of a service."""
     return slowed
 
 
 @contextmanager
 def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
-    """A real server on a free port, in a thread; it stops at the end."""
+    """Run a real server on a free port, in a thread, and stop it at the end."""
     server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="critical", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()

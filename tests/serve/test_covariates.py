@@ -1,4 +1,4 @@
-"""A model with past and future covariates and two cycles, served from end to end."""
+"""A model with past and future covariates and two cycles behind the service."""
 
 import json
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def columns(table: pd.DataFrame) -> dict[str, list[Any]]:
 
 @pytest.fixture(scope="module")
 def question(town: Town) -> dict[str, Any]:
-    """What is asked about the end of the table."""
+    """A request for a forecast from the end of the table."""
     return {"table": columns(town.table), "future": columns(town.future)}
 
 
@@ -105,13 +105,13 @@ def failures(verdict: dict[str, Any]) -> list[str]:
     return [check["name"] for check in verdict["checks"] if not check["passed"]]
 
 
-def test_a_model_states_its_covariates_and_cycles(client: Any) -> None:
+def test_the_description_of_a_model_has_covariates_and_cycles(client: Any) -> None:
     (card,) = client.get("/models").json()["models"]
     assert (card["channels"], card["past"], card["covariates"]) == (list(CHANNELS), ["wind"], list(COVARIATES))
     assert card["cycles"] == [24, 168]
 
 
-def test_moments_end_where_what_is_known_ahead_ends(client: Any, town: Town, kept: str) -> None:
+def test_moments_end_where_the_covariates_end(client: Any, town: Town, kept: str) -> None:
     moments = client.get(f"/tables/{kept}/moments?list=true").json()
     when = town.table["when"].tolist()
     assert moments["moments"] == when[LOOK_BACK - 1 : ROWS - HORIZON]
@@ -120,7 +120,7 @@ def test_moments_end_where_what_is_known_ahead_ends(client: Any, town: Town, kep
     assert (refused.status_code, refused.json()["field"]) == (422, "at")
 
 
-def test_a_history_has_the_errors_of_the_channels_that_are_forecast(client: Any, town: Town, kept: str) -> None:
+def test_a_history_has_the_errors_of_the_forecast_channels(client: Any, town: Town, kept: str) -> None:
     history = client.get(f"/tables/{kept}/history?windows=9").json()
     model = town.model()
     explained = [model.explain(town.table, at) for at in history["moments"]]
@@ -132,7 +132,7 @@ def test_a_history_has_the_errors_of_the_channels_that_are_forecast(client: Any,
         assert np.allclose(history[name], errors, rtol=1e-4)
 
 
-def test_forecasts_and_explanations_are_the_librarys(
+def test_forecasts_and_explanations_equal_the_librarys(
     client: Any, town: Town, question: dict[str, Any], document: dict[str, Any]
 ) -> None:
     expected = town.model().explain(town.table, future=town.future)
@@ -145,7 +145,7 @@ def test_forecasts_and_explanations_are_the_librarys(
     assert forecast["channels"] == list(CHANNELS)
 
 
-def test_what_is_known_ahead_may_come_as_columns_rows_or_text_and_for_a_kept_table(
+def test_covariates_may_be_columns_rows_or_text_and_belong_to_a_stored_table(
     client: Any, town: Town, question: dict[str, Any], document: dict[str, Any], kept: str
 ) -> None:
     for future in (question["future"], town.future.to_dict("records"), town.future.to_csv(index=False)):
@@ -162,12 +162,12 @@ def test_a_future_that_is_missing_or_incomplete_is_refused(client: Any, town: To
         assert (refused.status_code, refused.json()["field"]) == (422, "future")
 
 
-def test_an_explanation_is_verified_with_its_table_and_what_was_known_ahead(
+def test_an_explanation_is_verified_with_its_table_and_covariates(
     client: Any, town: Town, question: dict[str, Any], document: dict[str, Any], kept: str
 ) -> None:
-    alone = client.post("/verify", {"explanation": document, "exact": True}).json()
-    assert alone["verified"] is True
-    assert "what was known ahead were not compared with a table" in alone["notes"][0]
+    without_table = client.post("/verify", {"explanation": document, "exact": True}).json()
+    assert without_table["verified"] is True
+    assert "what was known ahead were not compared with a table" in without_table["notes"][0]
     for table in (question["table"], kept):
         claim = {"explanation": document, "table": table, "future": question["future"], "exact": True}
         verdict = client.post("/verify", claim).json()
@@ -177,14 +177,14 @@ def test_an_explanation_is_verified_with_its_table_and_what_was_known_ahead(
     assert (verdict["verified"], failures(verdict)) == (False, ["table"])
 
 
-def test_a_replay_of_the_explanation_itself_moves_no_bit(client: Any, document: dict[str, Any]) -> None:
+def test_a_replay_of_an_unchanged_explanation_changes_no_bit(client: Any, document: dict[str, Any]) -> None:
     replayed = client.post("/replay", {"explanation": document}).json()
     assert (replayed["same_bits"], replayed["what_if"]) == (True, False)
     assert replayed["forecast"] == document["forecast"]
     assert [shift["channel"] for shift in replayed["shift"]] == ["load", "heat"]
 
 
-def test_a_what_if_is_what_the_network_gives_by_hand(client: Any, town: Town, document: dict[str, Any]) -> None:
+def test_a_what_if_equals_the_output_of_the_network(client: Any, town: Town, document: dict[str, Any]) -> None:
     explained = ExplainedForecast.from_json(json.dumps(document))
     engine, patch_len = TorchEngine(town.model().fitted), explained.patch_len
     patch, column = (int(place) for place in np.argwhere(explained.mask)[0])

@@ -1,4 +1,4 @@
-"""What the service answers is true to the last bit, however many ask at once; and what-ifs are exact."""
+"""Answers of the service verify bit for bit under concurrent requests, and what-ifs are exact."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ def bits(values: Any) -> bytes:
     return np.array(values, dtype=np.float64).tobytes()
 
 
-def test_thirty_two_at_once_are_each_true_bit_for_bit_also_by_the_command_line(
+def test_thirty_two_concurrent_answers_verify_bit_for_bit(
     client: Any, desk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     moments = desk.frame["when"][60::10].tolist()[:32]
@@ -54,7 +54,7 @@ def test_thirty_two_at_once_are_each_true_bit_for_bit_also_by_the_command_line(
     assert "give the forecast (36 values), bit for bit" in capsys.readouterr().out
 
 
-def test_replaying_an_explanation_as_it_is_gives_its_forecast_to_the_bit(
+def test_replaying_an_unchanged_explanation_gives_its_forecast_bit_for_bit(
     client: Any, explained: dict[str, Any]
 ) -> None:
     mask = explained["explanation"]["mask"]
@@ -73,13 +73,13 @@ def read(document: dict[str, Any]) -> ExplainedForecast:
 
 
 def by_hand(desk: Any, document: dict[str, Any], mask: Any) -> Any:
-    """What the network's readout gives to a mask, from the explanation alone."""
+    """Return the forecast of the network's readout for a mask, from only the explanation."""
     engine, explained = TorchEngine(desk.model().fitted), read(document)
     chosen = np.array(mask, dtype=bool)
     return engine.hold(explained.history, replace(explained.explanation, mask=chosen))
 
 
-def test_a_toggled_gate_gives_what_the_network_gives_by_hand(client: Any, desk: Any, explained: dict[str, Any]) -> None:
+def test_a_toggled_gate_equals_the_output_of_the_network(client: Any, desk: Any, explained: dict[str, Any]) -> None:
     own = np.array(explained["explanation"]["mask"])
     patch, column = np.argwhere(own)[0]
     other = own.copy()
@@ -103,7 +103,7 @@ def test_a_toggled_gate_gives_what_the_network_gives_by_hand(client: Any, desk: 
     assert bits(replayed["forecast"]) == bits(by_hand(desk, explained, swapped))
 
 
-def test_a_mask_beyond_the_budget_is_refused_unless_it_is_meant(
+def test_a_mask_beyond_the_budget_is_refused_unless_allowed_explicitly(
     client: Any, desk: Any, explained: dict[str, Any]
 ) -> None:
     everything = np.ones_like(explained["explanation"]["mask"])
@@ -118,7 +118,7 @@ def test_a_mask_beyond_the_budget_is_refused_unless_it_is_meant(
     assert (replayed["within_budget"], replayed["allowance"], replayed["open_rate"]) == (False, 3, 1.0)
 
 
-def test_scrambling_closed_tokens_moves_no_bit_and_an_open_one_does(client: Any, explained: dict[str, Any]) -> None:
+def test_scrambling_closed_tokens_changes_no_bit_and_an_open_one_does(client: Any, explained: dict[str, Any]) -> None:
     mask, channels = np.array(explained["explanation"]["mask"]), explained["window"]["channels"]
     random = np.random.default_rng(0)
 
@@ -138,9 +138,7 @@ def test_scrambling_closed_tokens_moves_no_bit_and_an_open_one_does(client: Any,
         assert (replayed["closed_edits"], replayed["same_bits"], replayed["what_if"]) == (0, False, True)
 
 
-def test_an_edited_value_is_what_the_network_would_read_there(
-    client: Any, desk: Any, explained: dict[str, Any]
-) -> None:
+def test_an_edited_value_is_read_by_the_network(client: Any, desk: Any, explained: dict[str, Any]) -> None:
     own = read(explained)
     patch, column = np.argwhere(own.mask)[0]
     steps = slice(12 * patch, 12 * patch + 12)
@@ -152,7 +150,7 @@ def test_an_edited_value_is_what_the_network_would_read_there(
     assert bits(replayed["forecast"]) == bits(forecast)
 
 
-def test_a_token_that_is_missing_cannot_be_opened(client: Any, desk: Any) -> None:
+def test_a_missing_token_cannot_be_opened(client: Any, desk: Any) -> None:
     (explained,) = client.post("/explain", {"table": desk.columns(rows=380)}).json()["explanations"]
     missing = np.array(explained["explanation"]["missing"])
     patch, column = np.argwhere(missing)[0]
@@ -185,7 +183,7 @@ def test_a_token_that_is_missing_cannot_be_opened(client: Any, desk: Any) -> Non
         ({"evidence": [{"patch": 0, "channel": "load", "values": [None] * 12}]}, "evidence.0.values.0", "got None"),
     ],
 )
-def test_a_what_if_that_cannot_be_is_refused(
+def test_an_invalid_what_if_is_refused(
     client: Any, explained: dict[str, Any], change: dict[str, Any], field: str, words: str
 ) -> None:
     refused = client.post("/replay", {"explanation": explained} | change)
@@ -194,7 +192,7 @@ def test_a_what_if_that_cannot_be_is_refused(
     assert words in refused.json()["error"]
 
 
-def test_edits_of_a_size_no_forecast_survives_are_refused(client: Any, explained: dict[str, Any]) -> None:
+def test_edits_that_make_the_forecast_overflow_are_refused(client: Any, explained: dict[str, Any]) -> None:
     patch, column = (int(place) for place in np.argwhere(explained["explanation"]["mask"])[0])
     edit = {"patch": patch, "channel": explained["window"]["channels"][column], "deviation": [1e39] * 12}
     refused = client.post("/replay", {"explanation": explained, "evidence": [edit]})

@@ -1,4 +1,4 @@
-"""Whatever fits, or does not fit, the description of the service: it never fails, and answers as it says it does."""
+"""Valid and invalid requests: the service never fails, and its answers match its OpenAPI description."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ EXAMPLES = 10
 
 
 def never_ending(app: Any) -> Any:
-    """The same application, whose life does not end with a call: the tool begins and ends one for every call."""
+    """Ignore the lifespan events of an application: schemathesis starts and stops it for every call."""
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":
@@ -31,8 +31,8 @@ def never_ending(app: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-def test_no_question_makes_the_service_fail(client: Any, mode: GenerationMode) -> None:
-    asked = 0
+def test_no_request_makes_the_service_fail(client: Any, mode: GenerationMode) -> None:
+    count = 0
     described = schemathesis.openapi.from_asgi("/openapi.json", never_ending(client.app))
     for result in described.get_all_operations():
         operation = result.ok()
@@ -46,10 +46,10 @@ def test_no_question_makes_the_service_fail(client: Any, mode: GenerationMode) -
         )
         @given(case=operation.as_strategy(generation_mode=mode))
         def ask(case: Any) -> None:
-            nonlocal asked
-            asked += 1
+            nonlocal count
+            count += 1
             case.call_and_validate(checks=CHECKS)
 
         if mode.is_positive or operation.body or operation.query or operation.path_parameters:
             ask()
-    assert asked > 20
+    assert count > 20

@@ -1,4 +1,4 @@
-"""What the explorer needs of the service: its files, served at the root, and the forms of an explanation."""
+"""The parts of the service that the explorer needs: its files, served at the root, and the forms of an explanation."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_page_is_there_and_may_load_nothing_from_elsewhere(make: Any, over: Any, page: Path) -> None:
+def test_the_page_is_served_and_may_load_nothing_from_other_sites(make: Any, over: Any, page: Path) -> None:
     client = over(make())
     answer = client.get("/")
     assert answer.status_code == 200
@@ -35,7 +35,7 @@ def test_the_page_is_there_and_may_load_nothing_from_elsewhere(make: Any, over: 
     assert 'route="other",status="200"} 2' in client.get("/metrics").text
 
 
-def test_the_page_needs_no_token_and_the_data_do(make: Any, over: Any, page: Path) -> None:
+def test_the_page_needs_no_token_but_the_data_do(make: Any, over: Any, page: Path) -> None:
     client = over(make(token="a long secret"))
     assert client.get("/").status_code == 200
     assert client.get("/parts/map.js").status_code == 200
@@ -51,7 +51,7 @@ def test_the_page_needs_no_token_and_the_data_do(make: Any, over: Any, page: Pat
         assert client.get(path).status_code == 401, path
 
 
-def test_nothing_outside_the_folder_can_be_had(make: Any, over: Any, page: Path) -> None:
+def test_files_outside_the_folder_are_not_served(make: Any, over: Any, page: Path) -> None:
     client = over(make())
     for path in (
         "/../secret.txt",
@@ -65,20 +65,18 @@ def test_nothing_outside_the_folder_can_be_had(make: Any, over: Any, page: Path)
         assert client.get(path).status_code == 404, path
 
 
-def test_without_the_folder_the_root_says_there_is_nothing(
-    make: Any, over: Any, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_without_the_folder_the_root_is_not_found(make: Any, over: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(app, "EXPLORER", tmp_path / "none")
     assert over(make()).get("/").status_code == 404
 
 
-def test_the_form_for_the_page_holds_the_document_and_its_scene(client: Any, desk: Any) -> None:
+def test_the_form_for_the_page_contains_document_and_scene(client: Any, desk: Any) -> None:
     answer = client.post("/explain?form=page", {"table": desk.columns()}).json()
     explanation = desk.model().explain(desk.table)
     assert answer == {"document": explanation.to_json(), "scene": scene_of(explanation).document()}
 
 
-def test_picture_and_tokens_are_those_of_the_library(client: Any, desk: Any, tmp_path: Path) -> None:
+def test_picture_and_tokens_equal_those_of_the_library(client: Any, desk: Any, tmp_path: Path) -> None:
     explanation = desk.model().explain(desk.table)
     svg, csv = (client.post(f"/explain?form={form}", {"table": desk.columns()}) for form in ("svg", "csv"))
     assert (svg.headers["content-type"], svg.text) == ("image/svg+xml", to_svg(scene_of(explanation)))
@@ -88,7 +86,7 @@ def test_picture_and_tokens_are_those_of_the_library(client: Any, desk: Any, tmp
 
 
 @pytest.mark.parametrize("form", ["document", "page", "svg", "csv"])
-def test_every_form_but_the_answer_takes_one_moment(client: Any, desk: Any, form: str) -> None:
+def test_every_form_except_the_answer_takes_one_moment(client: Any, desk: Any, form: str) -> None:
     moments = desk.columns()["when"][-2:]
     refused = client.post(f"/explain?form={form}", {"table": desk.columns(), "at": moments})
     assert (refused.status_code, refused.json()["field"]) == (422, "form")

@@ -1,4 +1,4 @@
-"""Whatever is wrong is named by field, value and remedy; no limit is passed, and nothing leaks."""
+"""Refusals name field, value and remedy; limits are enforced, and no internals leak."""
 
 import json
 import math
@@ -11,7 +11,7 @@ Change = Callable[[dict[str, list[Any]]], Any]
 
 
 def refusal(answer: Any, status: int, field: str | None) -> str:
-    """The error and its hint, once status and field are as they should be."""
+    """Check status and field, and return the error and its hint."""
     words = answer.json()
     assert answer.status_code == status, words
     assert set(words) == {"version", "error", "hint", "field"}
@@ -19,7 +19,7 @@ def refusal(answer: Any, status: int, field: str | None) -> str:
     return f"{words['error']}; {words['hint']}"
 
 
-def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client: Any, desk: Any) -> None:
+def test_an_invalid_table_is_refused_with_the_librarys_message(client: Any, desk: Any) -> None:
     columns = desk.columns()
     cases: dict[str, Any] = {
         "the time column 'when' must be in the table (got 'load')": {"load": [1, 2, 3]},
@@ -61,16 +61,16 @@ def test_a_table_that_breaks_a_rule_is_refused_as_the_library_refuses_it(client:
     ],
     ids=str,
 )
-def test_a_moment_that_cannot_be_is_refused_by_name(client: Any, desk: Any, at: Any, words: str) -> None:
+def test_an_invalid_moment_is_refused_by_name(client: Any, desk: Any, at: Any, words: str) -> None:
     assert words in refusal(client.post("/explain", {"table": desk.columns(), "at": at}), 422, "at")
 
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5])
-def test_a_budget_that_cannot_be_is_refused_by_name(client: Any, desk: Any, budget: float) -> None:
+def test_an_invalid_budget_is_refused_by_name(client: Any, desk: Any, budget: float) -> None:
     refusal(client.post("/explain", {"table": desk.columns(), "budget": budget}), 422, "budget")
 
 
-def test_fields_that_are_missing_or_unknown_or_of_another_version_are_named(client: Any, desk: Any) -> None:
+def test_missing_unknown_and_newer_fields_are_named(client: Any, desk: Any) -> None:
     assert "table must be sent (got none)" in refusal(client.post("/explain", {}), 422, "table")
     refusal(client.post("/explain", {"table": desk.columns(), "tabel": 1}), 422, "tabel")
     assert "(got 2)" in refusal(client.post("/explain", {"table": desk.columns(), "version": 2}), 422, "version")
@@ -80,7 +80,7 @@ def test_fields_that_are_missing_or_unknown_or_of_another_version_are_named(clie
     )
 
 
-def test_a_model_must_be_named_where_there_are_several(both: Any, desk: Any) -> None:
+def test_with_several_models_one_must_be_named(both: Any, desk: Any) -> None:
     words = refusal(both.post("/explain", {"table": desk.columns()}), 422, "model")
     assert words == "model must be one that is loaded (got None); choose among town, dial"
 
@@ -90,18 +90,18 @@ def test_a_model_must_be_named_where_there_are_several(both: Any, desk: Any) -> 
     [b"", b"{", b"[1", b"\xff\xfe", b'{"table": NaN', b"[" * 100_000, b'"text"', b"null", b'{"table": 1e999}'],
     ids=lambda body: repr(body[:12]),
 )
-def test_a_body_that_is_no_question_is_refused(client: Any, body: bytes) -> None:
+def test_a_body_that_is_not_a_request_is_refused(client: Any, body: bytes) -> None:
     answer = client.post("/explain", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["error"]
 
 
-def test_a_page_cannot_ask_with_a_plain_form(client: Any, desk: Any) -> None:
+def test_a_plain_form_post_is_refused(client: Any, desk: Any) -> None:
     body = json.dumps({"table": desk.columns()})
     assert client.post("/explain", content=body, headers={"content-type": "text/plain"}).status_code == 422
 
 
-def test_text_that_is_no_text_comes_back_as_an_error_and_not_as_a_failure(client: Any, desk: Any) -> None:
+def test_invalid_unicode_is_refused_and_not_a_server_error(client: Any, desk: Any) -> None:
     headers = {"content-type": "application/json"}
     for body in (r'{"table": "\ud800"}', r'{"table": "a\n\ud800"}', r'{"table": {"\ud800": ["\udfff"]}}'):
         refusal(client.post("/explain", content=body.encode(), headers=headers), 422, "table")
@@ -123,12 +123,12 @@ def test_text_that_is_no_text_comes_back_as_an_error_and_not_as_a_failure(client
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_is_no_explanation_is_refused(client: Any, explanation: Any, words: str) -> None:
+def test_an_invalid_explanation_is_refused(client: Any, explanation: Any, words: str) -> None:
     for route in ("/verify", "/replay"):
         assert words in refusal(client.post(route, {"explanation": explanation}), 422, "explanation")
 
 
-def test_an_explanation_of_odd_types_is_refused_and_not_a_failure(client: Any, desk: Any) -> None:
+def test_an_explanation_of_wrong_types_is_refused_and_not_a_server_error(client: Any, desk: Any) -> None:
     text = desk.model().explain(desk.table).to_json()
     for place, name, value in (
         (None, "weights_sha256", 5),
@@ -152,10 +152,8 @@ def test_an_explanation_of_odd_types_is_refused_and_not_a_failure(client: Any, d
 
 @pytest.mark.parametrize("route", ["/verify", "/replay"])
 @pytest.mark.parametrize("as_text", [False, True], ids=["an object", "text"])
-def test_an_explanation_in_which_a_key_stands_twice_is_refused(
-    client: Any, desk: Any, route: str, as_text: bool
-) -> None:
-    """A person could read the one and the service the other."""
+def test_an_explanation_with_a_duplicate_key_is_refused(client: Any, desk: Any, route: str, as_text: bool) -> None:
+    """A person could read one value and the service the other."""
     text = desk.model().explain(desk.table).to_json()
     headers = {"content-type": "application/json"}
     for place in ('"forecast": ', '"mask":', '"history":'):
@@ -171,7 +169,7 @@ def test_an_explanation_in_which_a_key_stands_twice_is_refused(
 # --- Limits ---
 
 
-def test_a_body_that_is_too_large_is_refused_by_its_length(make: Any, over: Any, desk: Any) -> None:
+def test_a_body_that_is_too_large_is_refused_by_content_length(make: Any, over: Any, desk: Any) -> None:
     client = over(make(max_body=2000))
     words = refusal(client.post("/explain", {"table": desk.columns()}), 413, "body")
     assert "at most 2000 bytes" in words
@@ -198,19 +196,19 @@ def test_more_moments_than_allowed_are_refused(make: Any, over: Any, desk: Any) 
     assert client.post("/explain", {"table": desk.columns(), "at": moments[:2]}).status_code == 200
 
 
-def test_an_answer_is_bounded_too(make: Any, over: Any, desk: Any) -> None:
+def test_the_size_of_an_answer_is_limited(make: Any, over: Any, desk: Any) -> None:
     client = over(make(max_numbers=1000))
     question = {"table": desk.columns(), "at": ["2023-01-10 05:00"] * 4}
     assert "at most 3 moments" in refusal(client.post("/explain", question), 413, "at")
 
 
-def test_a_history_is_bounded_too(make: Any, over: Any) -> None:
+def test_the_size_of_a_history_is_limited(make: Any, over: Any) -> None:
     client = over(make(max_history=4))
     refusal(client.get("/tables/demo/history?windows=5"), 413, "windows")
     refusal(client.get("/tables/demo/history?windows=0"), 422, "windows")
 
 
-def test_requests_beyond_what_may_be_at_work_are_turned_away(make: Any, over: Any, desk: Any, slow_down: Any) -> None:
+def test_requests_beyond_the_concurrency_limit_are_refused(make: Any, over: Any, desk: Any, slow_down: Any) -> None:
     service = make(max_concurrent=2)
     slow_down(service, 0.2)
     client, question = over(service), ("POST", "/explain", {"json": {"table": desk.columns()}})
@@ -222,10 +220,10 @@ def test_requests_beyond_what_may_be_at_work_are_turned_away(make: Any, over: An
     assert client.post("/explain", {"table": desk.columns()}).status_code == 200
 
 
-# --- Who may ask ---
+# --- Access ---
 
 
-def test_a_token_is_asked_for_where_there_is_one(make: Any, over: Any) -> None:
+def test_a_service_with_a_token_requires_it(make: Any, over: Any) -> None:
     client = over(make(token="open sesame"))
     assert client.get("/health").status_code == 200
     assert client.get("/openapi.json").status_code == 200
@@ -239,22 +237,20 @@ def test_a_token_is_asked_for_where_there_is_one(make: Any, over: Any) -> None:
     assert client.get("/models", headers={"authorization": b"Bearer \xff\xfe"}).status_code == 401
 
 
-def test_pages_of_other_sites_are_turned_away(client: Any) -> None:
+def test_requests_from_other_sites_are_refused(client: Any) -> None:
     assert client.get("/health", headers={"origin": "http://localhost"}).status_code == 200
     for origin in ("http://evil.example", "null", "http://localhost:9000", "http://[", ""):
         refusal(client.get("/health", headers={"origin": origin}), 403, None)
 
 
-def test_a_name_that_is_not_this_machines_is_turned_away(make: Any, over: Any) -> None:
+def test_a_foreign_host_name_is_refused(make: Any, over: Any) -> None:
     client = over(make(hosts=frozenset({"localhost", "127.0.0.1", "::1"})))
     for host, status in (("localhost:80", 200), ("127.0.0.1", 200), ("[::1]:8000", 200), ("evil.example", 403)):
         assert client.get("/health", headers={"host": host}).status_code == status
     assert client.get("/health", headers={"host": "[::1"}).status_code == 403
 
 
-def test_a_failure_in_the_service_tells_nothing_about_its_inside(
-    make: Any, over: Any, desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_error_reveals_no_internals(make: Any, over: Any, desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     service = make()
 
     def fail(*arguments: Any, **more: Any) -> None:
@@ -268,7 +264,7 @@ def test_a_failure_in_the_service_tells_nothing_about_its_inside(
     assert "Traceback" not in answer.text
 
 
-def test_every_answer_carries_the_headers_that_keep_pages_in(client: Any) -> None:
+def test_every_answer_has_the_security_headers(client: Any) -> None:
     for path in ("/health", "/nowhere", "/tables/nowhere/moments"):
         headers = client.get(path).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -276,6 +272,6 @@ def test_every_answer_carries_the_headers_that_keep_pages_in(client: Any) -> Non
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
 
 
-def test_paths_and_methods_that_are_not_there_say_so(client: Any) -> None:
+def test_unknown_paths_and_methods_are_refused(client: Any) -> None:
     assert "GET /nowhere" in refusal(client.get("/nowhere"), 404, None)
     assert client.ask("DELETE", "/explain").status_code == 405

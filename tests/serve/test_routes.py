@@ -1,4 +1,4 @@
-"""What every route answers, and that it is what the library says."""
+"""The answer of every route, compared with the library."""
 
 import json
 from dataclasses import replace
@@ -19,13 +19,13 @@ def failures(verdict: dict[str, Any]) -> list[str]:
     return [check["name"] for check in verdict["checks"] if not check["passed"]]
 
 
-def test_it_says_that_it_is_up(client: Any) -> None:
+def test_the_health_route_answers(client: Any) -> None:
     answer = client.get("/health")
     assert answer.status_code == 200
     assert answer.json() == {"version": 1, "status": "ok", "ibforecast": __version__, "models": ["town"]}
 
 
-def test_a_model_is_described_by_what_it_reads_and_promises(client: Any, desk: Any) -> None:
+def test_a_model_is_described_by_its_inputs_and_promises(client: Any, desk: Any) -> None:
     (explained,) = client.get("/models").json()["models"]
     fitted = desk.model().fitted
     assert explained["name"] == "town"
@@ -44,7 +44,7 @@ def test_a_model_is_described_by_what_it_reads_and_promises(client: Any, desk: A
     assert explained["audit"] is None
 
 
-def test_an_audit_is_shown_as_it_was_written_if_it_is_of_these_weights(desk: Any, make: Any, tmp_path: Path) -> None:
+def test_a_saved_audit_is_shown_if_it_belongs_to_these_weights(desk: Any, make: Any, tmp_path: Path) -> None:
     model = desk.model()
     for name in ("audited", "touched"):
         model.save(tmp_path / name)
@@ -69,7 +69,7 @@ def test_an_explanation_is_the_librarys_own_document(client: Any, desk: Any) -> 
     assert explained == json.loads(desk.model().explain(desk.table, MOMENT).to_json())
 
 
-def test_a_document_comes_byte_for_byte_where_that_is_asked_for(client: Any, desk: Any) -> None:
+def test_a_document_is_returned_byte_for_byte_on_request(client: Any, desk: Any) -> None:
     answer = client.post("/explain?form=document", {"table": desk.columns()})
     assert answer.text == desk.model().explain(desk.table).to_json()
     refused = client.post("/explain?form=document", {"table": desk.columns(), "at": [MOMENT, MOMENT]})
@@ -77,7 +77,7 @@ def test_a_document_comes_byte_for_byte_where_that_is_asked_for(client: Any, des
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "application/geo+json"])
-def test_a_question_is_understood_alike_however_plainly_it_is_put(client: Any, desk: Any, kind: str) -> None:
+def test_a_request_gives_the_same_answer_for_every_content_type(client: Any, desk: Any, kind: str) -> None:
     question = {"table": desk.columns(), "at": MOMENT}
     for body, status in ((question, 200), (question | {"at": 5}, 422), (question | {"colour": "red"}, 422)):
         answer = client.post("/explain", content=json.dumps(body), headers={"content-type": kind})
@@ -85,7 +85,7 @@ def test_a_question_is_understood_alike_however_plainly_it_is_put(client: Any, d
         assert (answer.status_code, answer.text) == (status, plain.text)
 
 
-def test_a_forecast_is_that_of_the_explanation(client: Any, desk: Any) -> None:
+def test_a_forecast_equals_that_of_the_explanation(client: Any, desk: Any) -> None:
     (explained,) = client.post("/forecast", {"table": desk.columns()}).json()["forecasts"]
     explanation = desk.model().explain(desk.table)
     assert explained["at"] == explanation.at
@@ -98,16 +98,16 @@ def as_records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def test_a_table_may_come_as_columns_as_rows_as_text_or_by_its_name(client: Any, desk: Any) -> None:
+def test_a_table_may_be_columns_rows_text_or_a_stored_id(client: Any, desk: Any) -> None:
     text = desk.table.read_text()
-    kept = client.post("/tables", content=text).json()["table"]["id"]
-    sent = [desk.columns(), as_records(desk.columns()), text, kept]
+    stored = client.post("/tables", content=text).json()["table"]["id"]
+    sent = [desk.columns(), as_records(desk.columns()), text, stored]
     answers = [client.post("/explain", {"model": "town", "table": table, "at": MOMENT}) for table in sent]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert len({answer.text for answer in answers}) == 1
 
 
-def test_a_row_may_leave_out_what_is_missing(client: Any, desk: Any) -> None:
+def test_a_row_may_omit_missing_values(client: Any, desk: Any) -> None:
     rows = [
         {name: cell for name, cell in row.items() if cell is not None} for row in as_records(desk.columns(rows=380))
     ]
@@ -116,7 +116,7 @@ def test_a_row_may_leave_out_what_is_missing(client: Any, desk: Any) -> None:
     assert sum(map(sum, explained["explanation"]["missing"])) == 1
 
 
-def test_several_moments_are_answered_in_the_order_asked(client: Any, desk: Any) -> None:
+def test_several_moments_are_answered_in_the_requested_order(client: Any, desk: Any) -> None:
     moments = ["2023-01-12 03:00", "2023-01-09 00:00", "2023-01-12 03:00"]
     explained = client.post("/explain", {"table": desk.columns(), "at": moments}).json()["explanations"]
     assert [document["window"]["times"][47] for document in explained] == moments
@@ -125,7 +125,7 @@ def test_several_moments_are_answered_in_the_order_asked(client: Any, desk: Any)
     assert [forecast["values"] for forecast in forecasts] == [document["forecast"] for document in explained]
 
 
-def test_the_budget_of_a_model_for_any_can_be_turned(both: Any, desk: Any) -> None:
+def test_the_budget_of_a_model_for_any_budget_can_be_changed(both: Any, desk: Any) -> None:
     shown = {model["name"]: model["any_budget"] for model in both.get("/models").json()["models"]}
     assert shown == {"town": False, "dial": True}
     question = {"model": "dial", "table": desk.columns(), "budget": 0.5}
@@ -170,7 +170,7 @@ def test_a_changed_document_fails_its_check(client: Any, desk: Any) -> None:
     assert "an explanation must be true to be changed" in refused.json()["error"]
 
 
-def test_a_forged_explanation_with_a_fingerprint_of_its_own_fails_its_checks(client: Any, desk: Any) -> None:
+def test_a_forged_explanation_with_a_matching_fingerprint_fails_its_checks(client: Any, desk: Any) -> None:
     explained = desk.model().explain(desk.table)
     forged = replace(explained, forecast=explained.forecast + 1)
     verdict = client.post("/verify", {"explanation": forged.to_json()}).json()
@@ -178,13 +178,13 @@ def test_a_forged_explanation_with_a_fingerprint_of_its_own_fails_its_checks(cli
     assert failures(verdict) == ["replay", "scramble", "rerun"]
 
 
-def test_an_explanation_is_compared_with_a_table_where_one_is_given(client: Any, desk: Any) -> None:
+def test_an_explanation_is_compared_with_a_table_if_one_is_sent(client: Any, desk: Any) -> None:
     (document,) = client.post("/explain", {"table": desk.columns(), "at": MOMENT}).json()["explanations"]
-    alone = client.post("/verify", {"explanation": document}).json()
-    assert alone["verified"] is True
-    assert "made-up table would pass" in alone["notes"][0]
-    kept = client.post("/tables", content=desk.table.read_text()).json()["table"]["id"]
-    for table in (desk.columns(), kept):
+    without_table = client.post("/verify", {"explanation": document}).json()
+    assert without_table["verified"] is True
+    assert "made-up table would pass" in without_table["notes"][0]
+    stored = client.post("/tables", content=desk.table.read_text()).json()["table"]["id"]
+    for table in (desk.columns(), stored):
         verdict = client.post("/verify", {"explanation": document, "table": table}).json()
         assert (verdict["verified"], verdict["notes"]) == (True, [])
         assert "table" in [check["name"] for check in verdict["checks"]]
@@ -197,7 +197,7 @@ def test_an_explanation_is_compared_with_a_table_where_one_is_given(client: Any,
     assert "the table must contain the window of an explanation" in refused.json()["error"]
 
 
-def test_last_digits_may_differ_unless_exact_bits_are_demanded(client: Any, desk: Any) -> None:
+def test_last_digits_may_differ_unless_exact_is_set(client: Any, desk: Any) -> None:
     explained = desk.model().explain(desk.table)
     near = replace(explained, forecast=explained.forecast + 1e-9 * explained.units.std).to_json()
     verdict = client.post("/verify", {"explanation": near}).json()
@@ -208,7 +208,7 @@ def test_last_digits_may_differ_unless_exact_bits_are_demanded(client: Any, desk
     assert client.post("/verify", {"explanation": explained.to_json(), "exact": True}).json()["verified"] is True
 
 
-def test_an_explanation_finds_the_model_that_gave_it(both: Any, desk: Any) -> None:
+def test_an_explanation_is_checked_with_the_model_that_made_it(both: Any, desk: Any) -> None:
     for name in ("town", "dial"):
         (document,) = both.post("/explain", {"model": name, "table": desk.columns()}).json()["explanations"]
         assert both.post("/verify", {"explanation": document}).json()["model"] == name
@@ -219,7 +219,7 @@ def test_an_explanation_finds_the_model_that_gave_it(both: Any, desk: Any) -> No
     assert (other["model"], other["verified"], failures(other)) == ("town", False, ["weights"])
 
 
-def test_the_counters_count(make: Any, over: Any, desk: Any) -> None:
+def test_the_metrics_count_requests_and_windows(make: Any, over: Any, desk: Any) -> None:
     client = over(make())
     client.post("/explain", {"table": desk.columns(), "at": [MOMENT] * 3})
     client.post("/explain", {"table": "nowhere"})
@@ -242,7 +242,7 @@ def test_the_counters_count(make: Any, over: Any, desk: Any) -> None:
     assert samples["requests_in_flight",] == 1
 
 
-def test_two_services_in_one_process_count_apart(make: Any, over: Any, desk: Any) -> None:
+def test_two_services_in_one_process_have_separate_metrics(make: Any, over: Any, desk: Any) -> None:
     first, second = over(make()), over(make())
     first.post("/explain", {"table": desk.columns(), "at": MOMENT})
     assert 'windows_total{model="town"}' in first.get("/metrics").text

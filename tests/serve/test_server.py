@@ -1,4 +1,4 @@
-"""A real server on a real port: how it starts, what it does under load, when clients leave, and how it ends."""
+"""A real server on a real port: starting, load, disconnecting clients, and stopping."""
 
 import http.client
 import json
@@ -37,13 +37,13 @@ def wait_until(holds: Any, seconds: float = 20.0) -> None:
 
 
 def windows_of(service: Service) -> float:
-    """Number of windows computed with the model `town`."""
+    """Return the number of windows computed with the model `town`."""
     return service.metrics.registry.get_sample_value("ibforecast_windows_total", {"model": "town"}) or 0.0
 
 
 @contextmanager
 def command(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`ibforecast serve` in a process of its own, once it says where it listens."""
+    """Run `ibforecast serve` in a new process, and yield once it prints its address."""
     programme = "from ibforecast.cli.serve import command; command()"
     process = subprocess.Popen(
         [sys.executable, "-c", programme, *words, "--port", "0"],
@@ -63,17 +63,17 @@ def command(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[
         process.communicate()
 
 
-def test_the_command_serves_and_ends_once_everything_accepted_is_answered(desk: Any) -> None:
+def test_the_command_exits_once_every_accepted_request_is_answered(desk: Any) -> None:
     with command(str(desk.town), f"second={desk.dial}") as (process, url):
         assert httpx.get(f"{url}/health").json()["models"] == ["town", "second"]
         moments = MOMENTS[:80]
         question = {"model": "town", "table": desk.columns(), "at": moments}
         with ThreadPoolExecutor(4) as threads:
-            asked = [threads.submit(httpx.post, f"{url}/explain", json=question, timeout=60) for _ in range(3)]
+            pending = [threads.submit(httpx.post, f"{url}/explain", json=question, timeout=60) for _ in range(3)]
             wait_until(lambda: 'windows_total{model="town"}' in httpx.get(f"{url}/metrics").text)
             assert "_created" not in httpx.get(f"{url}/metrics").text
             process.send_signal(signal.SIGTERM)
-            answers = [answer.result() for answer in asked]
+            answers = [answer.result() for answer in pending]
         assert [answer.status_code for answer in answers] == [200] * 3
         assert [len(answer.json()["explanations"]) for answer in answers] == [len(moments)] * 3
         out, err = process.communicate(timeout=20)
@@ -82,7 +82,7 @@ def test_the_command_serves_and_ends_once_everything_accepted_is_answered(desk: 
             httpx.get(f"{url}/health")
 
 
-def test_a_client_that_goes_away_frees_its_work(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
+def test_the_work_of_a_disconnected_client_is_dropped(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
     service = make()
     slow_down(service, 0.02)
     with listen(service) as (_, url):
@@ -98,7 +98,7 @@ def test_a_client_that_goes_away_frees_its_work(make: Any, desk: Any, listen: An
         assert "requests_in_flight 1.0\n" in httpx.get(f"{url}/metrics").text
 
 
-def test_a_slow_request_does_not_hold_up_the_rest(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
+def test_a_slow_request_does_not_block_the_others(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
     service, moments = make(), MOMENTS[:60]
     slow_down(service, 0.02)
     with listen(service) as (_, url), ThreadPoolExecutor(1) as threads:
@@ -111,29 +111,29 @@ def test_a_slow_request_does_not_hold_up_the_rest(make: Any, desk: Any, listen: 
         assert len(slow.result().json()["explanations"]) == len(moments)
 
 
-def test_a_server_that_must_stop_finishes_what_it_accepted(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
+def test_a_stopping_server_finishes_accepted_requests(make: Any, desk: Any, listen: Any, slow_down: Any) -> None:
     service = make()
     slow_down(service, 0.3)
     with ThreadPoolExecutor(4) as threads:
         with listen(service) as (server, url):
-            asked = [
+            pending = [
                 threads.submit(httpx.post, f"{url}/explain", json={"table": desk.columns()}, timeout=60)
                 for _ in range(4)
             ]
             wait_until(lambda: service.metrics.registry.get_sample_value("ibforecast_requests_in_flight") == 4)
             server.should_exit = True
-            answers = [answer.result() for answer in asked]
+            answers = [answer.result() for answer in pending]
         assert [answer.status_code for answer in answers] == [200] * 4
 
 
-def test_many_clients_at_once_all_get_what_they_asked_for(make: Any, desk: Any, listen: Any) -> None:
+def test_many_concurrent_clients_all_get_their_own_answer(make: Any, desk: Any, listen: Any) -> None:
     service = make()
     with listen(service) as (_, url), httpx.Client(timeout=60) as client, ThreadPoolExecutor(64) as threads:
         text = desk.table.read_bytes()
-        kept = client.post(f"{url}/tables", content=text).json()["table"]["id"]
+        stored = client.post(f"{url}/tables", content=text).json()["table"]["id"]
 
         def ask(at: str) -> Any:
-            return client.post(f"{url}/explain", json={"table": kept, "at": at})
+            return client.post(f"{url}/explain", json={"table": stored, "at": at})
 
         moments = MOMENTS[:64]
         answers = list(threads.map(ask, moments))
@@ -166,10 +166,10 @@ def test_models_are_swapped_without_dropping_a_request(
             swapped.set()
             return answered
 
-        asked = [threads.submit(ask, number) for number in range(12)]
+        pending = [threads.submit(ask, number) for number in range(12)]
         reloaded = threads.submit(swap)
-        asked += [threads.submit(ask, number) for number in range(12)]
-        answers = [answer.result() for answer in asked]
+        pending += [threads.submit(ask, number) for number in range(12)]
+        answers = [answer.result() for answer in pending]
         assert [answer["changed"] for answer in reloaded.result()] == [["swapped"], [], []]
         assert [answer.status_code for answer in answers] == [200] * 24
         known = {model.fitted.weights_sha256: model for model in (old, new)}
@@ -183,7 +183,7 @@ def test_models_are_swapped_without_dropping_a_request(
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "windows of swapped"])
 
 
-def test_a_model_that_cannot_be_read_anew_stays_as_it_is(make: Any, over: Any, desk: Any, tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_reloaded_stays_in_use(make: Any, over: Any, desk: Any, tmp_path: Path) -> None:
     for name in ("one", "two"):
         shutil.copytree(desk.town, tmp_path / name)
     client = over(make({name: tmp_path / name for name in ("one", "two")}))
@@ -197,7 +197,7 @@ def test_a_model_that_cannot_be_read_anew_stays_as_it_is(make: Any, over: Any, d
     assert client.post("/models/reload", {"models": ["three"]}).status_code == 422
 
 
-def test_a_body_that_does_not_come_is_not_waited_for_forever(make: Any, listen: Any) -> None:
+def test_a_body_that_never_arrives_times_out(make: Any, listen: Any) -> None:
     with listen(make(body_seconds=0.1)) as (_, url):
         place, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((place, int(port))) as connection:
@@ -219,10 +219,10 @@ def test_a_body_that_is_too_large_is_answered_before_it_is_sent(make: Any, liste
             assert b"connection: close" in answered.lower()
 
 
-# --- Starting it ---
+# --- Starting ---
 
 
-def test_other_machines_are_listened_to_only_with_a_token_or_by_intent() -> None:
+def test_listening_to_other_machines_needs_a_token_or_an_explicit_option() -> None:
     for host in ("127.0.0.1", "localhost", "::1", "127.0.0.9"):
         check_reach(host, None, False)
     for host in ("0.0.0.0", "::", "192.168.0.7", "example.org"):
@@ -235,7 +235,7 @@ def test_other_machines_are_listened_to_only_with_a_token_or_by_intent() -> None
     assert hosts_of("0.0.0.0", None) is None
 
 
-def test_models_are_called_by_their_folder_or_as_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_named_by_folder_or_explicitly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd=name").mkdir()
     assert named(["models/town", "wind=models/other"]) == {"town": Path("models/town"), "wind": Path("models/other")}
@@ -260,7 +260,7 @@ def test_a_port_that_is_taken_is_reported(desk: Any) -> None:
             serve({"town": desk.town}, "127.0.0.1", port, Settings())
 
 
-def test_without_the_extra_the_command_says_what_to_install(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_command_names_the_package_to_install(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'ibforecast\[serve\]'"):
         serve({"town": desk.town}, "127.0.0.1", 0, Settings())

@@ -1,4 +1,4 @@
-"""The worker: turns, order, failures, clients that left, and the end."""
+"""The worker: fairness, order, failures, cancelled requests, and closing."""
 
 import asyncio
 import threading
@@ -34,20 +34,20 @@ async def until(holds: Callable[[], Any]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_results_come_in_the_order_of_the_windows(worker: Worker) -> None:
+def test_results_are_in_the_order_of_the_windows(worker: Worker) -> None:
     journal: list[int] = []
     assert asyncio.run(worker.compute([noting(journal, number) for number in range(5)])) == list(range(5))
     assert journal == list(range(5))
 
 
-def test_no_windows_are_no_work(worker: Worker) -> None:
+def test_a_request_without_windows_does_no_work(worker: Worker) -> None:
     async def ask() -> list[Any]:
         return await asyncio.wait_for(worker.compute([]), 1)
 
     assert asyncio.run(ask()) == []
 
 
-def test_a_long_request_lets_short_ones_pass(worker: Worker) -> None:
+def test_a_long_request_does_not_block_short_ones(worker: Worker) -> None:
     journal: list[str] = []
 
     async def ask() -> None:
@@ -63,7 +63,7 @@ def test_a_long_request_lets_short_ones_pass(worker: Worker) -> None:
     assert journal[-1] == "long"
 
 
-def test_windows_that_wait_together_are_taken_together_each_computed_alone() -> None:
+def test_waiting_windows_are_taken_together_and_computed_one_by_one() -> None:
     turns: list[int] = []
     at_work: list[int] = []
     worker = Worker("test", 1, turns.append)
@@ -84,7 +84,7 @@ def test_windows_that_wait_together_are_taken_together_each_computed_alone() -> 
     assert 1 < max(turns) <= MOST_AT_ONCE
 
 
-def test_a_window_that_fails_ends_its_own_request_alone(worker: Worker) -> None:
+def test_a_failing_window_ends_only_its_own_request(worker: Worker) -> None:
     journal: list[str] = []
 
     def fail() -> None:
@@ -103,7 +103,7 @@ def test_a_window_that_fails_ends_its_own_request_alone(worker: Worker) -> None:
     assert "after" not in journal
 
 
-def test_work_nobody_waits_for_is_left_undone(worker: Worker) -> None:
+def test_work_of_a_cancelled_request_is_skipped(worker: Worker) -> None:
     journal: list[int] = []
 
     async def ask() -> None:
@@ -119,7 +119,7 @@ def test_work_nobody_waits_for_is_left_undone(worker: Worker) -> None:
     asyncio.run(ask())
 
 
-def test_a_closed_worker_finishes_what_it_has_and_takes_what_still_comes() -> None:
+def test_a_closed_worker_finishes_its_queue_and_still_accepts_windows() -> None:
     worker = Worker("closed", 1, lambda windows: None)
     journal: list[int] = []
 
@@ -136,7 +136,7 @@ def test_a_closed_worker_finishes_what_it_has_and_takes_what_still_comes() -> No
     assert journal == list(range(11))
 
 
-def test_a_worker_that_did_nothing_can_be_joined() -> None:
+def test_an_idle_worker_can_be_joined() -> None:
     worker = Worker("test", 1, lambda windows: None)
     worker.close()
     worker.join()
