@@ -12,11 +12,12 @@ demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, i
 test: $(INSTALLED)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=20
 
-check: $(INSTALLED)  ## format, lint, types, import directions; the page's too where its packages are installed
+check: $(INSTALLED)  ## format, lint, types, import directions, plain words; the page too if its packages are installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python .ci/prose.py check
 	@if [ -d page/node_modules ] && command -v npm >/dev/null; then npm --prefix page run --silent check; \
 	else echo "the explorer's page was not checked: it needs Node and 'npm --prefix page ci'"; fi
 
