@@ -38,7 +38,7 @@ dist: $(INSTALLED)  ## sdist and wheel, in dist/
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
 
-results: $(INSTALLED)  ## every table and figure of results/, from the ledger alone; nothing is run
+results: $(INSTALLED)  ## every table and figure of results/, only from the ledger; nothing is run
 	$(BIN)/python -m ibforecast.experiments.render --ledger results/ledger --out results
 
 clean:
