@@ -32,8 +32,9 @@ format: $(INSTALLED)  ## rewrite the files as `check` wants them
 docs: $(INSTALLED)  ## the documentation site, in site/; every warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-dist: $(INSTALLED)  ## sdist and wheel, in dist/
+dist: $(INSTALLED)  ## sdist and wheel of the product and the wheel of the laboratory, in dist/
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist lab
 
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
@@ -44,7 +45,7 @@ results: $(INSTALLED)  ## every table and figure of results/, only from the ledg
 clean:
 	rm -rf $(VENV) demo site dist
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e lab
 	touch $@
