@@ -4,13 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check page format docs dist bench results clean
+.PHONY: demo test matrix check page format docs dist bench results clean
 
 demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
 
 test: $(INSTALLED)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=20
+
+matrix:  ## the product without its extras, on the oldest and newest Python and on pandas 2.3 and 3
+	.ci/matrix
 
 check: $(INSTALLED)  ## format, lint, types, import directions, plain words; the page too if its packages are installed
 	$(BIN)/ruff format --check .
@@ -43,7 +46,7 @@ results: $(INSTALLED)  ## every table and figure of results/, only from the ledg
 	$(BIN)/python -m ibforecast.experiments.render --ledger results/ledger --out results
 
 clean:
-	rm -rf $(VENV) demo site dist
+	rm -rf $(VENV) .matrix demo site dist
 
 $(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

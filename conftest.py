@@ -17,6 +17,8 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from ibforecast.core.errors import MissingExtraError  # noqa: E402
+
 settings.register_profile("house", deadline=None)  # timings never fail a test
 settings.load_profile("house")
 
@@ -73,6 +75,17 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Skipped | 
     """Replace a folder whose conftest.py cannot be imported."""
     missing = missing_packages(path / "conftest.py")
     return Skipped.from_parent(parent, path=path, missing=missing) if missing else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Skip a test that meets a missing extra. Where all packages are installed, that is a failure."""
+    try:
+        return (yield)
+    except MissingExtraError as error:
+        if all(importlib.util.find_spec(name) for name in OPTIONAL):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(autouse=True, scope="session")
