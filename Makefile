@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check page format docs dist bench results clean
+.PHONY: demo test matrix check page format docs dist bench results clean
 
 demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
@@ -12,11 +12,15 @@ demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, i
 test: $(INSTALLED)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=20
 
-check: $(INSTALLED)  ## format, lint, types, import directions; the page's too where its packages are installed
+matrix:  ## the product without its extras, on the oldest and newest Python and on pandas 2.3 and 3
+	.ci/matrix
+
+check: $(INSTALLED)  ## format, lint, types, import directions, plain words; the page too if its packages are installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python .ci/prose.py check
 	@if [ -d page/node_modules ] && command -v npm >/dev/null; then npm --prefix page run --silent check; \
 	else echo "the explorer's page was not checked: it needs Node and 'npm --prefix page ci'"; fi
 
@@ -31,8 +35,9 @@ format: $(INSTALLED)  ## rewrite the files as `check` wants them
 docs: $(INSTALLED)  ## the documentation site, in site/; every warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-dist: $(INSTALLED)  ## sdist and wheel, in dist/
+dist: $(INSTALLED)  ## sdist and wheel of the product and the wheel of the laboratory, in dist/
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist lab
 
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
@@ -41,9 +46,9 @@ results: $(INSTALLED)  ## pack the records of new runs into the ledger, then bui
 	$(BIN)/python -m ibforecast_lab.experiments.render --pack --out results
 
 clean:
-	rm -rf $(VENV) demo site dist
+	rm -rf $(VENV) .matrix demo site dist
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e lab
 	touch $@

@@ -1,7 +1,11 @@
-"""Shapes and types in signatures are checked whenever a test runs."""
+"""Check shapes and types in signatures in every test, and skip test files that need a package that is not installed."""
 
+import ast
+import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers, and the processes they start, share the cores
 # Verification also computes with two threads. An idle thread of OpenMP spins by default, which takes a core from the
@@ -16,8 +20,75 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from ibforecast.core.errors import MissingExtraError  # noqa: E402
+
 settings.register_profile("house", deadline=None)  # timings never fail a test
 settings.load_profile("house")
+
+
+OPTIONAL = {
+    *(
+        "captum",
+        "cryptography",
+        "fastapi",
+        "httpx",
+        "ibforecast_lab",
+        "neuralforecast",
+        "onnx",
+        "onnxruntime",
+        "optuna",
+    ),
+    *("pandas", "playwright", "polars", "ray", "schemathesis", "shap", "sklearn", "sktime", "utilsforecast", "uvicorn"),
+}
+"""Packages a test file may import although the product does not need them. All of them belong to the extra `dev`."""
+
+
+def missing_packages(file: Path) -> list[str]:
+    """Return the optional packages that a file imports at its top level and that are not installed."""
+    names = set()
+    for node in ast.parse(file.read_text("utf8")).body if file.is_file() else ():
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(str(node.module))
+    packages = OPTIONAL & {name.partition(".")[0] for name in names}
+    return sorted(name for name in packages if importlib.util.find_spec(name) is None)
+
+
+class Skipped(pytest.File):
+    """A test file, or a folder with its conftest.py, that needs packages that are not installed."""
+
+    def __init__(self, *, missing: list[str], **node: Any) -> None:
+        super().__init__(**node)
+        self.missing = missing
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Skip, and name the packages."""
+        pytest.skip(f"needs {', '.join(self.missing)}: pip install 'ibforecast[dev]'", allow_module_level=True)
+
+
+# One rule here and not a line in every file: an import that fails in a conftest.py would end the whole run.
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> Skipped | None:
+    """Replace a test file that cannot be imported."""
+    missing = missing_packages(module_path)
+    return Skipped.from_parent(parent, path=module_path, missing=missing) if missing else None
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Skipped | None:
+    """Replace a folder whose conftest.py cannot be imported."""
+    missing = missing_packages(path / "conftest.py")
+    return Skipped.from_parent(parent, path=path, missing=missing) if missing else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Skip a test that meets a missing extra. Where all packages are installed, that is a failure."""
+    try:
+        return (yield)
+    except MissingExtraError as error:
+        if all(importlib.util.find_spec(name) for name in OPTIONAL):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -37,6 +37,7 @@ def wide(kind: str, rows: int = 6) -> Any:
     return native({"when": times(rows), "a": np.arange(rows) * 1.0, "b": np.arange(rows)}, kind)
 
 
+@pytest.mark.filterwarnings("ignore:a number must be a value, not a mark")  # 99999 may be drawn, and is kept too
 @settings(deadline=None, max_examples=25)
 @given(
     values=hnp.arrays(
