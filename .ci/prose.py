@@ -31,6 +31,9 @@ NO_VERB = (
 )
 """Words that no imperative starts with."""
 
+VERBS = frozenset("return check warn say print make refuse require find count name".split())
+"""Verbs that may be followed by `of`, `that` or `which`."""
+
 
 def listed() -> list[str]:
     """Return the words and phrases of the list."""
@@ -91,7 +94,8 @@ def faults(sentence: Sentence) -> list[str]:
     The rule: a sentence is hard to read if it contains a word or phrase of prose.txt, has more than 35 words, begins
     with a free relative (What, Whatever, Whoever, Whichever) and is no question, or opens the docstring of a function
     without a verb in the imperative. The last is decided by the first two words: the first is an article, pronoun,
-    numeral, preposition or question word, or ends in a single s; or the second is of, that, between, which or whose.
+    numeral, preposition or question word, or ends in a single s; or the second is of, that, between, which or whose, and
+    the first is none of `VERBS`.
     """
     forbidden = set(listed())
     plain = re.sub(settings()["ignore-regex"], " ", sentence.text)
@@ -103,7 +107,9 @@ def faults(sentence: Sentence) -> list[str]:
         reasons.append("free relative")
     first, second = (re.sub(r"\W", "", word).lower() for word in words[:2])
     noun = (
-        first in NO_VERB.split() or re.search(r"[^s]s$", first) or second in {"of", "that", "between", "which", "whose"}
+        first in NO_VERB.split()
+        or re.search(r"[^s]s$", first)
+        or (first not in VERBS and second in {"of", "that", "between", "which", "whose"})
     )
     if sentence.opens_function and noun:
         reasons.append("no imperative")

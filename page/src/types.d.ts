@@ -97,7 +97,7 @@ export interface Table {
 export interface Verdict {
   verified: boolean | null;
   checks: { name: string; passed: boolean; detail: string }[];
-  /** What was not checked. */
+  /** The checks that were not made. */
   notes: string[];
   made?: { on: string; version: string };
 }

@@ -237,7 +237,7 @@ class Audit(FidelityAudit):
             f"certificate   {self.changed_bits} bits changed, context and mask held "
             f"({self.compared:,} forecast values compared, {self.scrambled:,} closed points scrambled)",
             f"end to end    other closed tokens shift forecasts by {_percent(self.relative)} of the all-deleted shift, "
-            f"the gates alone by {_percent(self.gates_relative)}; {_percent(self.masks_changed)} of masks change",
+            f"the gates by {_percent(self.gates_relative)}; {_percent(self.masks_changed)} of masks change",
             f"rate          {_number(self.rate_bits, '.1f')} bits per window beyond a prior of {self.prior:g}",
             f"errors        MSE {_number(self.mse, '.4f')}, MAE {_number(self.mae, '.4f')} (standardised)",
         ]

@@ -100,7 +100,7 @@ class Settings:
     freq: str | None = field(default=None, metadata=_about("Frequency, e.g. 15min, 1h, 1d; default: inferred."))
     zone: str | None = field(default=None, metadata=_about("Time zone of times that have none, e.g. Europe/Berlin."))
     irregular: Irregular = field(
-        default="error", metadata=_about("What to do about uneven times: refuse, count rows, or fill the gaps.")
+        default="error", metadata=_about("The rule for uneven times: refuse, count rows, or fill the gaps.")
     )
     missing_values: Sequence[float] = field(
         default=(), metadata=_about("A number that means a missing value, e.g. -9999.", _numbers)

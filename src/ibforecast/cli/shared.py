@@ -1,4 +1,4 @@
-"""What the verbs share: options, progress, and the two streams."""
+"""Options, progress and output that several verbs share."""
 
 import tempfile
 from collections.abc import Callable, Iterator

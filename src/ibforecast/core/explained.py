@@ -38,7 +38,7 @@ DIGITS = 6
 
 @runtime_checkable
 class Host(Protocol):
-    """What an explanation needs of the model that computed it."""
+    """The services of a model that its explanations use."""
 
     def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
         """Check an explanation."""

@@ -18,7 +18,7 @@ class ModelFacts:
     """Names, lengths, calendar, budget and units of a model.
 
     If rows are counted (`by_row`), `origin` is the moment of the first training row, and `even` is whether the training
-    rows were evenly spaced: only then does the number of a row follow from its time.
+    rows were evenly spaced. Only then does the number of a row follow from its time.
     """
 
     weights_sha256: str

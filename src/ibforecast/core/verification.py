@@ -338,7 +338,7 @@ def _field_differences(own: Explanation[np.ndarray], claimed: Explanation[np.nda
 def _checks(explained: ExplainedForecast, differences: PerChannel, tolerances: PerChannel) -> list[Check]:
     values = f"({int(explained.is_forecast.sum()) * explained.horizon} values)"
     claims = {
-        "replay": f"the explanation and its context alone give the forecast {values}",
+        "replay": f"the explanation and its context give the forecast {values}",
         "scramble": f"every closed token scrambled, context and mask held, the forecast stays {values}",
         "rerun": "the whole model, run on this history, gives this context, mask, evidence and forecast",
     }

@@ -74,7 +74,7 @@ class IBForecast(Accountable, SelfExplaining):
 
     def read(self, window: Window, held: Context | None = None) -> Explanation:
         """Read a window: stages 1 to 3. Paper: Algorithm 1, E."""
-        # 1. What the context does not explain: (batch, look_back, channel).
+        # 1. The deviation, which the context does not explain: (batch, look_back, channel).
         context, deviation = self.decompose(window, held)
         # 2. One logit per token: (batch, patch, channel).
         logits = self.score(deviation)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Bool, Float64
 
-# The palette of Okabe and Ito, which colour-blind readers can tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish.
 GREY = "#7F7F7F"
 BLACK = "#000000"
 VERMILLION = "#D55E00"

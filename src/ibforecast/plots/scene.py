@@ -13,7 +13,7 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.plots import labels
 
 Role = Literal["level", "baseline", "look-back", "truth", "forecast", "known"]
-"""What a line in a row shows, from back to front."""
+"""The meaning of a line in a row, from back to front."""
 
 State = Literal["open", "missing", "closed"]
 """Whether a token was read, could not be read, or was not read."""

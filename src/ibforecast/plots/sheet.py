@@ -126,7 +126,7 @@ class Sheet:
 
     @property
     def tall(self) -> bool:
-        """Whether there are so many rows that time is labelled above them too."""
+        """Whether time is labelled above the rows too, because there are many of them."""
         return self.rows > labels.MANY
 
     @property

@@ -6,7 +6,7 @@ from math import inf
 from ibforecast.core.errors import UsageError
 
 FEWEST_STEPS, SMALLEST_BATCH = 8, 16
-"""What batches are made smaller for, where windows are few, and how far."""
+"""If there are few windows, batches shrink until an epoch has this many steps, but not below this size."""
 
 
 @dataclass(frozen=True)

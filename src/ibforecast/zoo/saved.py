@@ -67,13 +67,13 @@ class FittedModel:
     split: Split
     summary: TrainingSummary
     even: bool = True
-    """Whether the rows of the training table followed each other in even steps, so that times tell a row's number."""
+    """Whether the rows of the training table followed each other in even steps, so that a time gives the number of its row."""
 
     known: Standardiser | None = None
     """Units of the covariates known ahead, where there are any, counted from what is usual."""
 
     calibration: Calibration | None = None
-    """What its intervals are made of; a model that was trained elsewhere has none."""
+    """The widths of its intervals; a model that was trained elsewhere has none."""
 
     def __post_init__(self) -> None:
         """Refuse names, units and times that do not match the network."""
