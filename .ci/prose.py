@@ -31,7 +31,7 @@ NO_VERB = (
 )
 """Words that no imperative starts with."""
 
-VERBS = frozenset("return check warn say print make refuse require find count name".split())
+VERBS = frozenset({"return", "check", "warn", "say", "print", "make", "refuse", "require", "find", "count", "name"})
 """Verbs that may be followed by `of`, `that` or `which`."""
 
 
@@ -94,8 +94,8 @@ def faults(sentence: Sentence) -> list[str]:
     The rule: a sentence is hard to read if it contains a word or phrase of prose.txt, has more than 35 words, begins
     with a free relative (What, Whatever, Whoever, Whichever) and is no question, or opens the docstring of a function
     without a verb in the imperative. The last is decided by the first two words: the first is an article, pronoun,
-    numeral, preposition or question word, or ends in a single s; or the second is of, that, between, which or whose, and
-    the first is none of `VERBS`.
+    numeral, preposition or question word, or ends in a single s; or the second is of, that, between, which or whose,
+    and the first is none of `VERBS`.
     """
     forbidden = set(listed())
     plain = re.sub(settings()["ignore-regex"], " ", sentence.text)

@@ -25,7 +25,7 @@ class SealedForecast(IBForecast):
 
     def read(self, window: Window, held: Context | None = None) -> Explanation:
         """Read a window; the explanation depends on nothing that was not read."""
-        # 1. The tokens that are read: a fixed mask. A token with a missing step stays closed, and nothing is read in its place.
+        # 1. A fixed mask. A token with a missing step stays closed, and nothing is read in its place.
         missing = self.missing(window)
         mask, probability = self.first_reading(missing)
         # 2. Everything else is out of sight from here on.

@@ -67,7 +67,7 @@ class FittedModel:
     split: Split
     summary: TrainingSummary
     even: bool = True
-    """Whether the rows of the training table followed each other in even steps, so that a time gives the number of its row."""
+    """Whether the training rows followed each other in even steps, so that a time gives the number of its row."""
 
     known: Standardiser | None = None
     """Units of the covariates known ahead, where there are any, counted from what is usual."""
