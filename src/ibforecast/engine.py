@@ -133,6 +133,7 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
         missing_values=layout.missing_values,
         budget=config.budget,
         any_budget=config.gate.any_budget,
+        sealed=config.sealed,
         prior=config.objective.prior,
         units=fitted.standardiser,
         known_units=fitted.known,

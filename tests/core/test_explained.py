@@ -530,6 +530,7 @@ def test_the_document_is_plain_json_with_the_documented_sections() -> None:
         "weights_sha256",
         "budget",
         "prior",
+        "sealed",
         "window",
         "units",
         "known_units",

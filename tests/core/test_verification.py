@@ -15,7 +15,7 @@ from tests.core.samples import CHANNELS, CYCLE, HORIZON, PATCH_LEN, changed, hou
 
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import Context
-from ibforecast.core.errors import DataError
+from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.facts import ModelFacts
@@ -47,6 +47,7 @@ FACTS = ModelFacts(
     missing_values=(),
     budget=0.25,
     any_budget=False,
+    sealed=False,
     prior=0.2,
     units=UNITS,
     known_units=None,
@@ -452,3 +453,61 @@ def test_a_verdict_is_true_only_if_every_check_passed_and_prints_one_line_each()
     verdict = Verification((good, bad), ("remember",))
     assert not verdict
     assert str(verdict).splitlines() == ["ok     one: fine", "FAILED two: broken", "note   remember"]
+
+
+# --- Sealed models ---
+
+SEALED = replace(FACTS, sealed=True)
+
+
+@dataclass(frozen=True)
+class SealedToy(Toy):
+    """The toy with level and scale from what it reads."""
+
+    facts: ModelFacts = SEALED
+
+    def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        unread = history.copy()
+        unread[:-PATCH_LEN] = np.nan
+        explanation, forecast = super().run(unread, phase, known)
+        missing = np.isnan(history).reshape(PATCHES, PATCH_LEN, -1).any(axis=1)
+        return replace(explanation, missing=missing), forecast
+
+
+def test_a_sealed_model_is_run_again_on_scrambled_values_with_nothing_held() -> None:
+    verification = verify(SealedToy(), explain(SealedToy()), original(), exact=True)
+    assert verification
+    assert [check.name for check in verification.checks][-1] == "unread"
+    assert "nothing held" in detail(verification, "unread")
+
+
+def test_a_model_that_only_says_it_is_sealed_is_refuted() -> None:
+    conditional = Toy(SEALED)
+    verification = verify(conditional, explain(conditional))
+    assert failures(verification) == {"unread"}
+    for name in ("noise", "+1e30", "-1e30", "values of other times", "nothing"):
+        assert name in detail(verification, "unread")
+
+
+def test_a_gap_in_a_sealed_window_stays_a_gap() -> None:
+    values = history()
+    values[2, 0] = np.nan
+    assert verify(SealedToy(), explain(SealedToy(), values))
+
+
+@pytest.mark.parametrize(("facts", "claimed"), [(FACTS, True), (SEALED, False)])
+def test_the_promise_of_an_explanation_is_the_models(facts: ModelFacts, claimed: bool) -> None:
+    explained = replace(explain(Toy(facts)), sealed=claimed)
+    assert "names" in failures(verify(Toy(facts), explained))
+
+
+def test_the_words_of_a_sealed_explanation_name_the_stronger_promise() -> None:
+    assert "Unconditionally: no value that was not read can change" in explain(SealedToy()).in_words()
+    assert "Unconditionally" not in explain().in_words()
+
+
+def test_the_promise_survives_the_document() -> None:
+    explained = explain(SealedToy())
+    assert ExplainedForecast.from_json(explained.to_json()).sealed
+    with pytest.raises(IBForecastError, match="sealed"):
+        ExplainedForecast.from_json(explained.to_json().replace('"sealed": true', '"sealed": 1'))

@@ -87,7 +87,8 @@ class ExplainedForecast:
     `history`, `forecast`, `truth` and `known` are in the table's units, NaN where missing; channels in `past` are
     read and have no forecast. The arrays of `explanation` are the numbers the readout read, standardised by `units` and
     `known_units`; they are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time axis of
-    look-back and horizon, from which times and phases follow.
+    look-back and horizon, from which times and phases follow. If `sealed`, mask and context were also computed only
+    from what was read.
     """
 
     explanation: Explanation[np.ndarray]
@@ -100,6 +101,7 @@ class ExplainedForecast:
     budget: float
     prior: float
     weights_sha256: str
+    sealed: bool = False
     past: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     known: Float64[np.ndarray, "steps covariate"] | None = None
@@ -131,6 +133,7 @@ class ExplainedForecast:
             budget=facts.budget,
             prior=facts.prior,
             weights_sha256=facts.weights_sha256,
+            sealed=facts.sealed,
             past=facts.past,
             covariates=facts.covariates,
             known=known,
@@ -362,6 +365,7 @@ class ExplainedForecast:
             "weights_sha256": self.weights_sha256,
             "budget": self.budget,
             "prior": self.prior,
+            "sealed": self.sealed,
             "window": {
                 "channels": list(self.channels),
                 "past": list(self.past),

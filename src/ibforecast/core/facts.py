@@ -17,6 +17,8 @@ from ibforecast.core.standardiser import Standardiser
 class ModelFacts:
     """Names, lengths, calendar, budget and units of a model.
 
+    A `sealed` model computes mask, context and forecast only from what it reads.
+
     If rows are counted (`by_row`), `origin` is the moment of the first training row, and `even` is whether the training
     rows were evenly spaced. Only then does the number of a row follow from its time.
     """
@@ -37,6 +39,7 @@ class ModelFacts:
     missing_values: tuple[float, ...]
     budget: float
     any_budget: bool
+    sealed: bool
     prior: float
     units: Standardiser
     known_units: Standardiser | None

@@ -23,6 +23,7 @@ WHOLE = (
     "weights_sha256",
     "budget",
     "prior",
+    "sealed",
     "window",
     "units",
     "known_units",
@@ -56,6 +57,7 @@ def explanation(content: dict[str, Any]) -> dict[str, Any]:
         "budget": number(whole["budget"], "budget"),
         "prior": number(whole["prior"], "prior"),
         "weights_sha256": text(whole["weights_sha256"], "weights_sha256"),
+        "sealed": truth_value(whole["sealed"], "sealed"),
         "past": texts(window["past"], "window.past"),
         "covariates": texts(window["covariates"], "window.covariates"),
         "known": known,
@@ -164,6 +166,13 @@ def maybe(read: Callable[..., T], value: Any, where: str, optional: bool = True)
 def text(value: Any, where: str) -> str:
     """Return a text that UTF-8 can encode."""
     if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode():
+        raise refused(where, f"{value!r:.80}")
+    return value
+
+
+def truth_value(value: Any, where: str) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool):
         raise refused(where, f"{value!r:.80}")
     return value
 

@@ -119,6 +119,7 @@ def verify(
         notes.append(NOT_CHECKED)
     if checks[1].passed and checks[2].passed:
         checks += [_budget(facts, explained), *_recomputed(engine, explained, exact)]
+        checks += [_unread(engine, explained)] if facts.sealed else []
     return Verification(tuple(checks), tuple(notes))
 
 
@@ -171,6 +172,7 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "by_row": explained.clock.by_row,
         "budget": explained.budget,
         "prior": explained.prior,
+        "sealed": explained.sealed,
     }
     differing = [name for name, value in stated.items() if value != getattr(facts, name)]
     for name in ("units", "known_units"):
@@ -256,6 +258,41 @@ def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> li
         first = first or differences
     assert first is not None
     return _checks(explained, first, {} if exact else _tolerances(engine, explained))
+
+
+def _unread(engine: Engine, explained: ExplainedForecast) -> Check:
+    """Replace everything that was not read and run the whole model again, with nothing held.
+
+    A missing value stays missing: filling a gap in a place that is read would change what is read.
+    """
+    own, forecast = _rerun(engine, explained)
+    changed = []
+    for name, history in _scrambled(engine.facts, explained).items():
+        with np.errstate(over="ignore"):  # single precision cannot represent the largest of these values
+            again, values = engine.run(history, explained.explanation.context.phase, explained.known)
+        differences = _field_differences(own, replace(again, missing=own.missing))
+        if any(sizes.any() for sizes in differences.values()) or not np.array_equal(forecast, values, equal_nan=True):
+            changed.append(name)
+    claim = "every unread value replaced by noise, by nothing, by ±1e30 and by others of the window, nothing held"
+    detail = (
+        f"another result with {', '.join(changed)}" if changed else "the same mask, context and forecast, bit for bit"
+    )
+    return Check("unread", not changed, f"{claim}: {detail}")
+
+
+def _scrambled(facts: ModelFacts, explained: ExplainedForecast) -> dict[str, Values]:
+    """Return histories that differ from that of an explanation only where nothing was read."""
+    history, random = explained.history, np.random.default_rng(2)
+    unread = ~explained.explanation.mask.repeat(explained.explanation.patch_len, axis=0)
+    observed = unread & ~np.isnan(history)
+    noise = facts.units.to_units(10 * random.standard_normal(history.shape))
+    shuffled = np.where(np.isnan(history), noise, history)[random.permutation(len(history))]
+    replacements = {"noise": noise, "+1e30": np.full_like(history, 1e30), "-1e30": np.full_like(history, -1e30)}
+    scrambled = {name: np.where(observed, values, history) for name, values in replacements.items()}
+    return scrambled | {
+        "values of other times": np.where(observed, shuffled, history),
+        "nothing": np.where(unread, np.nan, history),
+    }
 
 
 def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:

@@ -31,7 +31,10 @@ def in_words(explained: ExplainedForecast, full: bool) -> str:
         f"Read: {'; '.join(read)}." if read else "Read: nothing.",
     ]
     if unread:
-        lines.append(f"Nothing was read beyond the disclosed context of: {', '.join(unread)}.")
+        beyond = "" if explained.sealed else " beyond the disclosed context"
+        lines.append(f"Nothing was read{beyond} of: {', '.join(unread)}.")
+    if explained.sealed:
+        lines.append("Unconditionally: no value that was not read can change this forecast, its mask or its context.")
     if gaps:
         lines.append(f"Not readable because of missing values: {'; '.join(gaps)}.")
     if explained.past:
