@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PRODUCT := $(VENV)/.product
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test check page format docs dist bench results clean
+.PHONY: demo test check page format docs dist bench results pictures clean
 
-demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
+demo: $(PRODUCT)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
 
 test: $(INSTALLED)  ## the whole test suite
@@ -40,10 +42,20 @@ bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 results: $(INSTALLED)  ## every table and figure of results/, from the ledger alone; nothing is run
 	$(BIN)/python -m ibforecast.experiments.render --ledger results/ledger --out results
 
+pictures: $(INSTALLED)  ## every picture of docs/images, from the demo and the theorems; screenshots need Chromium
+	$(BIN)/python -m ibforecast_lab.pictures
+
 clean:
 	rm -rf $(VENV) demo site dist
 
-$(INSTALLED): pyproject.toml constraints.txt
+# Two steps into one environment, so that the demo does not wait for the tools of the developers.
+$(PRODUCT): pyproject.toml constraints.txt
+	@echo "installing into $(VENV): ibforecast[plot], which is PyTorch, pyarrow, matplotlib and a few small packages"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	touch $@
+	@$(PIP) -e ".[plot]"
+	@touch $@
+
+$(INSTALLED): $(PRODUCT) lab/pyproject.toml
+	@echo "installing into $(VENV): ibforecast[dev] and ibforecast-lab, with the tools for tests, types, docs, Ray and sktime"
+	@$(PIP) -e ".[dev]" -e ./lab
+	@touch $@

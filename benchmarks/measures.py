@@ -15,9 +15,12 @@ from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
 from ibforecast.model.network import IBForecast
 from ibforecast.train.step import Step
-from ibforecast.zoo.recipes import resolve
+from ibforecast.zoo.recipes import DEFAULT, resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 96, 96, 7, 24, 256
+SHAPES = {"ETTh1": (7, 24), "ETTm1": (7, 96), "Weather": (21, 144)}
+"""Channels and cycle of three data sets."""
+
 Measure = Callable[[torch.device], dict[str, float]]
 
 
@@ -41,6 +44,28 @@ def explanation(device: torch.device) -> dict[str, float]:
     with torch.no_grad():
         explained, plain = _interleaved(lambda: gated(window).explanation, lambda: opened(window).values, rounds=300)
     return {"explained_ms": explained * 1e3, "open_gates_ms": plain * 1e3, "ratio": explained / plain}
+
+
+def gate_network(device: torch.device) -> dict[str, float]:
+    """Time of one window's forecast and explanation under the default recipe, on the CPU, as two ratios.
+
+    To the same network with its gate network computed and every gate open, and to the same network without a gate
+    network, whose mask is the same for every window; windows have the shapes of three data sets.
+    """
+    results = {}
+    for name, (count, cycle) in SHAPES.items():
+        windows = _windows(torch.device("cpu"), count, cycle)
+        window, sizes = windows.look_backs(windows.starts[:1]), Sizes(LOOK_BACK, HORIZON, count, cycle)
+        torch.manual_seed(0)
+        gated, opened, fixed = (
+            IBForecast(resolve(DEFAULT, sizes, budget=budget, gate=gate).config).eval()
+            for budget, gate in ((None, None), (1.0, {"kind": "open"}), (None, {"attention": "none"}))
+        )
+        with torch.no_grad():
+            for other, network in (("open_gates", opened), ("no_gate_network", fixed)):
+                explained, plain = _interleaved(lambda: gated(window), lambda to=network: to(window), rounds=300)
+                results[f"{name}_over_{other}"] = round(explained / plain, 3)
+    return results
 
 
 def importing(device: torch.device) -> dict[str, float]:
@@ -79,19 +104,20 @@ def channels(device: torch.device) -> dict[str, float]:
 MEASURES: dict[str, Measure] = {
     "training": training,
     "explanation": explanation,
+    "gate_network": gate_network,
     "importing": importing,
     "channels": channels,
 }
 
 
-def _windows(device: torch.device, channels: int = CHANNELS) -> Windows:
+def _windows(device: torch.device, channels: int = CHANNELS, cycle: int = CYCLE) -> Windows:
     random = np.random.default_rng(0)
     values = np.cumsum(random.normal(size=(8640, channels)), axis=0)
     stamps = np.datetime64("2016-07-01", "us") + np.arange(len(values)) * np.timedelta64(1, "h")
     names = tuple(f"channel {number}" for number in range(channels))
     series = Series(values, names, Clock(stamps, Frequency(3600)))
     starts = range(len(values) - LOOK_BACK - HORIZON + 1)
-    return Windows.of(series, Standardiser.of(values, names), CYCLE, starts, LOOK_BACK, HORIZON).to(device)
+    return Windows.of(series, Standardiser.of(values, names), cycle, starts, LOOK_BACK, HORIZON).to(device)
 
 
 def _windows_per_second(
