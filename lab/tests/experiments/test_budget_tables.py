@@ -333,7 +333,7 @@ def test_the_default_recipe_stands_beside_the_one_made_by_hand() -> None:
         record(Cell("ETTm2", 96, "exact", 2024), 0.20),
         record(Cell("ETTm2", 192, "exact", 2024), 0.25),
     ]
-    sheet = TABLES["unseen"](records)
+    sheet = TABLES["by_kind"](records)
     (same,) = lines(sheet, data="ETTm1", horizon="96")
     assert (same["kind"], same["seeds"], same["change"]) == ("short", "1", "+0.0%")
     (other,) = lines(sheet, data="ETTm2", horizon="96")

@@ -8,6 +8,9 @@ from typing import Any
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json, write_atomically
 
+LEDGER = Path("results/ledger")
+"""Where the ledger of a checkout is."""
+
 HOLDER = {"native": "explanations"}
 """Studies whose measurements are among those of another, which answers for them."""
 

@@ -145,7 +145,7 @@ PLANS: dict[str, Plan] = {
             Plan(MAIN, (96,), ("steady",), study="choice", budgets=(None, *SMALL_BUDGETS)),
         ),
     ),
-    "unseen": Plan(MAIN, HORIZONS, ("steady", BY_HAND)),
+    "by_kind": Plan(MAIN, HORIZONS, ("steady", BY_HAND)),
     "ablations": Plan(
         ("ETTh1",),
         (96,),

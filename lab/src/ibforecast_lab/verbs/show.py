@@ -32,7 +32,7 @@ def command(
     datasets configuration
     accuracy per_horizon large_channels
     fidelity fidelity_rankings certificate support_recovery coverage
-    fixed_mask unseen
+    fixed_mask by_kind
     cost gate_map gate_frequency                           (figures too)
     tradeoff ablations sensitivity                         (figures too)
     factors

@@ -7,6 +7,7 @@ from ibforecast_lab.experiments.sheet import Sheet
 from ibforecast_lab.experiments.tables import (
     ablations,
     accuracy,
+    by_kind,
     certificate,
     configuration,
     cost,
@@ -22,7 +23,6 @@ from ibforecast_lab.experiments.tables import (
     sensitivity,
     support_recovery,
     tradeoff,
-    unseen,
 )
 
 TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
@@ -41,7 +41,7 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "coverage": coverage.sheet,
     "tradeoff": tradeoff.sheet,
     "fixed_mask": fixed_mask.sheet,
-    "unseen": unseen.sheet,
+    "by_kind": by_kind.sheet,
     "ablations": ablations.sheet,
     "sensitivity": sensitivity.sheet,
     "factors": factors.sheet,

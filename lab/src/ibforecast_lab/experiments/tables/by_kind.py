@@ -36,7 +36,7 @@ class Line:
 
 def sheet(records: list[Record]) -> Sheet:
     """Every data set and horizon of the plan."""
-    plan, rows = PLANS["unseen"], ledger_rows(record for record in records if record.cell.budget is None)
+    plan, rows = PLANS["by_kind"], ledger_rows(record for record in records if record.cell.budget is None)
     found = {(row.data, row.horizon, row.model): row for row in rows}
     lines = [
         _line(data, horizon, *(found.get((data, horizon, recipe)) for recipe in (DEFAULT, BY_HAND)))
