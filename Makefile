@@ -43,7 +43,7 @@ results: $(INSTALLED)  ## every table and figure of results/, from the ledger al
 	$(BIN)/python -m ibforecast.experiments.render --ledger results/ledger --out results
 
 pictures: $(INSTALLED)  ## every picture of docs/images, from the demo and the theorems; screenshots need Chromium
-	$(BIN)/python -m ibforecast_lab.pictures
+	$(BIN)/python docs/pictures.py
 
 clean:
 	rm -rf $(VENV) demo site dist

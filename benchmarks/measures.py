@@ -47,11 +47,13 @@ def explanation(device: torch.device) -> dict[str, float]:
 
 
 def gate_network(device: torch.device) -> dict[str, float]:
-    """Time of one window's forecast and explanation under the default recipe, on the CPU, as two ratios.
+    """Processor time of one window's forecast and explanation under the default recipe, as two ratios.
 
     To the same network with its gate network computed and every gate open, and to the same network without a gate
-    network, whose mask is the same for every window; windows have the shapes of three data sets.
+    network, whose mask is the same for every window; windows have the shapes of three data sets. One thread, whose
+    own time is measured, so that other programs on the machine do not matter.
     """
+    torch.set_num_threads(1)
     results = {}
     for name, (count, cycle) in SHAPES.items():
         windows = _windows(torch.device("cpu"), count, cycle)
@@ -63,7 +65,8 @@ def gate_network(device: torch.device) -> dict[str, float]:
         )
         with torch.no_grad():
             for other, network in (("open_gates", opened), ("no_gate_network", fixed)):
-                explained, plain = _interleaved(lambda: gated(window), lambda to=network: to(window), rounds=300)
+                pair = (lambda: gated(window), lambda to=network: to(window))
+                explained, plain = _interleaved(*pair, rounds=300, clock=time.thread_time)
                 results[f"{name}_over_{other}"] = round(explained / plain, 3)
     return results
 
@@ -140,13 +143,18 @@ def _windows_per_second(
     return batch * count / min(run(count) for _ in range(3))
 
 
-def _interleaved(one: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
+def _interleaved(
+    one: Callable[[], object],
+    other: Callable[[], object],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[float, float]:
     """Median seconds of two calls, taken in turns so that both see the same machine."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds + 20):
         for call, taken in zip((one, other), times, strict=True):
-            begun = time.perf_counter()
+            begun = clock()
             call()
             if number >= 20:
-                taken.append(time.perf_counter() - begun)
+                taken.append(clock() - begun)
     return float(np.median(times[0])), float(np.median(times[1]))
