@@ -39,8 +39,8 @@ dist: $(INSTALLED)  ## sdist and wheel, in dist/
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
 
-results: $(INSTALLED)  ## every table and figure of results/, from the ledger alone; nothing is run
-	$(BIN)/python -m ibforecast.experiments.render --ledger results/ledger --out results
+results: $(INSTALLED)  ## pack the records of new runs into the ledger, then build results/tables and results/figures
+	$(BIN)/python -m ibforecast_lab.experiments.render --pack --out results
 
 pictures: $(INSTALLED)  ## every picture of docs/images, from the demo and the theorems; screenshots need Chromium
 	$(BIN)/python docs/pictures.py

@@ -91,11 +91,11 @@ def texts(svg: bytes) -> set[str]:
 
 @pytest.mark.parametrize("label", LABELS)
 def test_every_label_is_shown_in_every_format_with_records_and_without(tmp_path: Path, label: str) -> None:
-    ledger = Ledger(tmp_path / "ledger")
+    ledger = Ledger(tmp_path / "ledger" / "ledger.jsonl.zst")
     for one in some_of_each():
         ledger.write(one)
-    for form, folder in product(FORMATS, (ledger.folder, tmp_path / "none")):
-        shown = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(folder)])
+    for form, packed in product(FORMATS, (ledger.packed, tmp_path / "none.zst")):
+        shown = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(packed)])
         assert shown.exit_code == 0, shown.output
         if form == "json":
             keys = [list(row) for row in json.loads(shown.stdout)]
@@ -263,7 +263,7 @@ def test_a_study_answers_for_one_it_holds_unless_that_was_run_itself(tmp_path: P
         {"measure": "rate"},
     ]
     whole = record(replace(alone.cell, study="explanations"), rows=told)
-    ledger = Ledger(tmp_path)
+    ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(whole)
     answer = ledger.read(alone.cell)
     assert answer is not None

@@ -53,13 +53,18 @@ def test_a_cluster_that_loses_a_node_gives_the_records_of_the_local_engine_and_l
         if len(finished) == 1:
             cluster.remove_node(cluster.second, allow_graceful=False)
 
-    failures = run_missing_on_ray(cells, tmp_path / "ray", cluster.address, on_cell=kill_a_node_after_the_first)
+    failures = run_missing_on_ray(
+        cells, tmp_path / "ray" / "ledger.jsonl.zst", cluster.address, on_cell=kill_a_node_after_the_first
+    )
     assert failures == {}
     assert sorted(finished, key=lambda cell: cell.seed) == cells
 
-    run_missing(cells[:2], tmp_path / "local", "cpu", jobs=1)
+    run_missing(cells[:2], tmp_path / "local" / "ledger.jsonl.zst", "cpu", jobs=1)
     for cell in cells[:2]:
-        remote, local = Ledger(tmp_path / "ray").read(cell), Ledger(tmp_path / "local").read(cell)
+        remote, local = (
+            Ledger(tmp_path / "ray" / "ledger.jsonl.zst").read(cell),
+            Ledger(tmp_path / "local" / "ledger.jsonl.zst").read(cell),
+        )
         assert remote is not None
         assert local is not None
         assert outcome(remote) == outcome(local)

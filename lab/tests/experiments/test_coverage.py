@@ -152,8 +152,8 @@ def test_the_plan_takes_the_five_data_sets_three_times() -> None:
 def test_the_table_is_rendered_with_the_others(tmp_path: Path) -> None:
     from ibforecast_lab.experiments.ledger import Ledger
 
-    Ledger(tmp_path / "ledger").write(record("Weather", 2024, 0.8, 0.8))
-    assert Ledger(tmp_path / "ledger").records()[0] == record("Weather", 2024, 0.8, 0.8)
+    Ledger(tmp_path / "ledger" / "ledger.jsonl.zst").write(record("Weather", 2024, 0.8, 0.8))
+    assert Ledger(tmp_path / "ledger" / "ledger.jsonl.zst").records()[0] == record("Weather", 2024, 0.8, 0.8)
     assert asdict(record("Weather", 2024, 0.8, 0.8))["measurements"]
-    render(tmp_path / "ledger", tmp_path / "bench", tmp_path)
+    render(tmp_path / "ledger" / "ledger.jsonl.zst", tmp_path / "bench", tmp_path)
     assert "Weather" in (tmp_path / "tables" / "coverage.md").read_text()

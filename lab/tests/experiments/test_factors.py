@@ -19,7 +19,7 @@ from ibforecast_lab.experiments.tables import TABLES
 from ibforecast_lab.networks.factors import FactorForecast
 
 CELL = Cell(DRIVERS, 24, "factors", 2024, study="factors")
-LEDGER = Ledger(Path(__file__).parents[2] / "results" / "ledger")
+LEDGER = Ledger(Path(__file__).parents[3] / "results" / "ledger.jsonl.zst")
 
 
 @pytest.fixture(scope="module")

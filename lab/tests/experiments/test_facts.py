@@ -9,7 +9,7 @@ from ibforecast_lab.experiments.facts import KEYS, _keys, facts
 from ibforecast_lab.experiments.ledger import Ledger
 from ibforecast_lab.experiments.tables import TABLES
 
-LEDGER = Path(__file__).parents[3] / "results" / "ledger"
+LEDGER = Path(__file__).parents[3] / "results" / "ledger.jsonl.zst"
 
 pytestmark = pytest.mark.skipif(not LEDGER.exists(), reason="needs the ledger of a checkout")
 

@@ -14,7 +14,7 @@ from ibforecast_lab.experiments.figures import FIGURES, channels, drawn
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.tables import TABLES
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 SCORES = {"native": (1.0, 0.1), "occlusion": (0.9, 0.2), "extremal_mask": (0.6, 0.4)}
 GATES: list[dict[str, Any]] = [
     {"measure": "gate_frequency", "windows": 512, "frequency": [[0.1, 0.9], [0.25, 0.75]]},
@@ -51,7 +51,7 @@ def measured() -> list[Record]:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    ledger = Ledger(tmp_path / "ledger")
+    ledger = Ledger(tmp_path / "ledger" / "ledger.jsonl.zst")
     for one in measured():
         ledger.write(one)
     return ledger
@@ -117,7 +117,7 @@ def test_growth_with_the_channels_comes_from_the_benchmarks_that_measured_it(tmp
 @pytest.mark.parametrize("form", ["png", "svg"])
 def test_show_draws_into_a_file(ledger: Ledger, tmp_path: Path, form: str) -> None:
     out = tmp_path / "new" / f"cost.{form}"
-    words = ["show", "cost", "--format", form, "--out", str(out), "--ledger", str(ledger.folder)]
+    words = ["show", "cost", "--format", form, "--out", str(out), "--ledger", str(ledger.packed)]
     outcome = CliRunner().invoke(main, words)
     assert outcome.exit_code == 0, outcome.output
     assert outcome.stdout == ""
@@ -126,7 +126,7 @@ def test_show_draws_into_a_file(ledger: Ledger, tmp_path: Path, form: str) -> No
 
 
 def test_show_writes_a_table_into_a_file_as_it_would_print_it(ledger: Ledger, tmp_path: Path) -> None:
-    out, words = tmp_path / "cost.md", ["show", "cost", "--ledger", str(ledger.folder)]
+    out, words = tmp_path / "cost.md", ["show", "cost", "--ledger", str(ledger.packed)]
     printed = CliRunner().invoke(main, words).stdout
     CliRunner().invoke(main, [*words, "--out", str(out)])
     assert out.read_text("utf8") == printed
@@ -145,7 +145,7 @@ def test_what_cannot_be_shown_says_why_and_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str, code: int
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        run(["show", *words, "--ledger", str(tmp_path)])
+        run(["show", *words, "--ledger", str(tmp_path / "ledger.jsonl.zst")])
     assert stop.value.code == code
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -160,7 +160,7 @@ def test_rendering_writes_every_table_and_every_figure_of_which_something_was_ru
     out = tmp_path / "results"
     out.mkdir()
     bench(out / "bench", "one.json", {"channels": CHANNELS})
-    render.main(["--ledger", str(ledger.folder), "--out", str(out)])
+    render.main(["--ledger", str(ledger.packed), "--out", str(out)])
     tables = {path.name for path in (out / "tables").iterdir()}
     assert tables == {f"{label}.{form}" for label in TABLES for form in ("md", "json")}
     figures = {path.name: path.read_bytes() for path in (out / "figures").iterdir()}

@@ -174,7 +174,7 @@ def test_a_comment_in_the_recipe_outdates_nothing() -> None:
 
 
 def test_a_record_of_a_run_goes_through_the_ledger_unchanged_but_for_its_tuples(tmp_path: Path) -> None:
-    record, ledger = run(CELL, CPU), Ledger(tmp_path / "results")
+    record, ledger = run(CELL, CPU), Ledger(tmp_path / "results" / "ledger.jsonl.zst")
     ledger.write(record)
     again = ledger.read(CELL)
     assert again is not None
@@ -199,35 +199,35 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
 
 
 def test_only_what_is_missing_or_outdated_is_run(tmp_path: Path, in_this_process: list[Cell]) -> None:
-    folder, other = tmp_path / "results", replace(CELL, seed=8)
-    assert run_missing([CELL], folder, "cpu") == {}
+    packed, other = tmp_path / "ledger.jsonl.zst", replace(CELL, seed=8)
+    assert run_missing([CELL], packed, "cpu") == {}
     assert in_this_process == [CELL]
-    assert run_missing([CELL, other], folder, "cpu") == {}
+    assert run_missing([CELL, other], packed, "cpu") == {}
     assert in_this_process == [CELL, other]
-    assert run_missing([CELL, other], folder, "cpu") == {}
+    assert run_missing([CELL, other], packed, "cpu") == {}
     assert in_this_process == [CELL, other]
-    record = Ledger(folder).read(other)
+    record = Ledger(packed).read(other)
     assert record is not None
-    Ledger(folder).write(replace(record, data_sha256="0" * 64))
-    assert run_missing([CELL, other], folder, "cpu") == {}
+    Ledger(packed).write(replace(record, data_sha256="0" * 64))
+    assert run_missing([CELL, other], packed, "cpu") == {}
     assert in_this_process == [CELL, other, other]
-    assert {record.cell for record in Ledger(folder).records()} == {CELL, other}
+    assert {record.cell for record in Ledger(packed).records()} == {CELL, other}
 
 
 def test_failures_are_collected_with_the_reason_and_the_rest_is_run(
     tmp_path: Path, in_this_process: list[Cell]
 ) -> None:
-    folder, told = tmp_path / "results", []
+    packed, told = tmp_path / "ledger.jsonl.zst", []
     absent, short = replace(CELL, recipe="absent.toml"), replace(CELL, horizon=100)
     failures = run_missing(
-        [absent, CELL, short], folder, "cpu", on_cell=lambda cell, record, failure: told.append((cell, record, failure))
+        [absent, CELL, short], packed, "cpu", on_cell=lambda cell, record, failure: told.append((cell, record, failure))
     )
     assert failures.keys() == {absent, short}
     assert "UsageError" in failures[absent]
     assert "absent.toml" in failures[absent]
     assert "DataError" in failures[short]
     assert "look_back + horizon" in failures[short]
-    assert [record.cell for record in Ledger(folder).records()] == [CELL]
+    assert [record.cell for record in Ledger(packed).records()] == [CELL]
     by_cell: dict[Cell, tuple[Any, str]] = {cell: (record, failure) for cell, record, failure in told}
     assert by_cell[CELL] == (by_cell[CELL][0], "")
     assert by_cell[CELL][0].cell == CELL
@@ -235,30 +235,30 @@ def test_failures_are_collected_with_the_reason_and_the_rest_is_run(
 
 
 def test_nothing_to_run_is_no_failure(tmp_path: Path, in_this_process: list[Cell]) -> None:
-    assert run_missing([], tmp_path / "results", "cpu") == {}
+    assert run_missing([], tmp_path / "ledger.jsonl.zst", "cpu") == {}
     assert in_this_process == []
 
 
 def test_a_damaged_record_is_run_again_as_its_error_says(tmp_path: Path, in_this_process: list[Cell]) -> None:
-    ledger = Ledger(tmp_path / "results")
-    run_missing([CELL], ledger.folder, "cpu")
+    ledger = Ledger(tmp_path / "results" / "ledger.jsonl.zst")
+    run_missing([CELL], ledger.packed, "cpu")
     ledger.path(CELL).write_text("{")
-    assert run_missing([CELL], ledger.folder, "cpu") == {}
+    assert run_missing([CELL], ledger.packed, "cpu") == {}
     assert in_this_process == [CELL, CELL]
 
 
 def test_a_killed_cell_goes_on_from_its_last_finished_epoch(
     tmp_path: Path, in_this_process: list[Cell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, whole = Ledger(tmp_path / "results"), run(CELL, CPU)
+    ledger, whole = Ledger(tmp_path / "results" / "ledger.jsonl.zst"), run(CELL, CPU)
     save, error = Checkpoint.save, loop._error
     monkeypatch.setattr(Checkpoint, "save", lambda self, path: (save(self, path), 1 / 0))
-    assert "ZeroDivisionError" in run_missing([CELL], ledger.folder, "cpu")[CELL]
+    assert "ZeroDivisionError" in run_missing([CELL], ledger.packed, "cpu")[CELL]
     assert ledger.records() == []
     monkeypatch.setattr(Checkpoint, "save", save)
     epochs: list[float] = []
     monkeypatch.setattr(loop, "_error", lambda *given: epochs.append(error(*given)) or epochs[-1])
-    assert run_missing([CELL], ledger.folder, "cpu") == {}
+    assert run_missing([CELL], ledger.packed, "cpu") == {}
     record = ledger.read(CELL)
     assert record is not None
     assert (record.validation, record.test, record.epochs) == (whole.validation, whole.test, whole.epochs)
@@ -269,8 +269,8 @@ def test_a_killed_cell_goes_on_from_its_last_finished_epoch(
 def test_in_processes_of_their_own_cells_fail_without_taking_the_engine_with_them(tmp_path: Path) -> None:
     """The child processes know nothing of the small catalogue, so both cells fail there, each for its own reason."""
     cells = [replace(CELL, recipe="absent.toml", data="ETTh1"), replace(CELL, data="Nowhere")]
-    failures = run_missing(cells, tmp_path / "results", "cpu", jobs=1)
+    failures = run_missing(cells, tmp_path / "results" / "ledger.jsonl.zst", "cpu", jobs=1)
     assert failures.keys() == set(cells)
     assert "absent.toml" in failures[cells[0]]
     assert "Nowhere" in failures[cells[1]]
-    assert Ledger(tmp_path / "results").records() == []
+    assert Ledger(tmp_path / "results" / "ledger.jsonl.zst").records() == []

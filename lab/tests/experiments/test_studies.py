@@ -168,7 +168,7 @@ def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
     assert ledger_rows([record]) == ledger_rows([plain]) == [row]
     for other in ({"budget": 0.1}, {"recipe": "framed+no-profile"}):
         assert ledger_rows([replace(record, cell=replace(record.cell, **other))]) == []
-    ledger = Ledger(tmp_path)
+    ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(record)
     assert ledger.read(plain.cell) == record
     assert ledger.read(replace(plain.cell, study="cost")) is None

@@ -143,7 +143,7 @@ def some_of_each() -> list[Record]:
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    ledger = Ledger(tmp_path_factory.mktemp("ledger"))
+    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.jsonl.zst")
     for one in some_of_each():
         ledger.write(one)
     return ledger
@@ -153,8 +153,8 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 def test_every_label_is_shown_in_every_format_with_records_and_without(
     ledger: Ledger, tmp_path: Path, label: str
 ) -> None:
-    for form, folder in product(FORMATS, (ledger.folder, tmp_path)):
-        shown = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(folder)])
+    for form, packed in product(FORMATS, (ledger.packed, tmp_path / "none.zst")):
+        shown = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(packed)])
         assert shown.exit_code == 0, shown.output
         if form == "json":
             keys = [list(row) for row in json.loads(shown.stdout)]

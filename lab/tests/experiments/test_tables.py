@@ -59,14 +59,14 @@ def full_grid(recipe: str, mse: float) -> list[Record]:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    ledger = Ledger(tmp_path / "ledger")
+    ledger = Ledger(tmp_path / "ledger" / "ledger.jsonl.zst")
     for one in [*full_grid("exact", 0.3), *full_grid("tqnet", 0.2), record(Cell("ETTh1", 96, "dlinear", 2024), 0.9)]:
         ledger.write(one)
     return ledger
 
 
 def show(ledger: Ledger, label: str, form: str) -> str:
-    outcome = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(ledger.folder)])
+    outcome = CliRunner().invoke(main, ["show", label, "--format", form, "--ledger", str(ledger.packed)])
     assert outcome.exit_code == 0, outcome.output
     return outcome.stdout
 
@@ -177,11 +177,11 @@ def test_latex_marks_and_escapes(ledger: Ledger) -> None:
 @pytest.mark.parametrize("label", list(TABLES))
 @pytest.mark.parametrize("form", list(FORMATS))
 def test_every_label_can_be_shown_from_an_empty_ledger(tmp_path: Path, label: str, form: str) -> None:
-    assert show(Ledger(tmp_path / "none"), label, form)
+    assert show(Ledger(tmp_path / "none" / "ledger.jsonl.zst"), label, form)
 
 
 def test_the_statistics_of_the_data_sets_are_those_of_the_protocol(tmp_path: Path) -> None:
-    text = show(Ledger(tmp_path), "datasets", "md")
+    text = show(Ledger(tmp_path / "ledger.jsonl.zst"), "datasets", "md")
     assert "| ETTh1 | 7 | 17,420 | 1h | 24 | 8,640 / 2,880 / 2,880 |" in text
     assert "| Weather | 21 | 52,696 | 10min | 144 | 36,887 / 5,270 / 10,539 |" in text
 
@@ -197,7 +197,7 @@ def test_stand_ins_have_the_sizes_of_what_they_stand_for_and_say_what_they_are()
 
 
 def test_a_stand_ins_record_is_shown_under_its_own_name(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
+    ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(record(Cell("Traffic-stand-in", 96, "exact", 2024), 0.5))
     text = show(ledger, "large_channels", "md")
     assert "| Traffic-stand-in | 96 | exact | 20.0% | 1 |" in text
@@ -220,8 +220,8 @@ def test_reproduce_runs_nothing_that_is_there_and_reports_failures(
         data_sha256=fingerprint_of("ETTh1"),
         results_version=RESULTS_VERSION,
     )
-    Ledger(tmp_path).write(current)
+    Ledger(tmp_path / "ledger.jsonl.zst").write(current)
     words = ["reproduce", "per_horizon", "--data", "ETTh1", "--horizon", "96", "--model", "exact", "--seeds", "2024"]
-    outcome = CliRunner().invoke(main, [*words, "--ledger", str(tmp_path), "--json"])
+    outcome = CliRunner().invoke(main, [*words, "--ledger", str(tmp_path / "ledger.jsonl.zst"), "--json"])
     assert outcome.exit_code == 0
     assert json.loads(outcome.stdout) == {"cells": 1, "run": 0, "failed": {}}

@@ -13,7 +13,7 @@ from ibforecast_lab.experiments.run import missing_from, run
 
 def run_missing_on_ray(
     cells: Iterable[Cell],
-    folder: Path,
+    packed: Path,
     address: str | None,
     gpus_per_cell: float = 0.0,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
@@ -22,7 +22,7 @@ def run_missing_on_ray(
 
     The data files must be where `IBFORECAST_DATA` or the cache says on every node.
     """
-    ledger = Ledger(folder)
+    ledger = Ledger(packed)
     engine = Ray(address, gpus_per_item=gpus_per_cell)
     work = partial(_run, device="cuda" if gpus_per_cell else "cpu")
     failures: dict[Cell, str] = {}

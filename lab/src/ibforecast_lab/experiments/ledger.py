@@ -1,25 +1,33 @@
-"""The ledger: one small JSON file per finished cell, written whole or not at all."""
+"""The ledger: one packed file of records, and the records of new runs that lie over it until they are packed too."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json, write_atomically
 
-LEDGER = Path("results/ledger")
-"""Where the ledger of a checkout is."""
+LEDGER = Path("results/ledger.jsonl.zst")
+"""The packed ledger of a checkout."""
+
+RECORDS = "records"
+"""The folder next to a packed ledger that new runs write to."""
+
+_LEVEL = 19
+"""The packed file is written seldom and read often."""
 
 HOLDER = {"native": "explanations"}
-"""Studies whose measurements are among those of another, which answers for them."""
+"""Studies whose measurements another study contains: a record of that one answers for them."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run's coordinates: data set, lengths, recipe or variant of one, budget (None: its own) and seed.
+    """One run's coordinates: data set, lengths, recipe or variant of one, budget (None: the recipe's) and seed.
 
-    `study` names what is measured on the trained forecaster beyond its errors; empty where nothing is.
+    `study` names what is measured on the trained forecaster in addition to its errors; empty if nothing is.
     """
 
     data: str
@@ -42,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Scores:
-    """What one part of the data gave: errors in standardised units, and how much of the windows was read."""
+    """Errors on one part of the data in standardised units, and how much of its windows was read."""
 
     windows: int
     mse: float
@@ -78,41 +86,100 @@ class Record:
 
 
 class Ledger:
-    """All records of a folder, by cell."""
+    """The records of a packed file and of the folder `records` next to it, by cell.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    A run writes a JSON file of its own into the folder, so that runs may share it. Of two records of a cell the one
+    that finished later counts.
+    """
+
+    def __init__(self, packed: Path = LEDGER) -> None:
+        self.packed = packed
+        self.folder = packed.parent / RECORDS
 
     def path(self, cell: Cell) -> Path:
-        """Where a cell's record stands, or would."""
+        """Return the path that a new record of a cell is written to."""
         return self.folder / f"{cell.key}.json"
 
     def write(self, record: Record) -> Path:
-        """Add a record, in place of an older one of the same cell."""
+        """Add a record of a new run, in place of an older one of the same cell."""
         path = self.path(record.cell)
         write_atomically(path, to_json(asdict(record)))
         return path
 
     def read(self, cell: Cell) -> Record | None:
-        """Return a cell's record, or None; being the same run, a study answers for the plain cell and one it holds."""
-        others = [] if cell.study else sorted(self.folder.glob(f"{cell.key}-*.json"))
+        """Return a cell's record, or None.
+
+        A record of a study answers for the plain cell, and for a study that it contains: it is the same run.
+        """
         if cell.study in HOLDER:
-            others = [self.path(replace(cell, study=HOLDER[cell.study]))]
-        return next((_record(path) for path in (self.path(cell), *others) if path.exists()), None)
+            others = [replace(cell, study=HOLDER[cell.study]).key]
+        else:
+            others = [] if cell.study else sorted(key for key in self._keys() if key.startswith(f"{cell.key}-"))
+        return next((record for key in (cell.key, *others) if (record := self._record(key))), None)
 
     def records(self) -> list[Record]:
-        """Every record, in the order of their names."""
-        return [_record(path) for path in sorted(self.folder.glob("*.json"))]
+        """Return every record, in the order of the keys."""
+        return [record for key in sorted(self._keys()) if (record := self._record(key))]
+
+    def pack(self) -> int:
+        """Move the records of the folder into the packed file; return how many there were."""
+        paths = sorted(self.folder.glob("*.json"))
+        if paths:
+            write_atomically(self.packed, packed(self.records()))
+            del self._packed
+        for path in paths:
+            path.unlink()
+        return len(paths)
+
+    @cached_property
+    def _packed(self) -> dict[str, Record]:
+        return {record.cell.key: record for record in unpacked(self.packed)} if self.packed.exists() else {}
+
+    def _keys(self) -> set[str]:
+        return {*self._packed, *(path.stem for path in self.folder.glob("*.json"))}
+
+    def _record(self, key: str) -> Record | None:
+        path, packed = self.folder / f"{key}.json", self._packed.get(key)
+        if not path.exists():
+            return packed
+        new = _record(path.read_text(), path)
+        return new if packed is None or new.finished >= packed.finished else packed
 
 
-def _record(path: Path) -> Record:
+def packed(records: Iterable[Record]) -> bytes:
+    """Return records as compressed lines of JSON, sorted by key: the same records give the same bytes."""
+    import pyarrow  # slow to import, and every verb knows the name of the ledger
+
+    lines = [
+        json.dumps(asdict(record), separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
+        for record in sorted(records, key=lambda record: record.cell.key)
+    ]
+    codec = pyarrow.Codec("zstd", compression_level=_LEVEL)
+    return bytes(codec.compress("".join(lines).encode(), asbytes=True))
+
+
+def unpacked(path: Path) -> list[Record]:
+    """Return the records of a packed file."""
+    import pyarrow
+
     try:
-        fields = json.loads(path.read_text())
+        with pyarrow.input_stream(path, compression="zstd") as stream:
+            lines = stream.read().decode().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            "a ledger must be a packed file of records", f"{error} in {path}", f"pass a file such as {LEDGER}"
+        ) from error
+    return [_record(line, path) for line in lines]
+
+
+def _record(text: str, path: Path) -> Record:
+    try:
+        fields = json.loads(text)
         parts: dict[str, Any] = {
             "cell": Cell(**fields.pop("cell")),
             "validation": Scores(**fields.pop("validation")),
             "test": Scores(**fields.pop("test")),
         }
         return Record(**parts, **fields)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError("a ledger record must be whole", f"{error} in {path}", "run its cell again") from error

@@ -14,29 +14,29 @@ from ibforecast_lab.experiments.run import missing_from, run
 
 def run_missing(
     cells: Iterable[Cell],
-    folder: Path,
+    packed: Path,
     device: str,
     jobs: int = 1,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
 ) -> dict[Cell, str]:
     """Run the cells whose record is missing or outdated; return the failures by cell, with what went wrong.
 
-    A cell that is killed leaves its finished epochs beside the ledger's records, and goes on from there next time.
+    A cell that is killed leaves its finished epochs next to the records of new runs, and the next run continues there.
     """
-    missing = missing_from(Ledger(folder), cells)
+    missing = missing_from(Ledger(packed), cells)
     failures: dict[Cell, str] = {}
     jobs = min(jobs, max(1, len(missing)))
     engine = Processes(jobs)
-    for cell, record, failure in engine.run(missing, partial(_run, folder=folder, device=device, jobs=jobs)):
+    for cell, record, failure in engine.run(missing, partial(_run, packed=packed, device=device, jobs=jobs)):
         if failure:
             failures[cell] = failure
         on_cell(cell, record, failure)
     return failures
 
 
-def _run(cell: Cell, folder: Path, device: str, jobs: int) -> Record:
+def _run(cell: Cell, packed: Path, device: str, jobs: int) -> Record:
     torch.set_num_threads(max(1, multiprocessing.cpu_count() // jobs))  # or the processes fight over the cores
-    ledger = Ledger(folder)
+    ledger = Ledger(packed)
     under_way = ledger.path(cell).with_suffix(".safetensors")
     record = run(cell, torch.device(device), under_way)
     ledger.write(record)

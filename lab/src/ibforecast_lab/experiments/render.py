@@ -1,7 +1,7 @@
-"""Everything under results/ that is made from records: `make results`.
+"""Build every table and figure of results/ from the ledger: `make results`.
 
-Tables go to OUT/tables as Markdown and JSON, figures to OUT/figures as PNG and SVG. The same records give the same
-bytes, and a figure of which nothing was run is not there.
+Tables are written to OUT/tables as Markdown and JSON, figures to OUT/figures as PNG and SVG. The same records give the
+same bytes. There is no figure if nothing of it was run.
 """
 
 import argparse
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from ibforecast.core.files import write_atomically
 from ibforecast_lab.experiments.figures import FIGURES, channels
-from ibforecast_lab.experiments.ledger import Ledger, Record
+from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.sheet import FORMATS
 from ibforecast_lab.experiments.tables import TABLES
 from ibforecast_lab.plots.records import FORMS
 
 
 def tables(records: list[Record]) -> dict[str, bytes]:
-    """Every table as Markdown and as JSON, by the name of its file."""
+    """Return every table as Markdown and as JSON, by the name of its file."""
     sheets = {label: table(records) for label, table in TABLES.items()}
     return {
         f"{label}.{kind}": FORMATS[kind](sheet).encode() for label, sheet in sheets.items() for kind in ("md", "json")
@@ -24,7 +24,7 @@ def tables(records: list[Record]) -> dict[str, bytes]:
 
 
 def render(ledger: Path, bench: Path, out: Path) -> list[Path]:
-    """Write every table and figure; return the files there are now."""
+    """Write every table and figure; return the files that exist now."""
     records = Ledger(ledger).records()
     files: dict[Path, bytes | None] = {out / "tables" / name: content for name, content in tables(records).items()}
     for form in FORMS:
@@ -42,10 +42,13 @@ def render(ledger: Path, bench: Path, out: Path) -> list[Path]:
 def main(arguments: list[str] | None = None) -> None:
     """Render from the command line."""
     parser = argparse.ArgumentParser(description="Tables and figures from the ledger.")
-    parser.add_argument("--ledger", type=Path, default=Path("results/ledger"), help="folder of records")
-    parser.add_argument("--out", type=Path, default=Path("results"), help="where tables/ and figures/ go")
+    parser.add_argument("--ledger", type=Path, default=LEDGER, help="packed ledger")
+    parser.add_argument("--pack", action="store_true", help="first move the records of new runs into the packed ledger")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for tables/ and figures/")
     parser.add_argument("--bench", type=Path, help="folder of the benchmarks' records; default: OUT/bench")
     chosen = parser.parse_args(arguments)
+    if chosen.pack:
+        Ledger(chosen.ledger).pack()
     render(chosen.ledger, chosen.bench or chosen.out / "bench", chosen.out)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from ibforecast_lab.experiments.ledger import LEDGER
+
 Command = Callable[..., Any]
 
 
@@ -14,7 +16,7 @@ def ledger_option(command: Command) -> Command:
     return click.option(
         "--ledger",
         type=click.Path(path_type=Path),
-        default=Path("results/ledger"),
+        default=LEDGER,
         show_default=True,
-        help="Its folder.",
+        help="The packed ledger; new records are in the folder records next to it.",
     )(command)
