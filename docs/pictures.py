@@ -27,7 +27,7 @@ import torch
 from ibforecast import ExplainedForecast, IBForecaster, demo_table
 from ibforecast.plots.scene import scene_of
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger
-from ibforecast_lab.experiments.page import fidelity_by_budget
+from ibforecast_lab.experiments.quoted import fidelity_by_budget
 from ibforecast_lab.plots.fidelity import fidelity_png
 from ibforecast_lab.plots.theory import budget_png, rate_png, rate_saving_png
 from ibforecast_lab.theory.error_floor import budget_curve, echo_model, rate_curve
@@ -135,7 +135,7 @@ def main() -> None:
             continue
         try:
             picture.draw(IMAGES / picture.name)
-        except NoBrowser as error:
+        except NoBrowserError as error:
             print(f"{picture.name}: skipped, {error}")
             continue
         file = sha256((IMAGES / picture.name).read_bytes()).hexdigest()
@@ -145,7 +145,7 @@ def main() -> None:
     FINGERPRINTS.write_text(json.dumps(document, indent=1) + "\n", "utf8")
 
 
-class NoBrowser(Exception):
+class NoBrowserError(Exception):
     """A screenshot needs playwright and Chromium."""
 
 
@@ -201,10 +201,10 @@ def _browser() -> Iterator[Any]:
     try:
         from playwright.sync_api import sync_playwright
     except ModuleNotFoundError as error:
-        raise NoBrowser("playwright is not installed: pip install playwright") from error
+        raise NoBrowserError("playwright is not installed: pip install playwright") from error
     chromium = shutil.which("chromium")
     if chromium is None:
-        raise NoBrowser("there is no Chromium: apt-get install chromium")
+        raise NoBrowserError("there is no Chromium: apt-get install chromium")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser

@@ -1,0 +1,248 @@
+"""Every number that the pages of the documentation may quote, by name.
+
+The numbers of the tables come from `facts`. Those that combine several records are computed here and are named
+`results/…`; those of the benchmarks are named `bench:FILE/MEASURE/KEY`.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from math import sqrt
+from pathlib import Path
+from statistics import mean, stdev
+
+from ibforecast_lab.experiments.facts import facts
+from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
+from ibforecast_lab.experiments.rows import HORIZONS
+from ibforecast_lab.experiments.variants import parted
+
+DATA = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
+CELLS = tuple((data, horizon) for data in DATA for horizon in HORIZONS)
+METRICS = ("mse", "mae")
+OURS = ("steady", "dense", "static-fixed")
+RIVALS = (
+    *("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst"),
+    *("timesnet", "patchdecomp", "tft", "dlinear", "protots"),
+)
+PAPER = "ibforecast"
+"""The paper's model as published; our runs of its recipe are `paper`."""
+
+BENCH = Path("results/bench")
+BAR = 0.9
+"""The fidelity that an audit asks for unless told otherwise."""
+
+DEFAULT_BUDGET = 0.2
+
+Values = Mapping[str, float]
+Scores = dict[tuple[str, int, str], list[dict[str, float]]]
+"""The errors of each run of a recipe, by data set, horizon and recipe."""
+
+
+def quoted(ledger: Path = LEDGER, bench: Path = BENCH) -> dict[str, float]:
+    """Return every number by its name."""
+    values = facts(ledger) | benchmarks(bench)
+    return values | derived(values, Ledger(ledger).records())
+
+
+def benchmarks(folder: Path) -> dict[str, float]:
+    """Return the numbers of the benchmarks by their names."""
+    return {
+        f"bench:{path.stem}/{measure}/{key}": float(value)
+        for path in sorted(folder.glob("*.json"))
+        for measure, numbers in json.loads(path.read_text("utf8"))["measures"].items()
+        for key, value in numbers.items()
+        if isinstance(value, int | float)
+    }
+
+
+def derived(values: Values, records: list[Record]) -> dict[str, float]:
+    """Return the numbers that combine several records."""
+    runs = plain_runs(records)
+    return {
+        **_spreads(runs),
+        **_comparisons(values, runs),
+        **_lead_over_tqnet(values),
+        **_fidelity(records),
+        **_budgets(values),
+        **_promises(values, records),
+    }
+
+
+def plain_runs(records: Iterable[Record]) -> Scores:
+    """Return the errors of every run of a recipe as it ships, each run once although it may be in several studies."""
+    once = {
+        (cell.data, cell.horizon, cell.recipe, cell.seed): record
+        for record in records
+        if (cell := record.cell).budget is None and not parted(cell.recipe)[1] and cell.look_back == 96
+    }
+    runs: Scores = defaultdict(list)
+    for (data, horizon, recipe, _), record in sorted(once.items(), key=lambda item: str(item[0])):
+        runs[data, horizon, recipe].append({"mse": record.test.mse, "mae": record.test.mae})
+    return runs
+
+
+def better(values: Values, model: str, data: str, horizon: int, metric: str) -> tuple[float, str] | None:
+    """Return the lower one of a rival's error in our runs and its published error, and which one it is."""
+    name = f"per_horizon/{data}/{horizon}/{model}"
+    options = [
+        (values[f"{name}{infix}/{metric}"], source)
+        for infix, source in (("", "our run"), ("/published", "published"))
+        if f"{name}{infix}/{metric}" in values
+    ]
+    return min(options, default=None)
+
+
+def best_rival(values: Values, data: str, horizon: int, metric: str) -> tuple[float, str, str]:
+    """Return the lowest error of any rival on a cell, with its name and its source."""
+    found = [
+        (*option, rival)
+        for rival in (*RIVALS, PAPER)
+        if (option := better(values, rival, data, horizon, metric)) is not None
+    ]
+    error, source, rival = min(found)
+    return error, rival, source
+
+
+def verdict(values: Values, runs: Scores, data: str, horizon: int, metric: str) -> str:
+    """Return "ahead", "behind" or "level", which means that the difference is within the spread over seeds.
+
+    The spread is the larger of the standard deviations of our runs and of the rival's, if its runs are ours.
+    """
+    error, rival, source = best_rival(values, data, horizon, metric)
+    own = [run[metric] for run in runs[data, horizon, "steady"]]
+    theirs = [run[metric] for run in runs[data, horizon, rival]] if source == "our run" else []
+    spread = max(stdev(seeds) if len(seeds) > 1 else 0.0 for seeds in (own, theirs))
+    if abs(mean(own) - error) <= spread:
+        return "level"
+    return "ahead" if mean(own) < error else "behind"
+
+
+def fidelity_by_budget(records: Iterable[Record]) -> dict[str, dict[str, list[float]]]:
+    """Return the strict score of every run of the default, by budget and by "data set, horizon"."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for record in sorted(records, key=lambda record: record.cell.key):
+        cell = record.cell
+        rows = [row for row in record.measurements if _is_default_fidelity(row)]
+        if cell.recipe == "steady" and rows:
+            budget = cell.budget or DEFAULT_BUDGET
+            score = rows[0]["clipped_comprehensiveness"] - rows[0]["sufficiency"]
+            found[f"{budget:g}"][f"{cell.data}, {cell.horizon}"].append(score)
+    return {budget: dict(found[budget]) for budget in sorted(found, key=float)}
+
+
+def _is_default_fidelity(row: Mapping[str, object]) -> bool:
+    wanted = ("fidelity", "native", "regated", "frame", "squared", "ratio_of_means")
+    return tuple(row.get(name) for name in ("measure", "explainer", "gating", "space", "shift", "aggregate")) == wanted
+
+
+def _spreads(runs: Scores) -> dict[str, float]:
+    """The standard deviation over seeds of the mean over all cells, of models with three seeds everywhere."""
+    models = {model for _, _, model in runs}
+    whole = [model for model in models if all(len(runs.get((*cell, model), [])) == 3 for cell in CELLS)]
+    return {
+        f"results/spread/{model}/{metric}": stdev(
+            mean(runs[(*cell, model)][seed][metric] for cell in CELLS) for seed in range(3)
+        )
+        for model in sorted(whole)
+        for metric in METRICS
+    }
+
+
+def _comparisons(values: Values, runs: Scores) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for metric in METRICS:
+        verdicts = [verdict(values, runs, *cell, metric) for cell in CELLS]
+        found |= {f"results/cells/{word}/{metric}": verdicts.count(word) for word in ("ahead", "level", "behind")}
+        for model in ("steady", "dense"):
+            close = [
+                values[f"per_horizon/{data}/{horizon}/{model}/{metric}"]
+                <= 1.01
+                * min(
+                    values[name]
+                    for rival in (*RIVALS, PAPER)
+                    if (name := f"per_horizon/{data}/{horizon}/{rival}/published/{metric}") in values
+                )
+                for data, horizon in CELLS
+            ]
+            found[f"results/within_1_percent_of_published/{model}/{metric}"] = sum(close)
+    return found
+
+
+def _lead_over_tqnet(values: Values) -> dict[str, float]:
+    """The lead over TQNet and the share of each data set in it: over our runs of it, and over the better number."""
+    found: dict[str, float] = {}
+    for source in ("own", "better"):
+        leads = {
+            data: mean(
+                _tqnet_error(values, source, data, h) - values[f"per_horizon/{data}/{h}/steady/mse"] for h in HORIZONS
+            )
+            for data in DATA
+        }
+        total, name = sum(leads.values()), f"results/lead_over_tqnet/{source}"
+        found |= {f"{name}/{data}/share": lead / total for data, lead in leads.items()}
+        fine = (leads["ETTm1"] + leads["ETTm2"]) / total
+        found |= {f"{name}/mse": total / len(DATA), f"{name}/ETTm/share": fine}
+    return found
+
+
+def _tqnet_error(values: Values, source: str, data: str, horizon: int) -> float:
+    if source == "own":
+        return values[f"per_horizon/{data}/{horizon}/tqnet/mse"]
+    option = better(values, "tqnet", data, horizon, "mse")
+    assert option is not None
+    return option[0]
+
+
+def _fidelity(records: list[Record]) -> dict[str, float]:
+    by_budget = fidelity_by_budget(records)
+    scores = {budget: [score for place in places.values() for score in place] for budget, places in by_budget.items()}
+    others = [score for budget, own in scores.items() if float(budget) != DEFAULT_BUDGET for score in own]
+    found = {
+        f"results/fidelity/{name}/{column}": value
+        for name, own in {**scores, "other_budgets": others}.items()
+        for column, value in (("runs", len(own)), ("below", sum(score < BAR for score in own)), ("least", min(own)))
+    }
+    return {name: float(value) for name, value in found.items()}
+
+
+def _budgets(values: Values) -> dict[str, float]:
+    """The error at small budgets over that of gates open, horizon 96: the least and the most over the data sets."""
+    found = {}
+    for budget in ("0.1", "0.05"):
+        over = [
+            values[f"fixed_mask/{data}/96/{budget}/mse"] / values[f"per_horizon/{data}/96/dense/mse"] - 1
+            for data in DATA
+        ]
+        found |= {f"results/over_dense/{budget}/least": min(over), f"results/over_dense/{budget}/most": max(over)}
+    fifth = [(data, horizon) for data in DATA for horizon in (96, 336)]
+    won = [
+        (name := f"fixed_mask/{data}/{horizon}/0.2")
+        and values[f"{name}/mse_fixed"] - values[f"{name}/mse"]
+        > max(values[f"{name}/mse_std"], values[f"{name}/mse_fixed_std"])
+        for data, horizon in fifth
+    ]
+    return found | {"results/fixed_mask/cells": len(won), "results/fixed_mask/won": sum(won)}
+
+
+def _promises(values: Values, records: list[Record]) -> dict[str, float]:
+    steady = {data: f"certificate/{data}/96/steady" for data in DATA}
+    roots = {f"results/certificate/{data}/root": sqrt(values[f"{name}/sensitivity"]) for data, name in steady.items()}
+    shares = [values[f"{name}/sensitivity"] for name in steady.values()]
+    covered = [(f"coverage/{data}/96/steady/{level}", level / 100) for data in DATA for level in (80, 95)]
+    plain = [abs(values[f"{name}/coverage"] - level) for name, level in covered]
+    adaptive = [abs(values[f"{name}/adaptive_coverage"] - level) for name, level in covered]
+    return roots | {
+        "results/certificate/windows": sum(values[f"{name}/windows"] for name in steady.values()),
+        "results/certificate/bits": sum(
+            values[f"{name}/{column}"] for name in steady.values() for column in ("replay_bits", "scramble_bits")
+        ),
+        "results/certificate/sensitivity/least": min(shares),
+        "results/certificate/sensitivity/most": max(shares),
+        "results/certificate/root/least": sqrt(min(shares)),
+        "results/certificate/root/most": sqrt(max(shares)),
+        "results/coverage/cases": len(plain),
+        "results/coverage/plain_missed": sum(miss > 0.02 for miss in plain),
+        "results/coverage/adaptive_most": max(adaptive),
+        "results/verified/windows": sum(record.verified_windows for record in records),
+        "results/verified/broken": sum(record.broken_windows for record in records),
+    }
