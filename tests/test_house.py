@@ -12,6 +12,7 @@ import ibforecast
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "ibforecast"
 MAP = ROOT / "docs" / "paper-map.md"
+LABORATORY = ROOT / "lab" / "src" / "ibforecast_lab"
 FILES = sorted(SOURCE.rglob("*.py"))
 EQUATION = r"(?:Eq\. \d+|Algorithm 1), [^;|`]+?"
 """A place in the paper and the symbol that stands there."""
@@ -85,9 +86,9 @@ def test_places_in_the_paper_are_found_where_they_stand() -> None:
 
 
 def told_in_source() -> dict[str, set[str]]:
-    """Files by the place in the paper they name."""
+    """Return the files of both packages by the place in the paper they name."""
     found: dict[str, set[str]] = {}
-    for path in FILES:
+    for path in (*FILES, *sorted(LABORATORY.rglob("*.py"))):
         for place in places_in(path.read_text("utf8")):
             found.setdefault(place, set()).add(str(path.relative_to(ROOT)))
     return found

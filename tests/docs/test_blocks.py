@@ -1,117 +1,204 @@
-"""What the pages show is what happens: every Python block runs, every command line exists."""
+"""The pages show what happens: every Python block runs, every output is compared, every command line exists.
 
+A page is run from top to bottom, in a folder that holds `demo/` as `ibforecast demo` writes it. A ```text block that
+directly follows a ```python or a ```console block is the output of that block. It is compared as doctest does with
+ELLIPSIS and NORMALIZE_WHITESPACE: … stands for any text, such as digits that depend on the machine, and lines may be
+wrapped anywhere. Commands in a ```console block begin with `$ `; they run only if an output follows.
+"""
+
+import io
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
-import pandas as pd
 import pytest
 from matplotlib import pyplot
 
 import ibforecast.fitting
-from ibforecast import IBForecaster, MissingExtraError, demo_table
-from ibforecast.cli.main import main
+from ibforecast import MissingExtraError
+from ibforecast.cli.main import main, run
 from ibforecast.train.loop import train
 
 ROOT = Path(__file__).parents[2]
 PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-ROWS = 1200
 
 
-def fenced(page: Path, *kinds: str) -> Iterator[tuple[int, str]]:
-    """The blocks of these kinds, each with the number of its first line."""
-    text = page.read_text("utf8")
-    for block in FENCED.finditer(text):
-        if block[1] in kinds:
-            yield text.count("\n", 0, block.start()) + 2, block[2]
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its kind, the number of its first line, its text, and the output that follows it."""
+
+    kind: str
+    line: int
+    text: str
+    output: str | None = None
 
 
-OTHERS_WARNINGS = {
-    "docs/interop.md": ["ignore"],  # shap's, about matplotlib and numba
-    "docs/neuralforecast.md": [  # Lightning's, about itself
-        "ignore:.*LeafSpec.*is deprecated",
-        "ignore:The '.*_dataloader' does not have many workers",
-        "ignore:Starting from v1.9.0",
-    ],
-}
-SPEAKING = [
-    pytest.param(name, marks=[pytest.mark.filterwarnings(warning) for warning in OTHERS_WARNINGS.get(name, [])])
-    for name, page in PAGES.items()
-    if any(fenced(page, "python"))
-]
+def blocks(text: str) -> list[Block]:
+    """Return the blocks of a page; an output that follows its block directly becomes a part of it."""
+    collected: list[Block] = []
+    end = 0
+    for match in FENCED.finditer(text):
+        directly = not text[end : match.start()].strip()
+        if match[1] == "text" and directly and collected and collected[-1].kind in ("python", "console"):
+            collected[-1] = replace(collected[-1], output=match[2])
+        else:
+            collected.append(Block(match[1], text.count("\n", 0, match.start()) + 2, match[2]))
+        end = match.end()
+    return collected
 
 
-@pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    """The demo's autumn: what pages call load.csv, or town.csv."""
-    return pd.DataFrame(demo_table().columns())[-ROWS - 1200 : -1200]
+def matches(shown: str, printed: str) -> bool:
+    """Compare what a page shows with what was printed; … stands for any text."""
+    parts = re.split(" ?… ?", " ".join(shown.split()))
+    return re.fullmatch(".*".join(map(re.escape, parts)), " ".join(printed.split())) is not None
 
 
-@pytest.fixture(scope="module")
-def model(table: pd.DataFrame) -> IBForecaster:
-    return IBForecaster(horizon=24, recipe="quick", epochs=2, device="cpu").fit(table)
+@dataclass
+class Training:
+    """Training for the pages: the demo's model is trained once and kept, every other gets a single epoch."""
+
+    kept: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False
+
+    def __call__(self, network: Any, training: Any, validation: Any, config: Any, *more: Any) -> Any:
+        first = [float(weights.double().sum()) for weights in network.state_dict().values()]
+        key = f"{config} {len(training)} {float(training.values.double().nansum())} {first}"
+        if self.whole:
+            outcome = train(network, training, validation, config, *more)
+            weights = {name: weight.clone() for name, weight in network.state_dict().items()}
+            self.kept[key] = outcome, weights
+        elif key in self.kept:
+            outcome, weights = self.kept[key]
+            network.load_state_dict(weights)
+            network.eval()
+        else:
+            outcome = train(network, training, validation, replace(config, epochs=1), *more)
+        return outcome
+
+
+@pytest.fixture(scope="session")
+def training() -> Training:
+    return Training()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory, training: Training) -> Path:
+    """The folder that `ibforecast demo` writes."""
+    folder = tmp_path_factory.mktemp("docs") / "demo"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ibforecast.fitting, "train", training)
+        training.whole = True
+        main(["demo", "--out", str(folder)], standalone_mode=False)
+        training.whole = False
+    return folder
 
 
 @pytest.fixture
-def _a_place_to_work(tmp_path: Path, table: pd.DataFrame, model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the table; nobody waits for weights, so that one epoch has to do."""
-
-    def train_once(network: Any, training: Any, validation: Any, settings: Any, *more: Any) -> Any:
-        return train(network, training, validation, replace(settings, epochs=1), *more)
-
+def _a_place_to_work(tmp_path: Path, demo: Path, training: Training, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with a copy of the demo."""
+    shutil.copytree(demo, tmp_path / "demo")
     (tmp_path / "docs" / "images").mkdir(parents=True)
-    for name in ("load.csv", "town.csv"):
-        table.to_csv(tmp_path / name, index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ibforecast.fitting, "train", train_once)
+    monkeypatch.setattr(ibforecast.fitting, "train", training)
     yield
     pyplot.close("all")
 
 
+OTHERS_WARNINGS = {"docs/interop.md": "ignore"}
+"""Pages on which other libraries warn, about themselves: Lightning, and shap about matplotlib and numba."""
+
+SPEAKING = [
+    pytest.param(name, marks=[pytest.mark.filterwarnings(OTHERS_WARNINGS[name])] if name in OTHERS_WARNINGS else [])
+    for name, page in PAGES.items()
+    if any(block.kind == "python" for block in blocks(page.read_text("utf8")))
+]
+
+
+def printed_by(commands: str) -> str:
+    """Run the `$ ibforecast …` lines of a block and return what they print."""
+    terminal = io.StringIO()
+    for command in commands.replace("\\\n", " ").splitlines():
+        program, *words = shlex.split(command.removeprefix("$ "), comments=True)
+        assert program == "ibforecast", f"only ibforecast runs here (got {command})"
+        with redirect_stdout(terminal), redirect_stderr(terminal), pytest.raises(SystemExit):
+            run(words)
+    return terminal.getvalue()
+
+
+def run_block(block: Block, page: Path, namespace: dict[str, Any]) -> str | None:
+    """Run a block and return what it prints; None if it is not to be run."""
+    if block.kind == "python":
+        with redirect_stdout(io.StringIO()) as terminal:
+            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
+        return terminal.getvalue()
+    return printed_by(block.text) if block.kind == "console" and block.output is not None else None
+
+
 @pytest.mark.usefixtures("_a_place_to_work")
 @pytest.mark.parametrize("name", SPEAKING)
-def test_the_python_of_a_page_runs_from_top_to_bottom(name: str, tmp_path: Path, model: IBForecaster) -> None:
+def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(name: str) -> None:
     page = PAGES[name]
-    if 'load("model")' in page.read_text("utf8"):
-        model.save(tmp_path / "model")
     namespace: dict[str, Any] = {"__name__": "page"}
-    for line, code in fenced(page, "python"):
+    for block in blocks(page.read_text("utf8")):
         try:
-            exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+            printed = run_block(block, page, namespace)
         except MissingExtraError as error:
             pytest.skip(str(error))
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("ibforecast"):
                 raise
-            pytest.skip(f"{name}, line {line}: {error}")
+            pytest.skip(f"{name}, line {block.line}: {error}")
+        if block.output is not None:
+            assert printed is not None
+            assert matches(block.output, printed), f"{name}, line {block.line} prints\n{printed}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_an_output_directly_follows_the_code_that_prints_it(name: str) -> None:
+    assert [block.line for block in blocks(PAGES[name].read_text("utf8")) if block.kind == "text"] == []
+
+
+def test_outputs_are_read_and_compared() -> None:
+    page = "```python\nprint(1.25)\n```\n\n```text\n1.2…\n```\n\nWords.\n\n```text\nloose\n```\n"
+    code, loose = blocks(page)
+    assert (code.kind, code.line, code.output) == ("python", 2, "1.2…\n")
+    assert (loose.kind, loose.output) == ("text", None)
+    assert matches("1.2…\n", run_block(code, ROOT, {}) or "")
+    assert matches("one\ntwo …\n…\n", "one two three\n")
+    assert matches("14.… % read", "14.1 % read")
+    assert not matches("1.2…\n", "1.35\n")
 
 
 def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
-    """Every `ibforecast …` of a page, in blocks and between backticks, as words; comments are left out."""
-    for line, block in fenced(page, "", "sh", "bash", "console"):
-        for number, text in enumerate(block.replace("\\\n", " ").splitlines()):
-            if found := re.match(r"(?:\w+=\S+ )*ibforecast (.+)", text.strip()):
-                yield line + number, shlex.split(found[1], comments=True)
-    outside = FENCED.sub(lambda block: "\n" * block[0].count("\n"), page.read_text("utf8"))
-    for found in re.finditer(r"`ibforecast\s([^`]+)`", outside):
-        yield outside.count("\n", 0, found.start()) + 1, found[1].replace("\\|", "|").split()
+    """Yield every `ibforecast …` of a page, in blocks and between backticks, as words; comments are left out."""
+    text = page.read_text("utf8")
+    for block in blocks(text):
+        if block.kind in ("", "sh", "bash", "console"):
+            for number, line in enumerate(block.text.replace("\\\n", " ").splitlines()):
+                if command := re.match(r"(?:\$ )?(?:\w+=\S+ )*ibforecast (.+)", line.strip()):
+                    yield block.line + number, shlex.split(command[1], comments=True)
+    outside = FENCED.sub(lambda block: "\n" * block[0].count("\n"), text)
+    for command in re.finditer(r"`ibforecast\s([^`]+)`", outside):
+        yield outside.count("\n", 0, command.start()) + 1, command[1].replace("\\|", "|").split()
 
 
 def problem(words: list[str]) -> str | None:
-    """Say what a command line has that the command has not."""
+    """Say what a command line has that the command has not; None if there is nothing."""
     command: click.Command = main
     while isinstance(command, click.Group) and words:
         if not re.fullmatch("[a-z]+", words[0]):
             return None  # prose, such as `ibforecast VERB`
-        found = command.get_command(click.Context(command), words[0])
-        if found is None:
+        verb = command.get_command(click.Context(command), words[0])
+        if verb is None:
             return f"there is no {words[0]!r}"
-        command, words = found, words[1:]
+        command, words = verb, words[1:]
     known = {name for option in command.params for name in option.opts}
     strange = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known | {"--help"}]
     return f"{command.name} has no {', '.join(strange)}" if strange else None
@@ -123,8 +210,10 @@ def test_every_command_line_of_a_page_exists(name: str) -> None:
     assert wrong == []
 
 
-def test_command_lines_are_found_and_judged() -> None:
-    assert len(list(command_lines(ROOT / "README.md"))) >= 6
+def test_command_lines_are_found_and_judged(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Use `ibforecast fit a.csv`.\n\n```console\n$ ibforecast predict m \\\n  b.csv  # c\n```\n", "utf8")
+    assert [words for _, words in command_lines(page)] == [["predict", "m", "b.csv"], ["fit", "a.csv"]]
     assert problem(["fit", "load.csv", "--horizon", "24", "--out=model"]) is None
     assert problem(["fleet", "fit", "meters.csv", "--horizon", "24"]) is None
     assert problem(["fit", "load.csv", "--horizn", "24"]) == "fit has no --horizn"

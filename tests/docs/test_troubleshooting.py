@@ -1,4 +1,4 @@
-"""The messages people look up are those the library speaks."""
+"""The page of error messages quotes messages that the library has."""
 
 import ast
 import re
@@ -8,12 +8,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
+SOURCES = (ROOT / "src" / "ibforecast", ROOT / "lab" / "src" / "ibforecast_lab")
 
 
-def spoken() -> list[str]:
-    """Every text in the source, with … where a value goes."""
+def texts_in_source() -> list[str]:
+    """Return every text in the source of both packages, with … in place of values."""
     texts = []
-    for path in (ROOT / "src" / "ibforecast").rglob("*.py"):
+    for path in (path for source in SOURCES for path in source.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = (part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
@@ -23,15 +24,15 @@ def spoken() -> list[str]:
     return [text.replace("'…'", "…").replace("{…}", "…") for text in texts]
 
 
-SPOKEN = spoken()
+TEXTS = texts_in_source()
 QUOTED = re.findall(r"^\| `([^`]+)` \|", PAGE.read_text("utf8"), flags=re.MULTILINE)
 
 
-def test_the_page_quotes_the_messages_of_every_kind() -> None:
+def test_the_page_quotes_many_messages_and_each_once() -> None:
     assert len(QUOTED) > 50
     assert len(set(QUOTED)) == len(QUOTED)
 
 
 @pytest.mark.parametrize("message", QUOTED)
-def test_a_quoted_message_is_one_the_library_speaks(message: str) -> None:
-    assert any(message in text for text in SPOKEN), message
+def test_a_quoted_message_is_in_the_source(message: str) -> None:
+    assert any(message in text for text in TEXTS), message
