@@ -143,7 +143,7 @@ def _windows_per_second(
     return batch * count / min(run(count) for _ in range(3))
 
 
-def _least_seconds(calls: list[Callable[[], object]], rounds: int = 100) -> list[float]:
+def _least_seconds(calls: list[Callable[[], object]], rounds: int = 30) -> list[float]:
     """Least processor seconds of each call, taken in turns: other programs on the machine can only add to them."""
     least = [float("inf")] * len(calls)
     for _ in range(rounds):

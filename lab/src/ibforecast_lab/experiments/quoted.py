@@ -246,3 +246,8 @@ def _promises(values: Values, records: list[Record]) -> dict[str, float]:
         "results/verified/windows": sum(record.verified_windows for record in records),
         "results/verified/broken": sum(record.broken_windows for record in records),
     }
+
+
+if __name__ == "__main__":
+    for name, value in quoted().items():
+        print(f"{name} {value:.6g}")
