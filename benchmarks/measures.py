@@ -65,7 +65,9 @@ def gate_network(device: torch.device) -> dict[str, float]:
         for batch in (1, 64):
             window = windows.look_backs(windows.starts[:batch])
             with torch.no_grad():
-                gated, opened, fixed = _least_seconds([partial(network, window) for network in networks])
+                gated, opened, fixed = _least_seconds(
+                    [partial(network, window) for network in networks], 400 if batch == 1 else 10
+                )
             results[f"{name}_{batch}_over_open_gates"] = round(gated / opened, 2)
             results[f"{name}_{batch}_over_no_gate_network"] = round(gated / fixed, 2)
     return results
@@ -143,7 +145,7 @@ def _windows_per_second(
     return batch * count / min(run(count) for _ in range(3))
 
 
-def _least_seconds(calls: list[Callable[[], object]], rounds: int = 30) -> list[float]:
+def _least_seconds(calls: list[Callable[[], object]], rounds: int) -> list[float]:
     """Least processor seconds of each call, taken in turns: other programs on the machine can only add to them."""
     least = [float("inf")] * len(calls)
     for _ in range(rounds):

@@ -207,21 +207,20 @@ def _fidelity(records: list[Record]) -> dict[str, float]:
 
 def _budgets(values: Values) -> dict[str, float]:
     """The error at small budgets over that of gates open, horizon 96: the least and the most over the data sets."""
-    found = {}
+    found: dict[str, float] = {}
     for budget in ("0.1", "0.05"):
         over = [
             values[f"fixed_mask/{data}/96/{budget}/mse"] / values[f"per_horizon/{data}/96/dense/mse"] - 1
             for data in DATA
         ]
         found |= {f"results/over_dense/{budget}/least": min(over), f"results/over_dense/{budget}/most": max(over)}
-    fifth = [(data, horizon) for data in DATA for horizon in (96, 336)]
-    won = [
-        (name := f"fixed_mask/{data}/{horizon}/0.2")
-        and values[f"{name}/mse_fixed"] - values[f"{name}/mse"]
-        > max(values[f"{name}/mse_std"], values[f"{name}/mse_fixed_std"])
-        for data, horizon in fifth
-    ]
+    won = [_gate_wins(values, f"fixed_mask/{data}/{horizon}/0.2") for data in DATA for horizon in (96, 336)]
     return found | {"results/fixed_mask/cells": len(won), "results/fixed_mask/won": sum(won)}
+
+
+def _gate_wins(values: Values, name: str) -> bool:
+    lead = values[f"{name}/mse_fixed"] - values[f"{name}/mse"]
+    return lead > max(values[f"{name}/mse_std"], values[f"{name}/mse_fixed_std"])
 
 
 def _promises(values: Values, records: list[Record]) -> dict[str, float]:
