@@ -166,6 +166,7 @@ def _photographer(model: IBForecaster, name: str) -> Callable[[Path], None]:
             page.wait_for_timeout(1000)  # transitions of colours end
             page.mouse.move(0, 0)
             page.screenshot(path=path)
+        _make_smaller(path)
 
     return photograph
 
@@ -209,6 +210,13 @@ def _browser() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def _make_smaller(path: Path) -> None:
+    """Reduce a screenshot to 256 colours: it has few, and the file is a third as large."""
+    from PIL import Image
+
+    Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def _scene(explained: ExplainedForecast) -> Any:
