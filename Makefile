@@ -51,7 +51,7 @@ clean:
 # Two steps into one environment, so that the demo does not wait for the tools of the developers.
 $(PRODUCT): pyproject.toml constraints.txt
 	@echo "installing into $(VENV): ibforecast[plot], which is PyTorch, pyarrow, matplotlib and a few small packages"
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) -e ".[plot]"
 	@touch $@
 

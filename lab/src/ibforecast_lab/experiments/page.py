@@ -59,7 +59,8 @@ FORMS: dict[str, Callable[[float], str]] = {
     ".4f": "{:.4f}".format,
     ".0f": "{:.0f}".format,
     "n": "{:,.0f}".format,
-    "%0": lambda value: f"{100 * value:.0f} %",
+    ".1f": "{:.1f}".format,
+    "%0": lambda value: f"{100 * value:.0f} %".replace("-", "−"),
     "%1": lambda value: f"{100 * value:.1f} %",
     "%2": lambda value: f"{100 * value:.2f} %",
     "points": lambda value: f"{100 * value:.1f}",
@@ -312,7 +313,8 @@ def _percent(budget: str) -> str:
 
 
 def _signed(change: float) -> str:
-    return f"{100 * change:+.1f} %".replace("-", "−")
+    percent = round(100 * change, 1) or 0.0  # no negative zero
+    return f"{percent:+.1f} %".replace("-", "−")
 
 
 def _markdown(table: Table) -> str:
