@@ -17,6 +17,7 @@ from ibforecast_lab.experiments.quoted import (
     BENCH,
     CELLS,
     DATA,
+    HORIZONS,
     Scores,
     Values,
     best_rival,
@@ -26,7 +27,6 @@ from ibforecast_lab.experiments.quoted import (
     quoted,
     verdict,
 )
-from ibforecast_lab.experiments.rows import HORIZONS
 
 PAGE = Path("docs/results.md")
 NAMES = {

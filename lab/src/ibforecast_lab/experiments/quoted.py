@@ -13,10 +13,10 @@ from statistics import mean, stdev
 
 from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
-from ibforecast_lab.experiments.rows import HORIZONS
+from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.variants import parted
 
-DATA = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
+DATA, HORIZONS = PLANS["per_horizon"].data, PLANS["per_horizon"].horizons
 CELLS = tuple((data, horizon) for data in DATA for horizon in HORIZONS)
 METRICS = ("mse", "mae")
 OURS = ("steady", "dense", "static-fixed")
