@@ -19,7 +19,7 @@ from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.sheet import FORMATS, Sheet
 from ibforecast_lab.experiments.studies.budgets import BUDGETS
 from ibforecast_lab.experiments.tables import TABLES
-from ibforecast_lab.experiments.tables import ablations as ablations_table
+from ibforecast_lab.experiments.tables.ablations import OF_THE_PAPER
 from ibforecast_lab.experiments.variants import VARIANTS
 
 LABELS = ["tradeoff", "ablations", "sensitivity"]
@@ -194,7 +194,7 @@ def test_an_ablation_stands_under_its_recipe_in_words() -> None:
 def test_every_row_of_the_papers_table_stands_beside_one_of_ours() -> None:
     sheet = TABLES["ablations"]([])
     printed = {row["model"]: row for row in rows(sheet, source="published")}
-    beside = {ablations_table.OF_THE_PAPER.get(model) for model in PLANS["ablations"].models} - {None}
+    beside = {OF_THE_PAPER.get(model) for model in PLANS["ablations"].models} - {None}
     assert beside == printed.keys() == {"ibforecast"} | {name for name in VARIANTS if name in printed}
     (gated,) = lines(sheet, recipe="paper-sparse", change="− gated base")
     assert (gated["MSE"], gated["published MSE"], gated["published score"]) == ("not run", "0.382", "-1.000")
@@ -281,7 +281,7 @@ def test_a_study_answers_for_one_it_holds_unless_that_was_run_itself(tmp_path: P
 
 @pytest.mark.parametrize(
     ("fixed", "better", "change"),
-    [((0.45, 0.47), "learned", "-10.9%"), ((0.35, 0.37), "fixed", "+13.9%"), ((0.40, 0.44), "neither", "-2.4%")],
+    [((0.45, 0.47), "learned", "-10.9%"), ((0.35, 0.37), "fixed", "+13.9%"), ((0.40, 0.44), "level", "-2.4%")],
 )
 def test_a_gate_is_better_by_more_than_the_spread_or_not_at_all(
     fixed: tuple[float, float], better: str, change: str
@@ -314,13 +314,13 @@ def test_whether_the_gate_chooses_is_told_by_what_exchanging_masks_costs() -> No
     assert (absent["unusual"], unplanned["unusual"]) == ("not run", "–")
 
 
-def test_of_one_seed_nothing_is_better() -> None:
+def test_of_one_seed_the_table_says_so() -> None:
     records = [native("steady", mse=0.4, budget=0.05), native("static-fixed", mse=0.9, budget=0.05)]
     (line,) = lines(TABLES["fixed_mask"](records), data="ETTh1", horizon="96", budget="5%")
-    assert (line["seeds"], line["change"], line["better"]) == ("1", "-55.6%", "–")
+    assert (line["seeds"], line["change"], line["better"]) == ("1", "-55.6%", "one seed")
 
 
-# --- Tables never seen ---
+# --- Settings by kind of table ---
 
 
 def test_the_default_recipe_stands_beside_the_one_made_by_hand() -> None:
@@ -335,7 +335,8 @@ def test_the_default_recipe_stands_beside_the_one_made_by_hand() -> None:
     ]
     sheet = TABLES["by_kind"](records)
     (same,) = lines(sheet, data="ETTm1", horizon="96")
-    assert (same["kind"], same["seeds"], same["change"]) == ("short", "1", "+0.0%")
+    assert (same["kind"], same["seeds"], same["change"], same["by kind is"]) == ("short", "1", "+0.0%", "one seed")
+    assert "formed on these same five data sets" in sheet.note
     (other,) = lines(sheet, data="ETTm2", horizon="96")
     assert (other["MSE"], other["MSE by hand"], other["change"]) == ("0.210", "0.200", "+5.0%")
     (absent,) = lines(sheet, data="ETTm2", horizon="192")

@@ -1,12 +1,12 @@
 """Names of numbers: unique, complete, and equal to the tables."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ibforecast_lab.experiments.facts import KEYS, _keys, facts
+from ibforecast_lab.experiments.facts import facts, name_of
 from ibforecast_lab.experiments.ledger import Ledger
+from ibforecast_lab.experiments.sheet import Sheet
 from ibforecast_lab.experiments.tables import TABLES
 
 LEDGER = Path(__file__).parents[3] / "results" / "ledger.jsonl.zst"
@@ -15,20 +15,33 @@ pytestmark = pytest.mark.skipif(not LEDGER.exists(), reason="needs the ledger of
 
 
 @pytest.fixture(scope="module")
-def rows() -> dict[str, list[dict[str, Any]]]:
+def sheets() -> dict[str, Sheet]:
     records = Ledger(LEDGER).records()
-    return {label: table(records).rows for label, table in TABLES.items()}
+    return {label: table(records) for label, table in TABLES.items()}
 
 
 @pytest.mark.parametrize("label", TABLES)
-def test_no_two_rows_of_a_table_have_the_same_name(label: str, rows: dict[str, list[dict[str, Any]]]) -> None:
-    names = [tuple(_keys(row, KEYS[label])) for row in rows[label]]
+def test_no_two_rows_of_a_table_have_the_same_name(label: str, sheets: dict[str, Sheet]) -> None:
+    sheet = sheets[label]
+    assert sheet.keys
+    names = [tuple(name_of(row, sheet.keys)) for row in sheet.rows]
     assert len(set(names)) == len(names)
 
 
-def test_a_number_is_the_one_of_its_row(rows: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_number_is_the_one_of_its_row(sheets: dict[str, Sheet]) -> None:
     named = facts(LEDGER)
-    (ours,) = (row for row in rows["accuracy"] if (row["data"], row["model"]) == ("Overall", "steady"))
+    (ours,) = (row for row in sheets["accuracy"].rows if (row["data"], row["model"]) == ("Overall", "steady"))
     assert named["accuracy/Overall/steady/mse"] == ours["mse"]
     assert named["accuracy/Overall/tqnet/published/mae"] == 0.364
     assert named["cost/any/ibforecast/integrated_gradients/published/forwards"] > 0
+
+
+def test_the_facts_that_texts_quote_have_these_names() -> None:
+    named = facts(LEDGER)
+    assert named["cost/ETTh1/96/steady/occlusion/cuda/forwards"] == 57
+    assert named["cost/Weather/96/steady/occlusion/cpu/forwards"] == 169
+    assert named["fidelity_by_budget/all/steady/runs"] == 120
+    assert named["fidelity_by_budget/all/steady/below_by_window"] == 49
+    assert named["fidelity_by_budget/all/steady/lowest_by_window"] == pytest.approx(0.655, abs=5e-4)
+    root, squared = (named[f"certificate/ETTh1/96/steady/sensitivity_{unit}"] for unit in ("root", "squared"))
+    assert root == pytest.approx(squared**0.5, rel=1e-3)

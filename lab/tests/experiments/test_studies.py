@@ -13,13 +13,14 @@ from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.recipes import Recipe
 from ibforecast_lab.data import framed
 from ibforecast_lab.data.standin import STAND_INS
-from ibforecast_lab.experiments.ledger import HOLDER, Cell, Ledger
+from ibforecast_lab.experiments.frame import frame
+from ibforecast_lab.experiments.ledger import HOLDER, Cell, Ledger, Record
 from ibforecast_lab.experiments.parts import FRAMED, Parts, fingerprint_of, parts_of, sizes_of
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.rows import ledger_rows
 from ibforecast_lab.experiments.run import missing_from, recipe_of, run
 from ibforecast_lab.experiments.studies import STUDIES, cost, explanations, recovery
 from ibforecast_lab.experiments.studies import explainers as room
+from ibforecast_lab.experiments.tables.errors import by_horizon
 from ibforecast_lab.explainers import EXPLAINERS
 from ibforecast_lab.explainers.dynamask import Dynamask
 from ibforecast_lab.explainers.extremal_mask import ExtremalMask
@@ -163,11 +164,15 @@ def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
     assert [row["explainer"] for row in record.measurements] == ["native"]
     assert record.data_sha256 == fingerprint_of("framed-pulse")
     plain = replace(record, cell=replace(record.cell, study=""))
-    (row,) = ledger_rows([record, plain])
-    assert row.seeds == 1
-    assert ledger_rows([record]) == ledger_rows([plain]) == [row]
+
+    def rows(*records: Record) -> list[dict[str, Any]]:
+        return by_horizon(frame(records), ("framed-pulse",))
+
+    (row,) = rows(record, plain)
+    assert row["seeds"] == 1
+    assert rows(record) == rows(plain) == [row]
     for other in ({"budget": 0.1}, {"recipe": "framed+no-profile"}):
-        assert ledger_rows([replace(record, cell=replace(record.cell, **other))]) == []
+        assert rows(replace(record, cell=replace(record.cell, **other))) == []
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(record)
     assert ledger.read(plain.cell) == record

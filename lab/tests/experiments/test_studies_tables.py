@@ -1,6 +1,7 @@
 """From the measurements of studies to tables: means over seeds, ranks, and the published numbers beside them."""
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import mean
@@ -16,14 +17,23 @@ from ibforecast_lab.experiments.tables import TABLES
 from ibforecast_lab.experiments.tables.fidelity_rankings import WAYS
 
 Measurements = list[dict[str, Any]]
-LABELS = ["fidelity", "fidelity_rankings", "certificate", "support_recovery", "cost", "gate_map", "gate_frequency"]
+LABELS = [
+    "fidelity",
+    "fidelity_by_budget",
+    "fidelity_rankings",
+    "certificate",
+    "support_recovery",
+    "cost",
+    "gate_map",
+    "gate_frequency",
+]
 FIDELITY = [
     "data",
     "horizon",
     "model",
     "budget",
-    "seeds",
     "explainer",
+    "seeds",
     "comprehensiveness",
     "sufficiency",
     "score",
@@ -247,6 +257,36 @@ def test_a_data_set_beyond_the_plan_is_shown_with_what_was_run_on_it() -> None:
     assert {line["published score"] for line in lines(sheet, data="ETTh2")} == {"–"}
 
 
+def test_where_the_lead_of_the_native_map_is_within_the_spread_of_seeds_it_is_level() -> None:
+    records = [explained(seed=2024), explained(seed=2025, shift=0.3)]
+    here = lines(TABLES["fidelity"](records), data="ETTh1", model="steady")
+    native = {line["explainer"]: line["native is"] for line in here}
+    assert (native["native"], native["occlusion"], native["chance"]) == ("–", "level", "ahead")
+    (one,) = rows(TABLES["fidelity"](records[:1]), model="steady", explainer="occlusion", source="ledger")
+    assert one["native_is"] == "one seed"
+
+
+# --- Fidelity at every budget ---
+
+
+def native_run(budget: float | None, horizon: int, comp: float, seed: int = 2024) -> Record:
+    own = record(Cell("ETTh1", horizon, "steady", seed, budget, study="native"), fidelity_rows("native", comp, 0.0))
+    return replace(own, recipe={"config": {"budget": budget or 0.2}, "train": {}})
+
+
+def test_fidelity_by_budget_counts_the_low_runs_at_other_budgets_and_horizons() -> None:
+    runs = [native_run(None, 96, 0.1), native_run(0.05, 96, 0.98), native_run(0.05, 96, 0.8, 2025)]
+    sheet = TABLES["fidelity_by_budget"]([*runs, native_run(0.5, 336, 0.7)])
+    (line,) = lines(sheet, data="ETTh1", horizon="96", budget="5.0%")
+    assert (line["runs"], line["lowest score"], line["runs below 0.9"]) == ("2", "0.800", "1")
+    assert (line["lowest score by window"], line["runs below 0.9 by window"]) == ("0.750", "1")
+    (others,) = rows(sheet, data="all")
+    assert (others["runs"], others["below"], others["lowest"]) == (3, 2, 0.7)
+    assert others["below_by_window"] == 2
+    (absent,) = lines(sheet, data="ETTh1", horizon="192", budget="20.0%")
+    assert (absent["score"], absent["runs"]) == ("not run", "–")
+
+
 # --- Rankings ---
 
 
@@ -312,15 +352,17 @@ def test_what_is_undefined_has_no_rank_and_takes_none() -> None:
 # --- Certificate ---
 
 
-def test_the_certificate_stands_beside_what_it_does_not_promise() -> None:
+def test_the_certificate_is_next_to_what_it_does_not_promise_in_named_units() -> None:
     sheet = TABLES["certificate"]([explained(seed=seed, extra=promises(bits)) for seed, bits in ((1, 0), (2, 3))])
     (line,) = lines(sheet, data="ETTh1", model="steady")
     assert (line["windows"], line["bits changed on replay"], line["bits changed on scramble"]) == ("5,570", "3", "0")
     assert (line["values compared"], line["closed points scrambled"]) == ("2,000", "4,000")
-    assert (line["end-to-end sensitivity"], line["by gates alone"]) == ("25.00%", "undefined")
+    assert (line["end to end, of the squared shift"], line["end to end, root of it"]) == ("25.00%", "50.00%")
+    assert line["by gates only, of the squared shift"] == line["by gates only, root of it"] == "undefined"
     assert (line["masks changed"], line["rate in bits"]) == ("90.00%", "31.2")
     (row,) = sheet.rows
-    assert (row["seeds"], row["sensitivity"], row["rate_bits"]) == (2, 0.25, 31.25)
+    assert (row["seeds"], row["sensitivity_squared"], row["sensitivity_root"]) == (2, 0.25, 0.5)
+    assert (row["gates_sensitivity_squared"], row["gates_sensitivity_root"], row["rate_bits"]) == (None, None, 31.25)
 
 
 def test_a_data_set_without_a_certificate_says_not_run_and_other_models_follow() -> None:
@@ -360,25 +402,34 @@ def test_rivals_have_their_own_published_numbers_and_what_was_not_run_says_so() 
     assert absent["native"]["published auroc"] == "0.878 ± 0.005"
     assert absent["timing_defaults"]["published auroc"] == "0.530 ± 0.000"
     assert len(absent) == 8
+    (paper,) = lines(sheet, mode="decoy", model="paper-sparse")
+    assert (paper["AUROC"], paper["published auroc"]) == ("not run", "0.878 ± 0.005")
 
 
 # --- Cost ---
 
 
-def test_cost_stands_beside_the_fidelity_of_the_same_explainer_and_the_published_cost() -> None:
-    sheet = TABLES["cost"]([costs("cuda", "cpu"), explained()])
-    gpu, cpu = lines(sheet, data="ETTh1", explainer="occlusion")
-    assert (gpu["device"], gpu["forward-equivalents"], gpu["forward passes"]) == ("GPU", "44.00", "57")
-    assert (gpu["fidelity score"], gpu["published forward-equivalents"]) == ("0.700", "46")
-    assert gpu["published passes"] == cpu["published passes"] == "56 forward"
-    assert (cpu["device"], cpu["published forward-equivalents"]) == ("CPU", "–")
-    saliency = lines(sheet, data="ETTh1", explainer="saliency")[0]
-    assert (saliency["fidelity score"], saliency["published passes"]) == ("not run", "1 backward")
-    dynamask = lines(sheet, data="ETTh1", explainer="dynamask")[0]
-    assert (dynamask["forward-equivalents"], dynamask["published passes"]) == (
-        "not run",
-        "500 optimisation steps per batch",
-    )
+def test_passes_and_the_time_on_each_device_have_columns_of_their_own() -> None:
+    records = [costs("cuda", "cpu"), explained()]
+    for row in records[0].measurements:
+        if row["device"] == "cuda":
+            row["forward_equivalents"] /= 4
+    sheet = TABLES["cost"](records)
+    (line,) = lines(sheet, data="ETTh1", explainer="occlusion")
+    assert (line["forward passes"], line["published forward passes"]) == ("57", "56")
+    assert (line["time on the GPU, in forecasts"], line["time on the CPU, in forecasts"]) == ("11.00", "44.00")
+    assert (line["fidelity score"], line["published time on a GPU, in forecasts"]) == ("0.700", "46")
+    (saliency,) = lines(sheet, data="ETTh1", explainer="saliency")
+    assert (saliency["fidelity score"], saliency["published backward passes"]) == ("not run", "1")
+    (dynamask,) = lines(sheet, data="ETTh1", explainer="dynamask")
+    assert (dynamask["forward passes"], dynamask["published optimisation steps per batch"]) == ("not run", "500")
+    (weather,) = lines(sheet, data="Weather", explainer="occlusion")
+    assert (weather["forward passes"], weather["published forward passes"]) == ("not run", "168")
+
+
+def test_a_device_that_was_not_timed_has_no_time() -> None:
+    (line,) = lines(TABLES["cost"]([costs("cpu")]), data="ETTh1", explainer="occlusion")
+    assert (line["time on the GPU, in forecasts"], line["time on the CPU, in forecasts"]) == ("–", "44.00")
 
 
 def test_the_flat_rows_of_cost_say_whose_they_are() -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,14 +14,17 @@ from click.testing import CliRunner
 from ibforecast.cli.main import main
 from ibforecast.core.errors import UsageError
 from ibforecast_lab.data.standin import STAND_INS, stand_in
+from ibforecast_lab.experiments.frame import lead
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
-from ibforecast_lab.experiments.plans import MAIN, PLANS, SEEDS, plan
-from ibforecast_lab.experiments.rows import HORIZONS, averaged, ledger_rows, overall, published_rows
+from ibforecast_lab.experiments.plans import HORIZONS, MAIN, PLANS, SEEDS, plan
 from ibforecast_lab.experiments.sheet import FORMATS
 from ibforecast_lab.experiments.tables import TABLES
 from ibforecast_lab.recipes import names
 
-FLAT = ["data", "horizon", "model", "budget", "seeds", "mse", "mae", "mse_std", "open_rate", "source"]
+FLAT = [
+    *("data", "horizon", "model", "budget", "seeds", "mse", "mae", "mse_std", "mae_std", "open_rate"),
+    *("validation_mse", "source", "steady_is", "steady_is_by_mae"),
+]
 
 
 def record(cell: Cell, mse: float, open_rate: float = 0.2) -> Record:
@@ -28,7 +32,7 @@ def record(cell: Cell, mse: float, open_rate: float = 0.2) -> Record:
     return Record(
         cell=cell,
         forecaster="ibforecast",
-        validation=scores,
+        validation=replace(scores, mse=1 + mse),
         test=scores,
         verified_windows=10,
         broken_windows=0,
@@ -96,31 +100,84 @@ def test_an_unknown_label_is_refused_with_the_nearest_one() -> None:
 # --- Rows ---
 
 
-def test_rows_average_over_seeds_and_tell_their_spread(ledger: Ledger) -> None:
-    row = next(r for r in ledger_rows(ledger.records()) if (r.data, r.horizon, r.model) == ("ETTh1", 96, "exact"))
-    assert (row.seeds, row.budget, row.source) == (3, 0.2, "ledger")
-    assert row.mse == pytest.approx(0.3096)
-    assert row.mae == pytest.approx(0.6192)
-    assert row.mse_std == pytest.approx(0.01)
+def flat(ledger: Ledger, label: str, **where: Any) -> list[dict[str, Any]]:
+    rows = TABLES[label](ledger.records()).rows
+    return [row for row in rows if all(row[name] == value for name, value in where.items())]
 
 
-def test_a_mean_over_horizons_needs_all_four_of_them(ledger: Ledger) -> None:
-    rows = averaged(ledger_rows(ledger.records()))
-    assert {row.model for row in rows} == {"exact", "tqnet"}
-    assert next(r for r in rows if r.model == "exact").mse == pytest.approx(0.3 + sum(HORIZONS) / 4e4)
-    assert {row.model for row in overall(rows, MAIN)} == {"exact", "tqnet"}
-    assert overall([row for row in rows if row.data != "Weather"], MAIN) == []
+def test_rows_average_over_seeds_and_give_their_spread(ledger: Ledger) -> None:
+    (row,) = flat(ledger, "per_horizon", data="ETTh1", horizon=96, model="exact", source="ledger")
+    assert (row["seeds"], row["budget"]) == (3, 0.2)
+    assert row["mse"] == pytest.approx(0.3096)
+    assert row["mae"] == pytest.approx(0.6192)
+    assert row["mse_std"] == pytest.approx(0.01)
+    assert row["validation_mse"] == pytest.approx(1.3096)
 
 
-def test_published_rows_are_never_rows_of_the_ledger() -> None:
-    assert {row.source for row in published_rows("per_horizon")} == {"published"}
-    assert all(row.seeds == 0 and row.open_rate is None for row in published_rows("per_horizon"))
+def test_a_mean_over_horizons_needs_all_four_of_them_and_its_spread_is_over_seeds(ledger: Ledger) -> None:
+    assert {row["model"] for row in flat(ledger, "accuracy", source="ledger")} == {"exact", "tqnet"}
+    for data in ("ETTh1", "Overall"):
+        (row,) = flat(ledger, "accuracy", data=data, model="exact", source="ledger")
+        assert row["mse"] == pytest.approx(0.3 + sum(HORIZONS) / 4e4)
+        assert row["mse_std"] == pytest.approx(0.01)
+        assert row["seeds"] == 3
+
+
+def test_a_mean_over_data_sets_needs_all_five_of_them(tmp_path: Path) -> None:
+    sheet = TABLES["accuracy"]([one for one in full_grid("exact", 0.3) if one.cell.data != "Weather"])
+    assert {row["data"] for row in sheet.rows if row["source"] == "ledger"} == {*MAIN} - {"Weather"}
+
+
+def test_a_seed_that_lacks_a_horizon_counts_in_the_mean_and_not_in_the_spread() -> None:
+    records = [one for one in full_grid("exact", 0.3) if (one.cell.horizon, one.cell.seed) != (96, 2026)]
+    (row,) = [row for row in TABLES["accuracy"](records).rows if (row["data"], row["seeds"]) == ("ETTh1", 2)]
+    assert row["mse"] == pytest.approx(0.3 + sum(HORIZONS) / 4e4 - 0.005 / 4)
+    assert row["mse_std"] == pytest.approx(0.01 / 2**0.5)
+
+
+def test_published_rows_are_never_rows_of_the_ledger(ledger: Ledger) -> None:
+    published = flat(ledger, "per_horizon", source="published")
+    assert published
+    assert all(row["seeds"] == 0 and row["open_rate"] is None for row in published)
+
+
+# --- How a mean compares with another ---
+
+
+def with_spread(mean: float, spread: float | None, source: str = "ledger") -> dict[str, Any]:
+    return {"mse": mean, "mse_std": spread, "source": source}
+
+
+@pytest.mark.parametrize(
+    ("ours", "other", "expected"),
+    [
+        (with_spread(0.30, 0.01), with_spread(0.32, 0.01), "ahead"),
+        (with_spread(0.32, 0.01), with_spread(0.30, 0.01), "behind"),
+        (with_spread(0.30, 0.01), with_spread(0.32, 0.03), "level"),
+        (with_spread(0.30, 0.03), with_spread(0.32, 0.01), "level"),
+        (with_spread(0.30, 0.0), with_spread(0.30, 0.0), "level"),
+        (with_spread(0.30, None), with_spread(0.32, 0.01), "one seed"),
+        (with_spread(0.30, 0.01), with_spread(0.32, None), "one seed"),
+        (with_spread(0.30, 0.01), with_spread(0.32, None, "published"), "ahead"),
+        (with_spread(0.30, 0.01), with_spread(0.305, None, "published"), "level"),
+        (with_spread(0.30, 0.001), with_spread(0.305, 0.01, "published"), "level"),
+        (None, with_spread(0.32, 0.01), None),
+    ],
+)
+def test_a_lead_within_the_spread_of_seeds_is_level(
+    ours: dict[str, Any] | None, other: dict[str, Any], expected: str | None
+) -> None:
+    assert lead(ours, other) == expected
+
+
+def test_of_scores_the_larger_is_ahead() -> None:
+    assert lead(with_spread(0.9, 0.01), with_spread(0.5, 0.01), larger_is_better=True) == "ahead"
 
 
 # --- Sheets ---
 
 
-def test_what_cyclenets_authors_publish_stands_beside_our_run_and_in_the_means(ledger: Ledger) -> None:
+def test_the_numbers_of_cyclenets_authors_are_next_to_our_run_and_in_the_means(ledger: Ledger) -> None:
     told = [row for row in json.loads(show(ledger, "accuracy", "json")) if row["model"] == "cyclenet-linear"]
     means = {row["data"]: row["mse"] for row in told if row["source"] == "published"}
     assert means["ETTh1"] == pytest.approx((0.3785 + 0.4266 + 0.4642 + 0.4619) / 4)
@@ -147,29 +204,42 @@ def test_the_csv_holds_the_same_rows_as_the_json(ledger: Ledger) -> None:
     assert list(rows[0]) == FLAT
 
 
-def test_our_own_and_published_numbers_never_share_a_column(ledger: Ledger) -> None:
+def test_of_a_rival_the_better_of_our_run_and_the_published_number_is_shown_with_its_source(ledger: Ledger) -> None:
     sheet = TABLES["per_horizon"](ledger.records())
-    lines = {tuple(line[:3]): line for line in sheet.body}
-    header = sheet.header
-    ours, theirs = lines["ETTh1", "96", "tqnet"], lines["ETTh1", "96", "IB-Forecast, as published"]
-    assert ours[header.index("MSE")] == "**0.210 ± 0.010**"
-    assert ours[header.index("published MSE")] == "0.371"
-    assert theirs[header.index("MSE")] == "–"
-    assert theirs[header.index("published MSE")] == "0.382"
+    lines = {tuple(line[:3]): dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
+    ours, theirs = lines["ETTh1", "96", "tqnet"], lines["ETTh1", "96", "dlinear"]
+    assert (ours["source"], ours["MSE"], ours["MAE"]) == ("ours", "**0.210 ± 0.010**", "0.419 ± 0.020")
+    assert (theirs["source"], theirs["seeds"], theirs["MSE"], theirs["MAE"]) == ("published", "–", "0.386", "0.400")
+    paper = lines["ETTh1", "96", "IB-Forecast, as published"]
+    assert (paper["source"], paper["MSE"]) == ("published", "0.382")
+    both = flat(ledger, "per_horizon", data="ETTh1", horizon=96, model="dlinear")
+    assert [(row["source"], row["mse"]) for row in both] == [("ledger", 0.9), ("published", 0.386)]
+
+
+def test_the_error_of_our_default_is_compared_with_every_line() -> None:
+    records = [*full_grid("steady", 0.30), *full_grid("exact", 0.305), *full_grid("tqnet", 0.2)]
+    sheet = TABLES["accuracy"]([*records, *(one for one in full_grid("patchtst", 0.31) if one.cell.seed == 2024)])
+    lines = {(line[0], line[2]): dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
+    leads = {model: lines["Overall", model]["steady is, by MSE"] for model in ("steady", "exact", "tqnet", "timesnet")}
+    assert leads == {"steady": "–", "exact": "level", "tqnet": "behind", "timesnet": "ahead"}
+    assert lines["Overall", "timesnet"]["steady is, by MAE"] == "behind"
+    assert lines["ETTh1", "patchtst"]["steady is, by MSE"] == "one seed"
+    assert "no more than the larger of the standard deviations" in sheet.note
 
 
 def test_the_best_and_the_best_interpretable_are_marked_and_the_rest_says_not_run(ledger: Ledger) -> None:
     text = show(ledger, "accuracy", "md")
-    assert "| ETTh1 | mean | tqnet | 20.0% | 3 | **0.234** |" in text
-    assert "| ETTh1 | mean | exact | 20.0% | 3 | _0.334_ |" in text
-    assert "| ETTh1 | mean | dlinear | – | – | not run |" in text
+    assert "| ETTh1 | mean | tqnet | ours | 20.0% | 3 | **0.234 ± 0.010** |" in text
+    assert "| ETTh1 | mean | exact | ours | 20.0% | 3 | _0.334 ± 0.010_ |" in text
+    assert "| ETTh1 | mean | steady | – | – | – | not run |" in text
+    assert "| ETTh1 | mean | dlinear | published | – | – | 0.456 | 0.452 |" in text
     assert "| Overall | mean | tqnet |" in text
 
 
 def test_latex_marks_and_escapes(ledger: Ledger) -> None:
     text = show(ledger, "accuracy", "tex")
-    assert r"\textbf{0.234}" in text
-    assert r"\underline{0.334}" in text
+    assert r"\textbf{0.234 $\pm$ 0.010}" in text
+    assert r"\underline{0.334 $\pm$ 0.010}" in text
     assert r"20.0\%" in text
     assert text.count(r"\\") == 1 + len(TABLES["accuracy"](ledger.records()).body)
 
@@ -182,8 +252,8 @@ def test_every_label_can_be_shown_from_an_empty_ledger(tmp_path: Path, label: st
 
 def test_the_statistics_of_the_data_sets_are_those_of_the_protocol(tmp_path: Path) -> None:
     text = show(Ledger(tmp_path / "ledger.jsonl.zst"), "datasets", "md")
-    assert "| ETTh1 | 7 | 17,420 | 1h | 24 | 8,640 / 2,880 / 2,880 |" in text
-    assert "| Weather | 21 | 52,696 | 10min | 144 | 36,887 / 5,270 / 10,539 |" in text
+    assert "| ETTh1 | 7 | 17,420 | 1h | 24 | 8,640 | 2,880 | 2,880 |" in text
+    assert "| Weather | 21 | 52,696 | 10min | 144 | 36,887 | 5,270 | 10,539 |" in text
 
 
 # --- Stand-ins ---
@@ -200,8 +270,8 @@ def test_a_stand_ins_record_is_shown_under_its_own_name(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(record(Cell("Traffic-stand-in", 96, "exact", 2024), 0.5))
     text = show(ledger, "large_channels", "md")
-    assert "| Traffic-stand-in | 96 | exact | 20.0% | 1 |" in text
-    assert "| Traffic | 96 | steady | – | – | not run |" in text
+    assert "| Traffic-stand-in | 96 | exact | ours | 20.0% | 1 |" in text
+    assert "| Traffic | 96 | steady | – | – | – | not run |" in text
 
 
 # --- Reproduce ---

@@ -1,33 +1,10 @@
 """Named values of the ledger: every number of every table, for texts that quote them."""
 
 from pathlib import Path
-from typing import Any
 
+from ibforecast_lab.experiments.frame import Row
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger
 from ibforecast_lab.experiments.tables import TABLES
-
-KEYS: dict[str, tuple[str, ...]] = {
-    "datasets": ("name",),
-    "configuration": ("data", "recipe"),
-    "accuracy": ("data", "model"),
-    "per_horizon": ("data", "horizon", "model"),
-    "large_channels": ("data", "horizon", "model"),
-    "fidelity": ("data", "horizon", "model", "explainer"),
-    "fidelity_rankings": ("data", "horizon", "model", "explainer", "gating", "space", "shift", "aggregate"),
-    "certificate": ("data", "horizon", "model"),
-    "support_recovery": ("mode", "model", "explainer"),
-    "cost": ("data", "horizon", "model", "explainer", "device"),
-    "gate_map": ("data", "horizon", "model", "seed", "patch", "channel"),
-    "gate_frequency": ("data", "horizon", "model", "seed", "patch", "channel"),
-    "coverage": ("data", "horizon", "model", "level"),
-    "tradeoff": ("data", "horizon", "model", "budget"),
-    "fixed_mask": ("data", "horizon", "budget"),
-    "by_kind": ("data", "horizon"),
-    "ablations": ("data", "horizon", "model"),
-    "sensitivity": ("data", "horizon", "recipe", "setting", "value"),
-    "factors": ("data", "horizon", "model"),
-}
-"""The fields that identify a row of each table, in the order in which a name lists them."""
 
 
 def facts(ledger_path: Path = LEDGER) -> dict[str, float]:
@@ -38,15 +15,17 @@ def facts(ledger_path: Path = LEDGER) -> dict[str, float]:
     """
     records = Ledger(ledger_path).records()
     return {
-        "/".join((label, *_keys(row, KEYS[label]), column)): float(value)
+        "/".join((label, *name_of(row, sheet.keys), column)): float(value)
         for label, table in TABLES.items()
-        for row in table(records).rows
+        for sheet in [table(records)]
+        for row in sheet.rows
         for column, value in row.items()
-        if column not in KEYS[label] and isinstance(value, int | float) and not isinstance(value, bool)
+        if column not in sheet.keys and isinstance(value, int | float) and not isinstance(value, bool)
     }
 
 
-def _keys(row: dict[str, Any], fields: tuple[str, ...]) -> list[str]:
-    values = [row[field] for field in fields if row[field] is not None]
+def name_of(row: Row, keys: tuple[str, ...]) -> list[str]:
+    """Return the values that identify a row, in the order of its table's keys."""
+    values = [row[key] for key in keys if row[key] is not None]
     source = [row["source"]] if row.get("source") == "published" else []
     return [f"{value:g}" if isinstance(value, float) else str(value) for value in values] + source

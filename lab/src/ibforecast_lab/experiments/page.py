@@ -239,7 +239,7 @@ def _certificate(values: Values) -> Table:
     for data in DATA:
         name = f"certificate/{data}/96/steady"
         bits = values[f"{name}/replay_bits"] + values[f"{name}/scramble_bits"]
-        moved = (f"{name}/sensitivity", f"results/certificate/{data}/root", f"{name}/gates_sensitivity")
+        moved = (f"{name}/sensitivity_squared", f"{name}/sensitivity_root", f"{name}/gates_sensitivity_squared")
         shares = [_form(values, share, form) for share, form in zip(moved, ("%1", "%1", "%2"), strict=True)]
         changed = _form(values, f"{name}/masks_changed", "%1")
         rows.append([data, _form(values, f"{name}/windows", "n"), f"{bits:.0f}", *shares, changed])

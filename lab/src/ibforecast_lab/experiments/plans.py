@@ -8,12 +8,12 @@ from ibforecast.core.errors import UsageError, hint
 from ibforecast_lab.data.standin import STAND_INS
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import DRIVERS, FRAMED
-from ibforecast_lab.experiments.rows import HORIZONS
 from ibforecast_lab.experiments.variants import JOIN, SWEEPS
 from ibforecast_lab.recipes import names
 
 T = TypeVar("T", str, int)
 
+HORIZONS = (96, 192, 336, 720)
 MAIN = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
 LARGE = ("Electricity", "Solar", "Traffic")
 SEEDS = (2024, 2025, 2026)
@@ -119,11 +119,19 @@ PLANS: dict[str, Plan] = {
     "per_horizon": Plan(MAIN, HORIZONS, _ALL_MODELS),
     "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("steady", "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
+    "fidelity_by_budget": Plan(
+        EXPLAINED,
+        HORIZONS[:3],
+        ("steady",),
+        study="native",
+        budgets=(None, *OTHER_BUDGETS),
+        also=(Plan(("ETTh2", "ETTm2"), (96,), ("steady",), study="native", budgets=(None, *SMALL_BUDGETS)),),
+    ),
     "fidelity_rankings": Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), study="explanations"),
     "certificate": Plan(MAIN, (96,), ("steady",), study="explanations"),
     "gate_map": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
     "gate_frequency": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
-    "support_recovery": Plan(tuple(FRAMED), (24,), ("framed", "patchdecomp", "tft"), study="recovery"),
+    "support_recovery": Plan(tuple(FRAMED), (24,), ("framed", "paper-sparse", "patchdecomp", "tft"), study="recovery"),
     "cost": Plan(("ETTh1", "Weather"), (96,), ("steady",), SEEDS[:1], "cost"),
     "coverage": Plan(MAIN, (96,), ("steady",), study="coverage"),
     "tradeoff": Plan(

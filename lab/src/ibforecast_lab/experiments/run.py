@@ -27,7 +27,13 @@ from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.variants import varied
 
 RESULTS_VERSION = 1
-"""Raised whenever a change of the code may change a result; older records are then run again."""
+"""The version of the arithmetic behind every record.
+
+Raise it whenever a change of the code changes a number that a run computes: weights after training, a forecast, an
+error or a measurement, even in the last bit on the same device. Records of an older version are outdated, and
+`reproduce` runs their cells again. Do not raise it for a change of speed, form or words that keeps every number, nor
+for a new study or recipe, which has records of its own.
+"""
 
 VERIFIED_WINDOWS = 1000
 

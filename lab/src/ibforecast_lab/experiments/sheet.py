@@ -1,39 +1,164 @@
-"""A table ready to be printed: flat rows for programs, a header and a body for people."""
+"""A table as a specification of rows and columns, and the sheet it gives: flat rows for programs, text for people."""
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ibforecast.core.files import to_json
+from ibforecast_lab.experiments.frame import Row, frame
+from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.experiments.plans import Plan
+
+NOT_RUN, NONE, UNDEFINED = "not run", "–", "undefined"
+NATIVE, PAPER = "native", "ibforecast"
+"""The explainer that is a forecaster's own, and the name of our forecaster in print."""
+
+MARKS = "marks"
+"""The field of a line with a pattern for the text of each marked field, such as "**{}**"."""
 
 Cells = list[str]
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a label comes to, with a `note` on how to read it.
+    """The content of a label, with a `note` on how to read it; `keys` are the fields that identify a row.
 
     In the body `**x**` is the best and `_x_` the best interpretable one.
     """
 
     title: str
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     header: Cells
     body: list[Cells]
     note: str = ""
+    keys: tuple[str, ...] = ()
+
+
+# --- Formats of values ---
+
+
+def known(form: str) -> Callable[[Any], str]:
+    """Format a value; None is a dash."""
+    return lambda value: NONE if value is None else format(value, form)
+
+
+def measured(value: float | None) -> str:
+    """Format a measured number; None is undefined."""
+    return UNDEFINED if value is None else f"{value:.3f}"
+
+
+def words(value: Any) -> str:
+    """Write a value as it is; None is a dash."""
+    return NONE if value is None else str(value)
+
+
+number, share, change, count, general = map(known, (".3f", ".1%", "+z.1%", ",", "g"))
+
+
+# --- Tables ---
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as printed: its name, the field it shows and how; `spread` names the field of a standard deviation.
+
+    A column of `published` numbers shows the field of the published rows that belong to the line.
+    """
+
+    name: str
+    field: str
+    form: Callable[[Any], str] = words
+    spread: str = ""
+    published: bool = False
+
+    def text(self, line: Row) -> str:
+        """Return the text for a line that has the field."""
+        text = self.form(line[self.field])
+        if line.get(self.spread) is not None:
+            text += f" ± {self.form(line[self.spread])}"
+        return str(line.get(MARKS, {}).get(self.field, "{}")).format(text)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a label shows: `rows` of the frame and of print for programs, `columns` of `lines` for people.
+
+    `lines` chooses and orders the rows that are printed; a line without the fields of a run was not run, as the column
+    `missing` says. `compared` adds fields that depend on other rows; `beside` finds the published rows that belong to
+    a line.
+    """
+
+    title: str
+    keys: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: Callable[[list[Row]], list[Row]]
+    lines: Callable[[list[Row]], list[Row]]
+    note: str = ""
+    missing: str = ""
+    published: Callable[[], list[Row]] = list
+    compared: Callable[[list[Row]], list[Row]] = list
+    beside: Callable[[Row, list[Row]], list[Row]] = lambda line, published: []
+
+    def __call__(self, records: Iterable[Record]) -> Sheet:
+        """Compute the sheet from records only."""
+        rows = self.compared([*self.rows(frame(records)), *self.published()])
+        published = [row for row in rows if row.get("source") == "published"]
+        body = [
+            [self._cell(column, line, beside) for column in self.columns]
+            for line in self.lines(rows)
+            for beside in [self.beside(line, published)]
+        ]
+        header = [column.name for column in self.columns]
+        return Sheet(self.title, rows, header, body, self.note, self.keys)
+
+    def _cell(self, column: Column, line: Row, beside: list[Row]) -> str:
+        if column.published:
+            return " / ".join(column.text(row) for row in beside if row.get(column.field) is not None) or NONE
+        if column.field not in line:
+            return NOT_RUN if column.name == self.missing else NONE
+        return column.text(line)
+
+
+def places(plan: Plan) -> list[Row]:
+    """Return the data set, horizon and model of every line that a plan takes."""
+    return [
+        {"data": data, "horizon": horizon, "model": model}
+        for horizon in plan.horizons
+        for data in plan.data
+        for model in plan.models
+    ]
+
+
+def placed(rows: Iterable[Row], planned: list[Row], beyond: bool = True) -> list[Row]:
+    """Return the rows of the ledger at each planned place in turn, or the place if it has none; then all others."""
+    fields = list(planned[0])
+    lines: dict[tuple[Any, ...], list[Row]] = {tuple(place.values()): [] for place in planned}
+    for row in rows:
+        place = tuple(row[field] for field in fields)
+        if row["source"] == "ledger" and (beyond or place in lines):
+            lines.setdefault(place, []).append(row)
+    return [line for place, here in lines.items() for line in here or [dict(zip(fields, place, strict=True))]]
+
+
+def marked(line: Row, **marks: str) -> Row:
+    """Return a line with patterns for the text of its fields."""
+    return line | {MARKS: line.get(MARKS, {}) | marks}
+
+
+# --- Formats of sheets ---
 
 
 def to_markdown(sheet: Sheet) -> str:
-    """A GitHub-flavoured table under its title, the note below it."""
+    """Return a GitHub-flavoured table under its title, the note below it."""
     lines = [sheet.header, ["---"] * len(sheet.header), *sheet.body]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"**{sheet.title}**\n\n{table}\n" + (f"\n{sheet.note}\n" if sheet.note else "")
 
 
 def to_latex(sheet: Sheet) -> str:
-    """A booktabs table under its title."""
+    """Return a booktabs table under its title."""
     lines = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in (sheet.header, *sheet.body)]
     return "\n".join(
         [
@@ -52,7 +177,7 @@ def to_latex(sheet: Sheet) -> str:
 
 
 def to_csv(sheet: Sheet) -> str:
-    """The flat rows as CSV; what was not run is empty."""
+    """Return the flat rows as CSV; what was not run is empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(sheet.rows[0]) if sheet.rows else [], lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""ibforecast reproduce: run the cells a label takes, those that are missing."""
+"""ibforecast reproduce: run the cells of a label that are missing from the ledger."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,11 @@ from ibforecast_lab.verbs.shared import ledger_option
 @click.option("--seeds", help="Seeds, separated by commas; default: the label's.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells side by side (local engine)."
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Cells run at the same time (local engine).",
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda (local engine).")
 @click.option("--address", help="Address of the Ray cluster; default: one on this machine.")
@@ -39,9 +43,12 @@ def command(
     ledger: Path,
     as_json: bool,
 ) -> None:
-    """Run the cells that LABEL takes and the ledger lacks; a finished cell is never run again.
+    """Run the cells of LABEL that the ledger lacks; a finished cell is not run again.
 
-    A cell that fails is reported at the end and stops no other; a run that is killed loses at most the cells under way.
+    New records are written to the folder records next to the ledger; `make results` packs them.
+
+    A cell that fails is reported at the end and does not stop the others. A killed run loses at most the cells that
+    were running.
 
     \b
     ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model steady

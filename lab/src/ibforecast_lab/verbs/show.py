@@ -1,4 +1,4 @@
-"""ibforecast show: a table or figure of the paper, from the ledger alone."""
+"""ibforecast show: a table or figure of the paper, computed from the ledger only."""
 
 from pathlib import Path
 from typing import Literal
@@ -26,16 +26,15 @@ from ibforecast_lab.verbs.shared import ledger_option
 def command(
     label: str, form: Literal["md", "csv", "tex", "json", "png", "svg"], out: Path | None, ledger: Path
 ) -> None:
-    """Show what LABEL comes to: a table, or a figure.
+    """Show the table or the figure of LABEL.
 
     \b
     datasets configuration
     accuracy per_horizon large_channels
     fidelity fidelity_rankings certificate support_recovery coverage
-    fixed_mask by_kind
-    cost gate_map gate_frequency                           (figures too)
+    fixed_mask by_kind factors
+    fidelity_by_budget cost gate_map gate_frequency        (figures too)
     tradeoff ablations sensitivity                         (figures too)
-    factors
 
     Nothing is run; a cell without a record says "not run".
 
@@ -50,7 +49,7 @@ def command(
     from ibforecast_lab.experiments.sheet import FORMATS
     from ibforecast_lab.experiments.tables import TABLES
 
-    plan(label)  # refuses a word that is no label
+    plan(label)  # refuses an unknown label
     if out is not None:
         check_file(out)
     if form == "png" or form == "svg":

@@ -3,11 +3,20 @@
 from collections.abc import Callable
 
 from ibforecast.core.errors import DataError, UsageError
-from ibforecast_lab.experiments.figures import ablations, cost, gate_frequency, gate_map, sensitivity, tradeoff
+from ibforecast_lab.experiments.figures import (
+    ablations,
+    cost,
+    fidelity_by_budget,
+    gate_frequency,
+    gate_map,
+    sensitivity,
+    tradeoff,
+)
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.plots.records import Form
 
 FIGURES: dict[str, Callable[[list[Record], Form], bytes | None]] = {
+    "fidelity_by_budget": fidelity_by_budget.figure,
     "cost": cost.figure,
     "gate_map": gate_map.figure,
     "gate_frequency": gate_frequency.figure,
@@ -15,11 +24,11 @@ FIGURES: dict[str, Callable[[list[Record], Form], bytes | None]] = {
     "ablations": ablations.figure,
     "sensitivity": sensitivity.figure,
 }
-"""Each gives nothing where nothing of it was run."""
+"""Each gives None if nothing of it was run."""
 
 
 def drawn(label: str, records: list[Record], form: Form) -> bytes:
-    """Draw a label's figure; one that has none, or of which nothing was run, is refused."""
+    """Draw a label's figure; refuse a label that has none, or of which nothing was run."""
     check_has_figure(label)
     picture = FIGURES[label](records, form)
     if picture is None:
@@ -30,7 +39,7 @@ def drawn(label: str, records: list[Record], form: Form) -> bytes:
 
 
 def check_has_figure(label: str) -> None:
-    """Refuse a label that is a table and nothing else."""
+    """Refuse a label that is only a table."""
     if label not in FIGURES:
         raise UsageError(
             f"a label must be one of {', '.join(FIGURES)} to be drawn",

@@ -7,15 +7,15 @@ from ibforecast_lab.plots.records import Form
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Probabilities, patch by channel, with the open gates outlined, a panel per recipe that was run."""
+    """Draw probabilities, patch by channel, with the open gates outlined, a panel per recipe that was run."""
     pictures = [picture_of(gates, f"{ONE.lower()}; outlined: open") for gates in one_window(records)]
     return draw(pictures, form) if pictures else None
 
 
 def picture_of(gates: Gates, shown: str) -> GatePicture:
-    """Gates of a record as a picture takes them."""
+    """Return the gates of a record as a picture takes them."""
     return GatePicture(
-        title=f"{gates.cell.recipe}: {shown}",
+        title=f"{gates.model}: {shown}",
         where=gates.where,
         meaning=gates.name,
         patches=gates.patches,

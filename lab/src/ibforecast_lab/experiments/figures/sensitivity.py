@@ -1,8 +1,9 @@
 """What turning one hyper-parameter does. Paper: Figure "hp"."""
 
+from ibforecast_lab.experiments.frame import Row, frame, select
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.tables.sensitivity import DEFAULT, KNOBS, Line, groups_of, lines_of, turned, value_of
+from ibforecast_lab.experiments.tables.sensitivity import DEFAULT, KNOBS, rows_of, runs_of, turned, value_of
 from ibforecast_lab.experiments.variants import parted
 from ibforecast_lab.plots.curves import Curve, Grid, Panel, draw
 from ibforecast_lab.plots.records import Form
@@ -10,15 +11,16 @@ from ibforecast_lab.plots.records import Form
 MEASURES = {"mse_change": "change of MSE, %", "open_rate": "read, %", "score": "fidelity"}
 PERCENT = ("mse_change", "open_rate")
 Own = dict[tuple[str, str, str], float]
-"""What each setting is in a recipe as it is, by recipe, data set and setting."""
+"""The value of each setting in a recipe as it is, by recipe, data set and setting."""
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Three rows of panels per recipe, a column per hyper-parameter, a curve per data set, once anything was turned."""
-    lines = lines_of(records)
-    if all(line.setting == DEFAULT for line in lines):
+    """Draw three rows of panels per recipe, a column per hyper-parameter, a curve per data set."""
+    tidy = frame(records)
+    rows_run = rows_of(tidy)
+    if all(row["setting"] == DEFAULT for row in rows_run):
         return None
-    plan, own = PLANS["sensitivity"], _own(records)
+    plan, own = PLANS["sensitivity"], _own(tidy)
     planned = [(parted(cell.recipe)[0], cell.data, *turned(cell)) for cell in plan.cells()]
     values = {
         knob: sorted(
@@ -32,12 +34,12 @@ def figure(records: list[Record], form: Form) -> bytes | None:
     def panel(recipe: str, measure: str, knob: str) -> Panel:
         curves, not_run = [], []
         for data in plan.data:
-            here = [line for line in lines if (line.recipe, line.data) == (recipe, data)]
+            here = select(rows_run, recipe=recipe, data=data)
             curve = _curve(here, knob, measure, values[knob], own.get((recipe, data, knob)))
-            run = {(line.setting, line.value) for line in here}
-            asked = [place[2:] for place in planned if place[:2] == (recipe, data) and place[2] in (knob, DEFAULT)]
+            run = {(row["setting"], row["value"]) for row in here}
+            wanted = [place[2:] for place in planned if place[:2] == (recipe, data) and place[2] in (knob, DEFAULT)]
             absent = [
-                DEFAULT if value is None else short(value) for setting, value in asked if (setting, value) not in run
+                DEFAULT if value is None else short(value) for setting, value in wanted if (setting, value) not in run
             ]
             curves += [curve] if curve else []
             if absent:
@@ -60,31 +62,30 @@ def figure(records: list[Record], form: Form) -> bytes | None:
 
 
 def short(value: float) -> str:
-    """A value in few letters: 0.0001 is 1e-4."""
+    """Write a value in few letters: 0.0001 is 1e-4."""
     return f"{value:.0e}".replace("e-0", "e-") if 0 < value < 0.01 else f"{value:g}"
 
 
-def _own(records: list[Record]) -> Own:
-    found: Own = {}
-    for group in groups_of(records):
-        if turned(group.records[0].cell) == (DEFAULT, None):
-            config = group.records[0].recipe["config"]
-            found |= {(group.model, group.data, knob): value_of(knob, config) for knob in KNOBS}
-    return found
+def _own(tidy: list[Row]) -> Own:
+    return {
+        (row["recipe"], row["data"], knob): value_of(knob, row["config"])
+        for row in select(runs_of(tidy), setting=DEFAULT)
+        for knob in KNOBS
+    }
 
 
-def _curve(lines: list[Line], knob: str, measure: str, values: list[float], own: float | None) -> Curve | None:
-    """One data set's curve over the values of a setting, the recipe as it is among them."""
-    here = [line for line in lines if line.setting in (knob, DEFAULT)]
-    points = {own if line.setting == DEFAULT else line.value: getattr(line, measure) for line in here}
+def _curve(rows: list[Row], knob: str, measure: str, values: list[float], own: float | None) -> Curve | None:
+    """Return one data set's curve over the values of a setting, the recipe as it is among them."""
+    here = [row for row in rows if row["setting"] in (knob, DEFAULT)]
+    points = {own if row["setting"] == DEFAULT else row["value"]: row[measure] for row in here}
     known = {value: points[value] for value in values if points.get(value) is not None}
     if not known:
         return None
     unit = 100 if measure in PERCENT else 1
     return Curve(
-        lines[0].data,
+        rows[0]["data"],
         [float(values.index(value)) for value in known],
-        [unit * told for told in known.values()],
+        [unit * value for value in known.values()],
         [None] * len(known),
         list(known).index(own) if own in known else None,
     )

@@ -1,48 +1,45 @@
-"""One file per table of the paper: a pure function from the ledger's records to a sheet."""
+"""The tables: each a pure function from the ledger's records to a sheet."""
 
 from collections.abc import Callable
 
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables import (
-    ablations,
-    accuracy,
-    by_kind,
-    certificate,
-    configuration,
-    cost,
-    coverage,
-    datasets,
-    factors,
-    fidelity,
-    fidelity_rankings,
-    fixed_mask,
-    gates,
-    large_channels,
-    per_horizon,
-    sensitivity,
-    support_recovery,
-    tradeoff,
-)
+from ibforecast_lab.experiments.tables.ablations import ablations
+from ibforecast_lab.experiments.tables.by_kind import by_kind
+from ibforecast_lab.experiments.tables.certificate import certificate
+from ibforecast_lab.experiments.tables.configuration import configuration
+from ibforecast_lab.experiments.tables.cost import cost
+from ibforecast_lab.experiments.tables.coverage import coverage
+from ibforecast_lab.experiments.tables.datasets import datasets
+from ibforecast_lab.experiments.tables.errors import accuracy, large_channels, per_horizon
+from ibforecast_lab.experiments.tables.factors import factors
+from ibforecast_lab.experiments.tables.fidelity import fidelity, fidelity_by_budget
+from ibforecast_lab.experiments.tables.fidelity_rankings import sheet as fidelity_rankings
+from ibforecast_lab.experiments.tables.fixed_mask import fixed_mask
+from ibforecast_lab.experiments.tables.gates import gate_frequency, gate_map
+from ibforecast_lab.experiments.tables.sensitivity import sensitivity
+from ibforecast_lab.experiments.tables.support_recovery import support_recovery
+from ibforecast_lab.experiments.tables.tradeoff import tradeoff
 
 TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
-    "datasets": datasets.sheet,
-    "configuration": configuration.sheet,
-    "accuracy": accuracy.sheet,
-    "per_horizon": per_horizon.sheet,
-    "large_channels": large_channels.sheet,
-    "fidelity": fidelity.sheet,
-    "fidelity_rankings": fidelity_rankings.sheet,
-    "certificate": certificate.sheet,
-    "support_recovery": support_recovery.sheet,
-    "cost": cost.sheet,
-    "gate_map": gates.gate_map,
-    "gate_frequency": gates.gate_frequency,
-    "coverage": coverage.sheet,
-    "tradeoff": tradeoff.sheet,
-    "fixed_mask": fixed_mask.sheet,
-    "by_kind": by_kind.sheet,
-    "ablations": ablations.sheet,
-    "sensitivity": sensitivity.sheet,
-    "factors": factors.sheet,
+    "datasets": datasets,
+    "configuration": configuration,
+    "accuracy": accuracy,
+    "per_horizon": per_horizon,
+    "large_channels": large_channels,
+    "fidelity": fidelity,
+    "fidelity_by_budget": fidelity_by_budget,
+    "fidelity_rankings": fidelity_rankings,
+    "certificate": certificate,
+    "support_recovery": support_recovery,
+    "cost": cost,
+    "gate_map": gate_map,
+    "gate_frequency": gate_frequency,
+    "coverage": coverage,
+    "tradeoff": tradeoff,
+    "fixed_mask": fixed_mask,
+    "by_kind": by_kind,
+    "ablations": ablations,
+    "sensitivity": sensitivity,
+    "factors": factors,
 }

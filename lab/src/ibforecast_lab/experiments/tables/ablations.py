@@ -1,147 +1,108 @@
-"""What each part is worth: taken out one at a time, in errors, reading and fidelity. Paper: Table "ablations"."""
+"""What each part is worth: removed one at a time, in errors, reading and fidelity. Paper: Table "ablations"."""
 
-from dataclasses import asdict, dataclass
-from statistics import mean
-from typing import Literal
-
-from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.experiments.frame import DEFAULT_WAY, Row, mean, of_study, seeds, select, spread, summarised
 from ibforecast_lab.experiments.plans import PLANS, STATIC
-from ibforecast_lab.experiments.published import PublishedNumber
-from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables import fidelity
-from ibforecast_lab.experiments.tables.measured import (
-    NONE,
-    NOT_RUN,
-    PAPER,
-    Group,
-    as_printed,
-    groups,
-    in_print,
-    in_words,
-    spread_of,
-)
+from ibforecast_lab.experiments.published import in_print
+from ibforecast_lab.experiments.sheet import NATIVE, NONE, PAPER, Column, Table, marked, measured, placed, share
+from ibforecast_lab.experiments.tables.fidelity import NUMBERS
 from ibforecast_lab.experiments.variants import JOIN, VARIANTS, parted, words_for
 
 STUDY = "native"
 OF_THE_PAPER = {"paper-sparse": PAPER, **{f"paper-sparse{JOIN}{name}": name for name in VARIANTS}}
 OF_THE_PAPER |= {f"factors{JOIN}no-diversity": "no-diversity"}
-"""Beside which of our models each row of the paper stands: its own, rebuilt; what has factors, beside ours that has."""
+"""The row of the paper that belongs to each of our models: to its own, rebuilt, and to ours that has factors."""
 
-METRICS = ("mse", "mae", "open_rate", "comprehensiveness", "sufficiency", "score")
-HEADER = [
-    *("data", "horizon", "recipe", "change", "seeds", "MSE", "MAE", "read", "comp", "suff", "score"),
-    *(f"published {metric}" for metric in ("MSE", "MAE", "read", "comp", "suff", "score")),
-]
-TITLE = "Ablations, mean over seeds"
-NOTE = (
-    "comp and suff: comprehensiveness (higher is better) and sufficiency (lower is better) of the model's own mask, "
-    "gates run again. score: min(comp, 1) less suff; published: comp less suff. Where everything is read a score of 1 "
-    "says nothing, and where the mask never changes it holds by construction. steady is our default, paper-sparse the "
-    "paper's model for explanations, factors the one model that has a diversity term to leave out."
-)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A recipe or a variant of one, mean over seeds; None is undefined."""
-
-    data: str
-    horizon: int | None
-    model: str
-    recipe: str
-    change: str
-    seeds: int
-    mse: float | None
-    mse_std: float | None
-    mae: float | None
-    open_rate: float | None
-    comprehensiveness: float | None
-    sufficiency: float | None
-    score: float | None
-    score_std: float | None
-    source: Literal["ledger", "published"]
+METRICS = {
+    "mse": "MSE",
+    "mae": "MAE",
+    "open_rate": "read",
+    "comprehensiveness": "comp",
+    "sufficiency": "suff",
+    "score": "score",
+}
+KEYS = ("data", "horizon", "model")
+FIELDS = {"seeds": seeds, "mse": mean("mse"), "mse_std": spread("mse"), "mae": mean("mae")}
+FIELDS |= {"open_rate": mean("open_rate"), **NUMBERS}
 
 
-def sheet(records: list[Record]) -> Sheet:
-    """Every model of the plan; what was not run says so."""
-    lines, plan = lines_of(records), PLANS["ablations"]
-    found = {(line.data, line.horizon, line.model): line for line in lines}
-    body = [
-        _shown(data, horizon, model, found.get((data, horizon, model)))
+def rows_of(tidy: list[Row]) -> list[Row]:
+    """Return the plan's models as far as they were run, each at its own budget, in the plan's order."""
+    plan = PLANS["ablations"]
+    rows = select(of_study(tidy, STUDY), own_budget=True, measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
+    planned = [row for row in rows if row["model"] in plan.models and row["data"] in plan.data]
+    own = summarised([row for row in planned if row["horizon"] in plan.horizons], KEYS, FIELDS)
+    return [_named(row) for row in sorted(own, key=lambda row: plan.models.index(row["model"]))]
+
+
+def _named(row: Row) -> Row:
+    place = {key: row[key] for key in KEYS}
+    return place | {"recipe": parted(row["model"])[0], "change": change_in(row["model"])} | row
+
+
+def change_in(model: str) -> str:
+    """Say in words what was done to a recipe."""
+    return "static mask" if model in STATIC else words_for(model) if parted(model)[1] else NONE
+
+
+def published() -> list[Row]:
+    """Return what the paper prints, with the same fields."""
+    rows = []
+    for (data, horizon, name), printed in in_print("ablations").items():
+        row: Row = {"data": data, "horizon": horizon, "model": name, "recipe": PAPER}
+        row |= {"change": VARIANTS[name].words if name in VARIANTS else NONE} | dict.fromkeys(FIELDS) | {"seeds": 0}
+        rows.append(row | {metric: printed[metric].value for metric in METRICS} | {"source": "published"})
+    return rows
+
+
+def beside(line: Row, published: list[Row]) -> list[Row]:
+    """Return the row of the paper that belongs to a line."""
+    name = OF_THE_PAPER.get(line["model"])
+    return select(published, data=line["data"], horizon=line["horizon"], model=name) if name else []
+
+
+def _lines(rows: list[Row]) -> list[Row]:
+    plan = PLANS["ablations"]
+    planned = [
+        {"data": data, "horizon": horizon, "model": model, "recipe": parted(model)[0], "change": change_in(model)}
         for data in plan.data
         for horizon in plan.horizons
         for model in plan.models
     ]
-    return Sheet(TITLE, [asdict(line) for line in (*lines, *_published_lines())], HEADER, body, NOTE)
+    return [marked(line, score="{}" + _reservation(line)) for line in placed(rows, planned)]
 
 
-def lines_of(records: list[Record]) -> list[Line]:
-    """The plan's models as far as they were run, each at its own budget, in the plan's order."""
-    plan = PLANS["ablations"]
-    own = [record for record in records if record.cell.budget is None and record.cell.recipe in plan.models]
-    found = [group for group in groups(own, STUDY) if group.data in plan.data and group.horizon in plan.horizons]
-    return [_line(group) for group in sorted(found, key=lambda group: plan.models.index(group.model))]
-
-
-def change_in(model: str) -> str:
-    """What was done to a recipe, in words."""
-    return "static mask" if model in STATIC else words_for(model) if parted(model)[1] else NONE
-
-
-def _line(group: Group) -> Line:
-    (told,) = fidelity.lines_of(group)
-    errors = [record.test.mse for record in group.records]
-    return Line(
-        data=group.data,
-        horizon=group.horizon,
-        model=group.model,
-        recipe=parted(group.model)[0],
-        change=change_in(group.model),
-        seeds=group.seeds,
-        mse=mean(errors),
-        mse_std=spread_of(errors),
-        mae=mean(record.test.mae for record in group.records),
-        open_rate=group.open_rate,
-        comprehensiveness=told.comprehensiveness,
-        sufficiency=told.sufficiency,
-        score=told.score,
-        score_std=told.score_std,
-        source="ledger",
-    )
-
-
-def _published_lines() -> list[Line]:
-    found = []
-    for (data, horizon, name), printed in in_print("ablations").items():
-        told = {metric: printed[metric].value for metric in METRICS}
-        words = VARIANTS[name].words if name in VARIANTS else NONE
-        found.append(
-            Line(data, horizon, name, PAPER, words, 0, mse_std=None, score_std=None, source="published", **told)
-        )
-    return found
-
-
-def _shown(data: str, horizon: int, model: str, line: Line | None) -> list[str]:
-    own = [NONE, NOT_RUN, *[NONE] * 5]
-    if line is not None:
-        own = [
-            *(str(line.seeds), in_words(line.mse, line.mse_std), in_words(line.mae)),
-            NONE if line.open_rate is None else f"{line.open_rate:.1%}",
-            *map(in_words, (line.comprehensiveness, line.sufficiency)),
-            in_words(line.score, line.score_std) + _reservation(line),
-        ]
-    printed = in_print("ablations").get((data, horizon, OF_THE_PAPER.get(model, "")), {})
-    return [data, str(horizon), parted(model)[0], change_in(model), *own, *_as_printed(printed)]
-
-
-def _reservation(line: Line) -> str:
-    """Say of a perfect score why it says nothing."""
-    if (line.comprehensiveness, line.sufficiency) != (1.0, 0.0):
+def _reservation(line: Row) -> str:
+    """Say why a perfect score says nothing."""
+    if (line.get("comprehensiveness"), line.get("sufficiency")) != (1.0, 0.0):
         return ""
-    return " (nothing left out)" if line.open_rate == 1 else " (by construction)"
+    return " (nothing left out)" if line["open_rate"] == 1 else " (by construction)"
 
 
-def _as_printed(printed: dict[str, PublishedNumber]) -> list[str]:
-    cells = [as_printed(printed.get(metric)) for metric in METRICS]
-    read = printed.get("open_rate")
-    return [*cells[:2], NONE if read is None else f"{read.value:.1%}", *cells[3:]]
+def _columns(prefix: str, **kind: bool) -> list[Column]:
+    spreads = {"mse": "mse_std", "score": "score_std"}
+    return [
+        Column(prefix + name, field, share if field == "open_rate" else measured, spreads.get(field, ""), **kind)
+        for field, name in METRICS.items()
+    ]
+
+
+ablations = Table(
+    title="Ablations, mean over seeds",
+    keys=KEYS,
+    columns=(
+        *(Column(name, name) for name in ("data", "horizon", "recipe", "change", "seeds")),
+        *_columns(""),
+        *_columns("published ", published=True),
+    ),
+    rows=rows_of,
+    lines=_lines,
+    note=(
+        "comp and suff: comprehensiveness (higher is better) and sufficiency (lower is better) of the model's own "
+        "mask, gates run again. score: min(comp, 1) less suff; published: comp less suff. If everything is read a "
+        "score of 1 says nothing, and if the mask never changes it holds by construction. steady is our default, "
+        "paper-sparse the paper's model for explanations, factors the one model that has a diversity term to leave out."
+    ),
+    missing="MSE",
+    published=published,
+    beside=beside,
+)

@@ -1,69 +1,61 @@
-"""What a table never seen gets: the default recipe, which goes by the kind of table, beside one made by hand."""
-
-from dataclasses import asdict, dataclass
-from typing import Literal
+"""Settings by kind of table, which the default recipe has, against settings by hand for each data set."""
 
 from ibforecast.zoo.recipes import DEFAULT, kind_of
-from ibforecast_lab.experiments.ledger import Cell, Record
+from ibforecast_lab.experiments.frame import LEVEL, Row, lead, over, select
+from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import sizes_of
-from ibforecast_lab.experiments.plans import BY_HAND, PLANS
-from ibforecast_lab.experiments.rows import Row, ledger_rows
-from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables.measured import NONE, NOT_RUN, in_words
-
-HEADER = ["data", "horizon", "kind", "seeds", "MSE", "MSE by hand", "change"]
-TITLE = "The default recipe, which knows none of these tables by name, against one made by hand for each"
-NOTE = (
-    "kind: what a plain fit goes by, from the number of channels, the look-back and the cycle. By hand: recipe "
-    f"`{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors over seeds."
-)
+from ibforecast_lab.experiments.plans import BY_HAND, MAIN, PLANS
+from ibforecast_lab.experiments.sheet import NOT_RUN, Column, Table, change
+from ibforecast_lab.experiments.tables.errors import by_horizon
 
 
-@dataclass(frozen=True)
-class Line:
-    """A data set under both; None is not run."""
-
-    data: str
-    horizon: int
-    kind: str
-    seeds: int
-    mse: float | None
-    mse_std: float | None
-    mse_by_hand: float | None
-    change: float | None
-    source: Literal["ledger"] = "ledger"
-
-
-def sheet(records: list[Record]) -> Sheet:
-    """Every data set and horizon of the plan."""
-    plan, rows = PLANS["by_kind"], ledger_rows(record for record in records if record.cell.budget is None)
-    found = {(row.data, row.horizon, row.model): row for row in rows}
-    lines = [
-        _line(data, horizon, *(found.get((data, horizon, recipe)) for recipe in (DEFAULT, BY_HAND)))
+def _rows(tidy: list[Row]) -> list[Row]:
+    """Return every data set and horizon of the plan; None is not run."""
+    plan = PLANS["by_kind"]
+    ours = {(row["data"], row["horizon"], row["model"]): row for row in by_horizon(select(tidy, own_budget=True), MAIN)}
+    return [
+        _row(data, horizon, *(ours.get((data, horizon, recipe)) for recipe in (DEFAULT, BY_HAND)))
         for horizon in plan.horizons
         for data in plan.data
     ]
-    return Sheet(TITLE, [asdict(line) for line in lines], HEADER, [_shown(line) for line in lines], NOTE)
 
 
-def _line(data: str, horizon: int, default: Row | None, by_hand: Row | None) -> Line:
-    error, other = (row.mse if row else None for row in (default, by_hand))
-    return Line(
-        data=data,
-        horizon=horizon,
-        kind=kind_of(sizes_of(Cell(data, horizon, DEFAULT, 0))),
-        seeds=default.seeds if default else 0,
-        mse=error,
-        mse_std=default.mse_std if default else None,
-        mse_by_hand=other,
-        change=error / other - 1 if error and other else None,
-    )
+def _row(data: str, horizon: int, default: Row | None, by_hand: Row | None) -> Row:
+    error, spread, other = (default or {}).get("mse"), (default or {}).get("mse_std"), (by_hand or {}).get("mse")
+    return {
+        "data": data,
+        "horizon": horizon,
+        "kind": kind_of(sizes_of(Cell(data, horizon, DEFAULT, 0))),
+        "seeds": default["seeds"] if default else 0,
+        "mse": error,
+        "mse_std": spread,
+        "mse_by_hand": other,
+        "change": over(error, other),
+        "by_kind_is": lead(default, by_hand),
+        "source": "ledger",
+    }
 
 
-def _shown(line: Line) -> list[str]:
-    return [
-        *(line.data, str(line.horizon), line.kind, str(line.seeds)),
-        NOT_RUN if line.mse is None else in_words(line.mse, line.mse_std),
-        NOT_RUN if line.mse_by_hand is None else in_words(line.mse_by_hand),
-        NONE if line.change is None else f"{line.change:+z.1%}",
-    ]
+def _error(value: float | None) -> str:
+    return NOT_RUN if value is None else f"{value:.3f}"
+
+
+by_kind = Table(
+    title="Settings by kind of table against settings by hand for each data set",
+    keys=("data", "horizon"),
+    columns=(
+        *(Column(name, name) for name in ("data", "horizon", "kind", "seeds")),
+        Column("MSE", "mse", _error, "mse_std"),
+        Column("MSE by hand", "mse_by_hand", _error),
+        Column("change", "change", change),
+        Column("by kind is", "by_kind_is"),
+    ),
+    rows=_rows,
+    lines=list,
+    note=(
+        "kind: what the settings of a plain fit depend on, computed from the number of channels, the look-back and the "
+        "cycle. The kinds were formed on these same five data sets, so this is no test on unseen data. By hand: recipe "
+        f"`{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors over "
+        f"seeds. {LEVEL}"
+    ),
+)

@@ -1,155 +1,113 @@
-"""What an explanation costs in forward passes, and what it is worth. Paper: Figure "cost", and the text about it."""
+"""What an explanation costs in passes and in time, and what it is worth. Paper: Figure "cost", and its text."""
 
-from dataclasses import asdict, dataclass
-from typing import Literal
-
-from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.experiments.frame import Row, mean, seeds, select, summarised
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.published import PublishedNumber, numbers
-from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables import fidelity
-from ibforecast_lab.experiments.tables.measured import (
-    NATIVE,
-    NONE,
-    NOT_RUN,
-    PAPER,
-    Group,
-    Place,
-    by_place,
-    groups,
-    in_words,
-    mean_of,
-)
+from ibforecast_lab.experiments.published import numbers
+from ibforecast_lab.experiments.sheet import NATIVE, NONE, NOT_RUN, PAPER, Column, Table, general, placed, places
+from ibforecast_lab.experiments.tables.fidelity import rows_of as fidelity_rows
 
 DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 SETTING = {"timing": "timing_defaults"}
-"""TIMING has its release's settings by this name here; the others cost as many passes."""
+"""TIMING at its release's settings has this name here; the others cost as many passes."""
 
 COUNTS = {
-    "forward_passes": "forward",
-    "backward_passes": "backward",
-    "forward_backward_passes": "forward and backward",
-    "optimisation_steps": "optimisation steps per batch",
+    "forward_passes": ("forwards",),
+    "backward_passes": ("backwards",),
+    "forward_backward_passes": ("forwards", "backwards"),
+    "optimisation_steps": ("optimisation_steps",),
+    "forward_equivalents": ("forward_equivalents",),
 }
-"""How the paper counts, in words."""
+"""What the paper counts, by our fields."""
 
-HEADER = [
-    *("data", "horizon", "model", "explainer", "device", "forward-equivalents", "forward passes", "backward passes"),
-    *("fidelity score", "published forward-equivalents", "published passes"),
-]
-TITLE = "Cost of an explanation"
-NOTE = (
-    "Time in forward-equivalents (what comes with the forecast itself costs 1), passes counted per window, and "
-    "the fidelity score of the same explainer (mean over seeds). The published times are of a GPU."
-)
-
-
-@dataclass(frozen=True)
-class Line:
-    """An explainer on one device, mean over seeds; `score` is its fidelity on the same data set and recipe."""
-
-    data: str
-    horizon: int | None
-    model: str
-    explainer: str
-    device: str | None
-    seeds: int
-    forward_equivalents: float | None
-    forwards: float | None
-    backwards: float | None
-    optimisation_steps: float | None
-    score: float | None
-    source: Literal["ledger", "published"]
+KEYS = ("data", "horizon", "model", "budget", "explainer", "device")
+FIELDS = {
+    "seeds": seeds,
+    "forward_equivalents": mean("forward_equivalents"),
+    "forwards": mean("forwards"),
+    "backwards": mean("backwards"),
+    "optimisation_steps": lambda rows: None,
+}
 
 
-def sheet(records: list[Record]) -> Sheet:
-    """Every data set of the plan on GPU and CPU; what was not run says so."""
-    ours = lines_of(records)
-    body: list[list[str]] = []
-    for place, here in by_place(PLANS["cost"], ours).items():
-        in_print = (SETTING.get(number.model, number.model) for number in numbers("cost") if number.model != PAPER)
-        for explainer in dict.fromkeys((NATIVE, *(line.explainer for line in here), *in_print)):
-            devices = dict.fromkeys((*DEVICES, *(str(line.device) for line in here)))
-            for device in devices:
-                found: list[Line | None] = [
-                    line for line in here if (line.explainer, line.device) == (explainer, device)
-                ]
-                body += [_shown(place, explainer, device, line) for line in found or [None]]
-    return Sheet(TITLE, [asdict(line) for line in (*ours, *_published_lines())], HEADER, body, NOTE)
-
-
-def lines_of(records: list[Record]) -> list[Line]:
-    """What was measured, with the fidelity of the same explainer where that was measured too."""
-    scores = {
-        (line.data, line.horizon, line.model, line.budget, line.explainer): line.score
-        for group in groups(records, fidelity.STUDY)
-        for line in fidelity.lines_of(group)
-    }
-    return [line for group in groups(records, "cost") for line in _lines(group, scores)]
-
-
-def _lines(group: Group, scores: dict[tuple[str, int, str, float | None, str], float | None]) -> list[Line]:
-    found = []
-    for explainer, rows in group.by_explainer("cost").items():
-        for device in dict.fromkeys(row["device"] for row in rows):
-            here = [row for row in rows if row["device"] == device]
-            found.append(
-                Line(
-                    data=group.data,
-                    horizon=group.horizon,
-                    model=group.model,
-                    explainer=explainer,
-                    device=device,
-                    seeds=len(here),
-                    forward_equivalents=mean_of([row["forward_equivalents"] for row in here]),
-                    forwards=mean_of([row["forwards"] for row in here]),
-                    backwards=mean_of([row["backwards"] for row in here]),
-                    optimisation_steps=None,
-                    score=scores.get((group.data, group.horizon, group.model, group.budget, explainer)),
-                    source="ledger",
-                )
-            )
-    return found
-
-
-def _published_lines() -> list[Line]:
-    """What the paper tells of explainers, one line per number."""
-    return [_published_line(number) for number in numbers("cost") if number.model != PAPER]
-
-
-def _published_line(number: PublishedNumber) -> Line:
-    def value(*metrics: str) -> float | None:
-        return number.value if number.metric in metrics else None
-
-    return Line(
-        data=number.data,
-        horizon=number.horizon,
-        model=PAPER,
-        explainer=number.model,
-        device="cuda" if number.metric == "forward_equivalents" else None,
-        seeds=0,
-        forward_equivalents=value("forward_equivalents"),
-        forwards=value("forward_passes", "forward_backward_passes"),
-        backwards=value("backward_passes", "forward_backward_passes"),
-        optimisation_steps=value("optimisation_steps"),
-        score=None,
-        source="published",
-    )
-
-
-def _shown(place: Place, explainer: str, device: str, line: Line | None) -> list[str]:
-    data, horizon, model = place
-    own = [NOT_RUN, NONE, NONE, NONE]
-    if line is not None:
-        passes = [NONE if count is None else f"{count:g}" for count in (line.forwards, line.backwards)]
-        score = NOT_RUN if line.score is None else in_words(line.score)
-        own = [NONE if line.forward_equivalents is None else f"{line.forward_equivalents:.2f}", *passes, score]
-    printed = [
-        number
-        for number in numbers("cost")
-        if number.data in (data, "any") and SETTING.get(number.model, number.model) == explainer
+def rows_of(tidy: list[Row]) -> list[Row]:
+    """Return a row per explainer and device, with the fidelity of the same explainer if it was measured."""
+    scores = {tuple(row[key] for key in KEYS[:-1]): row["score"] for row in fidelity_rows(tidy)}
+    rows = summarised(select(tidy, study="cost", measure="cost"), KEYS, FIELDS)
+    order = list(dict.fromkeys((NATIVE, *(row["explainer"] for row in rows))))
+    rows = sorted(rows, key=lambda row: (row["data"], row["model"], order.index(row["explainer"])))
+    return [
+        {name: value for name, value in row.items() if name != "budget"}
+        | {"score": scores.get(tuple(row[key] for key in KEYS[:-1])), "source": "ledger"}
+        for row in rows
     ]
-    timed = [f"{number.value:g}" for number in printed if number.metric == "forward_equivalents" and device == "cuda"]
-    counted = [f"{number.value:g} {COUNTS[number.metric]}" for number in printed if number.metric in COUNTS]
-    beside = [" / ".join(timed) or NONE, ", ".join(counted) or NONE]
-    return [data, str(horizon), model, explainer, DEVICES.get(device, device), *own, *beside]
+
+
+def _published() -> list[Row]:
+    """Return what the paper says about explainers, one row per number."""
+    return [
+        {"data": one.data, "horizon": one.horizon, "model": PAPER, "explainer": one.model}
+        | {"device": "cuda" if one.metric == "forward_equivalents" else None}
+        | {field: one.value if field in COUNTS[one.metric] else None for field in FIELDS}
+        | {"seeds": 0, "score": None, "source": "published"}
+        for one in numbers("cost")
+        if one.model != PAPER
+    ]
+
+
+def _lines(rows: list[Row]) -> list[Row]:
+    """Return a line per explainer, the time on each device in a column of its own."""
+    ours, lines = select(rows, source="ledger"), []
+    printed = [SETTING.get(row["explainer"], row["explainer"]) for row in rows if row["source"] == "published"]
+    for place in {tuple(line[key] for key in KEYS[:3]): None for line in placed(rows, places(PLANS["cost"]))}:
+        here = select(ours, **dict(zip(KEYS, place, strict=False)))
+        for explainer in dict.fromkeys((NATIVE, *(row["explainer"] for row in here), *printed)):
+            timed = {row["device"]: row for row in select(here, explainer=explainer)}
+            line = dict(zip(KEYS, place, strict=False)) | {"explainer": explainer}
+            if timed:
+                line |= {name: next(iter(timed.values()))[name] for name in ("forwards", "backwards", "score")}
+                line |= {device: timed[device]["forward_equivalents"] for device in timed}
+            lines.append(line)
+    return lines
+
+
+def _beside(line: Row, published: list[Row]) -> list[Row]:
+    return [
+        row
+        for row in published
+        if row["data"] in (line["data"], "any") and SETTING.get(row["explainer"], row["explainer"]) == line["explainer"]
+    ]
+
+
+def _score(score: float | None) -> str:
+    return NOT_RUN if score is None else f"{score:.3f}"
+
+
+cost = Table(
+    title="Cost of an explanation: passes, and time on each device",
+    keys=("data", "horizon", "model", "explainer", "device"),
+    columns=(
+        *(Column(name, name) for name in ("data", "horizon", "model", "explainer")),
+        Column("forward passes", "forwards", general),
+        Column("backward passes", "backwards", general),
+        *(
+            Column(f"time on the {name}, in forecasts", device, lambda ratio: NONE if ratio is None else f"{ratio:.2f}")
+            for device, name in DEVICES.items()
+        ),
+        Column("fidelity score", "score", _score),
+        Column("published forward passes", "forwards", general, published=True),
+        Column("published backward passes", "backwards", general, published=True),
+        Column("published optimisation steps per batch", "optimisation_steps", general, published=True),
+        Column("published time on a GPU, in forecasts", "forward_equivalents", general, published=True),
+    ),
+    rows=rows_of,
+    lines=_lines,
+    note=(
+        "Passes are counted per window and are the same on every device. Times are ratios to the time of the plain "
+        "forecast on the same device, 64 windows at once: what comes with the forecast itself costs about 1. A device "
+        "that passes many windows at once takes less time than its passes suggest. fidelity score: of the same "
+        "explainer, mean over seeds. In the flat rows the time is `forward_equivalents`, one row per device."
+    ),
+    missing="forward passes",
+    published=_published,
+    beside=_beside,
+)

@@ -1,60 +1,184 @@
-"""What the tables of errors share: our own numbers and the published ones side by side, never in one column."""
+"""Errors: by horizon, averaged, and with many channels. Paper: Tables "accuracy", "perhorizon" and "bigc"."""
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
+from functools import partial
 
-from ibforecast_lab.experiments.plans import INTERPRETABLE, OURS
-from ibforecast_lab.experiments.rows import Row
-from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables.measured import NOT_RUN, PAPER
+from ibforecast_lab.data.standin import STAND_INS
+from ibforecast_lab.experiments.frame import (
+    LEVEL,
+    Row,
+    errors,
+    grouped,
+    lead,
+    mean,
+    mean_of,
+    seeds,
+    select,
+    spread,
+    summarised,
+)
+from ibforecast_lab.experiments.plans import HORIZONS, INTERPRETABLE, LARGE, MAIN, OURS, PLANS
+from ibforecast_lab.experiments.published import in_print
+from ibforecast_lab.experiments.sheet import PAPER, Column, Table, marked, number, share, words
 
-HEADER = ["data", "horizon", "model", "read", "seeds", "MSE", "MAE", "published MSE", "published MAE"]
+REFERENCE = "steady"
+"""The recipe that every other model is compared with."""
+
+OVERALL = "Overall"
+KEYS = ("data", "horizon", "model", "budget")
+ERRORS = ("mse", "mae", "open_rate", "validation_mse")
+FIELDS = {"seeds": seeds, "mse": mean("mse"), "mae": mean("mae"), "mse_std": spread("mse"), "mae_std": spread("mae")}
+FIELDS |= {"open_rate": mean("open_rate"), "validation_mse": mean("validation_mse")}
+COMPARED = {"steady_is": "mse", "steady_is_by_mae": "mae"}
 NOTE = (
-    "Bold: the best of our own runs; in italics the best interpretable, where it is another. What is published of "
-    "cyclenet-linear is its authors', of all others what the paper prints."
+    "Of a rival the better of our own run and the published number is shown, by MSE, with the MAE of the same source; "
+    "the flat rows have both. Published numbers of cyclenet-linear are its authors', all others are the paper's. Bold: "
+    "the best MSE; in italics the best interpretable one, if it is another. The last columns say how the mean error of "
+    f"`{REFERENCE}` compares with that of the line. {LEVEL}"
+)
+COLUMNS = (
+    Column("data", "data"),
+    Column("horizon", "horizon", lambda horizon: "mean" if horizon is None else str(horizon)),
+    Column("model", "model", lambda model: "IB-Forecast, as published" if model == PAPER else str(model)),
+    Column("source", "source", lambda source: "ours" if source == "ledger" else str(source)),
+    Column("read", "open_rate", share),
+    Column("seeds", "seeds", lambda count: words(count or None)),
+    Column("MSE", "mse", number, "mse_std"),
+    Column("MAE", "mae", number, "mae_std"),
+    *(Column(f"{REFERENCE} is, by {metric.upper()}", field) for field, metric in COMPARED.items()),
 )
 
 
-def error_sheet(title: str, ours: list[Row], published: list[Row], models: tuple[str, ...]) -> Sheet:
-    """One line per data set, horizon and model; the best of our own runs bold, the best interpretable in italics."""
-    rows = [*ours, *published]
-    places = sorted({(row.data, row.horizon) for row in rows}, key=_order)
-    body = [line for place in places for line in _lines(place, ours, published, models)]
-    return Sheet(title, [asdict(row) for row in rows], HEADER, body, NOTE)
+def runs(tidy: list[Row], data: Iterable[str]) -> list[Row]:
+    """Return the errors of every run but those made for a study only: variants of a recipe and other budgets."""
+    return errors(
+        row for row in tidy if row["data"] in data and (not row["study"] or (row["own_budget"] and not row["variant"]))
+    )
 
 
-def _lines(
-    place: tuple[str, int | None], ours: list[Row], published: list[Row], models: tuple[str, ...]
-) -> Iterable[list[str]]:
-    here = [row for row in ours if (row.data, row.horizon) == place]
-    printed = {row.model: row for row in published if (row.data, row.horizon) == place}
-    best = _smallest(here)
-    best_interpretable = _smallest(row for row in here if row.model in (*OURS, *INTERPRETABLE))
-    data, horizon = place[0], "mean" if place[1] is None else str(place[1])
-    for model in dict.fromkeys((*models, *(row.model for row in here), PAPER)):
-        runs: list[Row | None] = [row for row in here if row.model == model]
-        told = printed.get(model)
-        name = "IB-Forecast, as published" if model == PAPER else model
-        for row in runs or ([None] if told or model in models else []):
-            yield [data, horizon, name, *_own(row, model, best, best_interpretable), *_told(told)]
+def averaged(rows: list[Row], over: str, values: tuple[str, ...] | tuple[int, ...], name: str | None) -> list[Row]:
+    """Return the mean over horizons or data sets of every model, or seed of it, that has all of them."""
+    keys = [key for key in ("data", "horizon", "model", "seed", "source") if key != over]
+    return [
+        group[0]
+        | {over: name, "budget": group[0]["budget"] if len({row["budget"] for row in group}) == 1 else None}
+        | {"seeds": min(row["seeds"] for row in group), "mse_std": None, "mae_std": None}
+        | {field: mean_of([row[field] for row in group]) for field in ERRORS}
+        for group in grouped([{"seed": None, "seeds": 1} | row for row in rows], keys).values()
+        if sorted(row[over] for row in group) == sorted(values)
+    ]
 
 
-def _own(row: Row | None, model: str, best: Row | None, best_interpretable: Row | None) -> list[str]:
-    if row is None or row.mse is None or row.mae is None:
-        return ["–", "–", "–" if model == PAPER else NOT_RUN, "–"]
-    mse = f"{row.mse:.3f}" + ("" if row.mse_std is None else f" ± {row.mse_std:.3f}")
-    mse = f"**{mse}**" if row is best else f"_{mse}_" if row is best_interpretable else mse
-    read = "–" if row.open_rate is None else f"{row.open_rate:.1%}"
-    return [read, str(row.seeds), mse, f"{row.mae:.3f}"]
+def means_of(rows: list[Row]) -> list[Row]:
+    """Return the means over the four horizons, and those over all data sets too."""
+    over_horizons = averaged(rows, "horizon", HORIZONS, None)
+    return [*over_horizons, *averaged(over_horizons, "data", MAIN, OVERALL)]
 
 
-def _told(row: Row | None) -> list[str]:
-    return ["–" if row is None or value is None else f"{value:.3f}" for value in (row and row.mse, row and row.mae)]
+def by_horizon(tidy: list[Row], data: tuple[str, ...]) -> list[Row]:
+    """Return one row per data set, horizon, recipe and budget."""
+    return summarised(runs(tidy, data), KEYS, FIELDS)
 
 
-def _smallest(rows: Iterable[Row]) -> Row | None:
-    return min((row for row in rows if row.mse is not None), key=lambda row: row.mse or 0.0, default=None)
+def over_horizons(tidy: list[Row]) -> list[Row]:
+    """Return means over horizons of the means over seeds; the spread is that of the means of single seeds."""
+    spreads = {
+        tuple(row[key] for key in KEYS): {name: row[name] for name in ("mse_std", "mae_std")}
+        for row in summarised(means_of(runs(tidy, MAIN)), KEYS, FIELDS)
+    }
+    return [
+        {name: row[name] for name in (*KEYS, *FIELDS, "source")} | spreads.get(tuple(row[key] for key in KEYS), {})
+        for row in means_of(by_horizon(tidy, MAIN))
+    ]
 
 
-def _order(place: tuple[str, int | None]) -> tuple[bool, str, int]:
-    return place[0] == "Overall", place[0], place[1] or 10**6
+def printed(*tables: str) -> list[Row]:
+    """Return the published errors of some tables."""
+    rows = []
+    for table in tables:
+        for (data, horizon, model), numbers in in_print(table).items():
+            row: Row = dict(zip(KEYS, (data, horizon, model, None), strict=True)) | dict.fromkeys(FIELDS)
+            row |= {metric: one.value for metric, one in numbers.items()}
+            row |= {f"{metric}_std": one.spread for metric, one in numbers.items()}
+            rows.append(row | {"seeds": 0, "source": "published"})
+    return rows
+
+
+def printed_means() -> list[Row]:
+    """Return the published means, those of CycleNet's authors computed from their horizons."""
+    linear = means_of(printed("cyclenet_linear"))
+    return printed("accuracy") + [{name: row[name] for name in (*KEYS, *FIELDS, "source")} for row in linear]
+
+
+def compared(rows: list[Row]) -> list[Row]:
+    """Say of every row how our reference compares with it."""
+    ours = {
+        (row["data"], row["horizon"]): row for row in rows if (row["model"], row["source"]) == (REFERENCE, "ledger")
+    }
+    return [
+        row
+        | {
+            field: lead(ours.get((row["data"], row["horizon"])), row, metric) if row["model"] != REFERENCE else None
+            for field, metric in COMPARED.items()
+        }
+        for row in rows
+    ]
+
+
+def _lines(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
+    places = {(row["data"], row["horizon"]) for row in rows}
+    return [
+        line
+        for place in sorted(places, key=lambda place: (place[0] == OVERALL, place[0], place[1] or 10**6))
+        for line in _at([row for row in rows if (row["data"], row["horizon"]) == place], models)
+    ]
+
+
+def _at(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
+    """Return the lines of a data set and horizon: of a rival the better of our run and the published number."""
+    place = {name: rows[0][name] for name in ("data", "horizon")}
+    lines: list[Row] = []
+    for model in dict.fromkeys((*models, *(row["model"] for row in rows if row["source"] == "ledger"), PAPER)):
+        ours, published = (select(rows, model=model, source=source) for source in ("ledger", "published"))
+        better = [row for row in published if all(row["mse"] < own["mse"] for own in ours)]
+        lines += better or ours or ([place | {"model": model}] if model in models else [])
+    known = [line for line in lines if line.get("mse") is not None]
+    best = min(known, key=lambda line: line["mse"], default=None)
+    interpretable = [line for line in known if line["model"] in (*OURS, *INTERPRETABLE, PAPER)]
+    best_interpretable = min(interpretable, key=lambda line: line["mse"], default=None)
+    return [
+        marked(line, mse="**{}**") if line is best else marked(line, mse="_{}_") if line is best_interpretable else line
+        for line in lines
+    ]
+
+
+def _table(
+    label: str,
+    title: str,
+    rows: Callable[[list[Row]], list[Row]],
+    published: Callable[[], list[Row]],
+    keys: tuple[str, ...] = ("data", "horizon", "model"),
+) -> Table:
+    lines = partial(_lines, models=PLANS[label].models)
+    return Table(f"{title} (standardised; look-back 96)", keys, COLUMNS, rows, lines, NOTE, "MSE", published, compared)
+
+
+accuracy = _table(
+    "accuracy",
+    "Errors, mean over horizons 96, 192, 336 and 720",
+    over_horizons,
+    printed_means,
+    ("data", "model"),
+)
+per_horizon = _table(
+    "per_horizon",
+    "Errors by horizon",
+    partial(by_horizon, data=MAIN),
+    partial(printed, "per_horizon", "cyclenet_linear"),
+)
+large_channels = _table(
+    "large_channels",
+    "Errors on data sets with many channels",
+    partial(by_horizon, data=(*LARGE, *STAND_INS)),
+    partial(printed, "large_channels"),
+)

@@ -1,90 +1,52 @@
-"""What the factor decomposition is worth, where drivers were planted and on real data. Paper: appendix on factors."""
+"""What the factor decomposition is worth, with planted drivers and on real data. Paper: appendix on factors."""
 
-from dataclasses import asdict, dataclass
-from statistics import mean
-from typing import Literal
+from statistics import mean as average
 
-from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.experiments.frame import Row, grouped, least, mean, seeds, select, summarised
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables.measured import NONE, NOT_RUN, Group, groups, in_words
+from ibforecast_lab.experiments.sheet import Column, Table, measured, number, placed, share
 
-HEADER = [
-    *("data", "horizon", "model", "seeds", "read", "MSE", "MSE, loadings zeroed", "size of the base"),
-    *("size of a factor", "AUROC", "alignment", "precision", "recall"),
-]
-TITLE = "The factor decomposition, mean over seeds"
-NOTE = (
-    "Sizes are root mean squares of what is added to the future deviation, a factor's being the mean of the three. "
-    "AUROC, alignment (cosine of the loadings), precision and recall are those of the driver found worst, of any seed; "
-    "on real data nothing was planted. The paper prints no numbers for its planted drivers, and leaves the factors out "
-    "on real data."
+KEYS = ("data", "horizon", "model")
+DRIVER = {"auroc": "AUROC", "alignment": "alignment", "precision": "precision", "recall": "recall"}
+FIELDS = {
+    "seeds": seeds,
+    "open_rate": mean("open_rate", measure="worth"),
+    "mse": mean("mse", measure="worth"),
+    "mse_zeroed": mean("mse_zeroed", measure="worth"),
+    "base_size": mean("base_size", measure="worth"),
+    "factor_size": lambda rows: average(size for row in select(rows, measure="worth") for size in row["factor_sizes"]),
+    **{name: least(name, measure="driver") for name in DRIVER},
+}
+
+
+def _rows(tidy: list[Row]) -> list[Row]:
+    groups = grouped(select(tidy, study="factors"), KEYS).values()
+    worth = [group for group in groups if any(row["measure"] == "worth" for row in group)]
+    return summarised([row for group in worth for row in group], KEYS, FIELDS)
+
+
+factors = Table(
+    title="The factor decomposition, mean over seeds",
+    keys=KEYS,
+    columns=(
+        *(Column(name, name) for name in (*KEYS, "seeds")),
+        Column("read", "open_rate", share),
+        Column("MSE", "mse", measured),
+        Column("MSE, loadings zeroed", "mse_zeroed", measured),
+        Column("size of the base", "base_size", measured),
+        Column("size of a factor", "factor_size", measured),
+        *(Column(name, field, number) for field, name in DRIVER.items()),
+    ),
+    rows=_rows,
+    lines=lambda rows: placed(
+        rows,
+        [{"data": cell.data, "horizon": cell.horizon, "model": cell.recipe} for cell in PLANS["factors"].cells()],
+    ),
+    note=(
+        "Sizes are root mean squares of what is added to the future deviation, a factor's being the mean of the three. "
+        "AUROC, alignment (cosine of the loadings), precision and recall are those of the worst driver of any seed; on "
+        "real data nothing was planted. The paper prints no numbers for its planted drivers, and leaves the factors "
+        "out on real data."
+    ),
+    missing="MSE",
 )
-
-
-@dataclass(frozen=True)
-class Line:
-    """A recipe on a data set; the last four are of the driver found worst, None where nothing was planted."""
-
-    data: str
-    horizon: int
-    model: str
-    seeds: int
-    open_rate: float
-    mse: float
-    mse_zeroed: float
-    base_size: float
-    factor_size: float
-    auroc: float | None
-    alignment: float | None
-    precision: float | None
-    recall: float | None
-    source: Literal["ledger"] = "ledger"
-
-
-def sheet(records: list[Record]) -> Sheet:
-    """Every data set and recipe of the plan; what was not run says so."""
-    lines = {
-        (group.data, group.horizon, group.model): _line(group)
-        for group in groups(records, "factors")
-        if group.measurements("worth")
-    }
-    planned = ((cell.data, cell.horizon, cell.recipe) for cell in PLANS["factors"].cells())
-    body = []
-    for data, horizon, model in dict.fromkeys((*planned, *lines)):
-        line = lines.get((data, horizon, model))
-        absent = [data, str(horizon), model, NONE, NONE, NOT_RUN, *[NONE] * (len(HEADER) - 6)]
-        body.append(_shown(line) if line else absent)
-    return Sheet(TITLE, [asdict(line) for line in lines.values()], HEADER, body, NOTE)
-
-
-def _line(group: Group) -> Line:
-    worth, drivers = group.measurements("worth"), group.measurements("driver")
-
-    def least(name: str) -> float | None:
-        return min((row[name] for row in drivers), default=None)
-
-    return Line(
-        data=group.data,
-        horizon=group.horizon,
-        model=group.model,
-        seeds=group.seeds,
-        open_rate=group.open_rate,
-        mse=group.mse,
-        mse_zeroed=mean(row["mse_zeroed"] for row in worth),
-        base_size=mean(row["base_size"] for row in worth),
-        factor_size=mean(size for row in worth for size in row["factor_sizes"]),
-        auroc=least("auroc"),
-        alignment=least("alignment"),
-        precision=least("precision"),
-        recall=least("recall"),
-    )
-
-
-def _shown(line: Line) -> list[str]:
-    least = (line.auroc, line.alignment, line.precision, line.recall)
-    return [
-        *(line.data, str(line.horizon), line.model, str(line.seeds), f"{line.open_rate:.1%}"),
-        *map(in_words, (line.mse, line.mse_zeroed, line.base_size, line.factor_size)),
-        *(NONE if value is None else in_words(value) for value in least),
-    ]

@@ -1,215 +1,241 @@
-"""Fidelity of every explainer on every forecaster, beside the published numbers. Paper: Table "fidelity"."""
+"""Fidelity of every explainer on every forecaster, and at every budget. Paper: Table "fidelity"."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Literal
 
-from ibforecast.evaluate.fidelity import Aggregate, Measure
-from ibforecast_lab.experiments.ledger import Record
-from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables.measured import (
-    NATIVE,
-    NONE,
-    NOT_RUN,
-    PAPER,
-    Group,
-    Measurement,
-    as_printed,
-    groups,
-    in_print,
-    in_words,
-    mean_of,
-    spread_of,
+from ibforecast_lab.experiments.frame import (
+    DEFAULT_WAY,
+    LEVEL,
+    Row,
+    lead,
+    least,
+    mean,
+    of_study,
+    seeds,
+    select,
+    spread,
+    summarised,
 )
+from ibforecast_lab.experiments.plans import PLANS
+from ibforecast_lab.experiments.published import in_print
+from ibforecast_lab.experiments.run import recipe_of
+from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Column, Table, marked, measured, number, placed, share
 from ibforecast_lab.explainers.timing import VARIANTS
 
 STUDY = "explanations"
 OF_THE_PAPER = ("steady", "exact", "paper-sparse")
-"""Our recipes that stand where the paper's own model stands: its numbers are put beside theirs."""
+"""Our recipes that are compared with the paper's own model."""
 
 SELF_EXPLAINED = (PAPER, "dlinear", "patchdecomp", "tft")
 """Names in print that mean a forecaster's native explanation of its own forecast."""
 
 TIMINGS = tuple(f"timing_{name}" for name in VARIANTS)
-HEADER = [
-    *("data", "horizon", "model", "explainer", "read", "seeds", "comp", "comp clipped", "suff", "score"),
-    *("frozen comp", "frozen suff", "published read", "published comp", "published suff", "published score"),
-]
-TITLE = "Fidelity of explanations, mean over seeds"
-NOTE = (
-    "comp: comprehensiveness, higher is better. suff: sufficiency, lower is better. score: min(comp, 1) less "
-    "suff. comp clipped counts no window above 1. frozen holds each window's first mask, where the native map has "
-    "1 and 0 by construction, as it has wherever the mask never changes. Published timing is the best of three "
-    "settings and stands beside the best of ours. Bold: the best map of that model."
+FROZEN = DEFAULT_WAY | {"gating": "frozen"}
+NUMBERS = {
+    "comprehensiveness": mean("comprehensiveness", **DEFAULT_WAY),
+    "sufficiency": mean("sufficiency", **DEFAULT_WAY),
+    "score": mean("score", **DEFAULT_WAY),
+    "score_std": spread("score", **DEFAULT_WAY),
+}
+FIELDS = {
+    "seeds": seeds,
+    **NUMBERS,
+    "clipped_comprehensiveness": mean("clipped_comprehensiveness", **DEFAULT_WAY),
+    "score_by_window": mean("score_by_window", **DEFAULT_WAY),
+    "frozen_comprehensiveness": mean("comprehensiveness", **FROZEN),
+    "frozen_sufficiency": mean("sufficiency", **FROZEN),
+    "open_rate": mean("open_rate"),
+}
+KEYS = ("data", "horizon", "model", "budget", "explainer")
+METRICS = {"comprehensiveness": "comp", "sufficiency": "suff", "score": "score"}
+
+
+def rows_of(tidy: list[Row]) -> list[Row]:
+    """Return a row per explainer, recipe and data set, the native explainer first."""
+    rows = summarised(select(of_study(tidy, STUDY), measure="fidelity"), KEYS, FIELDS)
+    return sorted(rows, key=lambda row: (*(str(row[key]) for key in KEYS[:-1]), row["explainer"] != NATIVE))
+
+
+def by_construction(row: Row) -> bool:
+    """Say whether this is a mask that did not react to anything, so that its perfect score says nothing."""
+    return row["explainer"] == NATIVE and (row["comprehensiveness"], row["sufficiency"]) == (1.0, 0.0)
+
+
+def published() -> list[Row]:
+    """Return what the paper prints, with the same fields."""
+    rows = []
+    for (data, horizon, name), numbers in in_print("fidelity").items():
+        native = name in SELF_EXPLAINED
+        row: Row = {"data": data, "horizon": horizon, "model": name if native else PAPER, "budget": None}
+        row |= {"explainer": NATIVE if native else name} | dict.fromkeys(FIELDS) | {"seeds": 0}
+        row |= {metric: number.value for metric, number in numbers.items()}
+        read = in_print("fidelity_read").get((data, horizon, name), {})
+        rows.append(row | {metric: number.value for metric, number in read.items()} | {"source": "published"})
+    return rows
+
+
+def compared(rows: list[Row]) -> list[Row]:
+    """Say of every other explainer of ours how the native one compares with it."""
+    native = {
+        tuple(row[key] for key in KEYS[:-1]): row
+        for row in rows
+        if (row["source"], row["explainer"]) == ("ledger", NATIVE) and not by_construction(row)
+    }
+    return [
+        row
+        | {
+            "native_is": None
+            if row["explainer"] == NATIVE or row["source"] != "ledger"
+            else lead(native.get(tuple(row[key] for key in KEYS[:-1])), row, "score", larger_is_better=True)
+        }
+        for row in rows
+    ]
+
+
+def _lines(rows: list[Row]) -> Iterator[Row]:
+    plan, ours = PLANS["fidelity"], select(rows, source="ledger")
+    planned = [(data, horizon) for horizon in plan.horizons for data in plan.data]
+    for data, horizon in dict.fromkeys((*planned, *((row["data"], row["horizon"]) for row in ours))):
+        here = select(ours, data=data, horizon=horizon)
+        models = plan.models if (data, horizon) in planned else ()
+        for model in dict.fromkeys((*models, *(row["model"] for row in here))):
+            yield from _marked(select(here, model=model)) or _not_run(data, horizon, model)
+
+
+def _marked(rows: list[Row]) -> list[Row]:
+    """Mark the best map of a model, and a perfect score that says nothing; note the best TIMING."""
+    known = [row for row in rows if row["score"] is not None]
+    best = max(known, key=lambda row: row["score"]) if len(known) > 1 else None
+    timings = [row for row in known if row["explainer"] in TIMINGS]
+    best_timing = max(timings, key=lambda row: row["score"], default=None)
+    lines = []
+    for row in rows:
+        mark = "{} (by construction)" if by_construction(row) else "**{}**" if row is best else "{}"
+        lines.append(marked(row, score=mark) | {"best_timing": row is best_timing})
+    return lines
+
+
+def _not_run(data: str, horizon: int, model: str) -> list[Row]:
+    """Return the lines of a model that was not run: the explainers the paper prints for it, or its own."""
+    names = [name for place, _, name in in_print("fidelity") if place == data and name not in SELF_EXPLAINED]
+    return [
+        {"data": data, "horizon": horizon, "model": model, "explainer": name}
+        for name in (NATIVE, *(names if model in OF_THE_PAPER else ()))
+    ]
+
+
+def _beside(line: Row, published: list[Row]) -> list[Row]:
+    """Return the published rows of a line's explainer, the published TIMING at the best of ours."""
+    model = PAPER if line["model"] in OF_THE_PAPER else line["model"]
+    explainers = [*(["timing"] if line.get("best_timing") else []), line["explainer"]]
+    return [
+        row
+        for explainer in explainers
+        for row in select(published, data=line["data"], horizon=line["horizon"], model=model, explainer=explainer)
+    ]
+
+
+fidelity = Table(
+    title="Fidelity of explanations, mean over seeds",
+    keys=("data", "horizon", "model", "explainer"),
+    columns=(
+        *(Column(name, name) for name in ("data", "horizon", "model", "explainer")),
+        Column("read", "open_rate", share),
+        Column("seeds", "seeds"),
+        Column("comp", "comprehensiveness", measured),
+        Column("comp clipped", "clipped_comprehensiveness", measured),
+        Column("suff", "sufficiency", measured),
+        Column("score", "score", measured, "score_std"),
+        Column("native is", "native_is"),
+        Column("frozen comp", "frozen_comprehensiveness", number),
+        Column("frozen suff", "frozen_sufficiency", number),
+        Column("published read", "open_rate", share, published=True),
+        *(Column(f"published {name}", metric, measured, published=True) for metric, name in METRICS.items()),
+    ),
+    rows=rows_of,
+    lines=lambda rows: list(_lines(rows)),
+    note=(
+        "comp: comprehensiveness, higher is better. suff: sufficiency, lower is better. score: min(comp, 1) less suff. "
+        "comp clipped counts no window above 1. frozen holds each window's first mask, where the native map has 1 and "
+        "0 by construction, as it has wherever the mask never changes. Published timing is the best of three settings "
+        "and is next to the best of ours. Bold: the best map of that model. The native map is ahead of an explainer, "
+        f"level or behind by the score. {LEVEL}"
+    ),
+    missing="score",
+    published=published,
+    compared=compared,
+    beside=_beside,
 )
 
+# --- At every budget and horizon ---
 
-@dataclass(frozen=True)
-class Line:
-    """An explainer on a recipe and data set, mean over seeds; None is undefined, or does not exist."""
-
-    data: str
-    horizon: int
-    model: str
-    budget: float | None
-    seeds: int
-    explainer: str
-    comprehensiveness: float | None
-    sufficiency: float | None
-    score: float | None
-    score_std: float | None
-    clipped_comprehensiveness: float | None
-    score_by_window: float | None
-    frozen_comprehensiveness: float | None
-    frozen_sufficiency: float | None
-    open_rate: float | None
-    source: Literal["ledger", "published"]
-
-    @property
-    def by_construction(self) -> bool:
-        """Whether this is a mask that did not react to anything: its perfect score says nothing."""
-        return self.explainer == NATIVE and (self.comprehensiveness, self.sufficiency) == (1.0, 0.0)
+LOW = 0.9
+ALL = "all"
+BY_BUDGET = ("data", "horizon", "model", "budget")
+BY_BUDGET_FIELDS = {
+    "seeds": seeds,
+    "runs": len,
+    "open_rate": mean("open_rate"),
+    **NUMBERS,
+    "lowest": least("score"),
+    "below": lambda rows: sum(row["score"] < LOW for row in rows),
+    "score_by_window": mean("score_by_window"),
+    "lowest_by_window": least("score_by_window"),
+    "below_by_window": lambda rows: sum(row["score_by_window"] < LOW for row in rows),
+}
 
 
-def sheet(records: list[Record]) -> Sheet:
-    """Every model of the plan and whatever else was measured; what was not run says so."""
-    measured, plan = groups(records, STUDY), PLANS["fidelity"]
-    ours = {(group.data, group.horizon, group.model, group.budget): lines_of(group) for group in measured}
-    places = [(data, horizon) for horizon in plan.horizons for data in plan.data]
-    body: list[list[str]] = []
-    for data, horizon in dict.fromkeys((*places, *((group.data, group.horizon) for group in measured))):
-        here = [lines for place, lines in ours.items() if place[:2] == (data, horizon)]
-        others = (lines[0].model for lines in here)
-        for model in dict.fromkeys((*(plan.models if (data, horizon) in places else ()), *others)):
-            runs = [lines for lines in here if lines[0].model == model]
-            body += [line for lines in runs for line in _shown(lines)] or list(_not_run(data, horizon, model))
-    rows = [*(line for lines in ours.values() for line in lines), *published_lines()]
-    return Sheet(TITLE, [asdict(row) for row in rows], HEADER, body, NOTE)
+def runs_by_budget(tidy: list[Row]) -> list[Row]:
+    """Return the fidelity of the native map of every run of our default recipe."""
+    rows = select(of_study(tidy, "native"), measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
+    return [row for row in rows if row["model"] in PLANS["fidelity_by_budget"].models and row["score"] is not None]
 
 
-def lines_of(group: Group) -> list[Line]:
-    """Every explainer of a group, at the default measure."""
-    return [_line(group, name, rows) for name, rows in group.by_explainer("fidelity").items()]
+def _by_budget(tidy: list[Row]) -> list[Row]:
+    """Return a row per budget and horizon, and one of all runs at other budgets or horizons than the main table's."""
+    runs = runs_by_budget(tidy)
+    others = [row | dict.fromkeys(("horizon", "budget")) | {"data": ALL} for row in runs if not _main(row)]
+    return [*summarised(runs, BY_BUDGET, BY_BUDGET_FIELDS), *summarised(others, BY_BUDGET, BY_BUDGET_FIELDS)]
 
 
-def published_lines() -> list[Line]:
-    """What the paper prints, in the same shape."""
-    found = []
-    for (data, horizon, name), printed in in_print("fidelity").items():
-        numbers = {metric: number.value for metric, number in printed.items()}
-        native = name in SELF_EXPLAINED
-        read = in_print("fidelity_read").get((data, horizon, name), {}).get("open_rate")
-        found.append(
-            Line(
-                data=data,
-                horizon=horizon or 0,
-                model=name if native else PAPER,
-                budget=None,
-                seeds=0,
-                explainer=NATIVE if native else name,
-                comprehensiveness=numbers.get("comprehensiveness"),
-                sufficiency=numbers.get("sufficiency"),
-                score=numbers.get("score"),
-                score_std=None,
-                clipped_comprehensiveness=None,
-                score_by_window=None,
-                frozen_comprehensiveness=None,
-                frozen_sufficiency=None,
-                open_rate=None if read is None else read.value,
-                source="published",
-            )
-        )
-    return found
+def _main(row: Row) -> bool:
+    return row["own_budget"] and row["horizon"] in PLANS["fidelity"].horizons
 
 
-def measured_by(
-    rows: list[Measurement], measure: Measure | None = None, aggregate: Aggregate = "ratio_of_means"
-) -> list[Measurement]:
-    """The rows of one way to measure, by default of the default one."""
-    wanted = asdict(measure or Measure()) | {"aggregate": aggregate}
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+def _by_budget_lines(rows: list[Row]) -> list[Row]:
+    planned = {
+        (cell.horizon, cell.data, recipe_of(cell).config.budget, cell.recipe)
+        for cell in PLANS["fidelity_by_budget"].cells()
+    }
+    order = [
+        {"data": data, "horizon": horizon, "model": model, "budget": budget}
+        for horizon, data, budget, model in sorted(planned)
+    ]
+    return placed(rows, order)
 
 
-def score(row: Measurement, comprehensiveness: str = "comprehensiveness") -> float | None:
-    """Comprehensiveness, counted as 1 at most, less sufficiency; None where either is undefined."""
-    comp, suff = row[comprehensiveness], row["sufficiency"]
-    return None if comp is None or suff is None else float(min(comp, 1.0) - suff)
-
-
-def _line(group: Group, explainer: str, rows: list[Measurement]) -> Line:
-    regated, frozen = measured_by(rows), measured_by(rows, Measure(gating="frozen"))
-    scores = [score(row) for row in regated]
-
-    def averaged(rows: list[Measurement], name: str) -> float | None:
-        return mean_of([row[name] for row in rows])
-
-    return Line(
-        data=group.data,
-        horizon=group.horizon,
-        model=group.model,
-        budget=group.budget,
-        seeds=group.seeds,
-        explainer=explainer,
-        comprehensiveness=averaged(regated, "comprehensiveness"),
-        sufficiency=averaged(regated, "sufficiency"),
-        score=mean_of(scores),
-        score_std=spread_of(scores),
-        clipped_comprehensiveness=averaged(regated, "clipped_comprehensiveness"),
-        score_by_window=mean_of([score(row, "clipped_comprehensiveness") for row in regated]),
-        frozen_comprehensiveness=averaged(frozen, "comprehensiveness"),
-        frozen_sufficiency=averaged(frozen, "sufficiency"),
-        open_rate=group.open_rate,
-        source="ledger",
-    )
-
-
-def _shown(lines: list[Line]) -> Iterator[list[str]]:
-    known = [line for line in lines if line.score is not None]
-    best = _best(known) if len(known) > 1 else None
-    best_timing = _best([line for line in known if line.explainer in TIMINGS])
-    for line in lines:
-        told = in_words(line.score, line.score_std)
-        if line.by_construction:
-            told = f"{told} (by construction)"
-        elif line is best:
-            told = f"**{told}**"
-        held = (line.frozen_comprehensiveness, line.frozen_sufficiency)
-        yield [
-            *(line.data, str(line.horizon), line.model, line.explainer),
-            *(NONE if line.open_rate is None else f"{line.open_rate:.1%}", str(line.seeds)),
-            *map(in_words, (line.comprehensiveness, line.clipped_comprehensiveness, line.sufficiency)),
-            told,
-            *(NONE if value is None else in_words(value) for value in held),
-            *_beside(line.data, line.horizon, _names_in_print(line, line is best_timing)),
-        ]
-
-
-def _not_run(data: str, horizon: int, model: str) -> Iterator[list[str]]:
-    """Lines for a model that was not run: the explainers the paper prints for it, or its own."""
-    told = [name for place, _, name in in_print("fidelity") if place == data and name not in SELF_EXPLAINED]
-    names = {model: NATIVE} if model in SELF_EXPLAINED else {PAPER: NATIVE} | {name: name for name in told}
-    for name, explainer in names.items() if model in (*OF_THE_PAPER, *SELF_EXPLAINED) else [("", NATIVE)]:
-        ours = [NONE, NONE, NONE, NONE, NONE, NOT_RUN, NONE, NONE]
-        yield [data, str(horizon), model, explainer, *ours, *_beside(data, horizon, [name])]
-
-
-def _names_in_print(line: Line, is_best_timing: bool) -> list[str]:
-    """What goes beside a line: its explainer under the names it has in print."""
-    if line.explainer == NATIVE:
-        return [PAPER if line.model in OF_THE_PAPER else line.model]
-    return [*(["timing"] if is_best_timing else []), line.explainer] if line.model in OF_THE_PAPER else []
-
-
-def _beside(data: str, horizon: int, names: list[str]) -> list[str]:
-    printed = [numbers for name in names if (numbers := in_print("fidelity").get((data, horizon, name)))]
-    read = in_print("fidelity_read").get((data, horizon, PAPER), {}).get("open_rate") if PAPER in names else None
-    cells = [f"{read.value:.1%}" if read else NONE]
-    for metric in ("comprehensiveness", "sufficiency", "score"):
-        told = [as_printed(numbers[metric]) for numbers in printed if metric in numbers]
-        cells.append(" / ".join(told) or NONE)
-    return cells
-
-
-def _best(lines: list[Line]) -> Line | None:
-    return max(lines, key=lambda line: line.score or 0.0, default=None)
+fidelity_by_budget = Table(
+    title="Fidelity of the native map at every budget and horizon",
+    keys=BY_BUDGET,
+    columns=(
+        *(Column(name, name) for name in ("data", "horizon", "model")),
+        Column("budget", "budget", share),
+        Column("read", "open_rate", share),
+        Column("runs", "runs"),
+        Column("comp", "comprehensiveness", measured),
+        Column("suff", "sufficiency", measured),
+        Column("score", "score", measured, "score_std"),
+        Column("lowest score", "lowest", number),
+        Column(f"runs below {LOW}", "below"),
+        Column("score by window", "score_by_window", measured),
+        Column("lowest score by window", "lowest_by_window", number),
+        Column(f"runs below {LOW} by window", "below_by_window"),
+    ),
+    rows=_by_budget,
+    lines=_by_budget_lines,
+    note=(
+        "A run is one seed. score: min(comp, 1) less suff, of means over windows, as in the table of fidelity; by "
+        f"window it is stricter and counts no window's comprehensiveness above 1. The line of data set `{ALL}` is of "
+        "all runs at another budget than the recipe's own or another horizon than 96."
+    ),
+    missing="score",
+)

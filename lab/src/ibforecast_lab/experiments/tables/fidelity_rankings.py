@@ -1,103 +1,102 @@
 """Which explainer wins under which way of measuring fidelity: what depends on the choice, and what does not."""
 
+from dataclasses import asdict
 from itertools import product
-from typing import Any, get_args
+from typing import get_args
 
 from ibforecast.evaluate.fidelity import Aggregate, Gating, Measure, Shift, Space
+from ibforecast_lab.experiments.frame import Row, frame, grouped, mean, of_study, seeds, select, summarised, total
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.sheet import Sheet
-from ibforecast_lab.experiments.tables.fidelity import STUDY, measured_by, score
-from ibforecast_lab.experiments.tables.measured import NATIVE, NONE, NOT_RUN, UNDEFINED, Group, groups, mean_of
+from ibforecast_lab.experiments.sheet import NATIVE, NONE, NOT_RUN, UNDEFINED, Sheet
+from ibforecast_lab.experiments.tables.fidelity import STUDY
 
+WAY = ("gating", "space", "shift", "aggregate")
 WAYS: list[tuple[Measure, Aggregate]] = [
     (Measure(shift, space, gating), aggregate)
     for gating, space, shift, aggregate in product(*map(get_args, (Gating, Space, Shift, Aggregate)))
 ]
+ORDER = [tuple((asdict(measure) | {"aggregate": aggregate})[name] for name in WAY) for measure, aggregate in WAYS]
+MODEL = ("data", "horizon", "model", "budget")
+KEYS = (*MODEL, "explainer", *WAY)
+FIELDS = {
+    "seeds": seeds,
+    "score": mean("score"),
+    "score_by_window": mean("score_by_window"),
+    "left_out": total("left_out"),
+}
 TITLE = f"Ranks of the explainers under each of the {len(WAYS)} ways to measure fidelity"
 NOTE = (
-    "Beside each rank the score, mean over seeds: min(comp, 1) less suff. Equals share a rank. Where the mask is "
-    "frozen the native map has 1 and 0 by construction, which is no evidence."
+    "Next to each rank the score, mean over seeds: min(comp, 1) less suff. Equals share a rank. If the mask is frozen "
+    "the native map has 1 and 0 by construction, which is no evidence."
 )
 
 
 def sheet(records: list[Record]) -> Sheet:
-    """A line per data set, model and way to measure, and the range of ranks with gates run again or held."""
+    """Show a line per data set, model and way to measure, and the range of ranks with gates run again or held."""
     plan = PLANS["fidelity_rankings"]
-    planned = [group for group in groups(records, STUDY) if group.model in plan.models]
-    measured = sorted(planned, key=lambda group: (group.data, plan.models.index(group.model)))
-    rows = [row for group in measured for row in _rows(group)]
+    rows = rows_of(frame(records))
     explainers = list(dict.fromkeys((NATIVE, *(row["explainer"] for row in rows))))
-    header = ["data", "model", "gating", "space", "shift", "aggregate", f"**{NATIVE}**", *explainers[1:]]
+    header = ["data", "model", *WAY, f"**{NATIVE}**", *explainers[1:]]
     body: list[list[str]] = []
-    for data, model in product(dict.fromkeys((*plan.data, *(group.data for group in measured))), plan.models):
-        here = [row for row in rows if (row["data"], row["model"]) == (data, model)]
+    for data, model in product(dict.fromkeys((*plan.data, *(row["data"] for row in rows))), plan.models):
+        here = select(rows, data=data, model=model)
         if here:
-            body += _lines([data, model], here, explainers)
+            body += [[data, model, *line] for line in _lines(here, explainers)]
         elif data in plan.data:
             body.append([data, model, NOT_RUN, *[NONE] * (len(header) - 3)])
-    return Sheet(TITLE, rows, header, body, NOTE)
+    return Sheet(TITLE, rows, header, body, NOTE, tuple(key for key in KEYS if key != "budget"))
 
 
-def _rows(group: Group) -> list[dict[str, Any]]:
-    by_explainer = group.by_explainer("fidelity")
-    found = []
-    for measure, aggregate in WAYS:
-        ways = {name: measured_by(rows, measure, aggregate) for name, rows in by_explainer.items()}
-        clipped = {name: mean_of([score(row) for row in rows]) for name, rows in ways.items()}
-        strict = {
-            name: mean_of([score(row, "clipped_comprehensiveness") for row in rows]) for name, rows in ways.items()
-        }
-        found += [
-            {
-                "data": group.data,
-                "horizon": group.horizon,
-                "model": group.model,
-                "budget": group.budget,
-                "seeds": group.seeds,
-                "explainer": name,
-                "gating": measure.gating,
-                "space": measure.space,
-                "shift": measure.shift,
-                "aggregate": aggregate,
-                "score": clipped[name],
-                "rank": _rank(clipped, name),
-                "score_by_window": strict[name],
-                "rank_by_window": _rank(strict, name),
-                "left_out": sum(row["left_out"] for row in rows),
-                "source": "ledger",
-            }
-            for name, rows in ways.items()
+def rows_of(tidy: list[Row]) -> list[Row]:
+    """Return a row per model, explainer and way to measure, with the rank of its score among the explainers."""
+    models = PLANS["fidelity_rankings"].models
+    measured = [row for row in select(of_study(tidy, STUDY), measure="fidelity") if row["model"] in models]
+    rows: list[Row] = []
+    for group in grouped(summarised(measured, KEYS, FIELDS), (*MODEL, *WAY)).values():
+        ranks = {name: _ranks([row[name] for row in group]) for name in ("score", "score_by_window")}
+        rows += [
+            row | {"rank": rank, "rank_by_window": by_window, "source": "ledger"}
+            for row, rank, by_window in zip(group, *ranks.values(), strict=True)
         ]
-    return found
+    return sorted(
+        rows,
+        key=lambda row: (
+            row["data"],
+            models.index(row["model"]),
+            ORDER.index(tuple(row[name] for name in WAY)),
+            row["explainer"] != NATIVE,
+        ),
+    )
 
 
-def _rank(scores: dict[str, float | None], name: str) -> int | None:
-    """1 for the best; equals, to the six digits of a record, share a rank, and what is undefined has none."""
-    known = {other: round(score, 6) for other, score in scores.items() if score is not None}
-    return 1 + sum(score > known[name] for score in known.values()) if name in known else None
+def _ranks(scores: list[float | None]) -> list[int | None]:
+    """Return 1 for the best; equals, to the six digits of a record, share a rank, and what is undefined has none."""
+    known = [None if score is None else round(score, 6) for score in scores]
+    return [
+        None if score is None else 1 + sum(other is not None and other > score for other in known) for score in known
+    ]
 
 
-def _lines(place: list[str], rows: list[dict[str, Any]], explainers: list[str]) -> list[list[str]]:
+def _lines(rows: list[Row], explainers: list[str]) -> list[list[str]]:
     body = []
     for gating in get_args(Gating):
-        held = [row for row in rows if row["gating"] == gating]
-        for measure, aggregate in (way for way in WAYS if way[0].gating == gating):
-            way = [gating, measure.space, measure.shift, aggregate]
-            here = {row["explainer"]: row for row in held if [row["space"], row["shift"], row["aggregate"]] == way[1:]}
-            body.append([*place, *way, *(_cell(here.get(name)) for name in explainers)])
-        ranges = [_range([row["rank"] for row in held if row["explainer"] == name]) for name in explainers]
-        body.append([*place, gating, "all", "all", "all", *ranges])
+        held = select(rows, gating=gating)
+        for way in (way for way in ORDER if way[0] == gating):
+            here = {row["explainer"]: row for row in held if tuple(row[name] for name in WAY) == way}
+            body.append([*way, *(_cell(here.get(name)) for name in explainers)])
+        ranges = [_range([row["rank"] for row in select(held, explainer=name)]) for name in explainers]
+        body.append([gating, "all", "all", "all", *ranges])
     return body
 
 
-def _cell(row: dict[str, Any] | None) -> str:
+def _cell(row: Row | None) -> str:
     if row is None:
         return NONE
     if row["rank"] is None:
         return UNDEFINED
-    told = f"{row['rank']} ({row['score']:.3f})"
-    return f"**{told}**" if row["explainer"] == NATIVE else told
+    text = f"{row['rank']} ({row['score']:.3f})"
+    return f"**{text}**" if row["explainer"] == NATIVE else text
 
 
 def _range(ranks: list[int | None]) -> str:
