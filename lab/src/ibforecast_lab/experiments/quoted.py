@@ -11,8 +11,10 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from ibforecast_lab.experiments.facts import facts
+from ibforecast_lab.experiments.frame import frame
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.plans import PLANS
+from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
 from ibforecast_lab.experiments.variants import parted
 
 DATA, HORIZONS = PLANS["per_horizon"].data, PLANS["per_horizon"].horizons
@@ -27,9 +29,6 @@ PAPER = "ibforecast"
 """The paper's model as published; our runs of its recipe are `paper`."""
 
 BENCH = Path("results/bench")
-BAR = 0.9
-"""The fidelity that an audit asks for unless told otherwise."""
-
 DEFAULT_BUDGET = 0.2
 
 Values = Mapping[str, float]
@@ -116,22 +115,13 @@ def verdict(values: Values, runs: Scores, data: str, horizon: int, metric: str) 
     return "ahead" if mean(own) < error else "behind"
 
 
-def fidelity_by_budget(records: Iterable[Record]) -> dict[str, dict[str, list[float]]]:
+def fidelity_by_budget(records: list[Record]) -> dict[str, dict[str, list[float]]]:
     """Return the strict score of every run of the default, by budget and by "data set, horizon"."""
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for record in sorted(records, key=lambda record: record.cell.key):
-        cell = record.cell
-        rows = [row for row in record.measurements if _is_default_fidelity(row)]
-        if cell.recipe == "steady" and rows:
-            budget = cell.budget or DEFAULT_BUDGET
-            score = rows[0]["clipped_comprehensiveness"] - rows[0]["sufficiency"]
-            found[f"{budget:g}"][f"{cell.data}, {cell.horizon}"].append(score)
+    runs = runs_by_budget(frame(records))
+    for row in sorted(runs, key=lambda row: (row["data"], row["horizon"], row["seed"])):
+        found[f"{row['budget']:g}"][f"{row['data']}, {row['horizon']}"].append(row["score_by_window"])
     return {budget: dict(found[budget]) for budget in sorted(found, key=float)}
-
-
-def _is_default_fidelity(row: Mapping[str, object]) -> bool:
-    wanted = ("fidelity", "native", "regated", "frame", "squared", "ratio_of_means")
-    return tuple(row.get(name) for name in ("measure", "explainer", "gating", "space", "shift", "aggregate")) == wanted
 
 
 def _spreads(runs: Scores) -> dict[str, float]:
@@ -151,7 +141,9 @@ def _comparisons(values: Values, runs: Scores) -> dict[str, float]:
     found: dict[str, float] = {}
     for metric in METRICS:
         verdicts = [verdict(values, runs, *cell, metric) for cell in CELLS]
-        found |= {f"results/cells/{word}/{metric}": verdicts.count(word) for word in ("ahead", "level", "behind")}
+        found |= {
+            f"results/cells/{word}/{metric}": float(verdicts.count(word)) for word in ("ahead", "level", "behind")
+        }
         for model in ("steady", "dense"):
             close = [
                 values[f"per_horizon/{data}/{horizon}/{model}/{metric}"]
@@ -163,7 +155,7 @@ def _comparisons(values: Values, runs: Scores) -> dict[str, float]:
                 )
                 for data, horizon in CELLS
             ]
-            found[f"results/within_1_percent_of_published/{model}/{metric}"] = sum(close)
+            found[f"results/within_1_percent_of_published/{model}/{metric}"] = float(sum(close))
     return found
 
 
@@ -199,7 +191,7 @@ def _fidelity(records: list[Record]) -> dict[str, float]:
     found = {
         f"results/fidelity/{name}/{column}": value
         for name, own in {**scores, "other_budgets": others}.items()
-        for column, value in (("runs", len(own)), ("below", sum(score < BAR for score in own)), ("least", min(own)))
+        for column, value in (("runs", len(own)), ("below", sum(score < LOW for score in own)), ("least", min(own)))
     }
     return {name: float(value) for name, value in found.items()}
 
@@ -214,7 +206,7 @@ def _budgets(values: Values) -> dict[str, float]:
         ]
         found |= {f"results/over_dense/{budget}/least": min(over), f"results/over_dense/{budget}/most": max(over)}
     won = [_gate_wins(values, f"fixed_mask/{data}/{horizon}/0.2") for data in DATA for horizon in (96, 336)]
-    return found | {"results/fixed_mask/cells": len(won), "results/fixed_mask/won": sum(won)}
+    return found | {"results/fixed_mask/cells": float(len(won)), "results/fixed_mask/won": float(sum(won))}
 
 
 def _gate_wins(values: Values, name: str) -> bool:
@@ -238,11 +230,11 @@ def _promises(values: Values, records: list[Record]) -> dict[str, float]:
         "results/certificate/sensitivity/most": max(shares),
         "results/certificate/root/least": min(roots),
         "results/certificate/root/most": max(roots),
-        "results/coverage/cases": len(plain),
-        "results/coverage/plain_missed": sum(miss > 0.02 for miss in plain),
+        "results/coverage/cases": float(len(plain)),
+        "results/coverage/plain_missed": float(sum(miss > 0.02 for miss in plain)),
         "results/coverage/adaptive_most": max(adaptive),
-        "results/verified/windows": sum(record.verified_windows for record in records),
-        "results/verified/broken": sum(record.broken_windows for record in records),
+        "results/verified/windows": float(sum(record.verified_windows for record in records)),
+        "results/verified/broken": float(sum(record.broken_windows for record in records)),
     }
 
 
