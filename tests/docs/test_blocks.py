@@ -141,6 +141,7 @@ def run_block(block: Block, page: Path, namespace: dict[str, Any]) -> str | None
     return printed_by(block.text) if block.kind == "console" and block.output is not None else None
 
 
+@pytest.mark.xdist_group("pages")  # one worker trains the demo for all
 @pytest.mark.usefixtures("_a_place_to_work")
 @pytest.mark.parametrize("name", SPEAKING)
 def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(name: str) -> None:
