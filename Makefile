@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PRODUCT := $(VENV)/.product
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test matrix check page format docs dist bench results clean
+.PHONY: demo test matrix check page format docs dist bench results pictures clean
 
-demo: $(INSTALLED)  ## the main job on embedded data: a forecast, its picture, its verified explanation
+demo: $(PRODUCT)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
 
 test: $(INSTALLED)  ## the whole test suite
@@ -42,13 +44,24 @@ dist: $(INSTALLED)  ## sdist and wheel of the product and the wheel of the labor
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
 
-results: $(INSTALLED)  ## pack the records of new runs into the ledger, then build results/tables and results/figures
+results: $(INSTALLED)  ## pack the records of new runs into the ledger, then build results/tables, results/figures and docs/results.md
 	$(BIN)/python -m ibforecast_lab.experiments.render --pack --out results
+	$(BIN)/python -m ibforecast_lab.experiments.page
+
+pictures: $(INSTALLED)  ## every picture of docs/images, from the demo and the theorems; screenshots need Chromium
+	$(BIN)/python docs/pictures.py
 
 clean:
 	rm -rf $(VENV) .matrix demo site dist
 
-$(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e lab
-	touch $@
+# Two steps into one environment, so that the demo does not wait for the tools of the developers.
+$(PRODUCT): pyproject.toml constraints.txt
+	@echo "installing into $(VENV): ibforecast[plot], which is PyTorch, pyarrow, matplotlib and a few small packages"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -e ".[plot]"
+	@touch $@
+
+$(INSTALLED): $(PRODUCT) lab/pyproject.toml
+	@echo "installing into $(VENV): ibforecast[dev] and ibforecast-lab, with the tools for tests, types, docs, Ray and sktime"
+	@$(PIP) -e ".[dev]" -e ./lab
+	@touch $@

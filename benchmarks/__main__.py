@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import ecosystem, explorer, fits, measures, mutations, onnx, serving
+from benchmarks import demo, ecosystem, explorer, fits, measures, mutations, onnx, serving
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast_lab.experiments.run import commit, device_name, versions
 
@@ -17,6 +17,7 @@ MEASURES = measures.MEASURES | {
     "ecosystem": ecosystem.ecosystem,
     "fits": fits.fits,
     "mutations": mutations.mutations,
+    "demo": demo.demo,
 }
 
 
