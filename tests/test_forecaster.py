@@ -377,7 +377,7 @@ def test_a_constant_channel_is_forecast_as_constant(unfitted: Callable[..., IBFo
 
 
 @pytest.mark.filterwarnings("ignore:a number must be a value")
-def test_a_channel_spoilt_by_sentinels_works_read_as_numbers_or_as_missing(
+def test_sentinels_may_be_read_as_numbers_or_as_missing(
     unfitted: Callable[..., IBForecaster],
 ) -> None:
     table = with_value(*((row, 2) for row in range(10, ROWS, 31)), value=-9999.0)
