@@ -200,7 +200,7 @@ def test_a_path_is_never_read_as_a_table(client: Any, desk: Any) -> None:
     for path in (str(desk.table), "table.csv", "../town/model.json"):
         refusal = client.post("/explain", {"table": path})
         assert (refusal.status_code, refusal.json()["field"]) == (422, "table")
-        assert "must be table_id by the service" in refusal.json()["error"]
+        assert "must be kept by the service" in refusal.json()["error"]
 
 
 def test_the_moments_that_can_be_explained_are_listed(client: Any, desk: Any) -> None:
