@@ -42,7 +42,7 @@ def test_the_mask_of_a_smaller_budget_is_within_that_of_a_larger_one(seed: int, 
 
 
 @torch.no_grad()
-def test_the_own_budget_gives_the_same_forecast() -> None:
+def test_the_budget_of_training_gives_the_same_forecast() -> None:
     model = network()
     assert torch.equal(model.with_budget(0.25)(window(1)).values, model(window(1)).values)
 
