@@ -1,4 +1,4 @@
-"""An audit says what the measures say, fails where it must, and can be kept with its model."""
+"""An audit reports the measures, fails if it must, and is saved with its model."""
 
 import json
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> IBForecaster:
 
 
 @pytest.fixture(scope="module")
-def timid(tmp_path_factory: pytest.TempPathFactory) -> IBForecaster:
+def reluctant(tmp_path_factory: pytest.TempPathFactory) -> IBForecaster:
     """A model that may leave every gate closed."""
     return fitted(tmp_path_factory.mktemp("threshold"), "threshold")
 
@@ -80,16 +80,16 @@ def audit(model: IBForecaster) -> Audit:
 
 
 def windows_of(model: IBForecaster) -> Windows:
-    given = model.fitted
+    fitted = model.fitted
     series = model.open(table()).series
-    starts = given.split.starts("test", LOOK_BACK, HORIZON)
-    return Windows.of(series, given.standardiser, given.config.cycle, starts, LOOK_BACK, HORIZON)
+    starts = fitted.split.starts("test", LOOK_BACK, HORIZON)
+    return Windows.of(series, fitted.standardiser, fitted.config.cycle, starts, LOOK_BACK, HORIZON)
 
 
-# --- What it says ---
+# --- Contents ---
 
 
-def test_the_scores_are_those_of_the_measures(model: IBForecaster, audit: Audit) -> None:
+def test_the_scores_equal_those_of_the_measures(model: IBForecaster, audit: Audit) -> None:
     network, windows = model.fitted.network, windows_of(model)
     window = windows.look_backs(windows.starts)
     with torch.no_grad():
@@ -102,20 +102,20 @@ def test_the_scores_are_those_of_the_measures(model: IBForecaster, audit: Audit)
     assert audit.score == audit.fidelity.clipped_comprehensiveness - audit.fidelity.sufficiency <= 1
 
 
-def test_with_the_mask_held_the_map_is_perfect_and_chance_is_worse_than_the_map(audit: Audit) -> None:
+def test_with_the_mask_held_the_map_is_perfect_and_chance_scores_less(audit: Audit) -> None:
     assert (audit.frozen.comprehensiveness, audit.frozen.sufficiency) == (1, 0)
     assert audit.chance.clipped_score < audit.score
     assert audit.chance.windows == audit.windows == audit.available == TEST_WINDOWS
 
 
-def test_the_errors_are_those_of_evaluate(model: IBForecaster, audit: Audit) -> None:
-    told = model.evaluate(table())
+def test_the_errors_equal_those_of_evaluate(model: IBForecaster, audit: Audit) -> None:
+    evaluation = model.evaluate(table())
     for name in ("mse", "mae", "open_rate", "largest_open_rate", "budget", "windows", "split"):
-        assert getattr(audit, name) == getattr(told, name), name
+        assert getattr(audit, name) == getattr(evaluation, name), name
     assert audit.points == audit.open_rate * audit.points_of == 36
 
 
-def test_the_rate_is_the_mean_of_what_the_explanations_say(model: IBForecaster) -> None:
+def test_the_rate_is_the_mean_over_the_explanations(model: IBForecaster) -> None:
     audit = model.audit(table(), windows=4)
     starts = windows_of(model).starts[evenly_spaced(4, TEST_WINDOWS)].tolist()
     rates = [model.explain(table(), table()["when"][start + LOOK_BACK - 1]).rate_bits for start in starts]
@@ -124,7 +124,7 @@ def test_the_rate_is_the_mean_of_what_the_explanations_say(model: IBForecaster) 
     assert len(set(rates)) == 4
 
 
-def test_a_true_model_holds_its_certificate_and_says_what_it_does_not_promise(audit: Audit) -> None:
+def test_an_honest_model_changes_no_bit_and_its_sensitivity_is_reported(audit: Audit) -> None:
     assert audit.changed_bits == 0
     assert audit.compared == TEST_WINDOWS * HORIZON * 3
     assert audit.scrambled == TEST_WINDOWS * (12 - 3) * PATCH_LEN
@@ -133,7 +133,7 @@ def test_a_true_model_holds_its_certificate_and_says_what_it_does_not_promise(au
     assert 0 < audit.masks_changed <= 1
 
 
-def test_an_audit_is_the_same_every_time_and_leaves_the_model_as_it_was(model: IBForecaster, audit: Audit) -> None:
+def test_an_audit_is_repeatable_and_leaves_the_model_unchanged(model: IBForecaster, audit: Audit) -> None:
     network = model.fitted.network
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     network.train()
@@ -146,9 +146,7 @@ def test_an_audit_is_the_same_every_time_and_leaves_the_model_as_it_was(model: I
     assert torch.equal(torch.get_rng_state(), random)
 
 
-def test_the_size_of_batches_changes_nothing(
-    model: IBForecaster, audit: Audit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_batch_size_changes_nothing(model: IBForecaster, audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auditing, "BATCH", 16)
     other = model.audit(table())
     assert other.score == pytest.approx(audit.score, abs=1e-5)
@@ -156,17 +154,17 @@ def test_the_size_of_batches_changes_nothing(
     assert other.rate_bits == pytest.approx(audit.rate_bits, rel=1e-5)
 
 
-def test_the_words_say_everything_there_is(audit: Audit) -> None:
-    said = audit.in_words()
-    assert said.startswith("Audit of 69 of 69 windows (test): 25.0 % read, at most 25.0 % of a window (budget 25.0 %).")
-    for found in (audit.fidelity, audit.frozen, audit.chance):
-        cells = (found.clipped_score, found.clipped_comprehensiveness, found.comprehensiveness, found.sufficiency)
-        assert "".join(f"{cell:>10.3f}" for cell in cells) in said
-    assert "certificate   0 bits changed, context and mask held (2,484 forecast values" in said
-    assert f"{100 * audit.relative:.1f} % of the all-deleted shift" in said
-    assert f"rate          {audit.rate_bits:.1f} bits per window beyond a prior of 0.3" in said
-    assert f"MSE {audit.mse:.4f}, MAE {audit.mae:.4f}" in said
-    assert "note" not in said
+def test_the_text_contains_every_result(audit: Audit) -> None:
+    text = audit.in_words()
+    assert text.startswith("Audit of 69 of 69 windows (test): 25.0 % read, at most 25.0 % of a window (budget 25.0 %).")
+    for scores in (audit.fidelity, audit.frozen, audit.chance):
+        cells = (scores.clipped_score, scores.clipped_comprehensiveness, scores.comprehensiveness, scores.sufficiency)
+        assert "".join(f"{cell:>10.3f}" for cell in cells) in text
+    assert "certificate   0 bits changed, context and mask held (2,484 forecast values" in text
+    assert f"{100 * audit.relative:.1f} % of the all-deleted shift" in text
+    assert f"rate          {audit.rate_bits:.1f} bits per window beyond a prior of 0.3" in text
+    assert f"MSE {audit.mse:.4f}, MAE {audit.mae:.4f}" in text
+    assert "note" not in text
 
 
 def test_a_good_score_that_means_little_comes_with_a_note(audit: Audit) -> None:
@@ -175,15 +173,15 @@ def test_a_good_score_that_means_little_comes_with_a_note(audit: Audit) -> None:
     assert "note: nothing is read in 3 of the windows" in replace(audit, empty=3).in_words()
 
 
-# --- Where it fails ---
+# --- Shortfalls ---
 
 
-def scored(audit: Audit, comprehensiveness: float, sufficiency: float) -> Audit:
+def with_scores(audit: Audit, comprehensiveness: float, sufficiency: float) -> Audit:
     return replace(audit, fidelity=Fidelity(comprehensiveness, min(comprehensiveness, 1.0), sufficiency, 69))
 
 
-def test_the_bar_is_cleared_from_itself_on(audit: Audit) -> None:
-    good = scored(audit, 1.25, 0.25)
+def test_a_score_equal_to_the_bar_passes(audit: Audit) -> None:
+    good = with_scores(audit, 1.25, 0.25)
     assert (good.score, good.fidelity.score) == (0.75, 1.0)
     assert good.passed(0.75)
     assert not good.passed(0.7501)
@@ -193,35 +191,31 @@ def test_the_bar_is_cleared_from_itself_on(audit: Audit) -> None:
 @pytest.mark.parametrize(
     ("scores", "remedy"), [((0.3, 0.1), "absence_weight"), ((0.9, 0.6), "consistency_weight")], ids=["lost", "kept"]
 )
-def test_a_score_below_the_bar_says_which_part_falls_short(
-    audit: Audit, scores: tuple[float, float], remedy: str
-) -> None:
-    (shortfall,) = scored(audit, *scores).shortfalls(0.5)
+def test_a_shortfall_names_the_part_that_falls_short(audit: Audit, scores: tuple[float, float], remedy: str) -> None:
+    (shortfall,) = with_scores(audit, *scores).shortfalls(0.5)
     assert shortfall.rule == "fidelity must be at least 0.5"
     assert f"{scores[0] - scores[1]:.4f}: comprehensiveness {scores[0]:.4f} less" in shortfall.value
     assert remedy in shortfall.remedy
     assert str(shortfall) == f"{shortfall.rule} (got {shortfall.value}); {shortfall.remedy}"
 
 
-def quietest(self: GateNetwork, deviation: Tensor) -> Tensor:
-    """Logits of a gate that opens whatever deviates least: what was deleted, before all else."""
+def favour_small_deviations(self: GateNetwork, deviation: Tensor) -> Tensor:
+    """Return the logits of a gate that opens the smallest deviations, and so the deleted tokens first."""
     batch, look_back, channel = deviation.shape
     return -deviation.abs().reshape(batch, look_back // PATCH_LEN, PATCH_LEN, channel).mean(dim=2)
 
 
-def test_a_gate_that_goes_for_what_was_deleted_is_found_out(
-    model: IBForecaster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(GateNetwork, "forward", quietest)
+def test_a_gate_that_opens_deleted_tokens_is_detected(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GateNetwork, "forward", favour_small_deviations)
     audit = model.audit(table())
-    assert audit.frozen.clipped_score == 1, "held, the mask looks as good as ever"
+    assert audit.frozen.clipped_score == 1, "the score is perfect with the mask held"
     assert audit.fidelity.sufficiency > 0.9
     (shortfall,) = audit.shortfalls(0.9)
     assert "given only its evidence the gate opens something else" in shortfall.remedy
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0])
-def test_a_replay_that_remembers_the_window_is_found_out(
+def test_a_replay_that_remembers_the_window_is_detected(
     model: IBForecaster, monkeypatch: pytest.MonkeyPatch, size: float
 ) -> None:
     seen: list[Tensor] = []
@@ -238,17 +232,17 @@ def test_a_replay_that_remembers_the_window_is_found_out(
     monkeypatch.setattr(IBForecast, "replay", peek)
     audit = model.audit(table())
     assert audit.changed_bits > 0
-    assert not audit.passed(0.0), "no bar is low enough for a bit that changed"
+    assert not audit.passed(0.0), "a changed bit fails at any bar"
     shortfall = audit.shortfalls(0.0)[-1]
     assert shortfall.rule == "no bit of a forecast may change, context and mask held"
     assert f"{audit.scramble_bits} on scrambling" in shortfall.value
 
 
-def test_a_model_that_reads_nothing_has_no_fidelity_and_clears_no_bar(
-    timid: IBForecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_model_that_reads_nothing_has_no_fidelity_and_passes_no_bar(
+    reluctant: IBForecaster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: quietest(self, deviation) - 1)
-    audit = timid.audit(table())
+    monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: favour_small_deviations(self, deviation) - 1)
+    audit = reluctant.audit(table())
     assert (audit.empty, audit.open_rate, audit.points, audit.changed_bits) == (TEST_WINDOWS, 0, 0, 0)
     assert np.isnan(audit.score)
     assert not audit.passed(0.0)
@@ -256,20 +250,20 @@ def test_a_model_that_reads_nothing_has_no_fidelity_and_clears_no_bar(
     assert shortfall.value.startswith("undefined: no forecast moves even with everything deleted, with nothing read")
     assert "larger budget" in shortfall.remedy
     assert audit.in_words().count("undefined") == 14
-    told = json.dumps(audit.document(), allow_nan=False)
-    assert json.loads(told)["score"] is None
-    timid.save(tmp_path / "model")
+    written = json.dumps(audit.document(), allow_nan=False)
+    assert json.loads(written)["score"] is None
+    reluctant.save(tmp_path / "model")
     audit.save(tmp_path / "model")
     kept = saved_audit(tmp_path / "model", audit.weights_sha256)
     assert kept is not None
     assert np.isnan(kept.score)
 
 
-def test_a_model_that_reads_nothing_unless_all_is_deleted_is_as_bad_as_can_be(
-    timid: IBForecaster, monkeypatch: pytest.MonkeyPatch
+def test_a_model_that_reads_only_deleted_windows_has_the_lowest_score(
+    reluctant: IBForecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: quietest(self, deviation) + 1e-3)
-    audit = timid.audit(table())
+    monkeypatch.setattr(GateNetwork, "forward", lambda self, deviation: favour_small_deviations(self, deviation) + 1e-3)
+    audit = reluctant.audit(table())
     assert audit.empty == TEST_WINDOWS
     assert (audit.fidelity.comprehensiveness, audit.fidelity.sufficiency) == (0, 1)
     (shortfall,) = audit.shortfalls(0.0)
@@ -277,12 +271,14 @@ def test_a_model_that_reads_nothing_unless_all_is_deleted_is_as_bad_as_can_be(
     assert "nothing read in 69 of 69 windows" in shortfall.value
 
 
-def test_a_model_that_forecasts_the_pattern_alone_has_no_fidelity(
+def test_a_model_that_forecasts_only_the_pattern_has_no_fidelity(
     model: IBForecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shape = (HORIZON, 3)
     monkeypatch.setattr(
-        IBForecast, "replay", lambda self, told: told.context.restore(torch.zeros(len(told.mask), *shape))
+        IBForecast,
+        "replay",
+        lambda self, explanation: explanation.context.restore(torch.zeros(len(explanation.mask), *shape)),
     )
     audit = model.audit(table())
     (shortfall,) = audit.shortfalls(0.0)
@@ -290,10 +286,10 @@ def test_a_model_that_forecasts_the_pattern_alone_has_no_fidelity(
     assert audit.all_deleted == 0
 
 
-# --- Which windows ---
+# --- Windows ---
 
 
-def test_a_table_with_gaps_is_audited_where_every_channel_is_there(model: IBForecaster) -> None:
+def test_only_windows_that_observe_every_channel_are_audited(model: IBForecaster) -> None:
     gaps = [(slice(120, 125), 0), (slice(200, 260), 1)]
     audit = model.audit(table(gaps=gaps), "all", 50)
     assert audit.available < len(table()) - LOOK_BACK - HORIZON + 1
@@ -314,18 +310,18 @@ def test_too_few_windows_are_refused(model: IBForecaster) -> None:
     assert (two.windows, two.available) == (2, 2)
 
 
-def test_a_part_must_come_from_the_table_of_training(model: IBForecaster) -> None:
+def test_a_part_must_come_from_the_training_table(model: IBForecaster) -> None:
     with pytest.raises(UsageError, match='use split="all"'):
         model.audit(table(ROWS - 1))
 
 
 @pytest.mark.parametrize("bar", [-0.1, 1.1, float("nan")])
-def test_a_bar_that_cannot_be_is_refused(audit: Audit, bar: float) -> None:
+def test_an_invalid_bar_is_refused(audit: Audit, bar: float) -> None:
     with pytest.raises(UsageError, match=r"must lie in \[0, 1\]"):
         audit.passed(bar)
 
 
-# --- Kept with its model ---
+# --- Saved with its model ---
 
 
 @pytest.fixture
@@ -334,17 +330,17 @@ def folder(model: IBForecaster, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_an_audit_is_kept_with_its_model_and_read_again(model: IBForecaster, audit: Audit, folder: Path) -> None:
+def test_an_audit_is_saved_with_its_model_and_read_back(model: IBForecaster, audit: Audit, folder: Path) -> None:
     weights = model.fitted.weights_sha256
     assert saved_audit(folder, weights) is None
     assert audit.save(folder, 0.5) == folder / FILE
     assert saved_audit(folder, weights) == audit
     document = json.loads((folder / FILE).read_text())
     assert (document["min_fidelity"], document["passed"], document["score"]) == (0.5, audit.passed(0.5), audit.score)
-    told = document["audit"]
-    assert (told["weights_sha256"], told["table_sha256"]) == (weights, model.fitted.summary.data_sha256)
-    assert told["ibforecast_version"]
-    assert told["finished"].endswith("+00:00")
+    content = document["audit"]
+    assert (content["weights_sha256"], content["table_sha256"]) == (weights, model.fitted.summary.data_sha256)
+    assert content["ibforecast_version"]
+    assert content["finished"].endswith("+00:00")
     assert IBForecaster.load(folder).fitted.weights_sha256 == weights
     replace(audit, mse=9.0).save(folder)
     assert saved_audit(folder, weights) == replace(audit, mse=9.0)
@@ -356,7 +352,7 @@ def test_an_audit_is_kept_with_its_model_and_read_again(model: IBForecaster, aud
     ]
 
 
-def test_an_audit_of_other_weights_says_nothing_about_these(audit: Audit, folder: Path) -> None:
+def test_an_audit_of_other_weights_is_ignored(audit: Audit, folder: Path) -> None:
     audit.save(folder)
     assert saved_audit(folder, "0" * 64) is None
 
@@ -371,14 +367,14 @@ def test_an_audit_of_other_weights_says_nothing_about_these(audit: Audit, folder
     ],
     ids=["edited", "cut off", "something else", "newer"],
 )
-def test_an_audit_that_was_touched_is_refused(audit: Audit, folder: Path, change: Callable[[str], str]) -> None:
+def test_an_edited_audit_is_refused(audit: Audit, folder: Path, change: Callable[[str], str]) -> None:
     path = audit.save(folder)
     path.write_text(change(path.read_text()))
     with pytest.raises(ModelFileError, match=rf"{FILE} must be as it was written .+; audit again"):
         saved_audit(folder, audit.weights_sha256)
 
 
-def test_an_audit_is_kept_nowhere_but_with_a_model(audit: Audit, tmp_path: Path) -> None:
+def test_an_audit_is_saved_only_with_a_model(audit: Audit, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="save the model first"):
         audit.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -393,13 +389,13 @@ def values(batch: int = 20, seed: int = 0) -> Tensor:
     return torch.randn(batch, STEPS, CHANNELS, generator=torch.Generator().manual_seed(seed)) + 5
 
 
-def reads_the_end(given: Tensor) -> Tensor:
-    """Every channel's future is what the first one did in its last four steps."""
-    return given[:, -4:, :1].repeat(1, 2, given.shape[2])
+def reads_the_end(window: Tensor) -> Tensor:
+    """Forecast every channel by the last four steps of the first, twice."""
+    return window[:, -4:, :1].repeat(1, 2, window.shape[2])
 
 
 def the_end(batch: int = 20) -> Tensor:
-    """The map that names what `reads_the_end` reads, and with a negative sign at that."""
+    """Return the map of the values that `reads_the_end` reads, with a negative sign."""
     importance = torch.zeros(batch, STEPS, CHANNELS)
     importance[:, -4:, 0] = -1
     return importance
@@ -408,7 +404,7 @@ def the_end(batch: int = 20) -> Tensor:
 BUDGET = 4 / (STEPS * CHANNELS)
 
 
-def test_the_map_of_what_a_function_reads_is_perfect_and_its_opposite_worthless() -> None:
+def test_the_map_of_the_values_that_are_read_scores_one_and_its_opposite_minus_one() -> None:
     right = audit_guest(reads_the_end, values(), the_end(), budget=BUDGET)
     assert (right.score, right.points, right.points_of) == (1, 4, STEPS * CHANNELS)
     assert right.passed(1.0)
@@ -420,23 +416,23 @@ def test_the_map_of_what_a_function_reads_is_perfect_and_its_opposite_worthless(
     assert "try another map" in shortfall.remedy
 
 
-def test_a_guests_scores_are_told_in_words() -> None:
-    said = audit_guest(reads_the_end, values(), the_end(), budget=BUDGET).in_words().splitlines()
-    assert said[0] == "Fidelity over 20 windows; a map names 4 of 72 points."
-    assert said[2].split() == ["the", "map", "1.000", "1.000", "1.000", "0.000"]
-    assert said[3].startswith("chance ")
+def test_the_scores_of_a_guest_are_printed_in_words() -> None:
+    text = audit_guest(reads_the_end, values(), the_end(), budget=BUDGET).in_words().splitlines()
+    assert text[0] == "Fidelity over 20 windows; a map names 4 of 72 points."
+    assert text[2].split() == ["the", "map", "1.000", "1.000", "1.000", "0.000"]
+    assert text[3].startswith("chance ")
 
 
 def test_numpy_and_batches_give_the_same_scores() -> None:
     whole = audit_guest(reads_the_end, values(), the_end(), budget=BUDGET)
-    given = np.asarray(values())
-    given.flags.writeable = False
-    parts = audit_guest(reads_the_end, given, the_end().numpy(), budget=BUDGET, batch=7)
+    array = np.asarray(values())
+    array.flags.writeable = False
+    parts = audit_guest(reads_the_end, array, the_end().numpy(), budget=BUDGET, batch=7)
     assert parts.fidelity == whole.fidelity
 
 
 class Steepness(Explainer):
-    """Grades every value by the gradient of the forecast's energy."""
+    """An explainer that grades every value by the gradient of the forecast's energy."""
 
     def explain(self, predictor: Predictor, window: Window, share: Tensor, generator: torch.Generator) -> Importance:
         with torch.enable_grad():
@@ -445,14 +441,14 @@ class Steepness(Explainer):
         return Importance(torch.autograd.grad(energy, values)[0].abs(), forwards=1, backwards=1)
 
 
-def test_an_explainer_may_compute_the_map() -> None:
+def test_an_explainer_can_compute_the_map() -> None:
     score = audit_guest(reads_the_end, values(), Steepness(), budget=BUDGET, batch=8).score
     assert score == pytest.approx(1, abs=1e-6)
 
 
-def test_a_gap_is_filled_with_the_mean_and_never_named() -> None:
-    given, importance = values(), the_end()
-    given[:, -1, 0] = torch.nan
+def test_a_gap_is_filled_with_the_mean_and_is_never_a_point() -> None:
+    windows, importance = values(), the_end()
+    windows[:, -1, 0] = torch.nan
     importance[:, 0, 1] = -0.5
     seen: list[Tensor] = []
 
@@ -460,55 +456,57 @@ def test_a_gap_is_filled_with_the_mean_and_never_named() -> None:
         seen.append(shown)
         return reads_the_end(shown)
 
-    told = audit_guest(forecast, given, importance, budget=BUDGET)
-    assert told.score == pytest.approx(1, abs=1e-5), "three of the four points, and one that does not matter"
+    audit = audit_guest(forecast, windows, importance, budget=BUDGET)
+    assert audit.score == pytest.approx(1, abs=1e-5), "three of the four points, and one that does not matter"
     assert not any(shown.isnan().any() for shown in seen)
-    torch.testing.assert_close(seen[0][:, -1, 0], given[:, :-1, 0].mean(dim=1))
+    torch.testing.assert_close(seen[0][:, -1, 0], windows[:, :-1, 0].mean(dim=1))
 
 
-def test_a_module_is_run_in_evaluation_mode_and_left_as_it_was() -> None:
+def test_a_module_is_run_in_evaluation_mode_and_left_unchanged() -> None:
     class Network(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.dropout = nn.Dropout(0.9)
 
-        def forward(self, given: Tensor) -> Tensor:
+        def forward(self, window: Tensor) -> Tensor:
             assert not self.training
-            return self.dropout(reads_the_end(given))
+            return self.dropout(reads_the_end(window))
 
     network = Network().train()
     assert audit_guest(network, values(), the_end(), budget=BUDGET).score == 1
     assert network.dropout.training
 
 
-def test_in_output_units_a_channel_counts_as_much_as_it_moves() -> None:
-    def forecast(given: Tensor) -> Tensor:
-        return given[:, -4:]
+def test_in_output_units_a_channel_counts_by_the_size_of_its_values() -> None:
+    def forecast(window: Tensor) -> Tensor:
+        return window[:, -4:]
 
-    given = values() * torch.tensor([100.0, 1.0, 1.0])
-    framed, plain = (audit_guest(forecast, given, the_end(), budget=BUDGET, space=kind) for kind in ("frame", "output"))
+    windows = values() * torch.tensor([100.0, 1.0, 1.0])
+    framed, plain = (
+        audit_guest(forecast, windows, the_end(), budget=BUDGET, space=kind) for kind in ("frame", "output")
+    )
     assert framed.score < 0.0
     assert plain.score > 0.99
 
 
 def test_a_function_that_ignores_its_window_has_no_fidelity() -> None:
-    told = audit_guest(lambda given: torch.zeros(len(given), 5, CHANNELS), values(), the_end())
-    assert isinstance(told, FidelityAudit)
-    (shortfall,) = told.shortfalls(0.0)
+    audit = audit_guest(lambda window: torch.zeros(len(window), 5, CHANNELS), values(), the_end())
+    assert isinstance(audit, FidelityAudit)
+    (shortfall,) = audit.shortfalls(0.0)
     assert shortfall.value == "undefined: no forecast moves even with everything deleted"
-    assert told.in_words().count("undefined") == 8
-    assert told.document()["audit"]["fidelity"]["sufficiency"] is None
+    assert audit.in_words().count("undefined") == 8
+    assert audit.document()["audit"]["fidelity"]["sufficiency"] is None
 
 
-def test_a_forecast_that_is_no_number_has_no_fidelity() -> None:
-    (shortfall,) = audit_guest(lambda given: given[:, :2] * torch.nan, values(), the_end()).shortfalls(0.0)
+def test_a_nan_forecast_has_no_fidelity() -> None:
+    (shortfall,) = audit_guest(lambda window: window[:, :2] * torch.nan, values(), the_end()).shortfalls(0.0)
     assert shortfall.value == "undefined: forecasts are not numbers"
 
 
-def only_nan() -> Tensor:
-    given = values()
-    given[3, :, 1] = torch.nan
-    return given
+def with_an_unobserved_channel() -> Tensor:
+    windows = values()
+    windows[3, :, 1] = torch.nan
+    return windows
 
 
 @pytest.mark.parametrize(
@@ -520,13 +518,23 @@ def only_nan() -> Tensor:
         ({"budget": 0.0}, r"budget must lie in \(0, 1\]"),
         ({"budget": 1.5}, r"budget must lie in \(0, 1\]"),
         ({"budget": 0.001}, "at least one point"),
-        ({"values": only_nan()}, "every channel must be observed"),
+        ({"values": with_an_unobserved_channel()}, "every channel must be observed"),
         ({"values": values(0), "importance": the_end(0)}, "needs a window"),
-        ({"function": lambda given: given[:, :, 0]}, "must forecast"),
+        ({"function": lambda window: window[:, :, 0]}, "must forecast"),
     ],
-    ids=["rows", "axes", "NaN", "nothing", "too much", "less than a point", "a silent channel", "no windows", "shape"],
+    ids=[
+        "rows",
+        "axes",
+        "NaN",
+        "nothing",
+        "too much",
+        "less than a point",
+        "an unobserved channel",
+        "no windows",
+        "shape",
+    ],
 )
 def test_a_guest_that_cannot_be_audited_is_refused(change: dict[str, Any], message: str) -> None:
-    given = {"function": reads_the_end, "values": values(), "importance": the_end()} | change
+    arguments = {"function": reads_the_end, "values": values(), "importance": the_end()} | change
     with pytest.raises(UsageError, match=message):
-        audit_guest(**given)
+        audit_guest(**arguments)

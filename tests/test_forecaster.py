@@ -1,4 +1,4 @@
-"""The front door: a table goes in, the same kind of table comes out, and what cannot be is refused with a reason."""
+"""The forecaster: tables in, tables of the same kind out, and invalid input refused with a reason."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def hours(count: int = ROWS, first: str = "2023-01-01", step: str = "1h") -> np.
 
 
 def numbers(rows: int = ROWS) -> np.ndarray:
-    """Three channels with a daily rhythm at three levels and sizes."""
+    """Return three channels with a daily rhythm at three levels and scales."""
     hour, noise = np.arange(rows), np.random.default_rng(5).normal(size=(rows, 3))
     rhythm = np.stack([np.sin(2 * np.pi * (hour / 24 + shift)) for shift in (0.0, 0.3, 0.6)], axis=1)
     return (rhythm + 0.3 * noise) * (20.0, 3.0, 0.5) + (900.0, 40.0, -2.0)
@@ -79,7 +79,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def unfitted(recipe: str) -> Callable[..., IBForecaster]:
-    """Make a small forecaster; whatever is given goes before what is usual here."""
+    """Return a function that makes a small forecaster; its settings replace the usual ones."""
 
     def make(**settings: Any) -> IBForecaster:
         usual = {"horizon": HORIZON, "look_back": LOOK_BACK, "budget": 0.25, "recipe": recipe, "device": "cpu"}
@@ -126,7 +126,7 @@ def test_a_long_table_gives_a_long_forecast_of_the_same_kind_and_numbers(
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @pytest.mark.parametrize("shape", ["wide", "long"])
-def test_a_file_gives_the_forecast_its_table_gives(
+def test_a_file_gives_the_same_forecast_as_its_table(
     model: IBForecaster, unfitted: Callable[..., IBForecaster], shape: str, suffix: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"table{suffix}"
@@ -140,32 +140,34 @@ def test_a_file_gives_the_forecast_its_table_gives(
         assert forecast["IBForecast"].to_numpy().tobytes() == expected.T.tobytes()
 
 
-def test_columns_of_a_long_table_may_have_any_names(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
+def test_the_columns_of_a_long_table_may_have_any_names(
+    model: IBForecaster, unfitted: Callable[..., IBForecaster]
+) -> None:
     table = long_frame().rename(columns={"unique_id": "meter", "ds": "moment", "y": "kw"})
     forecast = unfitted(id="meter", target="kw", time="moment").fit(table).predict(table)
     assert forecast.columns.tolist() == ["meter", "moment", "IBForecast"]
     assert forecast["IBForecast"].to_numpy().tobytes() == values_of(model.predict(frame())).T.tobytes()
 
 
-def test_only_the_channels_named_are_read_and_in_their_order(unfitted: Callable[..., IBForecaster]) -> None:
+def test_only_the_named_channels_are_read_in_their_order(unfitted: Callable[..., IBForecaster]) -> None:
     table = frame().assign(note="text")
     forecast = unfitted(channels=["heat", "load"], time="when").fit(table).predict(table)
     assert forecast.columns.tolist() == ["when", "heat", "load"]
 
 
-def test_further_and_reordered_columns_change_nothing(model: IBForecaster) -> None:
+def test_extra_and_reordered_columns_change_nothing(model: IBForecaster) -> None:
     table = frame().assign(note="text")[["heat", "note", "when", "load", "wind"]]
     pd.testing.assert_frame_equal(model.predict(table), model.predict(frame()), check_exact=True)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_the_time_column_comes_back_with_its_own_type(model: IBForecaster, unit: str) -> None:
+def test_the_time_column_keeps_its_type(model: IBForecaster, unit: str) -> None:
     table = frame()
     table["when"] = table["when"].astype(f"datetime64[{unit}]")
     assert model.predict(table)["when"].dtype == table["when"].dtype
 
 
-def test_dates_come_back_as_dates(unfitted: Callable[..., IBForecaster]) -> None:
+def test_dates_stay_dates(unfitted: Callable[..., IBForecaster]) -> None:
     days = pl.from_pandas(frame(step="1D")).with_columns(pl.col("when").dt.date())
     forecast = unfitted().fit(days).predict(days)
     assert forecast["when"].dtype == pl.Date
@@ -174,7 +176,7 @@ def test_dates_come_back_as_dates(unfitted: Callable[..., IBForecaster]) -> None
     )
 
 
-def test_the_forecast_is_in_the_tables_units(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
+def test_the_forecast_is_in_the_units_of_the_table(model: IBForecaster, unfitted: Callable[..., IBForecaster]) -> None:
     """In units 1024 times as small all numbers are 1024 times as large, to the last bit."""
     table = frame(1024 * numbers())
     expected = 1024 * values_of(model.predict(frame()))
@@ -199,7 +201,7 @@ def test_a_time_zone_is_kept_and_phases_follow_the_wall_clock(unfitted: Callable
     assert explanation.times[LOOK_BACK + 4 : LOOK_BACK + 6] == ("2023-03-26 01:00+01:00", "2023-03-26 03:00+02:00")
 
 
-def test_a_forecast_beyond_the_table_crosses_a_change_of_the_clock(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_forecast_may_cross_a_clock_change(unfitted: Callable[..., IBForecaster]) -> None:
     local = pd.date_range(end="2023-10-28 22:00", periods=ROWS, freq="h", tz="Europe/Berlin")
     table = pl.from_pandas(frame().assign(when=local))
     forecast = unfitted().fit(table).predict(table)
@@ -219,7 +221,7 @@ def test_the_cycle_comes_from_the_frequency(unfitted: Callable[..., IBForecaster
     assert fitted.explain(table).profile.shape == (cycle, 3)
 
 
-def test_the_cycle_may_be_given_where_there_is_no_natural_one(unfitted: Callable[..., IBForecaster]) -> None:
+def test_the_cycle_must_be_set_if_there_is_no_natural_one(unfitted: Callable[..., IBForecaster]) -> None:
     table = frame(step="7min")
     with pytest.raises(UsageError, match="a step of 7min has no natural cycle; give `cycle`"):
         unfitted(cycle="auto").fit(table)
@@ -229,7 +231,7 @@ def test_the_cycle_may_be_given_where_there_is_no_natural_one(unfitted: Callable
 
 
 @pytest.mark.parametrize(("look_back", "patch_len"), [(48, 12), (50, 10), (40, 10), (30, 10), (47, 1)])
-def test_a_look_back_twelve_does_not_divide_gets_the_nearest_patch(
+def test_a_look_back_not_divisible_by_twelve_gets_the_nearest_patch_length(
     unfitted: Callable[..., IBForecaster], look_back: int, patch_len: int
 ) -> None:
     explanation = unfitted(look_back=look_back).fit(frame()).explain(frame())
@@ -242,7 +244,7 @@ def test_a_look_back_twelve_does_not_divide_gets_the_nearest_patch(
 
 
 @pytest.mark.parametrize("row", [LOOK_BACK - 1, 201, ROWS - 2, ROWS - 1])
-def test_a_forecast_at_a_moment_is_that_of_the_table_cut_there(model: IBForecaster, row: int) -> None:
+def test_a_forecast_at_a_moment_equals_that_of_the_table_cut_there(model: IBForecaster, row: int) -> None:
     table = frame()
     there, cut = model.predict(table, table["when"][row]), model.predict(table[: row + 1])
     pd.testing.assert_frame_equal(there, cut, check_exact=True)
@@ -250,7 +252,7 @@ def test_a_forecast_at_a_moment_is_that_of_the_table_cut_there(model: IBForecast
 
 
 @pytest.mark.parametrize("irregular", ["error", "by_row", "fill"])
-def test_what_lies_before_the_window_cannot_change_the_forecast(
+def test_rows_before_the_window_do_not_change_the_forecast(
     unfitted: Callable[..., IBForecaster], irregular: str
 ) -> None:
     fitted, table = unfitted(irregular=irregular).fit(frame()), frame()
@@ -269,12 +271,12 @@ def test_what_lies_before_the_window_cannot_change_the_forecast(
     ],
     ids=lambda at: f"{type(at).__name__} {at}",
 )
-def test_a_moment_may_be_said_in_many_ways(model: IBForecaster, at: Any) -> None:
+def test_a_moment_may_be_of_any_time_type(model: IBForecaster, at: Any) -> None:
     assert model.predict(frame(), at)["when"][0] == pd.Timestamp("2023-01-08 11:00")
 
 
 @pytest.mark.parametrize("row", [LOOK_BACK - 1, 201, ROWS - 1])
-def test_the_explanation_explains_the_forecast_that_was_made(model: IBForecaster, row: int) -> None:
+def test_the_explanation_contains_the_forecast_of_predict(model: IBForecaster, row: int) -> None:
     table = frame()
     at = table["when"][row]
     forecast, explanation = model.predict(table, at), model.explain(table, at)
@@ -285,7 +287,7 @@ def test_the_explanation_explains_the_forecast_that_was_made(model: IBForecaster
     assert explanation.weights_sha256 == model.fitted.weights_sha256
 
 
-def test_the_truth_is_there_as_far_as_it_is_known(model: IBForecaster) -> None:
+def test_the_truth_is_included_as_far_as_it_is_known(model: IBForecaster) -> None:
     values = numbers()
     values[205, 1] = np.nan
     table = frame(values)
@@ -297,7 +299,7 @@ def test_the_truth_is_there_as_far_as_it_is_known(model: IBForecaster) -> None:
     assert model.explain(table).truth is None
 
 
-def test_explaining_costs_one_pass_through_the_network(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explaining_takes_one_pass_through_the_network(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
     passes = []
     forward = model.fitted.network.forward
     monkeypatch.setattr(model.fitted.network, "forward", lambda window: passes.append(window) or forward(window))
@@ -308,7 +310,7 @@ def test_explaining_costs_one_pass_through_the_network(model: IBForecaster, monk
 # --- Missing values ---
 
 
-def spoilt(*cells: tuple[int, int], value: float = np.nan) -> pd.DataFrame:
+def with_value(*cells: tuple[int, int], value: float = np.nan) -> pd.DataFrame:
     values = numbers()
     for row, column in cells:
         values[row, column] = value
@@ -317,7 +319,7 @@ def spoilt(*cells: tuple[int, int], value: float = np.nan) -> pd.DataFrame:
 
 def test_a_token_with_a_missing_step_is_closed_and_marked(model: IBForecaster) -> None:
     first = ROWS - LOOK_BACK
-    explanation = model.explain(spoilt((first, 0), (first + 12, 1), (ROWS - 1, 1), (ROWS - 2, 1)))
+    explanation = model.explain(with_value((first, 0), (first + 12, 1), (ROWS - 1, 1), (ROWS - 2, 1)))
     marked = np.zeros((PATCHES, 3), dtype=bool)
     marked[[0, 1, 3], [0, 1, 1]] = True
     np.testing.assert_array_equal(explanation.missing, marked)
@@ -328,46 +330,46 @@ def test_a_token_with_a_missing_step_is_closed_and_marked(model: IBForecaster) -
     assert "missing values: load (1 of 4 patches); wind (2 of 4 patches)." in explanation.in_words()
 
 
-def test_even_the_token_read_first_is_closed_where_a_step_is_missing(model: IBForecaster) -> None:
+def test_an_open_token_is_closed_if_a_step_is_missing(model: IBForecaster) -> None:
     patch, column = np.argwhere(model.explain(frame()).mask)[0]
     row = ROWS - LOOK_BACK + 12 * int(patch) + 5
-    assert not model.explain(spoilt((row, int(column)))).mask[patch, column]
+    assert not model.explain(with_value((row, int(column)))).mask[patch, column]
 
 
-def test_what_stands_in_a_gap_cannot_change_the_forecast(model: IBForecaster) -> None:
+def test_the_value_in_a_gap_does_not_change_the_forecast(model: IBForecaster) -> None:
     cells = [(ROWS - 1, 0), (ROWS - 20, 1), (ROWS - LOOK_BACK, 2), (ROWS - 3, 2)]
-    forecasts = [values_of(model.predict(spoilt(*cells, value=value))).tobytes() for value in (*SENTINELS, np.nan)]
+    forecasts = [values_of(model.predict(with_value(*cells, value=value))).tobytes() for value in (*SENTINELS, np.nan)]
     assert len(set(forecasts)) == 1
     assert forecasts[0] != values_of(model.predict(frame())).tobytes()
 
 
-def test_what_stands_in_a_gap_cannot_change_the_training(unfitted: Callable[..., IBForecaster]) -> None:
+def test_the_value_in_a_gap_does_not_change_the_training(unfitted: Callable[..., IBForecaster]) -> None:
     cells = [(row, row % 3) for row in range(5, ROWS, 17)]
     fits = [
-        unfitted(missing_values=SENTINELS).fit(spoilt(*cells, value=value)).fitted for value in (*SENTINELS, np.nan)
+        unfitted(missing_values=SENTINELS).fit(with_value(*cells, value=value)).fitted for value in (*SENTINELS, np.nan)
     ]
     assert len({fit.weights_sha256 for fit in fits}) == 1
     assert np.isfinite(fits[0].summary.validation_error)
 
 
-def test_level_and_scale_come_from_what_was_observed(model: IBForecaster) -> None:
-    table = spoilt(*((row, 1) for row in range(ROWS - 30, ROWS - 10)))
+def test_level_and_scale_come_from_the_observed_values(model: IBForecaster) -> None:
+    table = with_value(*((row, 1) for row in range(ROWS - 30, ROWS - 10)))
     explanation = model.explain(table)
     window = (explanation.history - explanation.units.mean) / explanation.units.std
     np.testing.assert_allclose(explanation.level, np.nanmean(window, axis=0), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(explanation.scale, np.nanstd(window, axis=0, ddof=1), rtol=1e-4)
 
 
-def test_a_window_with_a_hole_in_every_token_is_forecast_unread(model: IBForecaster) -> None:
+def test_a_window_with_a_gap_in_every_token_is_forecast_without_evidence(model: IBForecaster) -> None:
     cells = [(row, column) for row in range(ROWS - LOOK_BACK, ROWS, 12) for column in range(3)]
-    explanation = model.explain(spoilt(*cells))
+    explanation = model.explain(with_value(*cells))
     assert explanation.missing.all()
     assert explanation.open_count == 0
     assert np.isfinite(explanation.forecast).all()
     assert explanation.verify()
 
 
-def test_a_constant_channel_stays_where_it_is(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_constant_channel_is_forecast_as_constant(unfitted: Callable[..., IBForecaster]) -> None:
     table = frame().assign(wind=7.25)
     explanation = unfitted().fit(table).explain(table)
     np.testing.assert_allclose(explanation.forecast[:, 1], 7.25, atol=0.05)
@@ -375,10 +377,10 @@ def test_a_constant_channel_stays_where_it_is(unfitted: Callable[..., IBForecast
 
 
 @pytest.mark.filterwarnings("ignore:a number must be a value")
-def test_a_channel_spoilt_by_sentinels_works_read_as_numbers_or_as_missing(
+def test_sentinels_may_be_read_as_numbers_or_as_missing(
     unfitted: Callable[..., IBForecaster],
 ) -> None:
-    table = spoilt(*((row, 2) for row in range(10, ROWS, 31)), value=-9999.0)
+    table = with_value(*((row, 2) for row in range(10, ROWS, 31)), value=-9999.0)
     as_numbers, as_missing = (unfitted(missing_values=marks).fit(table).explain(table) for marks in ((), (-9999.0,)))
     assert as_numbers.verify()
     assert as_missing.verify()
@@ -388,7 +390,7 @@ def test_a_channel_spoilt_by_sentinels_works_read_as_numbers_or_as_missing(
     assert abs(as_missing.forecast[:, 2] + 2).max() < 5
 
 
-# --- Fitting, measuring, keeping ---
+# --- Fit, evaluate, save ---
 
 
 def test_the_seed_decides_the_weights(unfitted: Callable[..., IBForecaster], model: IBForecaster) -> None:
@@ -396,32 +398,33 @@ def test_the_seed_decides_the_weights(unfitted: Callable[..., IBForecaster], mod
     assert unfitted(seed=1).fit(frame()).fitted.weights_sha256 != model.fitted.weights_sha256
 
 
-def test_the_measure_is_the_mean_over_all_windows_of_the_part(model: IBForecaster) -> None:
+def test_the_error_is_the_mean_over_all_windows_of_the_part(model: IBForecaster) -> None:
     table, values = frame(), numbers()
     measured = model.evaluate(table)
     lasts = range(model.fitted.split.validation_end - 1, ROWS - HORIZON)
-    told = [model.explain(table, table["when"][last]) for last in lasts]
+    explanations = [model.explain(table, table["when"][last]) for last in lasts]
     errors = np.stack(
         [
             (one.forecast - values[last + 1 : last + 1 + HORIZON]) / one.units.std
-            for one, last in zip(told, lasts, strict=True)
+            for one, last in zip(explanations, lasts, strict=True)
         ]
     )
     assert measured.windows == len(lasts) == 69
     assert measured.mse == pytest.approx((errors**2).mean(), rel=1e-4)
     assert measured.mae == pytest.approx(abs(errors).mean(), rel=1e-4)
-    assert measured.open_rate == pytest.approx(np.mean([one.open_rate for one in told]))
+    assert measured.open_rate == pytest.approx(np.mean([one.open_rate for one in explanations]))
     assert measured.largest_open_rate <= measured.budget == 0.25
     assert measured.naive_cycle == max(cycle for cycle in model.fitted.config.cycles if cycle <= LOOK_BACK)
     steps = np.arange(HORIZON) % measured.naive_cycle - measured.naive_cycle + 1
     naive = (
-        np.stack([values[last + steps] - values[last + 1 : last + 1 + HORIZON] for last in lasts]) / told[0].units.std
+        np.stack([values[last + steps] - values[last + 1 : last + 1 + HORIZON] for last in lasts])
+        / explanations[0].units.std
     )
     assert measured.naive_mse == pytest.approx((naive**2).mean(), rel=1e-4)
     assert measured.naive_mae == pytest.approx(abs(naive).mean(), rel=1e-4)
 
 
-def test_all_of_any_table_can_be_measured(model: IBForecaster) -> None:
+def test_any_table_can_be_evaluated_as_a_whole(model: IBForecaster) -> None:
     other = frame(numbers(100), first="2024-01-01")
     assert model.evaluate(other, "all").windows == 100 - LOOK_BACK - HORIZON + 1
     with pytest.raises(
@@ -442,7 +445,7 @@ def test_the_same_values_at_other_times_are_another_table(model: IBForecaster, t
         assert one.evaluate(frame(first="2023-01-01 07:00"), "all").windows == ROWS - LOOK_BACK - HORIZON + 1
 
 
-def test_the_error_training_selects_by_is_the_one_that_is_measured(unfitted: Callable[..., IBForecaster]) -> None:
+def test_the_validation_error_of_training_equals_that_of_evaluate(unfitted: Callable[..., IBForecaster]) -> None:
     values = numbers()
     values[300:310, 1] = np.nan
     fitted = unfitted().fit(frame(values))
@@ -450,7 +453,7 @@ def test_the_error_training_selects_by_is_the_one_that_is_measured(unfitted: Cal
     assert fitted.fitted.summary.validation_error == pytest.approx(measured, rel=1e-6)
 
 
-def test_measuring_windows_none_of_which_can_be_used_is_refused(model: IBForecaster) -> None:
+def test_evaluating_a_table_without_usable_windows_is_refused(model: IBForecaster) -> None:
     table = frame(np.where(np.arange(100)[:, None] < 30, numbers(100), [np.nan, 1.0, 1.0]))
     with pytest.raises(DataError, match="at least one window"):
         model.evaluate(table[30:], "all")
@@ -466,8 +469,10 @@ def test_a_saved_model_gives_the_same_forecasts(model: IBForecaster, tmp_path: P
     assert model.fitted.weights_sha256[:12] in repr(model)
 
 
-def test_a_loaded_model_fits_anew_as_it_was_fitted(unfitted: Callable[..., IBForecaster], tmp_path: Path) -> None:
-    """Also where its recipe, whose file is gone, has the name of one that ships."""
+def test_a_loaded_model_can_be_fitted_again_with_the_same_settings(
+    unfitted: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
+    """The file of the recipe is deleted, and a recipe of its name ships with the package."""
     (tmp_path / "quick.toml").write_text(TINY)
     model = unfitted(recipe=str(tmp_path / "quick.toml"), split=(0.5, 0.2, 0.3), epochs=1).fit(frame())
     model.save(tmp_path / "model")
@@ -479,7 +484,7 @@ def test_a_loaded_model_fits_anew_as_it_was_fitted(unfitted: Callable[..., IBFor
     assert again.replace(recipe="static-newest").fit(frame()).fitted.config.gate.kind == "newest"
 
 
-SLIPS = """
+MISTAKES = """
 import sys
 import numpy as np
 import pandas as pd
@@ -492,7 +497,7 @@ model = IBForecaster(**settings).fit(table)
 again = IBForecaster(**settings | other | {"channels": np.array(["load", "wind", "heat"])}).fit(table)
 again.save(out)
 assert IBForecaster.load(out).fitted.weights_sha256 == model.fitted.weights_sha256
-for slip in (
+for mistake in (
     lambda: IBForecaster(12, look_back="48"),
     lambda: IBForecaster(12, seed=1.5),
     lambda: IBForecaster(12, epochs=True),
@@ -507,19 +512,19 @@ for slip in (
     lambda: model.cross_validation(table, 2, step_size=0),
 ):
     try:
-        slip()
+        mistake()
     except Exception as error:
         print(type(error).__name__, error)
     else:
-        print("nothing was said")
+        print("no error")
 """
 
 
-def test_slips_of_the_pen_are_told_where_no_types_are_checked(recipe: str, tmp_path: Path) -> None:
-    """In a process of its own: here the signatures would refuse them."""
+def test_arguments_of_the_wrong_type_are_refused_without_type_checks(recipe: str, tmp_path: Path) -> None:
+    """Run in a separate process, because in this one the signatures are checked."""
     frame().to_pickle(tmp_path / "table")
     arguments = [str(tmp_path / "table"), recipe, str(tmp_path / "model")]
-    done = subprocess.run([sys.executable, "-c", SLIPS, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", MISTAKES, *arguments], capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
     assert done.stdout.splitlines() == [
         "UsageError look_back must be a whole number (got '48'); write it without quotes or a point",
@@ -535,9 +540,7 @@ def test_slips_of_the_pen_are_told_where_no_types_are_checked(recipe: str, tmp_p
     ]
 
 
-def test_a_network_comes_back_from_its_device_whatever_happens(
-    model: IBForecaster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_returns_from_its_device_after_an_error(model: IBForecaster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(network: Any, windows: Any) -> None:
         raise MemoryError
 
@@ -551,13 +554,15 @@ def test_a_network_comes_back_from_its_device_whatever_happens(
         ("fitting.scores", model.calibrate),
         ("use.audit_windows", model.audit),
     ):
-        monkeypatch.setattr(f"ibforecast.{name}", lambda *given: refuse(*given[:2]))
+        monkeypatch.setattr(f"ibforecast.{name}", lambda *arguments: refuse(*arguments[:2]))
         with pytest.raises(MemoryError):
             use(frame())
     assert moved == ["cpu", "home"] * 3
 
 
-def test_a_fit_that_stopped_goes_on_where_it_was(unfitted: Callable[..., IBForecaster], tmp_path: Path) -> None:
+def test_an_interrupted_fit_continues_from_its_checkpoint(
+    unfitted: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
     epochs: list[int] = []
 
     def stop_after(last: int) -> Callable[..., None]:
@@ -590,16 +595,16 @@ def test_a_fit_that_stopped_goes_on_where_it_was(unfitted: Callable[..., IBForec
     ],
     ids=["seed", "split", "budget", "cycle", "other times", "other values"],
 )
-def test_another_fit_does_not_go_on_from_a_checkpoint_that_is_not_its_own(
+def test_a_fit_does_not_continue_from_the_checkpoint_of_another(
     unfitted: Callable[..., IBForecaster], tmp_path: Path, other: dict[str, Any], table: pd.DataFrame
 ) -> None:
     unfitted().fit(frame(), checkpoint=tmp_path / "run")
-    begun_anew = unfitted(**other).fit(table, checkpoint=tmp_path / "run")
+    restarted = unfitted(**other).fit(table, checkpoint=tmp_path / "run")
     undisturbed = unfitted(**other).fit(table).fitted.weights_sha256
-    assert begun_anew.fitted.weights_sha256 == undisturbed != unfitted().fit(frame()).fitted.weights_sha256
+    assert restarted.fitted.weights_sha256 == undisturbed != unfitted().fit(frame()).fitted.weights_sha256
 
 
-def test_a_fit_of_another_version_does_not_go_on_from_its_checkpoint(
+def test_a_fit_does_not_continue_from_the_checkpoint_of_another_version(
     unfitted: Callable[..., IBForecaster], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epochs: list[int] = []
@@ -609,14 +614,14 @@ def test_a_fit_of_another_version_does_not_go_on_from_its_checkpoint(
     assert epochs == [1, 2, 1, 2]
 
 
-# --- Rows that are counted ---
+# --- Irregular tables ---
 
 
 def weekdays(rows: int = ROWS) -> pd.DataFrame:
     return frame(numbers(rows)).assign(when=pd.bdate_range("2023-01-02", periods=rows))
 
 
-def test_rows_of_an_uneven_table_are_counted_from_its_beginning(
+def test_rows_of_an_uneven_table_are_counted_from_its_first_row(
     unfitted: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     whole = weekdays(ROWS + 30)
@@ -635,8 +640,8 @@ def test_rows_of_an_uneven_table_are_counted_from_its_beginning(
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_a_model_knows_whether_its_training_rows_were_even(unfitted: Callable[..., IBForecaster], gaps: bool) -> None:
-    """Also where windows are missing from the calibration."""
+def test_a_model_records_whether_its_training_rows_were_even(unfitted: Callable[..., IBForecaster], gaps: bool) -> None:
+    """Check this also if windows are missing from the calibration."""
     uneven, even = weekdays(), frame(step="1D")
     for table in (uneven, even):
         table.loc[300, list(CHANNELS)] = np.nan if gaps else table.loc[300, list(CHANNELS)]
@@ -650,10 +655,10 @@ def test_a_model_knows_whether_its_training_rows_were_even(unfitted: Callable[..
     assert by_day.explain(later).phase[0] == days % 5
 
 
-# --- Tables another model opened ---
+# --- Tables opened by another model ---
 
 
-def test_a_table_another_model_opened_is_checked_and_counted_from_this_ones_origin(
+def test_a_table_opened_by_another_model_is_checked_and_gets_the_origin_of_this_one(
     unfitted: Callable[..., IBForecaster], model: IBForecaster
 ) -> None:
     for settings, message in (
@@ -672,7 +677,7 @@ def test_a_table_another_model_opened_is_checked_and_counted_from_this_ones_orig
     assert late.explain(early.open(frame())).phase.tolist() == late.explain(frame()).phase.tolist()
 
 
-# --- What cannot be ---
+# --- Invalid input ---
 
 
 def rows_swapped() -> pd.DataFrame:
@@ -703,7 +708,7 @@ BAD_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
         r"must contain numbers \(got row 4: 'calm' at 2023-01-01 04:00 in 'wind'\); correct the cells",
     ),
     "infinity": (
-        lambda: spoilt((5, 2), value=np.inf),
+        lambda: with_value((5, 2), value=np.inf),
         r"values must be finite \(got row 5: inf at 2023-01-01 05:00 in 'heat'\); correct them",
     ),
     "too short": (
@@ -713,7 +718,7 @@ BAD_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
     "two rows": (lambda: frame()[:2], r"at least 3 rows .*\(got 2\); add rows"),
     "no rows": (lambda: frame()[:0], r"must have rows and columns \(got 0 x 4\); fill it"),
     "a channel never observed in training": (
-        lambda: spoilt(*((row, 1) for row in range(300))),
+        lambda: with_value(*((row, 1) for row in range(300))),
         r"every channel needs an observation in the training rows \(got none in 'wind'\); drop the channel",
     ),
     "no file": (lambda: "nowhere.csv", r"a file that exists \(got 'nowhere.csv'\); check the path"),
@@ -721,19 +726,19 @@ BAD_TABLES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
-def test_a_table_that_cannot_be_fitted_to_is_refused(unfitted: Callable[..., IBForecaster], name: str) -> None:
+def test_fitting_to_an_invalid_table_is_refused(unfitted: Callable[..., IBForecaster], name: str) -> None:
     make, message = BAD_TABLES[name]
     with pytest.raises(DataError, match=message):
         unfitted().fit(make())
 
 
-BAD_NEWS: dict[str, tuple[Callable[[], Any], str]] = {
+BAD_INPUTS: dict[str, tuple[Callable[[], Any], str]] = {
     "too few rows": (
         lambda: frame()[: LOOK_BACK - 1],
         r"must have look_back = 48 rows before it \(got 47\); give earlier rows",
     ),
-    "a channel silent in the window": (
-        lambda: spoilt(*((row, 1) for row in range(ROWS - LOOK_BACK, ROWS))),
+    "a channel unobserved in the window": (
+        lambda: with_value(*((row, 1) for row in range(ROWS - LOOK_BACK, ROWS))),
         r"observed at least once in the window \(got nothing in 'wind' from 2023-01-15 16:00 to 2023-01-17 15:00\); "
         "choose another moment",
     ),
@@ -758,9 +763,9 @@ BAD_NEWS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("verb", ["predict", "explain"])
-@pytest.mark.parametrize("name", BAD_NEWS)
-def test_a_table_that_cannot_be_forecast_from_is_refused(model: IBForecaster, name: str, verb: str) -> None:
-    make, message = BAD_NEWS[name]
+@pytest.mark.parametrize("name", BAD_INPUTS)
+def test_forecasting_from_an_invalid_table_is_refused(model: IBForecaster, name: str, verb: str) -> None:
+    make, message = BAD_INPUTS[name]
     with pytest.raises(DataError, match=message):
         getattr(model, verb)(make())
 
@@ -779,9 +784,7 @@ def test_a_table_that_cannot_be_forecast_from_is_refused(model: IBForecaster, na
         ("2023-01-08 10:00+01:00", UsageError, r"times have no zone .*leave out the offset"),
     ],
 )
-def test_a_moment_that_cannot_be_is_refused(
-    model: IBForecaster, at: str, error: type[IBForecastError], message: str
-) -> None:
+def test_an_invalid_moment_is_refused(model: IBForecaster, at: str, error: type[IBForecastError], message: str) -> None:
     with pytest.raises(error, match=message):
         model.explain(frame(), at)
 
@@ -808,7 +811,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "message"), BAD_SETTINGS, ids=lambda value: str(value)[:40])
-def test_a_setting_that_cannot_be_is_refused(
+def test_an_invalid_setting_is_refused(
     unfitted: Callable[..., IBForecaster], settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
@@ -816,23 +819,19 @@ def test_a_setting_that_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize("name", recipes.OWN.names)
-def test_every_recipe_reaches_the_windows_of_a_table(unfitted: Callable[..., IBForecaster], name: str) -> None:
+def test_every_recipe_is_resolved_before_the_windows_are_made(unfitted: Callable[..., IBForecaster], name: str) -> None:
     made = unfitted(recipe=name, budget=None, split=(0.7, 0.05, 0.25))
     with pytest.raises(DataError, match="validation part"):
         made.fit(frame()[:100])
 
 
 @pytest.mark.parametrize("cycle", [0, -24])
-def test_a_cycle_that_is_no_number_of_steps_is_refused_at_once(
-    unfitted: Callable[..., IBForecaster], cycle: int
-) -> None:
+def test_an_invalid_cycle_is_refused_before_fitting(unfitted: Callable[..., IBForecaster], cycle: int) -> None:
     with pytest.raises(UsageError, match=rf'number of steps or "auto" \(got {cycle}\); try 24'):
         unfitted(cycle=cycle)
 
 
-def test_a_graphics_card_that_is_not_there_is_refused(
-    unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unavailable_gpu_is_refused(unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     message = r"device must be available \(got 'cuda', but PyTorch sees no GPU\); use \"cpu\""
     with pytest.raises(UsageError, match=message):
@@ -842,23 +841,23 @@ def test_a_graphics_card_that_is_not_there_is_refused(
 @pytest.mark.parametrize(
     "use",
     [
-        lambda model, told: model.predict(frame()),
-        lambda model, told: model.explain(frame()),
-        lambda model, told: model.evaluate(frame()),
-        lambda model, told: model.save("model"),
-        lambda model, told: model.verify(told),
+        lambda model, explanation: model.predict(frame()),
+        lambda model, explanation: model.explain(frame()),
+        lambda model, explanation: model.evaluate(frame()),
+        lambda model, explanation: model.save("model"),
+        lambda model, explanation: model.verify(explanation),
     ],
     ids=["predict", "explain", "evaluate", "save", "verify"],
 )
 def test_a_model_must_be_fitted_before_it_is_used(
     unfitted: Callable[..., IBForecaster], model: IBForecaster, use: Callable[..., Any]
 ) -> None:
-    told = replace(model.explain(frame()), host=None)
+    explanation = replace(model.explain(frame()), host=None)
     with pytest.raises(UsageError, match=r"must be fitted before it is used .*; call fit\(table\) first"):
-        use(unfitted(), told)
+        use(unfitted(), explanation)
 
 
-def test_a_refused_fit_leaves_a_fitted_model_as_it_was(unfitted: Callable[..., IBForecaster]) -> None:
+def test_a_refused_fit_leaves_a_fitted_model_unchanged(unfitted: Callable[..., IBForecaster]) -> None:
     kept = unfitted().fit(frame())
     before = kept.predict(frame())
     with pytest.raises(DataError):
@@ -866,7 +865,7 @@ def test_a_refused_fit_leaves_a_fitted_model_as_it_was(unfitted: Callable[..., I
     pd.testing.assert_frame_equal(kept.predict(frame()), before, check_exact=True)
 
 
-def test_the_front_door_has_these_names_and_no_others() -> None:
+def test_the_package_exports_exactly_these_names() -> None:
     assert set(ibforecast.__all__) == {
         "DataError",
         "Evaluation",
@@ -884,7 +883,7 @@ def test_the_front_door_has_these_names_and_no_others() -> None:
     assert all(hasattr(ibforecast, name) for name in ibforecast.__all__)
 
 
-def test_a_model_for_any_budget_reads_as_much_as_it_is_told_and_each_explanation_is_true(
+def test_a_model_for_any_budget_keeps_the_requested_one_and_its_explanations_verify(
     unfitted: Callable[..., IBForecaster],
 ) -> None:
     table = frame()
@@ -892,29 +891,29 @@ def test_a_model_for_any_budget_reads_as_much_as_it_is_told_and_each_explanation
     little, much = (fitted.explain(table, budget=budget) for budget in (0.1, 0.5))
     assert little.open_rate <= 0.1 < much.open_rate <= 0.5
     assert not (little.mask & ~much.mask).any()
-    assert little.budget == 1 / 12  # what a tenth of twelve tokens comes to
-    for told in (little, much, fitted.explain(table)):
-        told.verify()
+    assert little.budget == 1 / 12  # a tenth of twelve tokens, rounded down
+    for explanation in (little, much, fitted.explain(table)):
+        explanation.verify()
     assert values_of(fitted.predict(table, budget=0.5)).tobytes() == much.forecast.tobytes()
     assert fitted.evaluate(table, budget=0.1).largest_open_rate <= 0.1
     assert fitted.evaluate(table).budget == fitted.fitted.config.budget
 
 
-def test_a_model_for_one_budget_says_what_to_fit_instead(model: IBForecaster) -> None:
+def test_a_model_for_one_budget_refuses_another_with_a_remedy(model: IBForecaster) -> None:
     with pytest.raises(UsageError, match=r"only in a model trained for any.*any-budget"):
         model.predict(frame(), budget=0.9)
 
 
-def test_an_explanation_that_claims_another_budget_than_it_kept_is_found_out(
+def test_an_explanation_with_a_changed_budget_is_not_verified(
     unfitted: Callable[..., IBForecaster],
 ) -> None:
     table = frame()
     fitted = unfitted(recipe="any-budget").fit(table)
-    told = fitted.explain(table, budget=0.5)
-    assert not fitted.verify(replace(told, budget=0.1))
+    explanation = fitted.explain(table, budget=0.5)
+    assert not fitted.verify(replace(explanation, budget=0.1))
 
 
-def test_epochs_stand_in_for_the_recipes_and_make_another_fingerprint(unfitted: Callable[..., IBForecaster]) -> None:
+def test_epochs_replace_those_of_the_recipe_and_change_its_fingerprint(unfitted: Callable[..., IBForecaster]) -> None:
     plain, short = (unfitted(**settings).fit(frame()).fitted.summary for settings in ({}, {"epochs": 1}))
     assert short.epochs == 1 < plain.epochs
     assert short.recipe_sha256 != plain.recipe_sha256

@@ -1,4 +1,4 @@
-"""The search: reproducible, resumable, blind to the test windows, and its recipe is what was tried."""
+"""The search is reproducible and resumable, ignores the test windows, and returns a recipe it tried."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,29 +49,29 @@ def forecaster(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., IBFore
 
 
 @pytest.fixture(scope="module")
-def undisturbed(table: pd.DataFrame, forecaster: Callable[..., IBForecaster]) -> Tuning:
+def uninterrupted(table: pd.DataFrame, forecaster: Callable[..., IBForecaster]) -> Tuning:
     return tune(table, forecaster(), 8)
 
 
-def timeless(trials: tuple[Trial, ...]) -> list[Trial]:
+def without_times(trials: tuple[Trial, ...]) -> list[Trial]:
     return [replace(trial, seconds=0.0) for trial in trials]
 
 
-# --- What is found ---
+# --- Trials ---
 
 
-def test_the_first_trial_is_the_recipe_as_it_is(
-    undisturbed: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
+def test_the_first_trial_is_the_unchanged_recipe(
+    uninterrupted: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
 ) -> None:
     model = forecaster().fit(table)
-    first = undisturbed.trials[0]
+    first = uninterrupted.trials[0]
     assert first.validation_error == model.fitted.summary.validation_error
     assert first.open_rate == model.evaluate(table, "validation").open_rate
     assert first.knobs["model.readout.width"] == 8
     assert first.knobs["train.learning_rate"] == 1e-3
 
 
-def test_the_first_trial_goes_by_the_kind_of_the_table(
+def test_the_first_trial_depends_on_the_kind_of_the_table(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     recipe = tmp_path / "kinds.toml"
@@ -81,62 +81,62 @@ def test_the_first_trial_goes_by_the_kind_of_the_table(
         assert first.knobs["model.readout.width"] == width
 
 
-def test_the_best_trial_is_the_finished_one_with_the_smallest_error(undisturbed: Tuning) -> None:
-    finished = [trial for trial in undisturbed.trials if trial.state == "finished"]
-    assert [trial.number for trial in undisturbed.trials] == list(range(1, 9))
-    assert undisturbed.best in finished
-    assert undisturbed.best.validation_error == min(trial.validation_error or np.inf for trial in finished)
-    assert len({str(trial.knobs) for trial in undisturbed.trials}) == 8
+def test_the_best_trial_is_the_finished_one_with_the_smallest_error(uninterrupted: Tuning) -> None:
+    finished = [trial for trial in uninterrupted.trials if trial.state == "finished"]
+    assert [trial.number for trial in uninterrupted.trials] == list(range(1, 9))
+    assert uninterrupted.best in finished
+    assert uninterrupted.best.validation_error == min(trial.validation_error or np.inf for trial in finished)
+    assert len({str(trial.knobs) for trial in uninterrupted.trials}) == 8
 
 
-def test_the_recipe_that_is_written_is_the_one_that_was_tried(
-    undisturbed: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
+def test_the_returned_recipe_is_that_of_the_best_trial(
+    uninterrupted: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     path = tmp_path / "tuned.toml"
-    path.write_text(undisturbed.recipe)
+    path.write_text(uninterrupted.recipe)
     model = forecaster(recipe=str(path)).fit(table)
-    assert model.fitted.summary.validation_error == undisturbed.best.validation_error
-    assert model.fitted.config.patch_len == undisturbed.patch_len
-    assert undisturbed.fit(table).fitted.weights_sha256 == model.fitted.weights_sha256
+    assert model.fitted.summary.validation_error == uninterrupted.best.validation_error
+    assert model.fitted.config.patch_len == uninterrupted.patch_len
+    assert uninterrupted.fit(table).fitted.weights_sha256 == model.fitted.weights_sha256
 
 
-def test_a_trial_that_promises_nothing_is_pruned(undisturbed: Tuning) -> None:
-    pruned = [trial for trial in undisturbed.trials if trial.state == "pruned"]
+def test_a_poor_trial_is_pruned(uninterrupted: Tuning) -> None:
+    pruned = [trial for trial in uninterrupted.trials if trial.state == "pruned"]
     assert pruned
     assert all(trial.epochs < 3 and trial.number > 4 for trial in pruned)
 
 
-def test_the_test_windows_cannot_matter(
-    undisturbed: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
+def test_the_test_windows_do_not_matter(
+    uninterrupted: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
 ) -> None:
     other = table.copy()
     other.loc[other.index >= 192, ["load", "heat"]] = np.random.default_rng(0).normal(99, 9, (48, 2))
-    assert timeless(tune(other, forecaster(), 3).trials) == timeless(undisturbed.trials)[:3]
+    assert without_times(tune(other, forecaster(), 3).trials) == without_times(uninterrupted.trials)[:3]
 
 
-def test_the_seed_decides_what_is_tried(
-    undisturbed: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
+def test_the_seed_determines_the_trials(
+    uninterrupted: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
 ) -> None:
-    assert timeless(tune(table, forecaster(), 3).trials) == timeless(undisturbed.trials)[:3]
-    assert tune(table, forecaster(seed=1), 2).trials[1].knobs != undisturbed.trials[1].knobs
+    assert without_times(tune(table, forecaster(), 3).trials) == without_times(uninterrupted.trials)[:3]
+    assert tune(table, forecaster(seed=1), 2).trials[1].knobs != uninterrupted.trials[1].knobs
 
 
-def test_the_budget_is_held_unless_budgets_are_given(
-    undisturbed: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
+def test_the_budget_is_fixed_unless_budgets_are_passed(
+    uninterrupted: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
 ) -> None:
-    assert all("model.budget" not in trial.knobs for trial in undisturbed.trials)
-    assert "budget = 0.25" in undisturbed.recipe
+    assert all("model.budget" not in trial.knobs for trial in uninterrupted.trials)
+    assert "budget = 0.25" in uninterrupted.recipe
     searched = tune(table, forecaster(), 6, budgets=(0.5, 1.0))
     tried = {trial.knobs["model.budget"] for trial in searched.trials}
     assert searched.trials[0].knobs["model.budget"] == 0.25
     assert len(tried) > 1
     assert tried <= {0.25, 0.5, 1.0}
-    given = tune(table, forecaster(budget=0.5), 1)
-    assert "budget = 0.5" in given.recipe
+    fixed = tune(table, forecaster(budget=0.5), 1)
+    assert "budget = 0.5" in fixed.recipe
 
 
 @pytest.mark.parametrize(("look_back", "patch_len", "allowed"), [(50, None, {5, 10, 25}), (48, 16, {16})])
-def test_patches_divide_the_look_back_and_stay_where_they_are_given(
+def test_patch_lengths_divide_the_look_back_and_a_set_one_is_kept(
     table: pd.DataFrame,
     forecaster: Callable[..., IBForecaster],
     look_back: int,
@@ -150,24 +150,24 @@ def test_patches_divide_the_look_back_and_stay_where_they_are_given(
     assert {trial.epochs for trial in tuning.trials} == {1}
 
 
-# --- Stopping and going on ---
+# --- Stop and continue ---
 
 
-def test_a_search_that_is_gone_on_with_tries_what_an_undisturbed_one_tries(
-    undisturbed: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
+def test_a_resumed_search_makes_the_trials_of_an_uninterrupted_one(
+    uninterrupted: Tuning, table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     storage = tmp_path / "kept" / "search.log"
     assert len(tune(table, forecaster(), 3, storage=storage).trials) == 3
-    heard: list[tuple[int, int]] = []
-    resumed = tune(table, forecaster(), 5, storage=storage, on_trial=lambda t, n: heard.append((t.number, n)))
-    assert heard == [(4, 5), (5, 5)]
-    assert timeless(resumed.trials) == timeless(undisturbed.trials)[:5]
+    reported: list[tuple[int, int]] = []
+    resumed = tune(table, forecaster(), 5, storage=storage, on_trial=lambda t, n: reported.append((t.number, n)))
+    assert reported == [(4, 5), (5, 5)]
+    assert without_times(resumed.trials) == without_times(uninterrupted.trials)[:5]
     assert tune(table, forecaster(), 5, storage=storage).trials == resumed.trials
 
 
 @pytest.mark.parametrize("killed", [1, 3])
-def test_a_trial_that_was_stopped_half_way_is_tried_again(
-    undisturbed: Tuning,
+def test_an_interrupted_trial_is_tried_again(
+    uninterrupted: Tuning,
     table: pd.DataFrame,
     forecaster: Callable[..., IBForecaster],
     tmp_path: Path,
@@ -187,10 +187,10 @@ def test_a_trial_that_was_stopped_half_way_is_tried_again(
         with pytest.raises(KeyboardInterrupt):
             tune(table, forecaster(), 4, storage=tmp_path / "search.log")
     resumed = tune(table, forecaster(), 4, storage=tmp_path / "search.log")
-    assert timeless(resumed.trials) == timeless(undisturbed.trials)[:4]
+    assert without_times(resumed.trials) == without_times(uninterrupted.trials)[:4]
 
 
-def test_one_file_keeps_the_searches_of_different_tables_apart(
+def test_one_file_can_contain_searches_of_different_tables(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     storage = tmp_path / "search.log"
@@ -200,7 +200,7 @@ def test_one_file_keeps_the_searches_of_different_tables_apart(
     assert len(tune(table, forecaster(), 1, storage=storage).trials) == 2
 
 
-def test_no_trial_is_started_once_the_time_is_up(
+def test_no_trial_starts_after_the_timeout(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     with pytest.raises(IBForecastError, match="must finish a trial"):
@@ -209,10 +209,10 @@ def test_no_trial_is_started_once_the_time_is_up(
     assert len(tune(table, forecaster(), 5, storage=tmp_path / "search.log", timeout=0.0).trials) == 1
 
 
-# --- What goes wrong ---
+# --- Failures ---
 
 
-def test_a_recipe_that_cannot_be_trained_is_told_and_stops_no_other(
+def test_a_trial_that_fails_is_recorded_and_the_search_continues(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(KNOBS, "train.learning_rate", Span(1e29, 1e30))
@@ -222,7 +222,7 @@ def test_a_recipe_that_cannot_be_trained_is_told_and_stops_no_other(
     assert tuning.best == tuning.trials[0]
 
 
-def test_no_trial_of_a_table_with_covariates_is_one_that_cannot_be(
+def test_no_trial_of_a_table_with_covariates_is_invalid(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
 ) -> None:
     model = forecaster(past=["heat"], cycle=(24, 48), epochs=1)
@@ -232,13 +232,13 @@ def test_no_trial_of_a_table_with_covariates_is_one_that_cannot_be(
     assert not {"past", "future", "further_cycles"} & {line.split(" = ")[0] for line in tuning.recipe.splitlines()}
 
 
-def test_gates_that_are_all_bias_keep_one(table: pd.DataFrame, forecaster: Callable[..., IBForecaster]) -> None:
+def test_gates_that_need_a_bias_keep_it(table: pd.DataFrame, forecaster: Callable[..., IBForecaster]) -> None:
     tuning = tune(table, forecaster(recipe="static-fixed", epochs=1), 8)
     assert "failed" not in {trial.state for trial in tuning.trials}
     assert {trial.knobs["model.gate.recent"] for trial in tuning.trials} > {2}
 
 
-def test_a_recipe_does_not_say_what_the_table_must(
+def test_settings_of_the_table_in_a_recipe_are_ignored(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     (tmp_path / "odd.toml").write_text(TINY.replace("[model]", "[model]\npast = 1\nfuture = 2\nfurther_cycles = [48]"))
@@ -247,7 +247,7 @@ def test_a_recipe_does_not_say_what_the_table_must(
     assert model.explain(table).verify()
 
 
-def test_a_table_or_a_setting_that_cannot_be_is_refused(
+def test_an_invalid_table_or_setting_is_refused(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:
     cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
@@ -263,7 +263,7 @@ def test_a_table_or_a_setting_that_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize("content", ["when,load\n2023-01-01,1\n", "hello", "[1]", '{"format": "ibforecast.model"}'])
-def test_a_file_of_something_else_is_no_storage_and_is_left_alone(
+def test_a_file_that_is_not_a_search_is_refused_and_left_unchanged(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path, content: str
 ) -> None:
     path = tmp_path / "precious"
@@ -273,7 +273,7 @@ def test_a_file_of_something_else_is_no_storage_and_is_left_alone(
     assert path.read_text() == content
 
 
-def test_optuna_that_is_not_installed_is_asked_for(
+def test_a_missing_optuna_is_refused_with_the_install_command(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
@@ -281,7 +281,7 @@ def test_optuna_that_is_not_installed_is_asked_for(
         tune(table, forecaster(), 1)
 
 
-def test_optuna_is_quiet_and_left_as_it_was(
+def test_optuna_is_quiet_and_its_logging_is_left_unchanged(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], capfd: pytest.CaptureFixture[str]
 ) -> None:
     import optuna
@@ -297,7 +297,7 @@ def test_optuna_is_quiet_and_left_as_it_was(
 
 @pytest.mark.parametrize("name", OWN.names)
 @pytest.mark.parametrize("data", [None, "ETTm1", "Weather"])
-def test_a_recipe_that_is_written_reads_back_as_it_was(name: str, data: str | None, tmp_path: Path) -> None:
+def test_a_written_recipe_reads_back_unchanged(name: str, data: str | None, tmp_path: Path) -> None:
     sizes = Sizes(96, 96, 7, 24)
     recipe = resolve(name, sizes, data)
     path = tmp_path / "again.toml"
@@ -309,7 +309,7 @@ def test_a_recipe_that_is_written_reads_back_as_it_was(name: str, data: str | No
 def test_a_search_writes_no_temporary_file(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*given: Any, **named: Any) -> None:
+    def refuse(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("a temporary file was made")
 
     for name in ("mkdtemp", "mkstemp", "NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile"):

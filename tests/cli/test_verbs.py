@@ -1,4 +1,4 @@
-"""Every verb: its help, its options, its two streams, and what it refuses."""
+"""Every verb: its help, its options, its two streams and its errors."""
 
 import errno
 import json
@@ -32,12 +32,12 @@ def test_the_help_of_every_verb_has_examples(call: Call, verb: str) -> None:
 
 
 def test_the_help_of_the_command_names_every_verb_and_exit_code(call: Call) -> None:
-    said = call("--help").out
-    assert all(f"\n  {verb} " in said for verb in VERBS)
-    assert all(f"{code} " in said for code in range(6))
+    text = call("--help").out
+    assert all(f"\n  {verb} " in text for verb in VERBS)
+    assert all(f"{code} " in text for code in range(6))
 
 
-# --- What is delivered ---
+# --- Output ---
 
 
 def test_a_forecast_without_a_file_is_csv_on_stdout(desk: Any, call: Call) -> None:
@@ -50,7 +50,7 @@ def test_a_forecast_without_a_file_is_csv_on_stdout(desk: Any, call: Call) -> No
 
 
 @pytest.mark.parametrize("name", ["next.csv", "next.csv.gz", "next.parquet"])
-def test_a_forecast_is_written_as_the_suffix_asks(desk: Any, call: Call, tmp_path: Path, name: str) -> None:
+def test_the_suffix_determines_the_format_of_a_forecast(desk: Any, call: Call, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     outcome = call("predict", desk.model, desk.table, "--out", path)
     assert (outcome.code, outcome.out) == (0, f"{path}\n")
@@ -62,7 +62,7 @@ def test_a_forecast_is_written_as_the_suffix_asks(desk: Any, call: Call, tmp_pat
     )
 
 
-def test_an_explanation_is_told_in_words(desk: Any, call: Call) -> None:
+def test_an_explanation_is_printed_in_words(desk: Any, call: Call) -> None:
     outcome = call("explain", desk.model, desk.table)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.rstrip() == IBForecaster.load(desk.model).explain(desk.table).in_words()
@@ -78,14 +78,14 @@ def test_an_explanation_is_told_in_words(desk: Any, call: Call) -> None:
     ],
     ids=lambda words: words[0],
 )
-def test_json_is_one_document_and_all_there_is_on_stdout(desk: Any, call: Call, words: tuple[str, ...]) -> None:
+def test_with_json_stdout_is_one_document(desk: Any, call: Call, words: tuple[str, ...]) -> None:
     places = {"MODEL": desk.model, "TABLE": desk.table, "EXPLANATION": desk.explanation}
     outcome = call(*(places.get(word, word) for word in words), "--json")
     assert (outcome.code, outcome.err) == (0, "")
     json.loads(outcome.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
 
 
-def test_measures_are_told_in_one_line_and_those_of_repeating_the_last_cycle_in_another(desk: Any, call: Call) -> None:
+def test_the_errors_of_the_model_and_of_the_naive_forecast_are_one_line_each(desk: Any, call: Call) -> None:
     outcome = call("evaluate", desk.model, desk.table, "--split", "all")
     assert (outcome.code, outcome.err) == (0, "")
     measures, naive = outcome.out.splitlines()
@@ -96,27 +96,27 @@ def test_measures_are_told_in_one_line_and_those_of_repeating_the_last_cycle_in_
 
 
 @pytest.mark.parametrize(
-    ("errors", "cycle", "told"),
+    ("errors", "cycle", "line"),
     [
         ((0.4, 0.5), 24, "repeating the last 24 steps: MSE 0.4000, MAE 0.5000"),
         ((0.4, 0.4), 24, "repeating the last 24 steps: MSE 0.4000, MAE 0.4000; the model is worse in MAE"),
         ((0.2, 0.4), 1, "repeating the last value: MSE 0.2000, MAE 0.4000; the model is worse in MSE and MAE"),
     ],
 )
-def test_a_model_that_is_worse_than_repeating_is_told_so(
+def test_a_model_worse_than_the_naive_forecast_is_reported(
     desk: Any,
     call: Call,
     monkeypatch: pytest.MonkeyPatch,
     errors: tuple[float, float],
     cycle: int,
-    told: str,
+    line: str,
 ) -> None:
     result = Evaluation("test", 69, 0.3, 0.5, 0.2, 0.25, 0.25, *errors, cycle)
-    monkeypatch.setattr("ibforecast.forecaster.IBForecaster.evaluate", lambda *given, **settings: result)
-    assert call("evaluate", desk.model, desk.table).out.splitlines()[1] == told
+    monkeypatch.setattr("ibforecast.forecaster.IBForecaster.evaluate", lambda *arguments, **settings: result)
+    assert call("evaluate", desk.model, desk.table).out.splitlines()[1] == line
 
 
-def test_a_verdict_is_given_check_by_check(desk: Any, call: Call) -> None:
+def test_verify_prints_every_check(desk: Any, call: Call) -> None:
     outcome = call("verify", desk.model, desk.explanation)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.count("ok ") == 8
@@ -126,7 +126,7 @@ def test_a_verdict_is_given_check_by_check(desk: Any, call: Call) -> None:
     assert (document["verified"], len(document["checks"]), len(document["notes"])) == (True, 8, 1)
 
 
-def test_a_verdict_compares_with_the_table_and_the_key_that_are_given(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_verify_compares_with_the_table_and_the_key(desk: Any, call: Call, tmp_path: Path) -> None:
     words, signed = ["verify", desk.model], tmp_path / "signed.json"
     exactly = call(*words, desk.explanation, "--table", desk.table, "--exact")
     assert (exactly.code, exactly.out.count("ok "), exactly.out.count("note ")) == (0, 9, 0)
@@ -145,7 +145,7 @@ def test_a_verdict_compares_with_the_table_and_the_key_that_are_given(desk: Any,
     assert refused(call(*words, signed, "--key", desk.table), 3, "a public key must be an Ed25519 key in PEM")
 
 
-# --- What is fitted ---
+# --- Fit ---
 
 
 def test_every_setting_of_fit_reaches_the_model(desk: Any, call: Call, tmp_path: Path) -> None:
@@ -182,32 +182,32 @@ def test_every_setting_of_fit_reaches_the_model(desk: Any, call: Call, tmp_path:
     assert (fitted.summary.seed, fitted.summary.recipe, fitted.summary.epochs) == (3, "tiny", 1)
 
 
-def test_a_model_that_is_there_is_replaced_only_when_told_to(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_an_existing_model_is_replaced_only_with_overwrite(desk: Any, call: Call, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(desk.model, folder)
     words = ["fit", desk.table, *desk.settings, "--seed", "1", "--out", folder]
-    refused = call(*words)
-    assert refused.code == 2
-    assert "must be new" in refused.err
-    assert "--overwrite" in refused.err
+    outcome = call(*words)
+    assert outcome.code == 2
+    assert "must be new" in outcome.err
+    assert "--overwrite" in outcome.err
     assert (folder / "model.json").read_bytes() == (desk.model / "model.json").read_bytes()
     assert call(*words, "--overwrite").code == 0
     assert IBForecaster.load(folder).fitted.summary.seed == 1
     assert names_in(tmp_path) == ["model"]
 
 
-def test_what_is_no_model_is_never_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_model_is_never_replaced(desk: Any, call: Call, tmp_path: Path) -> None:
     folder = tmp_path / "letters"
     folder.mkdir()
     (folder / "dear.txt").write_text("do not lose me")
     outcome = call("fit", desk.table, *desk.settings, "--out", folder, "--overwrite")
     assert outcome.code == 2
     assert names_in(folder) == ["dear.txt"]
-    assert names_in(tmp_path) == ["letters"], "it is refused before the work is done, not after"
+    assert names_in(tmp_path) == ["letters"], "it must be refused before the work"
 
 
 @pytest.mark.parametrize(("look_back", "chosen", "better"), [(47, 1, 48), (44, 11, 48), (50, 10, 48)])
-def test_a_look_back_the_usual_patches_do_not_divide_is_told_with_a_better_one(
+def test_a_look_back_that_needs_unusual_patches_is_reported_with_a_better_one(
     desk: Any, call: Call, tmp_path: Path, look_back: int, chosen: int, better: int
 ) -> None:
     words = [*desk.settings, "--look-back", look_back, "--epochs", 1]
@@ -215,11 +215,11 @@ def test_a_look_back_the_usual_patches_do_not_divide_is_told_with_a_better_one(
     assert outcome.code == 0
     assert f"patches of {chosen} step{'s' if chosen > 1 else ''}, {3 * look_back // chosen} tokens" in outcome.err
     assert f"patches of 12 steps do not divide a look-back of {look_back}: --look-back {better}" in outcome.err
-    asked = call("fit", desk.table, *words, "--patch-len", chosen, "--out", tmp_path / "asked")
-    assert (asked.code, asked.err.count("\n")) == (0, 1)
+    explicit = call("fit", desk.table, *words, "--patch-len", chosen, "--out", tmp_path / "explicit")
+    assert (explicit.code, explicit.err.count("\n")) == (0, 1)
 
 
-def test_a_fit_that_failed_leaves_no_model(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_failed_fit_leaves_no_model(desk: Any, call: Call, tmp_path: Path) -> None:
     recipe = tmp_path / "wild.toml"
     recipe.write_text(desk.recipe.read_text() + "learning_rate = 1e30\n")
     outcome = call("fit", desk.table, *desk.settings, "--recipe", recipe, "--out", tmp_path / "model")
@@ -237,11 +237,11 @@ def test_a_damaged_checkpoint_is_refused_by_name(desk: Any, call: Call, tmp_path
     assert "hint: delete it to start again" in outcome.err
 
 
-# --- What is refused ---
+# --- Errors ---
 
 
 def refused(outcome: Any, code: int, *words: str) -> bool:
-    """Whether a command ended with a code and said these words in one message and one hint, and nothing else."""
+    """Check that a command ended with a code and printed only an error and a hint, which contain these words."""
     lines = outcome.err.splitlines()
     starts = [line.split(":")[0] for line in lines]
     assert outcome.code == code, outcome.err
@@ -274,7 +274,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )
-def test_a_fit_with_a_setting_that_cannot_be_is_a_usage_error(
+def test_an_invalid_setting_of_fit_is_a_usage_error(
     desk: Any, call: Call, tmp_path: Path, options: list[str], words: list[str]
 ) -> None:
     outcome = call("fit", desk.table, *desk.settings, "--out", tmp_path / "model", *options)
@@ -282,21 +282,21 @@ def test_a_fit_with_a_setting_that_cannot_be_is_a_usage_error(
     assert names_in(tmp_path) == []
 
 
-def test_words_that_make_no_command_are_a_usage_error(desk: Any, call: Call) -> None:
+def test_an_invalid_command_line_is_a_usage_error(desk: Any, call: Call) -> None:
     assert refused(call("forecast"), 2, "No such command 'forecast'", "see --help")
     assert refused(call("fit", desk.table), 2, "Missing option '--horizon'", "see --help")
     assert refused(call("predict"), 2, "Missing argument 'MODEL'", "see --help")
     assert refused(call("evaluate", desk.model, desk.table, "--split", "tomorrow"), 2, "'tomorrow' is not one of")
 
 
-def test_no_words_at_all_show_the_help_and_end_with_2(call: Call) -> None:
+def test_the_command_without_arguments_prints_the_help_and_ends_with_2(call: Call) -> None:
     outcome = call()
     assert outcome.code == 2
     assert all(f"\n  {verb} " in outcome.err for verb in VERBS)
     assert outcome.out == ""
 
 
-def test_data_that_cannot_be_used_end_with_3(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_unusable_data_end_with_3(desk: Any, call: Call, tmp_path: Path) -> None:
     table = pd.read_csv(desk.table)
     table.rename(columns={"wind": "winds"}).to_csv(tmp_path / "renamed.csv", index=False)
     table[:20].to_csv(tmp_path / "short.csv", index=False)
@@ -314,7 +314,7 @@ def test_data_that_cannot_be_used_end_with_3(desk: Any, call: Call, tmp_path: Pa
     assert not (tmp_path / "model").exists()
 
 
-def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_part_of_another_table_cannot_be_evaluated(desk: Any, call: Call, tmp_path: Path) -> None:
     pd.read_csv(desk.table)[10:].to_csv(tmp_path / "other.csv", index=False)
     outcome = call("evaluate", desk.model, tmp_path / "other.csv")
     assert refused(outcome, 2, "must come from the table the model was fitted on", "all")
@@ -330,19 +330,19 @@ def test_a_part_of_another_table_cannot_be_measured(desk: Any, call: Call, tmp_p
     ],
     ids=["empty", "not text", "something else", "newer"],
 )
-def test_a_file_that_is_no_explanation_ends_with_3(
+def test_an_invalid_explanation_file_ends_with_3(
     desk: Any, call: Call, tmp_path: Path, content: bytes, words: list[str]
 ) -> None:
     (tmp_path / "why.json").write_bytes(content)
     assert refused(call("verify", desk.model, tmp_path / "why.json"), 3, *words)
 
 
-def test_an_explanation_that_is_not_there_ends_with_3(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_missing_explanation_file_ends_with_3(desk: Any, call: Call, tmp_path: Path) -> None:
     assert refused(call("verify", desk.model, tmp_path / "why.json"), 3, "must be a file", "check the path")
 
 
 @pytest.mark.parametrize("verb", ["predict", "explain", "evaluate", "verify"])
-def test_a_model_that_was_touched_ends_with_5(desk: Any, call: Call, tmp_path: Path, verb: str) -> None:
+def test_a_changed_model_file_ends_with_5(desk: Any, call: Call, tmp_path: Path, verb: str) -> None:
     folder = tmp_path / "model"
     shutil.copytree(desk.model, folder)
     document = folder / "model.json"
@@ -356,9 +356,7 @@ def test_a_model_that_was_touched_ends_with_5(desk: Any, call: Call, tmp_path: P
     assert refused(call(verb, folder, last), 5, "weights.safetensors must have", "it was cut off")
 
 
-def test_a_verdict_against_an_explanation_is_one_document_and_ends_with_4(
-    desk: Any, call: Call, tmp_path: Path
-) -> None:
+def test_a_false_explanation_gives_one_document_and_ends_with_4(desk: Any, call: Call, tmp_path: Path) -> None:
     explained = ExplainedForecast.from_json(desk.explanation.read_text())
     sealed = replace(explained, forecast=explained.forecast + 1).to_json()
     edited = json.loads(desk.explanation.read_text())
@@ -381,7 +379,7 @@ def test_a_verdict_against_an_explanation_is_one_document_and_ends_with_4(
     ],
     ids=" ".join,
 )
-def test_nothing_is_written_where_one_of_the_files_cannot_be(
+def test_nothing_is_written_if_one_of_the_files_has_a_wrong_suffix(
     desk: Any, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -389,12 +387,12 @@ def test_nothing_is_written_where_one_of_the_files_cannot_be(
     assert names_in(tmp_path) == []
 
 
-def test_a_forecast_in_a_file_of_another_kind_is_refused(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_forecast_file_with_a_wrong_suffix_is_refused(desk: Any, call: Call, tmp_path: Path) -> None:
     assert refused(call("predict", desk.model, desk.table, "--out", tmp_path / "next.xlsx"), 2, "must end in .csv")
     assert names_in(tmp_path) == []
 
 
-def test_a_usage_error_is_json_where_that_is_asked_for(call: Call) -> None:
+def test_with_json_a_usage_error_is_a_document(call: Call) -> None:
     outcome = call("predict", "--json")
     assert outcome.code == 2
     message = "Missing argument 'MODEL'."
@@ -408,13 +406,15 @@ def failing(error: Exception) -> Callable[..., None]:
     return fail
 
 
-def test_anything_else_ends_with_1_and_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_ends_with_1_and_without_traceback(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", failing(RuntimeError("the moon")))
     outcome = call("predict", desk.model, desk.table)
     assert refused(outcome, 1, "unexpected RuntimeError: the moon", "IBFORECAST_DEBUG=1", "report it")
 
 
-def test_a_person_who_wants_the_traceback_gets_it(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_debug_variable_shows_the_traceback(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IBFORECAST_DEBUG", "1")
     monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", failing(RuntimeError("the moon")))
     with pytest.raises(RuntimeError, match="the moon"):
@@ -430,7 +430,7 @@ def test_a_person_who_wants_the_traceback_gets_it(desk: Any, monkeypatch: pytest
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_file_that_cannot_be_written_after_all_is_no_mistake_of_ours(
+def test_a_failed_write_is_not_reported_as_a_bug(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
 ) -> None:
     monkeypatch.setattr("ibforecast.data.tables.write", failing(error))
@@ -452,7 +452,7 @@ def test_a_file_that_cannot_be_written_after_all_is_no_mistake_of_ours(
     ],
     ids=" ".join,
 )
-def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(
+def test_an_unwritable_path_is_refused_before_the_work(
     desk: Any, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     for method in ("fit", "predict", "explain", "cross_validation"):
@@ -466,20 +466,20 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(
     assert names_in(tmp_path) == []
 
 
-def test_a_file_does_not_take_the_place_of_a_folder(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_file_does_not_replace_a_folder(desk: Any, call: Call, tmp_path: Path) -> None:
     (tmp_path / "next.csv").mkdir()
     outcome = call("predict", desk.model, desk.table, "--out", tmp_path / "next.csv")
     assert refused(outcome, 2, "must not take the place of a folder", "choose another")
 
 
-def test_without_covariates_nothing_was_known_ahead(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_known_is_refused_for_a_model_without_future_covariates(desk: Any, call: Call, tmp_path: Path) -> None:
     outcome = call("explain", desk.model, desk.table, "--known", tmp_path / "known.csv")
     assert refused(outcome, 2, "--known needs a model with future covariates", "drop --known")
     assert names_in(tmp_path) == []
 
 
 @pytest.mark.parametrize("verb", LAB_VERBS)
-def test_a_verb_of_the_laboratory_without_it_gives_the_install_command(
+def test_a_laboratory_verb_without_the_laboratory_prints_the_install_command(
     call: Call, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     monkeypatch.setattr("ibforecast.cli.main.entry_points", lambda group: EntryPoints())
@@ -488,7 +488,7 @@ def test_a_verb_of_the_laboratory_without_it_gives_the_install_command(
     assert "pip install 'ibforecast[lab]'" in outcome.err
 
 
-def test_being_stopped_by_hand_is_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_prints_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*arguments: Any, **settings: Any) -> None:
         raise KeyboardInterrupt
 
@@ -497,12 +497,12 @@ def test_being_stopped_by_hand_is_no_traceback(desk: Any, call: Call, monkeypatc
     assert (outcome.code, outcome.out, outcome.err.strip()) == (1, "", "error: stopped")
 
 
-def test_a_fit_that_is_stopped_by_hand_says_how_to_go_on(
+def test_an_interrupted_fit_prints_how_to_continue(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @contextmanager
     def stopping() -> Iterator[Callable[..., None]]:
-        def stop(*told: Any) -> None:
+        def stop(*arguments: Any) -> None:
             raise KeyboardInterrupt
 
         yield stop
@@ -517,7 +517,7 @@ def test_a_fit_that_is_stopped_by_hand_says_how_to_go_on(
 
 
 @pytest.mark.filterwarnings("default:a number must be a value")
-def test_a_warning_is_one_line_and_the_work_goes_on(desk: Any, call: Call, tmp_path: Path) -> None:
+def test_a_warning_is_one_line_and_the_work_continues(desk: Any, call: Call, tmp_path: Path) -> None:
     table = pd.read_csv(desk.table)
     table.loc[3, "load"] = -9999.0
     table.to_csv(tmp_path / "marked.csv", index=False)

@@ -1,4 +1,4 @@
-"""The default recipe is the defaults; a broken recipe is refused with the reason."""
+"""The default recipe equals the defaults; an invalid recipe is refused with the reason."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ SIZES = Sizes(look_back=96, horizon=96, channels=7, cycle=24)
 RULE_VALUE_REMEDY = r"^.+ must .+ \(got .+\); .+"
 
 
-def written(folder: Path, text: str) -> str:
+def write_recipe(folder: Path, text: str) -> str:
     path = folder / "own.toml"
     path.write_text(text, encoding="utf8")
     return str(path)
 
 
-def test_the_default_recipe_is_the_defaults_for_a_usual_table() -> None:
+def test_the_default_recipe_equals_the_defaults_for_a_usual_table() -> None:
     recipe = resolve(DEFAULT, SIZES)
     assert recipe.config == ModelConfig(**vars(SIZES))
     assert recipe.train == TrainConfig()
@@ -32,7 +32,7 @@ def test_an_override_wins_unless_it_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "culprit"),
+    ("text", "key"),
     [
         ("[model]\nbugdet = 0.2", "bugdet"),
         ("[model.gate]\nwidht = 8", "widht"),
@@ -44,10 +44,10 @@ def test_an_override_wins_unless_it_is_none() -> None:
         ('forecaster = "prophet"', "prophet"),
     ],
 )
-def test_an_unknown_key_is_refused_by_name(tmp_path: Path, text: str, culprit: str) -> None:
+def test_an_unknown_key_is_refused_by_name(tmp_path: Path, text: str, key: str) -> None:
     with pytest.raises(UsageError, match=RULE_VALUE_REMEDY) as refusal:
-        resolve(written(tmp_path, text), SIZES, "ETTh1")
-    assert f"(got {culprit!r})" in str(refusal.value)
+        resolve(write_recipe(tmp_path, text), SIZES, "ETTh1")
+    assert f"(got {key!r})" in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -75,18 +75,18 @@ def test_an_unknown_key_is_refused_by_name(tmp_path: Path, text: str, culprit: s
 )
 def test_a_value_of_the_wrong_type_is_refused(tmp_path: Path, text: str, value: str) -> None:
     with pytest.raises(UsageError, match=RULE_VALUE_REMEDY) as refusal:
-        resolve(written(tmp_path, text), SIZES, "ETTh1")
+        resolve(write_recipe(tmp_path, text), SIZES, "ETTh1")
     assert f"(got {value})" in str(refusal.value)
 
 
 @pytest.mark.parametrize("text", ["[model]\npatch_len = 10", "[model]\nbudget = 1.5", "[train]\ndecay = 0.0"])
 def test_a_value_that_breaks_a_rule_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match=RULE_VALUE_REMEDY):
-        resolve(written(tmp_path, text), SIZES)
+        resolve(write_recipe(tmp_path, text), SIZES)
 
 
 @pytest.mark.parametrize("name", ["no/such.toml", ""])
-def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError, match=RULE_VALUE_REMEDY) as refusal:
         resolve(name, SIZES)
     assert all(known in str(refusal.value) for known in OWN.names)
@@ -94,18 +94,18 @@ def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "meant"), [("exakt", "exact"), ("paper.toml", "paper")])
-def test_a_name_that_is_nearly_one_is_refused_with_that_one(name: str, meant: str) -> None:
+def test_a_misspelt_name_is_refused_with_the_correct_one(name: str, meant: str) -> None:
     with pytest.raises(UsageError, match=rf"\(got '{name}'\); did you mean '{meant}'\?"):
         resolve(name, SIZES)
 
 
 @pytest.mark.parametrize("text", ["[model", "budget 0.2", "a = 1\na = 2"])
-def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match=r"must be valid TOML \(got .+\); correct the file"):
-        resolve(written(tmp_path, text), SIZES)
+        resolve(write_recipe(tmp_path, text), SIZES)
 
 
-def test_what_is_not_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match=RULE_VALUE_REMEDY):

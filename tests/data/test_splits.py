@@ -1,4 +1,4 @@
-"""Splits: the rows and windows of each part, cut by row number or by fractions."""
+"""Splits: the rows and windows of each part, by row number or by fractions."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ SPLITS = [Split(8640, 11520, 14400), Split.by_fractions((0.7, 0.1, 0.2), 5001)]
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_later_parts_reach_back_a_look_back_and_forecast_only_their_own_rows(split: Split) -> None:
+def test_later_parts_start_one_look_back_earlier_and_forecast_only_their_own_rows(split: Split) -> None:
     begins = {"train": LOOK_BACK, "validation": split.train_end, "test": split.validation_end}
     ends = {"train": split.train_end, "validation": split.validation_end, "test": split.test_end}
     for part in PARTS:
@@ -44,7 +44,7 @@ def test_no_row_is_forecast_in_two_parts(split: Split) -> None:
         ((0.8, 0.2, 0.0), 50, (40, 50, 50)),
     ],
 )
-def test_fractions_cut_in_order_of_time(
+def test_fractions_split_in_order_of_time(
     fractions: tuple[float, float, float], rows: int, ends: tuple[int, int, int]
 ) -> None:
     assert Split.by_fractions(fractions, rows) == Split(*ends)
@@ -63,7 +63,7 @@ def test_fractions_cut_in_order_of_time(
         (float("nan"), 0.5, 0.5),
     ],
 )
-def test_fractions_that_are_none_are_refused(fractions: tuple[float, float, float]) -> None:
+def test_invalid_fractions_are_refused(fractions: tuple[float, float, float]) -> None:
     with pytest.raises(UsageError, match=r"split must be .+ \(got .+\); try \(0\.7, 0\.1, 0\.2\)"):
         Split.by_fractions(fractions, 1000)
 
@@ -72,7 +72,7 @@ def test_fractions_that_are_none_are_refused(fractions: tuple[float, float, floa
     st.lists(st.integers(1, 10**7), min_size=2, max_size=2, unique=True).map(sorted),
     st.integers(0, 10**6),
 )
-def test_the_fractions_of_a_split_cut_it_again(ends: list[int], test_rows: int) -> None:
+def test_the_fractions_of_a_split_give_the_same_split(ends: list[int], test_rows: int) -> None:
     split = Split(ends[0], ends[1], ends[1] + test_rows)
     assert Split.by_fractions(split.fractions, split.test_end) == split
 
@@ -88,7 +88,7 @@ def test_a_part_too_short_for_a_window_is_refused_by_name(part: Part) -> None:
         split.starts(part, 10, 41)
 
 
-def test_a_part_may_hold_a_single_window() -> None:
+def test_a_part_may_contain_a_single_window() -> None:
     split = Split.by_fractions((0.4, 0.3, 0.3), 100)
     assert list(split.starts("train", 10, 30)) == [0]
     assert list(split.starts("validation", 10, 30)) == [30]

@@ -1,8 +1,8 @@
-"""The pages show what happens: every Python block runs, every output is compared, every command line exists.
+"""The pages are correct: every Python block runs, every output is compared, every command line exists.
 
-A page is run from top to bottom, in a folder that holds `demo/` as `ibforecast demo` writes it. A ```text block that
+A page is run from top to bottom, in a folder that contains `demo/` as `ibforecast demo` writes it. A ```text block that
 directly follows a ```python or a ```console block is the output of that block. It is compared as doctest does with
-ELLIPSIS and NORMALIZE_WHITESPACE: … stands for any text, such as digits that depend on the machine, and lines may be
+ELLIPSIS and NORMALIZE_WHITESPACE: … matches any text, such as digits that depend on the machine, and lines may be
 wrapped anywhere. Commands in a ```console block begin with `$ `; they run only if an output follows.
 """
 
@@ -55,14 +55,14 @@ def blocks(text: str) -> list[Block]:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Compare what a page shows with what was printed; … stands for any text."""
+    """Compare the output on a page with the printed one; … matches any text."""
     parts = re.split(" ?… ?", " ".join(shown.split()))
     return re.fullmatch(".*".join(map(re.escape, parts)), " ".join(printed.split())) is not None
 
 
 @dataclass
 class Training:
-    """Training for the pages: the demo's model is trained once and kept, every other gets a single epoch."""
+    """The training of the pages: the demo model is trained once and stored, every other one for a single epoch."""
 
     kept: dict[str, Any] = field(default_factory=dict)
     whole: bool = False
@@ -101,7 +101,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, training: Training) -> Path:
 
 
 @pytest.fixture
-def _a_place_to_work(tmp_path: Path, demo: Path, training: Training, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _working_folder(tmp_path: Path, demo: Path, training: Training, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder with a copy of the demo."""
     shutil.copytree(demo, tmp_path / "demo")
     (tmp_path / "docs" / "images").mkdir(parents=True)
@@ -112,17 +112,17 @@ def _a_place_to_work(tmp_path: Path, demo: Path, training: Training, monkeypatch
 
 
 OTHERS_WARNINGS = {"docs/interop.md": "ignore"}
-"""Pages on which other libraries warn, about themselves: Lightning, and shap about matplotlib and numba."""
+"""Pages on which other libraries warn: Lightning, and shap about matplotlib and numba."""
 
-SPEAKING = [
+RUNNABLE = [
     pytest.param(name, marks=[pytest.mark.filterwarnings(OTHERS_WARNINGS[name])] if name in OTHERS_WARNINGS else [])
     for name, page in PAGES.items()
     if any(block.kind == "python" for block in blocks(page.read_text("utf8")))
 ]
 
 
-def printed_by(commands: str) -> str:
-    """Run the `$ ibforecast …` lines of a block and return what they print."""
+def run_commands(commands: str) -> str:
+    """Run the `$ ibforecast …` lines of a block and return their output."""
     terminal = io.StringIO()
     for command in commands.replace("\\\n", " ").splitlines():
         program, *words = shlex.split(command.removeprefix("$ "), comments=True)
@@ -133,18 +133,18 @@ def printed_by(commands: str) -> str:
 
 
 def run_block(block: Block, page: Path, namespace: dict[str, Any]) -> str | None:
-    """Run a block and return what it prints; None if it is not to be run."""
+    """Run a block and return its output; None if it is not to be run."""
     if block.kind == "python":
         with redirect_stdout(io.StringIO()) as terminal:
             exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), namespace)
         return terminal.getvalue()
-    return printed_by(block.text) if block.kind == "console" and block.output is not None else None
+    return run_commands(block.text) if block.kind == "console" and block.output is not None else None
 
 
 @pytest.mark.xdist_group("pages")  # one worker trains the demo for all
-@pytest.mark.usefixtures("_a_place_to_work")
-@pytest.mark.parametrize("name", SPEAKING)
-def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(name: str) -> None:
+@pytest.mark.usefixtures("_working_folder")
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_a_page_runs_from_top_to_bottom_and_prints_the_output_it_shows(name: str) -> None:
     page = PAGES[name]
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page.read_text("utf8")):
@@ -191,7 +191,7 @@ def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def problem(words: list[str]) -> str | None:
-    """Say what a command line has that the command has not; None if there is nothing."""
+    """Name the verb or options that the command does not have; None if it has them all."""
     command: click.Command = main
     while isinstance(command, click.Group) and words:
         if not re.fullmatch("[a-z]+", words[0]):
@@ -201,8 +201,8 @@ def problem(words: list[str]) -> str | None:
             return f"there is no {words[0]!r}"
         command, words = verb, words[1:]
     known = {name for option in command.params for name in option.opts}
-    strange = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known | {"--help"}]
-    return f"{command.name} has no {', '.join(strange)}" if strange else None
+    unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known | {"--help"}]
+    return f"{command.name} has no {', '.join(unknown)}" if unknown else None
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -211,7 +211,7 @@ def test_every_command_line_of_a_page_exists(name: str) -> None:
     assert wrong == []
 
 
-def test_command_lines_are_found_and_judged(tmp_path: Path) -> None:
+def test_command_lines_are_collected_and_checked(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("Use `ibforecast fit a.csv`.\n\n```console\n$ ibforecast predict m \\\n  b.csv  # c\n```\n", "utf8")
     assert [words for _, words in command_lines(page)] == [["predict", "m", "b.csv"], ["fit", "a.csv"]]

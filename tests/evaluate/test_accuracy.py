@@ -23,8 +23,8 @@ def windows(starts: range = STARTS, missing: float = 0.15) -> Windows:
     values = torch.randn(ROWS, CHANNELS, generator=random)
     observed = torch.rand(ROWS, CHANNELS, generator=random) >= missing
     phase = torch.arange(ROWS + HORIZON) % 4
-    held = values.where(observed, torch.zeros(()))
-    return Windows(held, observed, phase, torch.tensor(starts), LOOK_BACK, HORIZON)
+    filled = values.where(observed, torch.zeros(()))
+    return Windows(filled, observed, phase, torch.tensor(starts), LOOK_BACK, HORIZON)
 
 
 class Repeating(Forecaster):
@@ -40,7 +40,7 @@ class Repeating(Forecaster):
         return Forecast(window.values[:, -1:].expand(-1, HORIZON, -1).contiguous())
 
     def context(self, window: Window) -> Context:
-        raise AssertionError("measuring errors asks for no context")
+        raise AssertionError("measuring errors needs no context")
 
     def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
         raise AssertionError("measuring is not training")

@@ -14,11 +14,11 @@ from ibforecast.evaluate.conformal import LEVELS, PACE, Calibration, checked_lev
 STEPS, CHANNELS = 3, 2
 
 
-def drawn(windows: int, seed: int = 0, horizon: int = STEPS, channels: int = CHANNELS) -> Tensor:
+def draw_scores(windows: int, seed: int = 0, horizon: int = STEPS, channels: int = CHANNELS) -> Tensor:
     return torch.randn(windows, horizon, channels, generator=torch.Generator().manual_seed(seed)).abs()
 
 
-def calibrated(scores: Tensor) -> Calibration:
+def calibrate(scores: Tensor) -> Calibration:
     return Calibration.of(scores, "2023-01-01T00:00:00.000000")
 
 
@@ -29,7 +29,7 @@ def calibrated(scores: Tensor) -> Calibration:
 @given(windows=st.integers(1, 60), level=st.sampled_from(LEVELS), seed=st.integers(0, 9))
 def test_exchangeable_scores_are_covered_at_least_as_often_as_the_level(windows: int, level: int, seed: int) -> None:
     """Any of n + 1 exchangeable scores may be the next one: leaving out each in turn covers enough of them."""
-    scores = drawn(windows + 1, seed)
+    scores = draw_scores(windows + 1, seed)
     within = [
         inside(scores[[one]], quantiles(scores[torch.arange(windows + 1) != one], [level]))
         for one in range(windows + 1)
@@ -47,12 +47,12 @@ def test_the_quantile_is_the_score_of_its_rank_or_infinite(windows: int, level: 
 
 
 def test_quantiles_of_many_scores_approach_those_of_their_distribution() -> None:
-    wide = quantiles(drawn(20_000), [68, 95])
+    wide = quantiles(draw_scores(20_000), [68, 95])
     torch.testing.assert_close(wide, torch.tensor([0.994, 1.960])[:, None, None].expand_as(wide), atol=0.05, rtol=0)
 
 
 def test_a_missing_score_does_not_count() -> None:
-    scores, places = drawn(50), torch.randperm(90)
+    scores, places = draw_scores(50), torch.randperm(90)
     gappy = torch.full((90, STEPS, CHANNELS), torch.nan)
     gappy[places[:50]] = scores
     assert torch.equal(quantiles(gappy, LEVELS), quantiles(scores, LEVELS))
@@ -62,26 +62,26 @@ def test_a_missing_score_does_not_count() -> None:
 @given(windows=st.integers(1, 200), lower=st.floats(0.1, 99), higher=st.floats(0.1, 99))
 def test_a_higher_level_is_never_narrower(windows: int, lower: float, higher: float) -> None:
     lower, higher = sorted((lower, higher))
-    calibration = calibrated(drawn(windows))
+    calibration = calibrate(draw_scores(windows))
     assert (calibration.half_width(lower) <= calibration.half_width(higher)).all()
 
 
 def test_a_level_between_two_others_gets_the_next_higher_one() -> None:
-    calibration = calibrated(drawn(400))
+    calibration = calibrate(draw_scores(400))
     assert torch.equal(calibration.half_width(81), calibration.half_width(85))
-    assert torch.equal(calibration.half_width(80), quantiles(drawn(400), [80])[0])
+    assert torch.equal(calibration.half_width(80), quantiles(draw_scores(400), [80])[0])
     assert torch.equal(calibration.half_width(98.5), calibration.half_width(99))
 
 
 @pytest.mark.parametrize(("windows", "highest"), [(1, 50), (4, 80), (18, 94), (19, 95), (99, 99)])
 def test_the_highest_level_depends_on_the_number_of_windows(windows: int, highest: int) -> None:
-    assert calibrated(drawn(windows)).highest_level == highest
+    assert calibrate(draw_scores(windows)).highest_level == highest
 
 
 def test_one_step_with_too_few_scores_lowers_the_highest_level() -> None:
-    scores = drawn(99)
+    scores = draw_scores(99)
     scores[4:, 1, 0] = torch.nan
-    assert calibrated(scores).highest_level == 80
+    assert calibrate(scores).highest_level == 80
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def by_hand(start: Tensor, scores: Tensor, level: float) -> Tensor:
 
 @pytest.mark.parametrize("windows", [0, 1, 2, 40])
 def test_widths_equal_those_of_the_rule_written_with_loops(windows: int) -> None:
-    scores, start = drawn(windows, horizon=4), drawn(1, 7, horizon=4)[0]
+    scores, start = draw_scores(windows, horizon=4), draw_scores(1, 7, horizon=4)[0]
     scores[3:6, 1:] = torch.nan
     torch.testing.assert_close(tracked(start, scores, 80), by_hand(start, scores, 80))
 
 
 def test_no_score_is_used_before_it_is_known() -> None:
     """Step h of window w is observed h + 1 rows later: no earlier width may depend on it."""
-    scores, start = drawn(30, horizon=5), torch.full((5, CHANNELS), 0.7)
+    scores, start = draw_scores(30, horizon=5), torch.full((5, CHANNELS), 0.7)
     plain = tracked(start, scores, 80)
     for window, step in ((3, 0), (3, 4), (20, 2)):
         other = scores.clone()
@@ -145,8 +145,8 @@ def test_no_score_is_used_before_it_is_known() -> None:
 @pytest.mark.parametrize("drift", [0.3, 1.0, 2.0])
 def test_the_miss_rate_approaches_the_level_despite_drift(level: int, drift: float) -> None:
     windows = 4000
-    scores = drawn(windows) * torch.linspace(0, math.log(drift), windows).exp()[:, None, None]
-    start = quantiles(drawn(1000, 1), [level])[0]
+    scores = draw_scores(windows) * torch.linspace(0, math.log(drift), windows).exp()[:, None, None]
+    start = quantiles(draw_scores(1000, 1), [level])[0]
     widths = tracked(start, scores, level)
     off = inside(scores, widths[:-1]).mean(dim=0) - level / 100
     way = (widths[-1] / start - 1).abs() / (PACE * windows)
@@ -157,7 +157,7 @@ def test_the_miss_rate_approaches_the_level_despite_drift(level: int, drift: flo
 
 
 def test_without_known_scores_the_widths_do_not_change() -> None:
-    start = drawn(1)[0]
+    start = draw_scores(1)[0]
     assert (tracked(start, torch.full((9, STEPS, CHANNELS), torch.nan), 80) == start).all()
 
 

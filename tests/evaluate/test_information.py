@@ -68,8 +68,8 @@ def test_a_windows_rate_is_the_sum_over_its_gated_tokens() -> None:
     for row in range(4):
         bits = [
             p * log2(p / 0.2) + (1 - p) * log2((1 - p) / 0.8)
-            for p, gone in zip(probability[row].flatten().tolist(), missing[row].flatten().tolist(), strict=True)
-            if not gone
+            for p, absent in zip(probability[row].flatten().tolist(), missing[row].flatten().tolist(), strict=True)
+            if not absent
         ]
         assert rates[row].item() == pytest.approx(sum(bits))
     assert rates.dtype == torch.float64
@@ -77,9 +77,9 @@ def test_a_windows_rate_is_the_sum_over_its_gated_tokens() -> None:
 
 def test_a_mask_at_the_prior_costs_nothing_and_a_certain_one_costs_a_bit_per_token() -> None:
     even = torch.full((2, 3, 4), 0.5)
-    nowhere = torch.zeros(2, 3, 4, dtype=torch.bool)
-    assert rate_bits(explanation(even, nowhere), 0.5).tolist() == [0, 0]
-    assert rate_bits(explanation(even.round(), nowhere), 0.5).tolist() == [12, 12]
+    none = torch.zeros(2, 3, 4, dtype=torch.bool)
+    assert rate_bits(explanation(even, none), 0.5).tolist() == [0, 0]
+    assert rate_bits(explanation(even.round(), none), 0.5).tolist() == [12, 12]
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, -0.1, 1.5])

@@ -16,8 +16,8 @@ def windows(values: torch.Tensor, missing: float = 0.0, past: int = 0) -> Window
     observed = torch.rand(values.shape, generator=torch.Generator().manual_seed(2)) >= missing
     starts = torch.arange(len(values) - LOOK_BACK - HORIZON + 1)
     phase = torch.zeros(len(values) + HORIZON, dtype=torch.int64)
-    held = values.where(observed, torch.tensor(1e6))
-    return Windows(held, observed, phase, starts, LOOK_BACK, HORIZON, past=past).usable()
+    filled = values.where(observed, torch.tensor(1e6))
+    return Windows(filled, observed, phase, starts, LOOK_BACK, HORIZON, past=past).usable()
 
 
 def noise() -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The certificate, whom it finds out, and what closed tokens do once gates and frame may react."""
+"""The certificate, the forecasters it detects, and the effect of closed tokens once gates and frame may react."""
 
 import struct
 from dataclasses import replace
@@ -43,11 +43,11 @@ def windows(missing: float = 0.02) -> Windows:
     random = torch.Generator().manual_seed(0)
     values = torch.randn(ROWS, CHANNELS, generator=random).cumsum(0)
     observed = torch.rand(ROWS, CHANNELS, generator=random) >= missing
-    held = values.where(observed, torch.zeros(()))
-    return Windows(held, observed, torch.arange(ROWS + HORIZON) % CYCLE, torch.arange(COUNT), LOOK_BACK, HORIZON)
+    filled = values.where(observed, torch.zeros(()))
+    return Windows(filled, observed, torch.arange(ROWS + HORIZON) % CYCLE, torch.arange(COUNT), LOOK_BACK, HORIZON)
 
 
-def built(kind: type[IBForecast], settings: ModelConfig) -> IBForecast:
+def build(kind: type[IBForecast], settings: ModelConfig) -> IBForecast:
     with torch.random.fork_rng([]):
         torch.manual_seed(1)
         forecaster = kind(settings)
@@ -63,23 +63,23 @@ def generator(seed: int = 0) -> torch.Generator:
 
 @pytest.mark.parametrize("kind", ["exact", "threshold", "capped", "newest"])
 @pytest.mark.parametrize("batch", [7, 1024])
-def test_of_an_honest_forecaster_not_a_bit_changes(kind: GateKind, batch: int) -> None:
-    told = certificate(built(IBForecast, config(kind)), windows(missing=0.05), generator(), batch)
-    assert told.holds
-    assert not told.scramble_bits.any()
-    assert not told.replay_bits.any()
-    assert len(told.scramble_bits) == COUNT
-    assert told.compared == COUNT * HORIZON * CHANNELS
+def test_no_bit_of_an_honest_forecaster_changes(kind: GateKind, batch: int) -> None:
+    result = certificate(build(IBForecast, config(kind)), windows(missing=0.05), generator(), batch)
+    assert result.holds
+    assert not result.scramble_bits.any()
+    assert not result.replay_bits.any()
+    assert len(result.scramble_bits) == COUNT
+    assert result.compared == COUNT * HORIZON * CHANNELS
 
 
 @torch.no_grad()
-def test_it_says_how_many_closed_points_held_noise() -> None:
-    forecaster, given = built(IBForecast, config(budget=0.25)), windows(missing=0.0)
-    assert certificate(forecaster, given, generator(), 10).scrambled == COUNT * (8 - 2) * PATCH_LEN
+def test_the_number_of_scrambled_points_is_reported() -> None:
+    forecaster, data = build(IBForecast, config(budget=0.25)), windows(missing=0.0)
+    assert certificate(forecaster, data, generator(), 10).scrambled == COUNT * (8 - 2) * PATCH_LEN
 
 
 class Remembering(IBForecast):
-    """Puts a little of the closed tokens it saw last into the forecast, behind the explanation's back."""
+    """A forecaster that adds a little of its last closed tokens to the forecast without explaining it."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         _, deviation = self.decompose(window, held)
@@ -92,7 +92,7 @@ class Remembering(IBForecast):
 
 
 class Leaking(IBForecast):
-    """Lets a hundredth of every closed token through to the readout: a gate that is soft in truth."""
+    """A forecaster whose readout gets a hundredth of every closed token: its gate is soft."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         _, deviation = self.decompose(window, held)
@@ -103,41 +103,41 @@ class Leaking(IBForecast):
 
 
 class Lying(IBForecast):
-    """Forecasts something else than its explanation gives, for the windows of one batch only."""
+    """A forecaster that gives some windows another forecast than their explanation gives."""
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         forecast = super().forward(window, held)
         return replace(forecast, values=forecast.values + 1e-3 * (window.values[:1, :1] > 2))
 
 
-def test_a_replay_that_peeks_at_closed_tokens_is_found_out() -> None:
-    told = certificate(built(Remembering, config()), windows(), generator(), batch=20)
-    assert not told.holds
-    assert not told.replay_bits.any()  # it remembers well enough to tell the same story twice
-    assert (told.scramble_bits > 0).float().mean() > 0.9
+def test_a_replay_that_reads_closed_tokens_is_detected() -> None:
+    result = certificate(build(Remembering, config()), windows(), generator(), batch=20)
+    assert not result.holds
+    assert not result.replay_bits.any()  # it remembers the same tokens both times
+    assert (result.scramble_bits > 0).float().mean() > 0.9
 
 
-def test_a_gate_that_lets_a_little_through_is_found_out() -> None:
-    told = certificate(built(Leaking, config()), windows(), generator(), batch=20)
-    assert not told.holds
-    assert (told.scramble_bits > 0).float().mean() > 0.9
+def test_a_gate_that_is_not_quite_closed_is_detected() -> None:
+    result = certificate(build(Leaking, config()), windows(), generator(), batch=20)
+    assert not result.holds
+    assert (result.scramble_bits > 0).float().mean() > 0.9
 
 
-def test_a_forecast_that_is_not_its_explanations_is_found_out() -> None:
-    told = certificate(built(Lying, config()), windows(), generator(), batch=1)
-    assert not told.holds
-    assert 0 < int((told.replay_bits > 0).sum()) < COUNT
-    assert not told.scramble_bits.any()
+def test_a_forecast_that_differs_from_its_explanation_is_detected() -> None:
+    result = certificate(build(Lying, config()), windows(), generator(), batch=1)
+    assert not result.holds
+    assert 0 < int((result.replay_bits > 0).sum()) < COUNT
+    assert not result.scramble_bits.any()
 
 
-def test_a_forecast_that_is_no_number_certifies_nothing() -> None:
+def test_a_nan_forecast_is_never_certified() -> None:
     class Broken(IBForecast):
         def replay(self, explanation: Explanation) -> Tensor:
             return super().replay(explanation) * torch.nan
 
-    told = certificate(built(Broken, config()), windows(), generator())
-    assert not told.holds
-    assert (told.scramble_bits == 32 * HORIZON * CHANNELS).all()
+    result = certificate(build(Broken, config()), windows(), generator())
+    assert not result.holds
+    assert (result.scramble_bits == 32 * HORIZON * CHANNELS).all()
 
 
 numbers = st.floats(width=32, allow_nan=False)
@@ -145,7 +145,7 @@ numbers = st.floats(width=32, allow_nan=False)
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
-def test_changed_bits_are_counted_as_they_stand_in_memory(pairs: list[tuple[float, float]]) -> None:
+def test_changed_bits_are_those_of_the_float_representation(pairs: list[tuple[float, float]]) -> None:
     one, other = (torch.tensor([pair[place] for pair in pairs]).view(1, -1, 1) for place in (0, 1))
     bits = [
         (struct.unpack("I", struct.pack("f", a))[0] ^ struct.unpack("I", struct.pack("f", b))[0]).bit_count()
@@ -154,7 +154,7 @@ def test_changed_bits_are_counted_as_they_stand_in_memory(pairs: list[tuple[floa
     assert changed_bits(one, other).tolist() == [sum(bits)]
 
 
-def test_a_sign_is_one_bit_and_no_number_is_all_of_them() -> None:
+def test_a_sign_counts_as_one_bit_and_nan_as_all_bits() -> None:
     zero, nothing = torch.zeros(1, 1, 1), torch.full((1, 1, 1), torch.nan)
     assert changed_bits(zero, -zero).tolist() == [1]
     assert changed_bits(nothing, nothing).tolist() == [32]
@@ -163,9 +163,9 @@ def test_a_sign_is_one_bit_and_no_number_is_all_of_them() -> None:
 
 
 @torch.no_grad()
-def test_resampled_windows_keep_what_is_open_and_deviate_like_their_donor_elsewhere() -> None:
-    forecaster, given = built(IBForecast, config()), windows(missing=0.0)
-    window, donor = given.look_backs(given.starts[:5]), given.look_backs(given.starts[40:45])
+def test_resampled_windows_keep_open_tokens_and_deviate_like_their_donor_elsewhere() -> None:
+    forecaster, data = build(IBForecast, config()), windows(missing=0.0)
+    window, donor = data.look_backs(data.starts[:5]), data.look_backs(data.starts[40:45])
     donor.observed[0, 2, 1] = False
     explanation = forecaster(window).explanation
     donor_context = forecaster.context(donor)
@@ -178,48 +178,48 @@ def test_resampled_windows_keep_what_is_open_and_deviate_like_their_donor_elsewh
     assert (values != window.values)[~opened].all()
 
 
-def test_where_neither_gate_nor_frame_can_react_nothing_moves() -> None:
-    told = end_to_end(built(IBForecast, config("newest", frame="none")), windows(), generator(), batch=16)
-    assert not told.all_free.any()
-    assert not told.gates_free.any()
-    assert (told.relative, told.masks_changed) == (0, 0)
-    assert (told.all_deleted > 0).all()
+def test_nothing_moves_if_neither_gate_nor_frame_can_react() -> None:
+    shifts = end_to_end(build(IBForecast, config("newest", frame="none")), windows(), generator(), batch=16)
+    assert not shifts.all_free.any()
+    assert not shifts.gates_free.any()
+    assert (shifts.relative, shifts.masks_changed) == (0, 0)
+    assert (shifts.all_deleted > 0).all()
 
 
-def test_a_fixed_mask_holds_still_but_the_frame_still_passes_something_on() -> None:
-    told = end_to_end(built(IBForecast, config("newest")), windows(), generator(), batch=16)
-    assert not told.gates_free.any()
-    assert (told.all_free > 0).all()
-    assert told.masks_changed == 0
+def test_with_a_fixed_mask_only_the_frame_reacts_to_closed_tokens() -> None:
+    shifts = end_to_end(build(IBForecast, config("newest")), windows(), generator(), batch=16)
+    assert not shifts.gates_free.any()
+    assert (shifts.all_free > 0).all()
+    assert shifts.masks_changed == 0
 
 
 def test_with_everything_open_there_is_nothing_to_scramble() -> None:
-    told = end_to_end(built(IBForecast, config("open", 1.0)), windows(missing=0.0), generator())
-    assert not told.all_free.any()
+    shifts = end_to_end(build(IBForecast, config("open", 1.0)), windows(missing=0.0), generator())
+    assert not shifts.all_free.any()
 
 
-def test_gates_that_read_every_token_pass_on_what_they_saw() -> None:
-    forecaster, given = built(IBForecast, config()), windows()
-    told = end_to_end(forecaster, given, generator(), batch=16)
-    assert len(told.all_free) == COUNT
-    assert told.gates_relative > 0
-    assert 0 < told.masks_changed <= 1
-    moved = told.all_free > 0
-    assert moved[told.mask_changed].all()
-    assert told.relative == pytest.approx(float(told.all_free.mean() / told.all_deleted.mean()))
-    assert certificate(forecaster, given, generator()).holds  # and yet, with context and mask held, not a bit
+def test_gates_that_read_every_token_react_to_closed_ones() -> None:
+    forecaster, data = build(IBForecast, config()), windows()
+    shifts = end_to_end(forecaster, data, generator(), batch=16)
+    assert len(shifts.all_free) == COUNT
+    assert shifts.gates_relative > 0
+    assert 0 < shifts.masks_changed <= 1
+    moved = shifts.all_free > 0
+    assert moved[shifts.mask_changed].all()
+    assert shifts.relative == pytest.approx(float(shifts.all_free.mean() / shifts.all_deleted.mean()))
+    assert certificate(forecaster, data, generator()).holds  # no bit changes with context and mask held
 
 
-def test_sizes_of_batches_change_nothing_and_the_generator_everything() -> None:
-    forecaster, given = built(IBForecast, config()), windows()
-    small, whole = (end_to_end(forecaster, given, generator(), batch=size) for size in (5, 1000))
+def test_the_result_depends_on_the_generator_but_not_on_the_batch_size() -> None:
+    forecaster, data = build(IBForecast, config()), windows()
+    small, whole = (end_to_end(forecaster, data, generator(), batch=size) for size in (5, 1000))
     torch.testing.assert_close(small.all_free, whole.all_free, rtol=1e-3, atol=1e-8)
     assert torch.equal(small.mask_changed, whole.mask_changed)
-    assert not torch.equal(end_to_end(forecaster, given, generator(1)).all_free, whole.all_free)
+    assert not torch.equal(end_to_end(forecaster, data, generator(1)).all_free, whole.all_free)
 
 
-def test_measuring_leaves_forecaster_and_global_generator_as_they_were() -> None:
-    forecaster, state = built(IBForecast, config()), torch.get_rng_state()
+def test_measuring_leaves_forecaster_and_global_generator_unchanged() -> None:
+    forecaster, state = build(IBForecast, config()), torch.get_rng_state()
     weights = {name: tensor.clone() for name, tensor in forecaster.state_dict().items()}
     certificate(forecaster, windows(), generator())
     end_to_end(forecaster, windows(), generator())
@@ -231,4 +231,4 @@ def test_a_predictor_without_an_explanation_and_a_single_window_are_refused() ->
     with pytest.raises(UsageError, match="explains itself"):
         end_to_end(Guest(lambda values: values[:, -HORIZON:]), windows(), generator())
     with pytest.raises(UsageError, match="second window"):
-        end_to_end(built(IBForecast, config()), windows().at(range(1)), generator())
+        end_to_end(build(IBForecast, config()), windows().at(range(1)), generator())

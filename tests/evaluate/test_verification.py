@@ -34,8 +34,8 @@ def windows(count: int) -> Windows:
     observed = torch.rand(ROWS, CHANNELS, generator=random) > 0.02
     values[:, 0] = torch.arange(ROWS)  # so that a window can be identified by its first value
     observed[:, 0] = True
-    held = values.where(observed, torch.zeros(()))
-    return Windows(held, observed, torch.arange(ROWS + HORIZON) % 5, torch.arange(count), LOOK_BACK, HORIZON)
+    filled = values.where(observed, torch.zeros(()))
+    return Windows(filled, observed, torch.arange(ROWS + HORIZON) % 5, torch.arange(count), LOOK_BACK, HORIZON)
 
 
 class Noting(IBForecast):

@@ -28,17 +28,17 @@ def config(**changes: Any) -> ModelConfig:
 
 
 def network(**changes: Any) -> IBForecast:
-    """In use, every weight moved away from where it starts."""
+    """Build a network in evaluation mode, with perturbed weights."""
     with torch.random.fork_rng([]):
         torch.manual_seed(3)
-        made = IBForecast(config(**changes)).eval()
+        model = IBForecast(config(**changes)).eval()
         with torch.no_grad():
-            for parameter in made.parameters():
+            for parameter in model.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))
-    return made
+    return model
 
 
-def window(future: int = 0, batch: int = 5) -> Window:
+def make_window(future: int = 0, batch: int = 5) -> Window:
     random = torch.Generator().manual_seed(1)
     values = torch.randn(batch, LOOK_BACK, CHANNELS, generator=random)
     phase = torch.arange(LOOK_BACK + HORIZON) + torch.randint(0, 40, (batch, 1), generator=random)
@@ -50,7 +50,7 @@ def window(future: int = 0, batch: int = 5) -> Window:
 
 
 @pytest.mark.parametrize("cycles", [(2, 6), (4, 6), (3, 5), (2, 3, 12), (4, 6, 10)])
-def test_over_phases_shared_with_an_earlier_cycle_a_profile_sums_to_zero(cycles: tuple[int, ...]) -> None:
+def test_a_profile_sums_to_zero_over_phases_it_shares_with_an_earlier_cycle(cycles: tuple[int, ...]) -> None:
     profile = torch.randn(sum(cycles), 2, dtype=torch.float64)
     kept = parts(separated(profile, cycles), cycles)
     torch.testing.assert_close(kept[0], parts(profile, cycles)[0])
@@ -61,8 +61,8 @@ def test_over_phases_shared_with_an_earlier_cycle_a_profile_sums_to_zero(cycles:
 
 
 @pytest.mark.parametrize("cycles", [(2, 6), (4, 6), (2, 3, 12)])
-def test_no_season_is_lost_by_telling_profiles_apart_and_each_has_one_form(cycles: tuple[int, ...]) -> None:
-    """Whatever profiles add up to, profiles that are told apart can, and only one choice of them does."""
+def test_separated_profiles_express_every_season_in_exactly_one_way(cycles: tuple[int, ...]) -> None:
+    """Separated profiles have the same sums as all profiles, and every sum belongs to one choice of them."""
     phase = torch.arange(60)
     count = sum(cycles)
     seasons = tiled(torch.eye(count, dtype=torch.float64), phase, cycles)
@@ -72,36 +72,36 @@ def test_no_season_is_lost_by_telling_profiles_apart_and_each_has_one_form(cycle
     assert rank(apart) == rank(separated(torch.eye(count, dtype=torch.float64), cycles))
 
 
-def test_one_cycle_is_left_as_it_is() -> None:
+def test_a_single_cycle_is_left_unchanged() -> None:
     profile = torch.randn(5, 2)
     assert separated(profile, (5,)) is profile
 
 
-def test_the_context_discloses_the_profiles_the_forecast_was_computed_from() -> None:
-    made, given = network(further_cycles=(4,)), window()
-    explanation = made(given).explanation
+def test_the_context_contains_the_profiles_used_in_the_forecast() -> None:
+    model, window = network(further_cycles=(4,)), make_window()
+    explanation = model(window).explanation
     assert explanation.context.cycles == (CYCLE, 4)
-    assert torch.equal(explanation.context.profile, separated(made.decompose.profile, (CYCLE, 4)))
+    assert torch.equal(explanation.context.profile, separated(model.decompose.profile, (CYCLE, 4)))
     moved = replace(explanation.context, profile=explanation.context.profile + 1)
-    assert not torch.equal(made.replay(replace(explanation, context=moved)), made.replay(explanation))
+    assert not torch.equal(model.replay(replace(explanation, context=moved)), model.replay(explanation))
 
 
 def test_phases_count_modulo_the_period_of_all_cycles() -> None:
-    made, given = network(further_cycles=(4,)), window()
-    assert made.config.period == 12
-    forecast = made(given).values
-    assert torch.equal(made(replace(given, phase=given.phase + 12)).values, forecast)
-    assert not torch.equal(made(replace(given, phase=given.phase + CYCLE)).values, forecast)
+    model, window = network(further_cycles=(4,)), make_window()
+    assert model.config.period == 12
+    forecast = model(window).values
+    assert torch.equal(model(replace(window, phase=window.phase + 12)).values, forecast)
+    assert not torch.equal(model(replace(window, phase=window.phase + CYCLE)).values, forecast)
 
 
 # --- Known ahead ---
 
 
 def decompose(**changes: Any) -> Decompose:
-    made = Decompose(MeanFrame(), CYCLE, CHANNELS, True, **{"future": 2} | changes)
-    torch.nn.init.normal_(made.profile, generator=torch.Generator().manual_seed(2))
-    torch.nn.init.normal_(made.response, generator=torch.Generator().manual_seed(2))
-    return made
+    model = Decompose(MeanFrame(), CYCLE, CHANNELS, True, **{"future": 2} | changes)
+    torch.nn.init.normal_(model.profile, generator=torch.Generator().manual_seed(2))
+    torch.nn.init.normal_(model.response, generator=torch.Generator().manual_seed(2))
+    return model
 
 
 def naive_effect(context: Context) -> Tensor:
@@ -115,15 +115,15 @@ def naive_effect(context: Context) -> Tensor:
 
 
 @torch.no_grad()
-def test_what_is_known_ahead_moves_a_channel_by_its_response_at_that_phase() -> None:
-    context, deviation = decompose()(window(future=2))
+def test_a_known_covariate_moves_a_channel_by_its_response_at_that_phase() -> None:
+    context, deviation = decompose()(make_window(future=2))
     effects, quiet = naive_effect(context), replace(context, known=None)
     restored = context.restore(torch.zeros(5, HORIZON, CHANNELS))
     torch.testing.assert_close(
         restored, quiet.restore(torch.zeros(5, HORIZON, CHANNELS)) + effects[:, LOOK_BACK:], atol=1e-5, rtol=1e-5
     )
     torch.testing.assert_close(
-        deviation, quiet.remove(window(future=2).values - effects[:, :LOOK_BACK]), atol=1e-5, rtol=1e-5
+        deviation, quiet.remove(make_window(future=2).values - effects[:, :LOOK_BACK]), atol=1e-5, rtol=1e-5
     )
     torch.testing.assert_close(
         context.remove(context.reference(LOOK_BACK)), torch.zeros_like(deviation), atol=1e-5, rtol=0
@@ -131,10 +131,10 @@ def test_what_is_known_ahead_moves_a_channel_by_its_response_at_that_phase() -> 
 
 
 @torch.no_grad()
-def test_level_scale_and_deviation_are_those_of_a_window_in_which_nothing_was_planned() -> None:
-    """Add the effect of a plan to a window, tell the plan, and nothing but the baseline is different."""
-    stage, plain = decompose(), replace(window(future=2), known=torch.zeros(5, LOOK_BACK + HORIZON, 2))
-    planned = window(future=2)
+def test_a_known_effect_changes_neither_level_nor_scale_nor_deviation() -> None:
+    """The covariates and their effect are added to a window: only its baseline changes."""
+    stage, plain = decompose(), replace(make_window(future=2), known=torch.zeros(5, LOOK_BACK + HORIZON, 2))
+    planned = make_window(future=2)
     effects = naive_effect(stage(planned)[0])
     planned = replace(planned, values=plain.values + effects[:, :LOOK_BACK])
     (one, quiet), (other, moved) = stage(plain), stage(planned)
@@ -144,49 +144,49 @@ def test_level_scale_and_deviation_are_those_of_a_window_in_which_nothing_was_pl
 
 
 @torch.no_grad()
-def test_past_channels_are_not_moved() -> None:
-    context, _ = decompose(past=1)(window(future=2))
+def test_known_covariates_do_not_move_past_channels() -> None:
+    context, _ = decompose(past=1)(make_window(future=2))
     assert context.response.shape == (CYCLE, 2, CHANNELS)
     assert not context.response[..., -1].any()
     assert context.response[..., :-1].all()
 
 
-def test_a_window_that_does_not_say_what_is_known_is_refused() -> None:
+def test_a_window_without_its_known_covariates_is_refused() -> None:
     with pytest.raises(UsageError, match="a window must come with its covariates known ahead"):
-        network(future=2)(window())
+        network(future=2)(make_window())
 
 
-# --- Past ---
+# --- Past covariates ---
 
 
 @torch.no_grad()
-def test_a_past_channel_follows_its_pattern_and_matters_to_the_others() -> None:
-    made, given = network(past=1, budget=1.0, gate=replace(PLAIN.gate, kind="open")), window()
-    forecast = made(given)
+def test_a_past_channel_is_forecast_by_its_pattern_and_affects_the_others() -> None:
+    model, window = network(past=1, budget=1.0, gate=replace(PLAIN.gate, kind="open")), make_window()
+    forecast = model(window)
     pattern = forecast.explanation.context.restore(torch.zeros(5, HORIZON, CHANNELS))
     assert torch.equal(forecast.values[..., -1], pattern[..., -1])
-    held, values = forecast.explanation.context, given.values.clone()
+    held, values = forecast.explanation.context, window.values.clone()
     values[..., -1] += torch.randn(5, LOOK_BACK, generator=torch.Generator().manual_seed(4))
-    moved = made(replace(given, values=values), held).values
+    moved = model(replace(window, values=values), held).values
     assert torch.equal(moved[..., -1], forecast.values[..., -1])
     assert (moved[..., :-1] != forecast.values[..., :-1]).any(dim=1).all()
 
 
-def test_what_follows_a_past_channel_has_no_part_in_the_loss() -> None:
-    made, given = network(past=1, future=2).train(), window(future=2)
+def test_the_future_of_a_past_channel_does_not_change_the_loss() -> None:
+    model, window = network(past=1, future=2).train(), make_window(future=2)
     values = torch.randn(5, HORIZON, CHANNELS)
     observed = torch.ones_like(values, dtype=torch.bool)
     observed[..., -1] = False
 
     def total(target: Target) -> Tensor:
-        return made.loss(given, target, torch.zeros(()), torch.Generator().manual_seed(0)).total
+        return model.loss(window, target, torch.zeros(()), torch.Generator().manual_seed(0)).total
 
     other = values.clone()
     other[..., -1] += 100
     assert torch.equal(total(Target(values, observed)), total(Target(other, observed)))
     total(Target(values, observed)).backward()
-    assert made.decompose.response.grad.any()
-    assert made.readout.readout.attention.key_value.weight.grad.any()
+    assert model.decompose.response.grad.any()
+    assert model.readout.readout.attention.key_value.weight.grad.any()
 
 
 # --- Settings ---
@@ -204,12 +204,12 @@ def test_what_follows_a_past_channel_has_no_part_in_the_loss() -> None:
         ({"further_cycles": (6,)}, r"cycles must be different"),
     ],
 )
-def test_what_can_not_be_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_setting_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         config(**changes)
 
 
-def test_without_them_a_network_has_the_weights_it_always_had() -> None:
+def test_a_network_without_covariates_has_no_weights_for_them() -> None:
     plain = set(IBForecast(PLAIN).state_dict())
     assert {"decompose.profile", "readout.phase.weight", "readout.leave.bias"} <= plain
     assert not any("response" in name or "readout.readout" in name for name in plain)

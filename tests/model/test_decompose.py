@@ -1,4 +1,4 @@
-"""Stage 1: frames, the profile, and what becomes of windows that are hard to measure."""
+"""Stage 1: frames, the profile, and windows with constant or unobserved channels."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ SEASON = torch.randn(CYCLE, CHANNELS, generator=torch.Generator().manual_seed(2)
 
 
 @pytest.fixture(autouse=True)
-def _the_same_numbers_every_time() -> Iterator[None]:
+def _fixed_seed() -> Iterator[None]:
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         yield
@@ -46,7 +46,7 @@ def test_the_weighted_frame_starts_as_the_mean_frame(observed: Tensor) -> None:
     ],
 )
 @torch.no_grad()
-def test_the_weighted_frame_follows_its_weights_and_never_a_gap(weight: float) -> None:
+def test_the_weighted_frame_follows_its_weights_and_ignores_gaps(weight: float) -> None:
     frame = WeightedFrame(LOOK_BACK)
     frame.logits[-1] = weight
     level, _ = frame(VALUES, torch.ones_like(OBSERVED), SEASON)
@@ -58,19 +58,19 @@ def test_the_weighted_frame_follows_its_weights_and_never_a_gap(weight: float) -
 
 
 @torch.no_grad()
-def test_the_scale_is_the_spread_about_the_level_that_is_used() -> None:
+def test_the_scale_is_the_spread_about_the_weighted_level() -> None:
     frame = WeightedFrame(LOOK_BACK)
     frame.logits[-1] = 3.0
     level, scale = frame(VALUES, OBSERVED, SEASON)
     for b in range(4):
         for c in range(CHANNELS):
-            seen = VALUES[b, OBSERVED[b, :, c], c].double()
-            expected = (((seen - level[b, c]) ** 2).sum() / (len(seen) - 1) + 1e-5).sqrt()
+            values = VALUES[b, OBSERVED[b, :, c], c].double()
+            expected = (((values - level[b, c]) ** 2).sum() / (len(values) - 1) + 1e-5).sqrt()
             torch.testing.assert_close(scale[b, c].double(), expected, rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()
-def test_without_a_frame_the_deviation_is_the_window_less_its_profile() -> None:
+def test_without_a_frame_the_deviation_is_the_window_minus_its_profile() -> None:
     level, scale = NoFrame()(VALUES, OBSERVED, SEASON)
     assert not level.any()
     assert (scale == 1).all()
@@ -80,7 +80,7 @@ def test_without_a_frame_the_deviation_is_the_window_less_its_profile() -> None:
     assert torch.equal(deviation, VALUES - stage.profile[PHASE[:, :LOOK_BACK]])
 
 
-def test_the_profile_can_be_left_out_and_then_it_is_never_learned() -> None:
+def test_a_disabled_profile_is_not_learned() -> None:
     network = IBForecast(config(profile=False))
     assert not network.decompose.profile.any()
     assert not network.decompose.profile.requires_grad
@@ -91,7 +91,7 @@ def test_the_profile_can_be_left_out_and_then_it_is_never_learned() -> None:
 
 
 @torch.no_grad()
-def test_leaving_the_profile_out_is_a_profile_of_zeros() -> None:
+def test_a_disabled_profile_equals_a_profile_of_zeros() -> None:
     window = Window(VALUES, torch.ones_like(OBSERVED), PHASE)
     without, with_zeros = IBForecast(config(profile=False)).eval(), IBForecast(config()).eval()
     with_zeros.load_state_dict(without.state_dict())
@@ -100,7 +100,7 @@ def test_leaving_the_profile_out_is_a_profile_of_zeros() -> None:
 
 @pytest.mark.parametrize("frame", ["mean", "weighted", "none"])
 @torch.no_grad()
-def test_a_constant_channel_gives_a_finite_forecast_at_its_level(frame: str) -> None:
+def test_a_constant_channel_has_a_finite_forecast_at_its_level(frame: str) -> None:
     window = Window(VALUES.clone(), torch.ones_like(OBSERVED), PHASE)
     window.values[..., 1] = 7.25
     forecast = IBForecast(config(frame=frame)).eval()(window)
@@ -112,7 +112,7 @@ def test_a_constant_channel_gives_a_finite_forecast_at_its_level(frame: str) -> 
 
 @pytest.mark.parametrize("frame", ["mean", "weighted", "seasonal", "none"])
 @torch.no_grad()
-def test_a_channel_seen_once_or_never_gives_a_finite_forecast(frame: str) -> None:
+def test_a_channel_observed_once_or_never_has_a_finite_forecast(frame: str) -> None:
     observed = torch.ones_like(OBSERVED)
     observed[0, 1:, 0] = False
     observed[1, :, 1] = False
@@ -122,18 +122,18 @@ def test_a_channel_seen_once_or_never_gives_a_finite_forecast(frame: str) -> Non
 
 
 @torch.no_grad()
-def test_the_frame_is_measured_on_the_observed_steps_alone() -> None:
+def test_the_frame_depends_only_on_the_observed_steps() -> None:
     for b in range(4):
         for c in range(CHANNELS):
-            seen = VALUES[b : b + 1, OBSERVED[b, :, c], c : c + 1]
-            alone = MeanFrame()(seen, torch.ones_like(seen, dtype=torch.bool), torch.zeros_like(seen))
-            among = MeanFrame()(VALUES.where(OBSERVED, torch.tensor(-1e4)), OBSERVED, SEASON)
-            for one, other in zip(alone, among, strict=True):
+            values = VALUES[b : b + 1, OBSERVED[b, :, c], c : c + 1]
+            expected = MeanFrame()(values, torch.ones_like(values, dtype=torch.bool), torch.zeros_like(values))
+            actual = MeanFrame()(VALUES.where(OBSERVED, torch.tensor(-1e4)), OBSERVED, SEASON)
+            for one, other in zip(expected, actual, strict=True):
                 torch.testing.assert_close(one[0, 0], other[b, c], rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()
-def test_a_missing_step_deviates_by_exactly_nothing() -> None:
+def test_the_deviation_of_a_missing_step_is_exactly_zero() -> None:
     stage = Decompose(MeanFrame(), CYCLE, CHANNELS, learn_profile=True)
     stage.profile.copy_(torch.randn(CYCLE, CHANNELS))
     window = Window(VALUES, OBSERVED, PHASE)
@@ -144,7 +144,7 @@ def test_a_missing_step_deviates_by_exactly_nothing() -> None:
 
 
 @torch.no_grad()
-def test_the_seasonal_frame_is_the_formula_of_its_docstring() -> None:
+def test_the_seasonal_frame_follows_the_formula_in_its_docstring() -> None:
     frame = SeasonalFrame(LOOK_BACK, CHANNELS)
     frame.logits.copy_(torch.randn(LOOK_BACK, CHANNELS))
     frame.doubt.copy_(torch.tensor([-1.0, 0.5, 2.0]))
@@ -162,25 +162,25 @@ def test_the_seasonal_frame_is_the_formula_of_its_docstring() -> None:
 
 
 @torch.no_grad()
-def test_the_seasonal_level_does_not_depend_on_which_hours_are_seen() -> None:
+def test_the_seasonal_level_does_not_depend_on_which_hours_are_observed() -> None:
     values = 3.0 + SEASON
     frame = SeasonalFrame(LOOK_BACK, CHANNELS)
-    frame.doubt.fill_(60.0)  # the scale is then 1, as that of the season here
+    frame.doubt.fill_(60.0)  # so that the scale is 1, the scale of the season
     for first in range(4):
-        seen = (torch.arange(LOOK_BACK) % 4 == first)[None, :, None].expand(values.shape)
-        level, scale = frame(values, seen, SEASON)
+        observed = (torch.arange(LOOK_BACK) % 4 == first)[None, :, None].expand(values.shape)
+        level, scale = frame(values, observed, SEASON)
         torch.testing.assert_close(level, torch.full_like(level, 3.0), rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(scale, torch.ones_like(scale), rtol=1e-5, atol=1e-5)
 
 
-def test_a_channel_of_which_nothing_is_seen_has_finite_gradients() -> None:
+def test_an_unobserved_channel_has_finite_gradients() -> None:
     frame = SeasonalFrame(LOOK_BACK, CHANNELS)
-    seen = OBSERVED.float()
-    seen[:, :, 1] = 0
-    seen.requires_grad_()
-    level, scale = frame(VALUES, seen, SEASON)
+    observed = OBSERVED.float()
+    observed[:, :, 1] = 0
+    observed.requires_grad_()
+    level, scale = frame(VALUES, observed, SEASON)
     assert not level[:, 1].any()
     assert (scale[:, 1] == 1).all()
     (level.sum() + scale.sum()).backward()
-    assert seen.grad is not None
-    assert seen.grad.isfinite().all()
+    assert observed.grad is not None
+    assert observed.grad.isfinite().all()

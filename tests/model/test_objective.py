@@ -1,4 +1,4 @@
-"""The terms of the objective beyond the paper's equation, and where each of them reaches."""
+"""The terms of the objective beyond the paper's equation, and the weights each of them trains."""
 
 from dataclasses import replace
 
@@ -27,11 +27,11 @@ CONFIG = ModelConfig(
 def network(config: ModelConfig) -> IBForecast:
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        made = IBForecast(config)
+        model = IBForecast(config)
         with torch.no_grad():
-            for parameter in made.parameters():
+            for parameter in model.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))
-    return made
+    return model
 
 
 def loss(config: ModelConfig, gaps: bool = False) -> Loss:
@@ -39,8 +39,8 @@ def loss(config: ModelConfig, gaps: bool = False) -> Loss:
     values = torch.randn(4, 24, 3, generator=random)
     observed = torch.rand(4, 24, 3, generator=random) > (0.1 if gaps else -1)
     window = Window(values, observed, torch.arange(30).expand(4, -1) % 5)
-    follows = Target(torch.randn(4, 6, 3, generator=random), torch.ones(4, 6, 3, dtype=torch.bool))
-    return network(config).loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2))
+    target = Target(torch.randn(4, 6, 3, generator=random), torch.ones(4, 6, 3, dtype=torch.bool))
+    return network(config).loss(window, target, torch.tensor(0.5), torch.Generator().manual_seed(2))
 
 
 def knobs(**weights: float) -> ModelConfig:
@@ -52,7 +52,7 @@ def test_a_weight_of_zero_leaves_the_term_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["rate", "budget", "contiguity", "consistency", "absence", "departure"])
-def test_a_weight_multiplies_its_term_and_touches_no_other(name: str) -> None:
+def test_a_weight_multiplies_only_its_term(name: str) -> None:
     once, thrice = loss(knobs(**{f"{name}_weight": 1.0})), loss(knobs(**{f"{name}_weight": 3.0}))
     assert once.terms.keys() == {"fit", name}
     assert float(once.terms[name].detach()) > 0
@@ -62,17 +62,17 @@ def test_a_weight_multiplies_its_term_and_touches_no_other(name: str) -> None:
 
 def test_the_budget_term_is_the_squared_distance_of_the_mean_probability_from_the_budget() -> None:
     config = knobs(budget_weight=1.0)
-    made = network(config)
+    model = network(config)
     random = torch.Generator().manual_seed(1)
     values = torch.randn(4, 24, 3, generator=random)
     window = Window(values, torch.ones(4, 24, 3, dtype=torch.bool), torch.arange(30).expand(4, -1) % 5)
     with torch.no_grad():
-        logits = made.score(made.decompose(window)[1])
+        logits = model.score(model.decompose(window)[1])
     mean = torch.sigmoid(logits).mean()
     torch.testing.assert_close(loss(config).terms["budget"].detach(), (mean - 0.25) ** 2)
 
 
-def test_consistency_is_the_cross_entropy_of_mask_and_second_opinion() -> None:
+def test_consistency_is_the_cross_entropy_of_the_mask_and_the_second_scores() -> None:
     margin, mask = torch.tensor([[[2.0, -1.0, 0.5]]]), torch.tensor([[[1.0, 0.0, 0.0]]])
     none = torch.zeros(1, 1, 3, dtype=torch.bool)
     p = torch.sigmoid(margin.double())
@@ -83,7 +83,7 @@ def test_consistency_is_the_cross_entropy_of_mask_and_second_opinion() -> None:
     torch.testing.assert_close(objective.consistency(margin, mask, last).double(), without)
 
 
-def test_a_missing_token_has_no_say_in_consistency_and_certainty_no_infinite_one() -> None:
+def test_consistency_ignores_missing_tokens_and_is_finite_for_certain_gates() -> None:
     margin = torch.tensor([[[1e30, -1e30, float("inf")]]])
     mask = torch.tensor([[[1.0, 1.0, 0.0]]])
     missing = torch.tensor([[[False, False, True]]])
@@ -91,35 +91,35 @@ def test_a_missing_token_has_no_say_in_consistency_and_certainty_no_infinite_one
     assert 10 < float(value) < 40
 
 
-def test_the_second_opinion_teaches_the_gate_network_and_not_the_readout() -> None:
-    made = network(knobs(consistency_weight=1.0))
+def test_consistency_trains_the_gate_network_and_not_the_readout() -> None:
+    model = network(knobs(consistency_weight=1.0))
     random = torch.Generator().manual_seed(1)
     values = torch.randn(4, 24, 3, generator=random)
     window = Window(values, torch.ones(4, 24, 3, dtype=torch.bool), torch.arange(30).expand(4, -1) % 5)
-    follows = Target(torch.randn(4, 6, 3, generator=random), torch.ones(4, 6, 3, dtype=torch.bool))
-    made.loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["consistency"].backward()
-    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in made.score.head.parameters())
-    assert all(p.grad is None for p in made.readout.parameters())
-    assert made.decompose.profile.grad is None
+    target = Target(torch.randn(4, 6, 3, generator=random), torch.ones(4, 6, 3, dtype=torch.bool))
+    model.loss(window, target, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["consistency"].backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.score.head.parameters())
+    assert all(p.grad is None for p in model.readout.parameters())
+    assert model.decompose.profile.grad is None
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_the_open_rate_of_training_is_that_of_the_sampled_mask(gaps: bool) -> None:
+def test_the_open_rate_in_training_is_that_of_the_sampled_mask(gaps: bool) -> None:
     exact = replace(CONFIG, gate=replace(CONFIG.gate, kind="exact"))
-    told = loss(exact, gaps).open_rate
-    assert not told.requires_grad
-    assert float(told) == 3 / 12 or gaps
-    assert 0 < float(told) <= 3 / 12
+    rate = loss(exact, gaps).open_rate
+    assert not rate.requires_grad
+    assert float(rate) == 3 / 12 or gaps
+    assert 0 < float(rate) <= 3 / 12
 
 
-def test_gates_and_context_learn_faster_than_the_readout_by_their_rate() -> None:
+def test_gates_and_context_learn_at_the_context_rate() -> None:
     groups = network(replace(CONFIG, context_rate=4.0)).parameter_groups()
-    made = network(CONFIG)
+    model = network(CONFIG)
     assert [group.rate for group in groups] == [1.0, 4.0]
-    assert len(groups[0].parameters) == len(list(made.readout.parameters()))
+    assert len(groups[0].parameters) == len(list(model.readout.parameters()))
 
 
-def test_absence_is_paid_for_closed_tokens_alone_and_the_more_the_wider_they_would_open() -> None:
+def test_absence_is_the_mean_softplus_of_the_margins_of_closed_tokens() -> None:
     margin = torch.tensor([[[2.0], [-1.0], [5.0], [7.0]]])
     mask, missing = torch.tensor([[[0.0], [0.0], [1.0], [0.0]]]), torch.tensor([[[False], [False], [False], [True]]])
     expected = torch.nn.functional.softplus(torch.tensor([2.0, -1.0])).mean()
@@ -127,35 +127,35 @@ def test_absence_is_paid_for_closed_tokens_alone_and_the_more_the_wider_they_wou
     assert objective.absence(margin - 1, mask, missing) < expected
 
 
-def test_with_everything_open_absence_costs_nothing() -> None:
+def test_absence_is_zero_if_every_token_is_open() -> None:
     nothing = torch.zeros(1, 2, 1, dtype=torch.bool)
     assert objective.absence(torch.ones(1, 2, 1), torch.ones(1, 2, 1), nothing) == 0
 
 
-def test_absence_teaches_the_gate_network_and_nothing_else() -> None:
-    made = network(knobs(absence_weight=1.0))
+def test_absence_trains_only_the_gate_network() -> None:
+    model = network(knobs(absence_weight=1.0))
     random = torch.Generator().manual_seed(1)
     values = torch.randn(4, 24, 3, generator=random)
     window = Window(values, torch.ones_like(values, dtype=torch.bool), torch.arange(30).expand(4, -1))
-    follows = Target(torch.zeros(4, 6, 3), torch.ones(4, 6, 3, dtype=torch.bool))
-    made.loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["absence"].backward()
-    moved = {name.split(".")[0] for name, p in made.named_parameters() if p.grad is not None and p.grad.any()}
+    target = Target(torch.zeros(4, 6, 3), torch.ones(4, 6, 3, dtype=torch.bool))
+    model.loss(window, target, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["absence"].backward()
+    moved = {name.split(".")[0] for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
     assert moved == {"score"}
 
 
-def test_departure_is_what_the_window_adds_to_the_bias_and_missing_tokens_add_nothing() -> None:
+def test_departure_is_the_mean_square_beyond_the_bias_without_missing_tokens() -> None:
     bias = torch.tensor([[2.0], [-1.0], [0.0]])
     logits, missing = torch.tensor([[[2.5], [-1.0], [9.0]]]), torch.tensor([[[False], [False], [True]]])
     torch.testing.assert_close(objective.departure(logits, bias, missing), torch.tensor(0.125))
     assert objective.departure(bias[None], bias, missing) == 0
 
 
-def test_paying_for_departures_leaves_the_bias_alone_and_quietens_the_network() -> None:
-    made = network(replace(knobs(departure_weight=1.0), gate=replace(CONFIG.gate, recent=1)))
+def test_departure_trains_the_gate_network_but_not_the_bias() -> None:
+    model = network(replace(knobs(departure_weight=1.0), gate=replace(CONFIG.gate, recent=1)))
     random = torch.Generator().manual_seed(1)
     values = torch.randn(4, 24, 3, generator=random)
     window = Window(values, torch.ones_like(values, dtype=torch.bool), torch.arange(30).expand(4, -1))
-    follows = Target(torch.zeros(4, 6, 3), torch.ones(4, 6, 3, dtype=torch.bool))
-    made.loss(window, follows, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["departure"].backward()
-    assert made.score.bias.grad is None or not made.score.bias.grad.any()
-    assert made.score.head.weight.grad.any()
+    target = Target(torch.zeros(4, 6, 3), torch.ones(4, 6, 3, dtype=torch.bool))
+    model.loss(window, target, torch.tensor(0.5), torch.Generator().manual_seed(2)).terms["departure"].backward()
+    assert model.score.bias.grad is None or not model.score.bias.grad.any()
+    assert model.score.head.weight.grad.any()

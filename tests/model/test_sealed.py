@@ -1,4 +1,4 @@
-"""Sealed reading: nothing that was not read can change mask, context or forecast."""
+"""Sealed models: unread values cannot change mask, context or forecast."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 24, 8, 3, 6, 5
 
 
 def network(seed: int = 0, **changes: Any) -> SealedForecast:
-    """Build a small sealed network with every weight moved away from where it starts."""
+    """Build a small sealed network with perturbed weights."""
     config = ModelConfig(
         **{
             "look_back": LOOK_BACK,
@@ -42,12 +42,12 @@ def network(seed: int = 0, **changes: Any) -> SealedForecast:
     )
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        made = network_of(config)
+        model = network_of(config)
         with torch.no_grad():
-            for parameter in made.parameters():
+            for parameter in model.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))
-    assert isinstance(made, SealedForecast)
-    return made.eval()
+    assert isinstance(model, SealedForecast)
+    return model.eval()
 
 
 def windows(seed: int = 0, missing: float = 0.0, future: int = 0) -> Window:
@@ -66,15 +66,15 @@ def noise(window: Window) -> Tensor:
 SCRAMBLES: dict[str, Callable[[Window], tuple[Tensor, Tensor]]] = {
     "noise": lambda window: (noise(window), window.observed),
     "missing": lambda window: (torch.full_like(window.values, nan), torch.zeros_like(window.observed)),
-    "not a number, and said to be one": lambda window: (torch.full_like(window.values, nan), window.observed),
+    "NaN marked as observed": lambda window: (torch.full_like(window.values, nan), window.observed),
     "huge": lambda window: (torch.full_like(window.values, 1e30), window.observed),
     "infinite": lambda window: (torch.full_like(window.values, -inf), torch.ones_like(window.observed)),
     "another window": lambda window: (window.values.roll(1, 0), window.observed.roll(1, 0)),
 }
 
 
-def scrambled(window: Window, mask: Tensor, gaps: Tensor, how: str) -> Window:
-    """Replace every value outside the tokens that are read or would have been."""
+def scramble(window: Window, mask: Tensor, gaps: Tensor, how: str) -> Window:
+    """Replace every value outside the open tokens and the tokens closed by a gap."""
     kept = spread(mask | gaps, LOOK_BACK // mask.shape[1])
     values, observed = SCRAMBLES[how](window)
     return replace(window, values=window.values.where(kept, values), observed=window.observed.where(kept, observed))
@@ -84,9 +84,9 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
     return torch.equal(one.contiguous().view(torch.int32), other.contiguous().view(torch.int32))
 
 
-def first_mask(made: SealedForecast) -> Tensor:
-    """The fixed mask of a window without gaps."""
-    return made(windows(future=made.config.future)).explanation.mask[:1]
+def first_mask(model: SealedForecast) -> Tensor:
+    """Return the fixed mask of a window without gaps."""
+    return model(windows(future=model.config.future)).explanation.mask[:1]
 
 
 @pytest.mark.parametrize("how", SCRAMBLES)
@@ -98,14 +98,14 @@ def first_mask(made: SealedForecast) -> Tensor:
     future=st.sampled_from([0, 2]),
 )
 @torch.no_grad()
-def test_no_bit_moves_when_everything_unread_is_replaced_and_nothing_is_held(
+def test_no_bit_changes_if_every_unread_value_is_replaced(
     how: str, seed: int, missing: float, frame: str, future: int
 ) -> None:
-    made, window = network(seed, frame=frame, future=future), windows(seed, missing, future)
-    before = made(window)
+    model, window = network(seed, frame=frame, future=future), windows(seed, missing, future)
+    before = model(window)
     explanation: Explanation = before.explanation
-    gaps = first_mask(made) & explanation.missing
-    after = made(scrambled(window, explanation.mask, gaps, how))
+    gaps = first_mask(model) & explanation.missing
+    after = model(scramble(window, explanation.mask, gaps, how))
     assert same_bits(before.values, after.values)
     assert torch.equal(explanation.mask, after.explanation.mask)
     for name in ("evidence", "probability"):
@@ -115,31 +115,31 @@ def test_no_bit_moves_when_everything_unread_is_replaced_and_nothing_is_held(
 
 
 @torch.no_grad()
-def test_a_looking_model_does_move() -> None:
-    """The test above can fail: a model that takes its level from the whole window moves."""
-    looking = network_of(replace(network().config, sealed=False)).eval()
+def test_the_forecast_of_an_unsealed_model_changes() -> None:
+    """The test above can fail: an unsealed model takes its level from the whole window."""
+    unsealed = network_of(replace(network().config, sealed=False)).eval()
     window = windows()
-    before = looking(window)
-    after = looking(scrambled(window, before.explanation.mask, torch.zeros_like(before.explanation.mask), "noise"))
+    before = unsealed(window)
+    after = unsealed(scramble(window, before.explanation.mask, torch.zeros_like(before.explanation.mask), "noise"))
     assert not torch.equal(before.values, after.values)
 
 
 @torch.no_grad()
 def test_the_mask_is_the_same_for_every_window_and_within_the_budget() -> None:
-    made = network(budget=0.3)
-    mask = made(windows(1)).explanation.mask
+    model = network(budget=0.3)
+    mask = model(windows(1)).explanation.mask
     assert (mask == mask[:1]).all()
-    assert int(mask[0].sum()) == made.config.allowance
+    assert int(mask[0].sum()) == model.config.allowance
 
 
 @torch.no_grad()
-def test_a_missing_value_in_the_mask_is_closed_and_nothing_is_read_instead() -> None:
-    made, window = network(), windows()
-    mask = first_mask(made)[0]
+def test_a_missing_token_of_the_mask_is_closed_and_not_replaced() -> None:
+    model, window = network(), windows()
+    mask = first_mask(model)[0]
     patch, channel = (int(place) for place in mask.nonzero()[0])
     observed = window.observed.clone()
     observed[0, patch * 2, channel] = False
-    explanation = made(replace(window, observed=observed)).explanation
+    explanation = model(replace(window, observed=observed)).explanation
     expected = mask.clone()
     expected[patch, channel] = False
     assert torch.equal(explanation.mask[0], expected)
@@ -150,8 +150,8 @@ def test_a_missing_value_in_the_mask_is_closed_and_nothing_is_read_instead() -> 
 
 @torch.no_grad()
 def test_the_level_comes_from_the_values_that_were_read() -> None:
-    made, window = network(frame="mean"), windows()
-    explanation = made(window).explanation
+    model, window = network(frame="mean"), windows()
+    explanation = model(window).explanation
     read = spread(explanation.mask, 2)
     for channel in range(CHANNELS):
         values = window.values[0, read[0, :, channel], channel]
@@ -160,41 +160,41 @@ def test_the_level_comes_from_the_values_that_were_read() -> None:
 
 
 @torch.no_grad()
-def test_the_forecast_of_a_window_is_that_of_only_what_was_read() -> None:
-    made, window = network(), windows()
-    forecast = made(window)
-    assert same_bits(forecast.values, made(only(window, forecast.explanation.mask)).values)
+def test_a_window_reduced_to_its_open_tokens_has_the_same_forecast() -> None:
+    model, window = network(), windows()
+    forecast = model(window)
+    assert same_bits(forecast.values, model(only(window, forecast.explanation.mask)).values)
 
 
 def test_training_reaches_the_scores_the_frame_the_profile_and_the_readout() -> None:
-    made, window = network().train(), windows(missing=0.05)
+    model, window = network().train(), windows(missing=0.05)
     target = Target(torch.randn(BATCH, HORIZON, CHANNELS), torch.rand(BATCH, HORIZON, CHANNELS) > 0.1)
-    loss = made.loss(window, target, torch.tensor(0.2), torch.Generator().manual_seed(0))
+    loss = model.loss(window, target, torch.tensor(0.2), torch.Generator().manual_seed(0))
     loss.total.backward()
-    for name, parameter in made.named_parameters():
+    for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
         assert parameter.grad.any(), name
 
 
-def test_the_loss_sees_a_token_only_through_its_gate() -> None:
-    made, window = network(gate=GateConfig(attention="none", recent=1, every=3, noise=0.0)), windows()
+def test_the_loss_does_not_depend_on_closed_tokens() -> None:
+    model, window = network(gate=GateConfig(attention="none", recent=1, every=3, noise=0.0)), windows()
     target = Target(torch.randn(BATCH, HORIZON, CHANNELS), torch.ones(BATCH, HORIZON, CHANNELS, dtype=torch.bool))
-    mask = made(window).explanation.mask
+    mask = model(window).explanation.mask
     read = [
-        float(made.loss(shown, target, torch.tensor(1.0), torch.Generator().manual_seed(0)).total.detach())
-        for shown in (window, scrambled(window, mask, torch.zeros_like(mask), "noise"))
+        float(model.loss(shown, target, torch.tensor(1.0), torch.Generator().manual_seed(0)).total.detach())
+        for shown in (window, scramble(window, mask, torch.zeros_like(mask), "noise"))
     ]
     assert read[0] == read[1]
 
 
 @pytest.mark.parametrize("gate", [{"attention": "joint"}, {"kind": "capped", "attention": "none"}])
-def test_a_sealed_model_with_a_gate_that_looks_is_refused(gate: dict[str, Any]) -> None:
+def test_a_sealed_model_with_a_gate_that_reads_the_window_is_refused(gate: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="a sealed model reads by a fixed mask"):
         network(gate=GateConfig(**gate))
 
 
-def test_the_recipe_is_sealed_for_every_kind_of_table() -> None:
+def test_the_sealed_recipe_is_sealed_for_every_kind_of_table() -> None:
     for sizes in (Sizes(96, 24, 7, 24), Sizes(96, 24, 7, 96), Sizes(96, 24, 21, 144), Sizes(96, 24, 100, 24)):
         recipe = resolve("sealed", sizes)
         assert isinstance(recipe.build(0), SealedForecast)
@@ -223,6 +223,6 @@ def test_the_frequency_loss_is_a_sum_over_waves() -> None:
     )
 
 
-def test_a_share_that_is_no_share_is_refused() -> None:
+def test_an_invalid_share_is_refused() -> None:
     with pytest.raises(UsageError, match="frequency_share must lie in"):
         ObjectiveConfig(frequency_share=1.5)

@@ -1,4 +1,4 @@
-"""How long, how fast, and when to stop."""
+"""The training configuration: epochs, learning rate, batches and patience."""
 
 import re
 from dataclasses import replace
@@ -24,7 +24,7 @@ def test_a_decay_of_one_keeps_the_rate() -> None:
 
 
 @pytest.mark.parametrize(("epochs", "expected"), [(5, [0, 0.25, 0.5, 0.75, 1]), (2, [0, 1]), (1, [0])])
-def test_progress_runs_from_nothing_to_one_over_the_epochs(epochs: int, expected: list[float]) -> None:
+def test_progress_goes_from_zero_to_one_over_the_epochs(epochs: int, expected: list[float]) -> None:
     pace = TrainConfig(epochs=epochs)
     assert [pace.progress_at(epoch) for epoch in range(epochs)] == expected
 
@@ -45,13 +45,13 @@ def test_progress_runs_from_nothing_to_one_over_the_epochs(epochs: int, expected
         ("learning_rate", float("nan")),
     ],
 )
-def test_a_pace_that_can_not_be_is_refused_with_rule_value_and_remedy(setting: str, value: Any) -> None:
+def test_an_invalid_setting_is_refused_with_rule_value_and_remedy(setting: str, value: Any) -> None:
     with pytest.raises(UsageError, match=rf"^{setting} must .+ \(got {re.escape(str(value))}\); .+"):
         TrainConfig(**{setting: value})
 
 
 @given(some.integers(1, 512), some.integers(1, 20_000))
-def test_batches_are_smaller_where_windows_are_few_and_never_larger(batch: int, windows: int) -> None:
+def test_batches_are_smaller_if_windows_are_few_and_never_larger(batch: int, windows: int) -> None:
     config = TrainConfig(batch=batch, epochs=3)
     fitted = config.for_windows(windows)
     assert min(batch, SMALLEST_BATCH) <= fitted.batch <= batch
@@ -59,6 +59,6 @@ def test_batches_are_smaller_where_windows_are_few_and_never_larger(batch: int, 
     assert replace(fitted, batch=batch) == config
 
 
-def test_a_table_of_many_windows_keeps_the_batches_of_its_recipe() -> None:
+def test_a_table_with_many_windows_keeps_the_batch_size_of_its_recipe() -> None:
     assert TrainConfig(batch=256).for_windows(8_000).batch == 256
     assert TrainConfig(batch=128).for_windows(211).batch == 26

@@ -1,4 +1,4 @@
-"""The training loop: which epoch is kept, when it stops, what it draws, and that it keeps quiet."""
+"""The training loop: the epoch it keeps, when it stops, its random numbers, and its silence."""
 
 import random
 from dataclasses import replace
@@ -42,7 +42,7 @@ TRAINING, VALIDATION = windows(range(40)), windows(range(40, 55))
 
 
 class Scripted(Forecaster):
-    """Errs by what the script says for each epoch, and remembers in its weights which epoch it was."""
+    """A forecaster whose error in each epoch is scripted, and whose state contains the epoch."""
 
     def __init__(self, errors: list[float]) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Scripted(Forecaster):
         return Forecast(torch.full((len(window.values), HORIZON, 2), offset))
 
     def context(self, window: Window) -> Context:
-        raise AssertionError("training asks for no context")
+        raise AssertionError("training needs no context")
 
     def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
         self.epoch.copy_((progress * (len(self.errors) - 1)).round())
@@ -75,7 +75,7 @@ def run_script(errors: list[float], patience: int = 99) -> tuple[Scripted, Train
     ("errors", "best"),
     [([3, 1, 2], 2), ([1, 2, 3], 1), ([3, 2, 1], 3), ([2, 1, 3, 1, 2], 4), ([1, 1, 1], 3), ([5], 1)],
 )
-def test_the_best_epoch_is_kept_and_of_equals_the_last(errors: list[float], best: int) -> None:
+def test_the_best_epoch_is_kept_and_in_a_tie_the_last(errors: list[float], best: int) -> None:
     forecaster, training = run_script(errors)
     assert training.best_epoch == best
     assert int(forecaster.epoch) == best - 1
@@ -101,77 +101,82 @@ def test_training_stops_when_patience_runs_out_and_a_tie_renews_it(
     assert max(epoch for epoch, _ in forecaster.seen) == epochs - 1
 
 
-def test_of_an_empty_history_nothing_is_best() -> None:
+def test_an_empty_history_has_no_best_epoch() -> None:
     assert best_of(()) == -1
     assert best_of(tuple(Epoch(0.0, 0.0, error, 0.0) for error in (2.0, 1.0, 1.0))) == 2
 
 
-def test_an_epoch_tells_mean_loss_open_rate_and_learning_rate() -> None:
-    told: list[tuple[int, Epoch]] = []
+def test_an_epoch_reports_mean_loss_open_rate_and_learning_rate() -> None:
+    reported: list[tuple[int, Epoch]] = []
     pace = TrainConfig(epochs=3, batch=16, learning_rate=0.1, constant_epochs=1, decay=0.5)
     training = train(
-        Scripted([1, 1, 1]), TRAINING, VALIDATION, pace, 0, on_epoch=lambda number, epoch: told.append((number, epoch))
+        Scripted([1, 1, 1]),
+        TRAINING,
+        VALIDATION,
+        pace,
+        0,
+        on_epoch=lambda number, epoch: reported.append((number, epoch)),
     )
-    assert told == list(enumerate(training.history, start=1))
+    assert reported == list(enumerate(training.history, start=1))
     assert [epoch.loss for epoch in training.history] == pytest.approx([3.0] * 3)
     assert [epoch.open_rate for epoch in training.history] == pytest.approx([0.25] * 3)
     assert [epoch.learning_rate for epoch in training.history] == pytest.approx([0.1, 0.05, 0.025])
 
 
-def test_every_epoch_takes_all_whole_batches_and_tells_the_progress() -> None:
+def test_every_epoch_uses_all_whole_batches_and_passes_the_progress() -> None:
     forecaster, _ = run_script([1, 1, 1])
     assert forecaster.seen == [(epoch, epoch / 2) for epoch in range(3) for _ in range(40 // 16)]
 
 
 class Noting(Forecaster):
-    """Notes the windows it is shown and what it is given to draw from."""
+    """A forecaster that records its windows and draws from both generators."""
 
     def __init__(self, rate: float = 1.0) -> None:
         super().__init__()
         self.weight, self.other = nn.Parameter(torch.zeros(())), nn.Parameter(torch.zeros(()))
         self.rate = rate
         self.shown: list[list[float]] = []
-        self.handed: list[list[float]] = []
-        self.ambient: list[list[float]] = []
+        self.own_draws: list[list[float]] = []
+        self.global_draws: list[list[float]] = []
 
     def forward(self, window: Window, held: Context | None = None) -> Forecast:
         return Forecast(torch.zeros(len(window.values), HORIZON, 2) + 0 * self.weight)
 
     def context(self, window: Window) -> Context:
-        raise AssertionError("training asks for no context")
+        raise AssertionError("training needs no context")
 
     def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
         assert self.training
         self.shown.append(window.values[:, 0, 0].tolist())
-        self.handed.append(torch.rand(4, generator=generator).tolist())
-        self.ambient.append(torch.rand(4).tolist())
+        self.own_draws.append(torch.rand(4, generator=generator).tolist())
+        self.global_draws.append(torch.rand(4).tolist())
         return Loss({"fit": self.weight + self.other}, torch.tensor(1.0))
 
     def parameter_groups(self) -> list[ParameterGroup]:
         return [ParameterGroup([self.weight]), ParameterGroup([self.other], self.rate)]
 
 
-def noted(seed: int, pace: TrainConfig = PACE) -> Noting:
+def train_noting(seed: int, pace: TrainConfig = PACE) -> Noting:
     forecaster = Noting()
     train(forecaster, TRAINING, VALIDATION, pace, seed)
     return forecaster
 
 
-def test_the_order_of_windows_the_gate_noise_and_the_dropout_all_come_from_the_seed() -> None:
-    one, again, other = noted(1), noted(1), noted(2)
-    for drawn in ("shown", "handed", "ambient"):
+def test_the_order_of_windows_gate_noise_and_dropout_come_from_the_seed() -> None:
+    one, again, other = train_noting(1), train_noting(1), train_noting(2)
+    for drawn in ("shown", "own_draws", "global_draws"):
         assert getattr(one, drawn) == getattr(again, drawn)
         assert all(a != b for a, b in zip(getattr(one, drawn), getattr(other, drawn), strict=True))
 
 
-def test_every_step_of_every_epoch_draws_anew() -> None:
-    forecaster = noted(1)
-    for drawn in (forecaster.shown, forecaster.handed, forecaster.ambient):
+def test_every_step_of_every_epoch_draws_new_numbers() -> None:
+    forecaster = train_noting(1)
+    for drawn in (forecaster.shown, forecaster.own_draws, forecaster.global_draws):
         assert len({tuple(numbers) for numbers in drawn}) == len(drawn) == 6
 
 
-def test_an_epoch_shows_no_window_twice() -> None:
-    forecaster = noted(1)
+def test_an_epoch_uses_no_window_twice() -> None:
+    forecaster = train_noting(1)
     starts = TRAINING.values[TRAINING.starts, 0].tolist()
     for epoch in range(3):
         shown = [start for step in forecaster.shown[2 * epoch : 2 * epoch + 2] for start in step]
@@ -179,20 +184,20 @@ def test_an_epoch_shows_no_window_twice() -> None:
         assert set(shown) <= set(starts)
 
 
-def test_a_batch_larger_than_the_windows_takes_them_all() -> None:
-    forecaster = noted(1, replace(PACE, batch=1000))
+def test_a_batch_larger_than_the_number_of_windows_contains_them_all() -> None:
+    forecaster = train_noting(1, replace(PACE, batch=1000))
     assert [len(step) for step in forecaster.shown] == [40, 40, 40]
 
 
 def test_parameters_learn_at_the_rate_of_their_group() -> None:
     forecaster = Noting(rate=3.0)
     train(forecaster, TRAINING, VALIDATION, TrainConfig(epochs=1, batch=40, learning_rate=0.01), 0)
-    # Adam's first step is as long as its learning rate, against a gradient of one.
+    # With a gradient of one, the first step of Adam is as long as its learning rate.
     assert forecaster.weight.item() == pytest.approx(-0.01, rel=1e-3)
     assert forecaster.other.item() == pytest.approx(-0.03, rel=1e-3)
 
 
-def test_seeds_of_epochs_and_runs_are_all_different_and_fit_a_generator() -> None:
+def test_seeds_of_epochs_and_runs_are_all_different_and_valid() -> None:
     state = random.getstate()
     seeds = {epoch_seed(seed, epoch) for seed in range(20) for epoch in range(20)}
     assert random.getstate() == state
@@ -235,8 +240,8 @@ def test_a_seeded_run_repeats_exactly_and_another_seed_is_another_run() -> None:
     assert not same(first, trained(2, dropout=0.2))
 
 
-def test_the_gate_noise_alone_makes_seeds_differ() -> None:
-    """One batch holds every window, nothing is dropped out: only order and noise depend on the seed."""
+def test_gate_noise_is_enough_to_make_seeds_differ() -> None:
+    """One batch contains every window and there is no dropout: only order and noise depend on the seed."""
     all_at_once = replace(PACE, batch=40)
     noisy = [trained(seed, all_at_once, noise=1.0)["readout.leave.weight"] for seed in (1, 2)]
     quiet = [trained(seed, all_at_once, noise=0.0)["readout.leave.weight"] for seed in (1, 2)]
@@ -244,14 +249,14 @@ def test_the_gate_noise_alone_makes_seeds_differ() -> None:
     assert (noisy[0] - noisy[1]).abs().max() > 1e-4
 
 
-def test_training_leaves_the_global_generators_where_they_were() -> None:
+def test_training_leaves_the_global_generators_unchanged() -> None:
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
     trained(1, dropout=0.2)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], numpy_state)
 
 
-def test_a_run_that_fails_leaves_the_global_generator_where_it_was() -> None:
+def test_a_run_that_fails_leaves_the_global_generator_unchanged() -> None:
     state = torch.get_rng_state()
     with pytest.raises(IBForecastError):
         run_script([1.0, float("nan")])
@@ -263,13 +268,13 @@ def test_training_prints_nothing(capfd: pytest.CaptureFixture[str], tmp_path: An
     assert capfd.readouterr() == ("", "")
 
 
-def test_training_makes_the_fit_better() -> None:
+def test_training_lowers_the_loss() -> None:
     slow = train(network(), TRAINING, VALIDATION, replace(PACE, epochs=8, constant_epochs=8), 0)
     assert slow.history[-1].loss < slow.history[0].loss
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_the_validation_error_is_the_mean_over_windows_of_the_mean_square_of_what_is_observed(missing: float) -> None:
+def test_the_validation_error_is_the_mean_over_windows_of_their_mean_squared_error(missing: float) -> None:
     gaps = windows(range(40, 55), missing=missing)
     forecaster = network(dropout=0.3)
     training = train(forecaster, TRAINING, gaps, replace(PACE, epochs=1), 0)
@@ -283,7 +288,7 @@ def test_the_validation_error_is_the_mean_over_windows_of_the_mean_square_of_wha
     assert (error == pytest.approx(float(torch.cat(squares).mean()), rel=1e-6)) is (not missing)
 
 
-def test_the_validation_windows_teach_nothing() -> None:
+def test_the_validation_windows_do_not_change_the_weights() -> None:
     other = replace(VALIDATION, values=VALIDATION.values.clone())
     other.values[-15:] += 3.0
     forecasters = [network(), network()]
@@ -293,18 +298,18 @@ def test_the_validation_windows_teach_nothing() -> None:
 
 
 @pytest.mark.parametrize(("training", "validation"), [(windows(range(0)), VALIDATION), (TRAINING, windows(range(0)))])
-def test_without_windows_there_is_nothing_to_train_on(training: Windows, validation: Windows) -> None:
+def test_training_without_windows_is_refused(training: Windows, validation: Windows) -> None:
     with pytest.raises(DataError, match="at least one window"):
         train(network(), training, validation, PACE, 0)
 
 
 @pytest.mark.parametrize("error", [float("nan"), float("inf")])
-def test_a_run_that_leaves_the_finite_numbers_is_stopped_with_the_epoch(error: float) -> None:
+def test_a_run_that_diverges_is_stopped_and_the_error_names_the_epoch(error: float) -> None:
     with pytest.raises(IBForecastError, match=r"training must stay finite \(got .* epoch 2\); lower the learning rate"):
         run_script([1.0, error, 1.0])
 
 
-def test_the_profile_that_is_left_out_stays_at_zero() -> None:
+def test_a_disabled_profile_stays_at_zero() -> None:
     config = replace(network().config, profile=False)
     forecaster = IBForecast(config)
     train(forecaster, TRAINING, VALIDATION, PACE, 0)
@@ -312,7 +317,7 @@ def test_the_profile_that_is_left_out_stays_at_zero() -> None:
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_threads_add_up_in_one_order_while_training_and_as_before_afterwards(before: bool) -> None:
+def test_training_is_deterministic_and_restores_the_global_setting(before: bool) -> None:
     during: list[bool] = []
     torch.use_deterministic_algorithms(before)
     try:

@@ -1,6 +1,6 @@
-"""A run that is killed goes on from its last finished epoch and ends with the weights of an undisturbed one.
+"""A killed run continues from its last finished epoch and ends with the weights of an uninterrupted one.
 
-Run as a script, this file is the run that gets killed.
+Run as a script, this file is the run that is killed.
 """
 
 import json
@@ -32,8 +32,8 @@ PACE = TrainConfig(epochs=6, batch=10, learning_rate=3e-2, constant_epochs=2, de
 STEPS = 4
 
 
-class Disturbed(IBForecast):
-    """Takes its time over every step, or fails at one of them; it computes what every other does."""
+class Interruptible(IBForecast):
+    """A forecaster that pauses before every step, or fails at one of them; its results are the same."""
 
     pause, fails_at = 0.0, -1
     steps = 0
@@ -46,7 +46,7 @@ class Disturbed(IBForecast):
         return super().loss(window, target, progress, generator)
 
 
-def network() -> Disturbed:
+def network() -> Interruptible:
     config = ModelConfig(
         look_back=12,
         horizon=4,
@@ -59,7 +59,7 @@ def network() -> Disturbed:
     )
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        return Disturbed(config)
+        return Interruptible(config)
 
 
 def windows(starts: range) -> Windows:
@@ -74,7 +74,7 @@ def run(forecaster: IBForecast, checkpoint: Path | None = None, identity: str = 
 
 
 @pytest.fixture(scope="module")
-def undisturbed() -> tuple[dict[str, Tensor], Training]:
+def uninterrupted() -> tuple[dict[str, Tensor], Training]:
     forecaster = network()
     training = run(forecaster)
     return forecaster.state_dict(), training
@@ -94,8 +94,8 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     )
 
 
-def test_a_run_killed_in_the_middle_of_an_epoch_ends_with_the_same_bits(
-    tmp_path: Path, undisturbed: tuple[dict[str, Tensor], Training]
+def test_a_run_killed_within_an_epoch_ends_with_the_same_bits(
+    tmp_path: Path, uninterrupted: tuple[dict[str, Tensor], Training]
 ) -> None:
     checkpoint = tmp_path / "run.safetensors"
     with subprocess.Popen(
@@ -112,15 +112,15 @@ def test_a_run_killed_in_the_middle_of_an_epoch_ends_with_the_same_bits(
 
     forecaster = network()
     resumed = run(forecaster, checkpoint)
-    weights, training = undisturbed
+    weights, training = uninterrupted
     assert forecaster.steps < PACE.epochs * STEPS
     assert resumed == training
     assert same(forecaster.state_dict(), weights)
 
 
 @pytest.mark.parametrize("step", [0, 1, STEPS, 2 * STEPS + 3, 5 * STEPS, 6 * STEPS - 1])
-def test_a_run_that_breaks_off_at_any_step_ends_with_the_same_bits(
-    tmp_path: Path, undisturbed: tuple[dict[str, Tensor], Training], step: int
+def test_a_run_interrupted_at_any_step_ends_with_the_same_bits(
+    tmp_path: Path, uninterrupted: tuple[dict[str, Tensor], Training], step: int
 ) -> None:
     checkpoint, broken = tmp_path / "run.safetensors", network()
     broken.fails_at = step
@@ -128,52 +128,52 @@ def test_a_run_that_breaks_off_at_any_step_ends_with_the_same_bits(
         run(broken, checkpoint)
     assert finished_epochs(checkpoint) == step // STEPS
     forecaster = network()
-    assert run(forecaster, checkpoint) == undisturbed[1]
+    assert run(forecaster, checkpoint) == uninterrupted[1]
     assert forecaster.steps == (PACE.epochs - step // STEPS) * STEPS
-    assert same(forecaster.state_dict(), undisturbed[0])
+    assert same(forecaster.state_dict(), uninterrupted[0])
 
 
-def test_a_run_that_breaks_off_while_its_checkpoint_is_written_keeps_the_one_before(
-    tmp_path: Path, undisturbed: tuple[dict[str, Tensor], Training], monkeypatch: pytest.MonkeyPatch
+def test_a_run_interrupted_while_writing_a_checkpoint_keeps_the_one_before(
+    tmp_path: Path, uninterrupted: tuple[dict[str, Tensor], Training], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint, written = tmp_path / "run.safetensors", []
     fsync = os.fsync
 
-    def third_time_unlucky(handle: int) -> None:
+    def fail_the_third_time(handle: int) -> None:
         written.append(handle)
         if len(written) == 3:
             raise KeyboardInterrupt
         fsync(handle)
 
     with monkeypatch.context() as patched:
-        patched.setattr(files.os, "fsync", third_time_unlucky)
+        patched.setattr(files.os, "fsync", fail_the_third_time)
         with pytest.raises(KeyboardInterrupt):
             run(network(), checkpoint)
     assert finished_epochs(checkpoint) == 2
     assert [path.name for path in tmp_path.iterdir()] == [checkpoint.name]
     forecaster = network()
     run(forecaster, checkpoint)
-    assert same(forecaster.state_dict(), undisturbed[0])
+    assert same(forecaster.state_dict(), uninterrupted[0])
 
 
-def test_a_finished_run_is_not_run_again(tmp_path: Path, undisturbed: tuple[dict[str, Tensor], Training]) -> None:
+def test_a_finished_run_is_not_run_again(tmp_path: Path, uninterrupted: tuple[dict[str, Tensor], Training]) -> None:
     checkpoint = tmp_path / "run.safetensors"
     run(network(), checkpoint)
     again = network()
     again.fails_at = 0
-    assert run(again, checkpoint) == undisturbed[1]
-    assert same(again.state_dict(), undisturbed[0])
+    assert run(again, checkpoint) == uninterrupted[1]
+    assert same(again.state_dict(), uninterrupted[0])
     assert not again.training
 
 
-def test_keeping_checkpoints_changes_nothing(tmp_path: Path, undisturbed: tuple[dict[str, Tensor], Training]) -> None:
+def test_writing_checkpoints_changes_nothing(tmp_path: Path, uninterrupted: tuple[dict[str, Tensor], Training]) -> None:
     forecaster = network()
-    assert run(forecaster, tmp_path / "run.safetensors") == undisturbed[1]
-    assert same(forecaster.state_dict(), undisturbed[0])
+    assert run(forecaster, tmp_path / "run.safetensors") == uninterrupted[1]
+    assert same(forecaster.state_dict(), uninterrupted[0])
 
 
 def test_the_checkpoint_of_another_run_is_ignored(
-    tmp_path: Path, undisturbed: tuple[dict[str, Tensor], Training]
+    tmp_path: Path, uninterrupted: tuple[dict[str, Tensor], Training]
 ) -> None:
     checkpoint = tmp_path / "run.safetensors"
     run(network(), checkpoint, identity="b", seed=6)
@@ -181,7 +181,7 @@ def test_the_checkpoint_of_another_run_is_ignored(
     forecaster = network()
     run(forecaster, checkpoint, identity="a")
     assert forecaster.steps == PACE.epochs * STEPS
-    assert same(forecaster.state_dict(), undisturbed[0])
+    assert same(forecaster.state_dict(), uninterrupted[0])
 
 
 def some_checkpoint() -> Checkpoint:
@@ -193,7 +193,7 @@ def some_checkpoint() -> Checkpoint:
     return Checkpoint("name: of/run", history, weights, best, moments)
 
 
-def test_a_checkpoint_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_checkpoint_reads_back_unchanged(tmp_path: Path) -> None:
     written = some_checkpoint()
     written.save(tmp_path / "run.safetensors")
     read = Checkpoint.load(tmp_path / "run.safetensors", "name: of/run")
@@ -207,7 +207,7 @@ def test_a_checkpoint_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert read.weights["c"].dtype == torch.int64
 
 
-def test_where_there_is_no_checkpoint_there_is_none(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_is_none(tmp_path: Path) -> None:
     assert Checkpoint.load(tmp_path / "run.safetensors", "a") is None
 
 
@@ -221,7 +221,7 @@ def test_a_truncated_checkpoint_is_refused_with_the_remedy(tmp_path: Path, kept:
 
 
 @pytest.mark.parametrize("content", [b"not a checkpoint at all", b'{"a": 1}'])
-def test_what_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.safetensors"
     path.write_bytes(content)
     with pytest.raises(ModelFileError, match="must be whole"):
@@ -235,7 +235,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> Non
         pytest.param("identity"),
     ],
 )
-def test_a_file_of_tensors_that_is_no_checkpoint_is_refused(tmp_path: Path, lacking: str) -> None:
+def test_a_tensor_file_that_is_not_a_checkpoint_is_refused(tmp_path: Path, lacking: str) -> None:
     facts = {"history": "[]", "identity": "a"}
     path = tmp_path / "run.safetensors"
     path.write_bytes(save({"weights:a": torch.zeros(1)}, {key: facts[key] for key in facts if key != lacking}))
@@ -243,8 +243,8 @@ def test_a_file_of_tensors_that_is_no_checkpoint_is_refused(tmp_path: Path, lack
         Checkpoint.load(path, "a")
 
 
-def test_a_run_may_go_on_for_longer_than_it_was_first_meant_to(tmp_path: Path) -> None:
-    """The history decides how far it is, not the file's name: two more epochs are two more epochs."""
+def test_a_finished_run_can_continue_for_more_epochs(tmp_path: Path) -> None:
+    """The history determines the next epoch: two epochs are left of four."""
     checkpoint, forecaster = tmp_path / "run.safetensors", network()
     train(forecaster, windows(range(43)), windows(range(43, 64)), replace(PACE, epochs=2), 5, checkpoint, "a")
     again = network()

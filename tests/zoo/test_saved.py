@@ -1,4 +1,4 @@
-"""A saved model comes back to the last bit, and one that can not be trusted is refused with the reason."""
+"""A loaded model equals the saved one bit for bit; a damaged one is refused with the reason."""
 
 import json
 import pickle
@@ -28,7 +28,7 @@ from ibforecast.zoo.saved import DOCUMENT, FORMAT, VERSION, WEIGHTS, FittedModel
 RULE_VALUE_REMEDY = r"(?s)^.+ \(.+\); .+"
 
 
-def fitted(seed: int = 0, **settings: Any) -> FittedModel:
+def fitted_model(seed: int = 0, **settings: Any) -> FittedModel:
     config = ModelConfig(
         look_back=12,
         horizon=5,
@@ -78,7 +78,7 @@ def window() -> Window:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    fitted().save(tmp_path / "model")
+    fitted_model().save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -92,10 +92,8 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 @torch.no_grad()
-def test_a_model_that_is_loaded_gives_the_same_forecast_and_explanation_bit_for_bit(
-    tmp_path: Path, settings: dict[str, Any]
-) -> None:
-    model = fitted(**settings)
+def test_a_loaded_model_gives_the_same_forecast_and_mask_bit_for_bit(tmp_path: Path, settings: dict[str, Any]) -> None:
+    model = fitted_model(**settings)
     model.save(tmp_path / "deep" / "model")
     again = load(tmp_path / "deep" / "model")
     one, other = model.network(window()), again.network(window())
@@ -106,8 +104,8 @@ def test_a_model_that_is_loaded_gives_the_same_forecast_and_explanation_bit_for_
     assert not again.network.training
 
 
-def test_everything_else_comes_back_too(folder: Path) -> None:
-    model, again = fitted(), load(folder)
+def test_a_loaded_model_has_the_same_configuration_layout_and_summary(folder: Path) -> None:
+    model, again = fitted_model(), load(folder)
     assert again.config == model.config
     assert again.layout == model.layout
     assert again.channels == ("load", "temp °C")
@@ -118,29 +116,29 @@ def test_everything_else_comes_back_too(folder: Path) -> None:
     assert again.weights_sha256 == model.weights_sha256
 
 
-def test_saved_again_it_is_the_same_to_the_byte(folder: Path, tmp_path: Path) -> None:
+def test_a_model_saved_again_has_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     load(folder).save(tmp_path / "again")
     for name in (DOCUMENT, WEIGHTS):
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_the_fingerprint_tells_weights_apart() -> None:
-    assert fitted(0).weights_sha256 == fitted(0).weights_sha256
-    assert fitted(0).weights_sha256 != fitted(1).weights_sha256
-    assert fitted(0).weights_sha256 == sha256(fitted(0).weights)
+def test_different_weights_have_different_fingerprints() -> None:
+    assert fitted_model(0).weights_sha256 == fitted_model(0).weights_sha256
+    assert fitted_model(0).weights_sha256 != fitted_model(1).weights_sha256
+    assert fitted_model(0).weights_sha256 == sha256(fitted_model(0).weights)
 
 
-def test_a_saved_model_is_tensors_and_json_and_nothing_that_could_run(folder: Path) -> None:
+def test_a_saved_model_contains_only_tensors_and_json(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [DOCUMENT, WEIGHTS]
     with safe_open(folder / WEIGHTS, framework="pt") as tensors:
-        assert set(tensors.keys()) == set(fitted().network.state_dict())
+        assert set(tensors.keys()) == set(fitted_model().network.state_dict())
     document = json.loads((folder / DOCUMENT).read_text())
     assert (document["format"], document["version"]) == (FORMAT, VERSION)
     assert {"config", "training", "weights", "sha256"} <= document.keys()
 
 
 def test_loading_never_unpickles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*given: object, **settings: object) -> None:
+    def refuse(*arguments: object, **settings: object) -> None:
         raise AssertionError("unpickled")
 
     for name in ("load", "loads", "Unpickler"):
@@ -149,13 +147,13 @@ def test_loading_never_unpickles(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     load(folder)
 
 
-def test_loading_draws_from_no_generator_of_the_caller(folder: Path) -> None:
+def test_loading_leaves_the_global_generator_unchanged(folder: Path) -> None:
     state = torch.get_rng_state()
     load(folder)
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def refused(folder: Path) -> str:
+def refusal_of(folder: Path) -> str:
     with pytest.raises(ModelFileError, match=RULE_VALUE_REMEDY) as refusal:
         load(folder)
     return str(refusal.value)
@@ -166,29 +164,29 @@ def test_weights_with_a_single_changed_byte_are_refused(folder: Path, place: int
     content = bytearray((folder / WEIGHTS).read_bytes())
     content[place] ^= 1
     (folder / WEIGHTS).write_bytes(content)
-    assert "fingerprint" in refused(folder)
+    assert "fingerprint" in refusal_of(folder)
 
 
 @pytest.mark.parametrize("kept", [0, 7, 200, -1])
 def test_truncated_weights_are_refused(folder: Path, kept: int) -> None:
     content = (folder / WEIGHTS).read_bytes()
     (folder / WEIGHTS).write_bytes(content[:kept])
-    assert f"{len(content)} bytes" in refused(folder)
+    assert f"{len(content)} bytes" in refusal_of(folder)
 
 
-def test_weights_with_something_after_them_are_refused(folder: Path) -> None:
+def test_weights_with_bytes_appended_are_refused(folder: Path) -> None:
     with (folder / WEIGHTS).open("ab") as file:
         file.write(b"\0")
-    assert "bytes" in refused(folder)
+    assert "bytes" in refusal_of(folder)
 
 
 def test_the_weights_of_another_model_are_refused(folder: Path) -> None:
-    (folder / WEIGHTS).write_bytes(fitted(seed=9).weights)
-    assert "fingerprint" in refused(folder)
+    (folder / WEIGHTS).write_bytes(fitted_model(seed=9).weights)
+    assert "fingerprint" in refusal_of(folder)
 
 
-def edited(folder: Path, edit: Callable[[dict[str, Any]], None], sealed: bool = False) -> None:
-    """Change the document, and with `sealed` give it a fingerprint that is right again."""
+def edit_document(folder: Path, edit: Callable[[dict[str, Any]], None], sealed: bool = False) -> None:
+    """Change the document; with `sealed`, also its fingerprint."""
     document = json.loads((folder / DOCUMENT).read_text())
     edit(document)
     if sealed:
@@ -197,7 +195,7 @@ def edited(folder: Path, edit: Callable[[dict[str, Any]], None], sealed: bool = 
     (folder / DOCUMENT).write_text(json.dumps(document))
 
 
-def test_another_client_may_write_the_document_again(folder: Path) -> None:
+def test_a_document_rewritten_with_the_same_content_is_accepted(folder: Path) -> None:
     before = load(folder)
     document = json.loads((folder / DOCUMENT).read_text())
     (folder / DOCUMENT).write_text(json.dumps(dict(reversed(document.items())), indent=3))
@@ -218,38 +216,38 @@ def test_another_client_may_write_the_document_again(folder: Path) -> None:
         lambda document: document.pop("origin"),
     ],
 )
-def test_a_document_that_was_edited_is_refused(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    edited(folder, edit)
-    assert "must match its fingerprint (got content changed" in refused(folder)
+def test_an_edited_document_is_refused(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    edit_document(folder, edit)
+    assert "must match its fingerprint (got content changed" in refusal_of(folder)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_a_document_edited_to_hold_no_number_is_refused(folder: Path, number: str) -> None:
+def test_a_document_with_a_number_that_is_not_finite_is_refused(folder: Path, number: str) -> None:
     text = (folder / DOCUMENT).read_text()
     changed = re.sub(r'"budget":[\d.]+', f'"budget":{number}', text, count=1)
     assert changed != text
     (folder / DOCUMENT).write_text(changed)
-    assert "a number must be finite" in refused(folder)
+    assert "a number must be finite" in refusal_of(folder)
 
 
 def test_a_document_without_a_fingerprint_is_refused(folder: Path) -> None:
-    edited(folder, lambda document: document.pop("sha256"))
-    assert "must name its fingerprint" in refused(folder)
-    edited(folder, lambda document: document["training"].update(validation_error=float("nan")))
-    assert "a number must be finite" in refused(folder)
+    edit_document(folder, lambda document: document.pop("sha256"))
+    assert "must name its fingerprint" in refusal_of(folder)
+    edit_document(folder, lambda document: document["training"].update(validation_error=float("nan")))
+    assert "a number must be finite" in refusal_of(folder)
 
 
-def test_a_key_that_stands_twice_is_refused(folder: Path) -> None:
+def test_a_repeated_key_is_refused(folder: Path) -> None:
     text = (folder / DOCUMENT).read_text()
     (folder / DOCUMENT).write_text(text.replace('"budget":', '"budget":0.9,"budget":', 1))
-    assert "a key must appear once" in refused(folder)
+    assert "a key must appear once" in refusal_of(folder)
 
 
 @pytest.mark.parametrize(
     "edit",
     [
         lambda document: document["config"].update(budget=1.5),
-        lambda document: document["config"].update(unheard_of=1),
+        lambda document: document["config"].update(unknown_setting=1),
         lambda document: document["config"].update(horizon=6),
         lambda document: document["config"].update(look_back="12"),
         lambda document: document["config"]["gate"].update(kind="soft"),
@@ -265,57 +263,57 @@ def test_a_key_that_stands_twice_is_refused(folder: Path) -> None:
         pytest.param(lambda document: document["weights"].pop("bytes")),
     ],
 )
-def test_a_document_that_is_sealed_and_yet_no_model_is_refused(
+def test_an_incomplete_document_with_a_valid_fingerprint_is_refused(
     folder: Path, edit: Callable[[dict[str, Any]], None]
 ) -> None:
-    edited(folder, edit, sealed=True)
-    assert "complete" in refused(folder)
+    edit_document(folder, edit, sealed=True)
+    assert "complete" in refusal_of(folder)
 
 
 @pytest.mark.parametrize("version", [VERSION + 1, 99, "1", None])
-def test_a_model_of_a_newer_format_is_refused_with_the_way_out(folder: Path, version: Any) -> None:
-    edited(folder, lambda document: document.update(version=version), sealed=True)
-    message = refused(folder)
+def test_a_model_of_a_newer_format_is_refused_with_the_remedy(folder: Path, version: Any) -> None:
+    edit_document(folder, lambda document: document.update(version=version), sealed=True)
+    message = refusal_of(folder)
     assert f"up to version {VERSION} (got version {version!r}" in message
     assert message.endswith("upgrade ibforecast")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"{}", b'{"format": "ibforecast.explanation"}'])
-def test_a_document_that_is_none_is_refused(folder: Path, content: bytes) -> None:
+def test_an_invalid_document_is_refused(folder: Path, content: bytes) -> None:
     (folder / DOCUMENT).write_bytes(content)
-    assert DOCUMENT in refused(folder)
+    assert DOCUMENT in refusal_of(folder)
 
 
 def test_a_truncated_document_is_refused(folder: Path) -> None:
     content = (folder / DOCUMENT).read_bytes()
     (folder / DOCUMENT).write_bytes(content[: len(content) // 2])
-    assert "valid JSON" in refused(folder)
+    assert "valid JSON" in refusal_of(folder)
 
 
 @pytest.mark.parametrize("name", [DOCUMENT, WEIGHTS])
-def test_a_model_that_lacks_a_file_is_refused_with_its_name(folder: Path, name: str) -> None:
+def test_a_model_with_a_missing_file_is_refused_with_its_name(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    assert name in refused(folder)
+    assert name in refusal_of(folder)
 
 
-def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.txt").write_text("no model")
     for path in (tmp_path / "empty", tmp_path / "file.txt", tmp_path / "nowhere"):
-        assert str(path) in refused(path)
+        assert str(path) in refusal_of(path)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_model_replaces_nothing_unless_it_is_told_to(folder: Path) -> None:
+def test_a_model_is_replaced_only_with_overwrite(folder: Path) -> None:
     before = contents(folder)
     with pytest.raises(UsageError, match=RULE_VALUE_REMEDY):
-        fitted(seed=1).save(folder)
+        fitted_model(seed=1).save(folder)
     assert contents(folder) == before
-    fitted(seed=1).save(folder, overwrite=True)
-    assert load(folder).weights_sha256 == fitted(seed=1).weights_sha256
+    fitted_model(seed=1).save(folder, overwrite=True)
+    assert load(folder).weights_sha256 == fitted_model(seed=1).weights_sha256
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
@@ -327,7 +325,7 @@ def test_only_a_model_may_be_overwritten(tmp_path: Path) -> None:
     before = contents(tmp_path)
     for path in (other, tmp_path / "file"):
         with pytest.raises(UsageError, match="only a model may be overwritten"):
-            fitted().save(path, overwrite=True)
+            fitted_model().save(path, overwrite=True)
     assert contents(tmp_path) == before
 
 
@@ -342,12 +340,12 @@ def test_a_save_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(saved, "write_atomically", fail)
     with pytest.raises(OSError, match="disk full"):
-        fitted().save(tmp_path / "model")
+        fitted_model().save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("file", [WEIGHTS, DOCUMENT])
-def test_an_overwrite_that_fails_leaves_the_old_model_as_it_was(
+def test_an_overwrite_that_fails_leaves_the_old_model_unchanged(
     folder: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     before, write = contents(folder.parent), saved.write_atomically
@@ -359,7 +357,7 @@ def test_an_overwrite_that_fails_leaves_the_old_model_as_it_was(
 
     monkeypatch.setattr(saved, "write_atomically", fail)
     with pytest.raises(OSError, match="disk full"):
-        fitted(seed=1).save(folder, overwrite=True)
+        fitted_model(seed=1).save(folder, overwrite=True)
     assert contents(folder.parent) == before
 
 
@@ -376,11 +374,11 @@ def test_an_overwrite_that_fails_at_the_last_rename_leaves_the_old_model(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", fail)
         with pytest.raises(OSError, match="no permission"):
-            fitted(seed=1).save(folder, overwrite=True)
+            fitted_model(seed=1).save(folder, overwrite=True)
     assert contents(folder.parent) == before
 
 
-def test_an_overwrite_that_is_interrupted_at_the_last_rename_leaves_the_old_model(
+def test_an_overwrite_interrupted_at_the_last_rename_leaves_the_old_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, rename = contents(folder.parent), Path.rename
@@ -393,11 +391,13 @@ def test_an_overwrite_that_is_interrupted_at_the_last_rename_leaves_the_old_mode
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            fitted(seed=1).save(folder, overwrite=True)
+            fitted_model(seed=1).save(folder, overwrite=True)
     assert contents(folder.parent) == before
 
 
-def test_an_old_model_that_can_not_be_put_back_is_kept_aside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_model_that_cannot_be_restored_is_kept_under_another_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old, rename = contents(folder), Path.rename
 
     def fail(path: Path, to: Path) -> Path:
@@ -408,10 +408,10 @@ def test_an_old_model_that_can_not_be_put_back_is_kept_aside(folder: Path, monke
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", fail)
         with pytest.raises(OSError, match="no permission"):
-            fitted(seed=1).save(folder, overwrite=True)
+            fitted_model(seed=1).save(folder, overwrite=True)
     assert old[WEIGHTS] in contents(folder.parent).values()
 
 
-def test_others_may_read_a_saved_model(folder: Path) -> None:
+def test_other_users_can_read_a_saved_model(folder: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o755
     assert (folder / WEIGHTS).stat().st_mode & 0o777 == 0o644

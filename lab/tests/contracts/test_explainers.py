@@ -32,8 +32,8 @@ SIZES = {"look_back": LOOK_BACK, "horizon": HORIZON, "channels": CHANNELS, "cycl
 SHARE = torch.tensor([0.2, 0.5, 0.1, 0.3])
 
 
-class Stranger(nn.Module):
-    """A small convolutional forecaster with dropout and batch normalisation, as a guest may have them."""
+class UserModel(nn.Module):
+    """A small convolutional forecaster with dropout and batch normalisation, as the model of a user may have."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def ours() -> Predictor:
 PREDICTORS: dict[str, Callable[[], Predictor]] = {
     "ibforecast": ours,
     "dlinear": lambda: DLinear(DLinearConfig(**SIZES, kernel=5)),
-    "guest": lambda: Guest(Stranger()),
+    "guest": lambda: Guest(UserModel()),
 }
 
 
@@ -61,13 +61,13 @@ PREDICTORS: dict[str, Callable[[], Predictor]] = {
 class Case:
     """An explainer with quick settings, and which of the optional promises it makes.
 
-    `draws`: its map depends on random numbers, drawn window by window. `alone`: a map depends only on its own window.
+    `draws`: its map depends on random numbers, drawn for each window. `separate`: a map depends only on its own window.
     """
 
     name: str
     explainer: Explainer
     draws: bool = False
-    alone: bool = True
+    separate: bool = True
     optimises: bool = False
 
 
@@ -77,7 +77,7 @@ CASES = [
     Case("integrated_gradients", IntegratedGradients(steps=6, chunk=4)),
     Case("saliency", Saliency()),
     Case("dynamask", Dynamask(steps=6), optimises=True),
-    Case("extremal_mask", ExtremalMask(steps=6, width=4), alone=False, draws=True, optimises=True),
+    Case("extremal_mask", ExtremalMask(steps=6, width=4), separate=False, draws=True, optimises=True),
     Case("chance", Chance(), draws=True),
     Case("native", Native()),
 ]
@@ -175,7 +175,7 @@ def test_the_same_seed_gives_the_same_map_and_another_seed_another_if_it_draws(c
     assert torch.equal(explain(case, predictor, window, seed=4).values, one) != case.draws
 
 
-@pairs(lambda case: case.alone)
+@pairs(lambda case: case.separate)
 def test_a_map_does_not_depend_on_the_other_windows_of_its_batch(case: Case, kind: str) -> None:
     predictor, window, others = build(kind).double(), precise(batch_of_windows()), precise(batch_of_windows(seed=9))
     together = explain(case, predictor, window).values
@@ -187,8 +187,8 @@ def test_a_map_does_not_depend_on_the_other_windows_of_its_batch(case: Case, kin
     torch.testing.assert_close(explain(case, predictor, mixed).values[2:], together[2:], rtol=1e-6, atol=1e-6)
 
 
-@pairs(lambda case: case.alone)
-def test_a_window_has_the_same_map_alone_and_in_a_batch(case: Case, kind: str) -> None:
+@pairs(lambda case: case.separate)
+def test_a_single_window_has_the_same_map_as_in_a_batch(case: Case, kind: str) -> None:
     """Random numbers are drawn window by window, so for explainers that draw this holds only for the first window.
 
     In double precision, because Adam turns the last bit of a gradient near zero into a full step: in single precision
@@ -198,8 +198,8 @@ def test_a_window_has_the_same_map_alone_and_in_a_batch(case: Case, kind: str) -
     together = explain(case, predictor, window).values
     for row in range(1 if case.draws else BATCH):
         one = slice(row, row + 1)
-        alone = explain(case, predictor, rows(window, one), share=SHARE[one]).values
-        torch.testing.assert_close(alone[0], together[row], rtol=1e-6, atol=1e-6)
+        single = explain(case, predictor, rows(window, one), share=SHARE[one]).values
+        torch.testing.assert_close(single[0], together[row], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -276,7 +276,7 @@ def test_the_reported_passes_are_the_passes_made(case: Case) -> None:
     seen = {"forwards": 0, "backwards": 0}
 
     class Counting(DLinear):
-        """Counts the windows that pass through it forwards and backwards."""
+        """A forecaster that counts the windows of its forward and backward passes."""
 
         def forward(self, window: Window, held: Any = None) -> Any:
             forecast = super().forward(window, held)

@@ -48,7 +48,7 @@ class Case:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     equivariant: bool = True
-    channels_apart: bool = False
+    channel_independent: bool = False
     reads_phase: bool = False
     without_gradient: str = "none"
 
@@ -105,20 +105,20 @@ CASES = [
     Case("ibforecast-factors", reads_phase=True),
     Case("ibforecast-factors", {"objective": EVERY_TERM}, reads_phase=True),
     Case("ibforecast-factors", {"gate": {"kind": "threshold"}}, reads_phase=True),
-    Case("dlinear", equivariant=False, channels_apart=True),
-    Case("patchdecomp", channels_apart=True),
+    Case("dlinear", equivariant=False, channel_independent=True),
+    Case("patchdecomp", channel_independent=True),
     Case("patchdecomp", {"multivariate": True}),
     Case("tft"),
-    Case("protots", channels_apart=True),
+    Case("protots", channel_independent=True),
     Case("tqnet", reads_phase=True),
     Case("tqnet", {"normalise": False}, equivariant=False, reads_phase=True),
-    Case("cyclenet", {"backbone": "mlp"}, channels_apart=True, reads_phase=True),
-    Case("cyclenet", {"backbone": "linear"}, channels_apart=True, reads_phase=True),
-    Case("cyclenet", {"normalise": False}, equivariant=False, channels_apart=True, reads_phase=True),
+    Case("cyclenet", {"backbone": "mlp"}, channel_independent=True, reads_phase=True),
+    Case("cyclenet", {"backbone": "linear"}, channel_independent=True, reads_phase=True),
+    Case("cyclenet", {"normalise": False}, equivariant=False, channel_independent=True, reads_phase=True),
     Case("itransformer"),
     Case("itransformer", {"calendar": False}),
-    Case("patchtst", {"variant": "library"}, channels_apart=True),
-    Case("patchtst", {"variant": "official"}, channels_apart=True),
+    Case("patchtst", {"variant": "library"}, channel_independent=True),
+    Case("patchtst", {"variant": "official"}, channel_independent=True),
     Case("timesnet"),
     Case("timesnet", {"calendar": False}),
 ]
@@ -231,21 +231,21 @@ def test_a_forecast_does_not_depend_on_the_other_windows_of_its_batch(case: Case
     forecaster, window, others = case.build(), batch_of_windows(), batch_of_windows(seed=9)
     together = forecast(forecaster, window)
     for row in range(BATCH):
-        alone = forecast(forecaster, rows(window, slice(row, row + 1)))
-        torch.testing.assert_close(alone[0], together[row], rtol=1e-5, atol=1e-5)
-    strangers = replace(others, values=100 * others.values)
+        single = forecast(forecaster, rows(window, slice(row, row + 1)))
+        torch.testing.assert_close(single[0], together[row], rtol=1e-5, atol=1e-5)
+    scaled_others = replace(others, values=100 * others.values)
     assert window.calendar is not None
-    assert strangers.calendar is not None
+    assert scaled_others.calendar is not None
     mixed = Window(
-        torch.cat([window.values[:1], strangers.values[1:]]),
-        torch.cat([window.observed[:1], strangers.observed[1:]]),
-        torch.cat([window.phase[:1], strangers.phase[1:]]),
-        torch.cat([window.calendar[:1], strangers.calendar[1:]]),
+        torch.cat([window.values[:1], scaled_others.values[1:]]),
+        torch.cat([window.observed[:1], scaled_others.observed[1:]]),
+        torch.cat([window.phase[:1], scaled_others.phase[1:]]),
+        torch.cat([window.calendar[:1], scaled_others.calendar[1:]]),
     )
     torch.testing.assert_close(forecast(forecaster, mixed)[0], together[0], rtol=1e-5, atol=1e-5)
 
 
-@only("channels_apart")
+@only("channel_independent")
 def test_a_channel_is_forecast_only_from_its_own_past(case: Case) -> None:
     forecaster, window, other = case.build(), batch_of_windows(), batch_of_windows(seed=10)
     for channel in range(CHANNELS):

@@ -23,7 +23,7 @@ def sizes_of(data: str, horizon: int) -> Sizes:
     return Sizes(look_back=96, horizon=horizon, channels=facts.channels, cycle=facts.cycle)
 
 
-def written(folder: Path, text: str) -> str:
+def write_recipe(folder: Path, text: str) -> str:
     path = folder / "own.toml"
     path.write_text(text, encoding="utf8")
     return str(path)
@@ -117,7 +117,7 @@ def test_the_check_for_repeated_settings_finds_them() -> None:
 
 
 def test_settings_for_a_data_set_and_a_horizon_override_the_others(tmp_path: Path) -> None:
-    name = written(
+    name = write_recipe(
         tmp_path,
         """
         forecaster = "tqnet"
