@@ -14,7 +14,7 @@ from ibforecast_lab.experiments.plans import MAIN, PLANS
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.tables.tradeoff import BUDGETS
-from ibforecast_lab.experiments.variants import NETWORKS, SWEEPS, VARIANTS, parted, varied, words_for
+from ibforecast_lab.experiments.variants import NETWORKS, SWEEPS, VARIANTS, split_name, varied, words_for
 from ibforecast_lab.networks.ablations import SoftForecast
 from ibforecast_lab.recipes import names, resolve
 
@@ -36,7 +36,7 @@ def test_every_cell_of_the_labels_has_a_study_a_recipe_and_a_file_of_its_own(lab
 
 
 def test_every_variant_is_run_by_some_label() -> None:
-    run = {parted(model)[1] for whole in PLANS.values() for plan in (whole, *whole.also) for model in plan.models}
+    run = {split_name(model)[1] for whole in PLANS.values() for plan in (whole, *whole.also) for model in plan.models}
     assert run - {""} == VARIANTS.keys()
 
 
@@ -46,7 +46,7 @@ def test_a_variant_changes_the_fingerprint_and_no_two_share_one() -> None:
     assert len({recipe.sha256 for recipe in recipes.values()}) == len(models)
     for model, recipe in recipes.items():
         assert recipe.name == model
-        assert recipe.train == resolve(parted(model)[0], SIZES, "ETTh1").train
+        assert recipe.train == resolve(split_name(model)[0], SIZES, "ETTh1").train
 
 
 @pytest.mark.parametrize("name", names())
@@ -103,9 +103,9 @@ def test_a_recipe_of_ones_own_may_lie_where_it_likes(tmp_path: Path) -> None:
 
 def test_every_sweep_turns_something_that_is_felt() -> None:
     for cell in PLANS["sensitivity"].cells():
-        base = recipe_of(Cell(cell.data, cell.horizon, parted(cell.recipe)[0], cell.seed))
+        base = recipe_of(Cell(cell.data, cell.horizon, split_name(cell.recipe)[0], cell.seed))
         recipe = recipe_of(cell)
-        if parted(cell.recipe)[1] or cell.budget is not None:
+        if split_name(cell.recipe)[1] or cell.budget is not None:
             assert recipe.sha256 != base.sha256, cell.key
         if "prior" in cell.recipe:
             assert recipe.config.objective.rate_weight > 0, cell.key
