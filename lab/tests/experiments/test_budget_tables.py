@@ -39,19 +39,19 @@ def native(
 ) -> Record:
     cell = Cell(**{"data": "ETTh1", "horizon": 96, "seed": 2024, **where}, recipe=model, study="native")
     way = {"gating": "regated", "space": "frame", "shift": "squared", "aggregate": "ratio_of_means", "left_out": 0}
-    told = {"comprehensiveness": comp, "clipped_comprehensiveness": min(comp, 1.0), "sufficiency": suff}
-    return record(cell, mse, open_rate, [{"measure": "fidelity", "explainer": "native", **way, **told}])
+    numbers = {"comprehensiveness": comp, "clipped_comprehensiveness": min(comp, 1.0), "sufficiency": suff}
+    return record(cell, mse, open_rate, [{"measure": "fidelity", "explainer": "native", **way, **numbers}])
 
 
-def turned(seed: int, *errors: float) -> Record:
-    """An any-budget model with these test errors from the smallest budget on; its validation errors are nonsense."""
+def any_budget(seed: int, *errors: float) -> Record:
+    """Return the record of an any-budget model with these test errors, from the smallest budget to the largest."""
     rows = [
         {
             "measure": "budget",
             "budget": budget,
             "part": part,
             "windows": 10,
-            "mse": error if part == "test" else 99.0,
+            "mse": error if part == "test" else 99.0,  # a table must not show validation errors
             "mae": 2 * error,
             "open_rate": budget,
             "largest_open_rate": budget,
@@ -63,8 +63,8 @@ def turned(seed: int, *errors: float) -> Record:
 
 
 def lines(sheet: Sheet, **where: str) -> list[dict[str, str]]:
-    found = [dict(zip(sheet.header, line, strict=True)) for line in sheet.body]
-    return [line for line in found if all(line[name] == value for name, value in where.items())]
+    every = [dict(zip(sheet.header, line, strict=True)) for line in sheet.body]
+    return [line for line in every if all(line[name] == value for name, value in where.items())]
 
 
 def rows(sheet: Sheet, **where: Any) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def some_of_each() -> list[Record]:
         native("steady"),
         native("steady+no-phase", 0.5),
         native("steady+prior=0.5", 0.42),
-        turned(2024, 0.55, 0.5),
+        any_budget(2024, 0.55, 0.5),
     ]
 
 
@@ -103,7 +103,7 @@ def test_every_label_is_shown_in_every_format_with_records_and_without(tmp_path:
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_a_table_has_a_line_for_every_cell_of_its_plan_run_or_not(label: str) -> None:
+def test_a_table_has_a_line_for_every_cell_of_its_plan(label: str) -> None:
     planned = {replace(cell, seed=0) for cell in PLANS[label].cells()}
     once = len(planned) + (9 * (len(BUDGETS) - 1) if label == "tradeoff" else 0)  # one record, six budgets
     for records in ([], some_of_each()):
@@ -116,10 +116,10 @@ def test_a_table_has_a_line_for_every_cell_of_its_plan_run_or_not(label: str) ->
 # --- The trade-off ---
 
 
-def test_a_model_for_any_budget_is_held_against_the_model_trained_for_each() -> None:
+def test_a_model_for_any_budget_is_compared_with_the_model_trained_for_each() -> None:
     alone = [native("steady", 0.5, budget=0.05, seed=seed, open_rate=0.04) for seed in SEEDS]
     dense = [record(Cell("ETTh1", 96, "dense", seed), 0.4, 1.0) for seed in SEEDS]
-    dial = [turned(seed, 0.55, 0.5, 0.45, 0.44, 0.43, 0.42) for seed in SEEDS]
+    dial = [any_budget(seed, 0.55, 0.5, 0.45, 0.44, 0.43, 0.42) for seed in SEEDS]
     sheet = TABLES["tradeoff"]([*alone, *dense, *dial])
     (smallest,) = rows(sheet, model="any-budget", budget=0.05, source="ledger")
     assert smallest["seeds"] == 3
@@ -150,7 +150,7 @@ def test_the_same_run_under_two_studies_counts_once_and_the_spread_is_over_seeds
     assert row["mse_std"] == pytest.approx(0.1 / 2**0.5)
 
 
-def test_published_shares_stand_beside_our_default_in_columns_of_their_own() -> None:
+def test_published_shares_are_in_the_line_of_our_default_in_separate_columns() -> None:
     sheet = TABLES["tradeoff"]([])
     (line,) = lines(sheet, data="ETTm1", horizon="192", model="steady", budget="20%")
     assert (line["MSE over dense"], line["published MSE over dense"]) == ("–", "+3.5%")
@@ -158,7 +158,7 @@ def test_published_shares_stand_beside_our_default_in_columns_of_their_own() -> 
     assert {row["source"] for row in sheet.rows} == {"published"}
 
 
-def test_what_the_plan_does_not_hold_is_no_point_of_the_trade_off() -> None:
+def test_runs_outside_the_plan_are_not_in_the_trade_off() -> None:
     beyond = [record(Cell("ETTh2", 96, "steady", 1)), record(Cell("ETTh1", 720, "steady", 1))]
     others = [
         record(Cell("ETTh1", 96, "tqnet", 1)),
@@ -169,17 +169,17 @@ def test_what_the_plan_does_not_hold_is_no_point_of_the_trade_off() -> None:
 
 
 def test_the_figure_names_every_model_and_what_was_not_run() -> None:
-    told = texts(drawn("tradeoff", some_of_each(), "svg"))
-    assert {"steady", "any-budget", "static-newest", "dense, reads everything", "horizon 336", "ETTm1, MAE"} <= told
-    note = " ".join(told)
+    shown = texts(drawn("tradeoff", some_of_each(), "svg"))
+    assert {"steady", "any-budget", "static-newest", "dense, reads everything", "horizon 336", "ETTm1, MAE"} <= shown
+    note = " ".join(shown)
     assert "not run: steady at 10/35/50 %," in note
-    assert "not run" in told
+    assert "not run" in shown
 
 
 # --- Ablations ---
 
 
-def test_an_ablation_stands_under_its_recipe_in_words() -> None:
+def test_an_ablation_is_listed_under_its_recipe_in_words() -> None:
     seeds = [native("steady+no-phase", 0.4 + seed / 1e4, comp=1.1, suff=0.2, seed=seed) for seed in SEEDS]
     sheet = TABLES["ablations"](seeds)
     (line,) = lines(sheet, recipe="steady", change="− phase in the readout")
@@ -191,18 +191,18 @@ def test_an_ablation_stands_under_its_recipe_in_words() -> None:
     assert lines(sheet, recipe="static-fixed")[0]["change"] == "static mask"
 
 
-def test_every_row_of_the_papers_table_stands_beside_one_of_ours() -> None:
+def test_every_row_of_the_papers_table_belongs_to_one_of_ours() -> None:
     sheet = TABLES["ablations"]([])
     printed = {row["model"]: row for row in rows(sheet, source="published")}
-    beside = {OF_THE_PAPER.get(model) for model in PLANS["ablations"].models} - {None}
-    assert beside == printed.keys() == {"ibforecast"} | {name for name in VARIANTS if name in printed}
+    counterparts = {OF_THE_PAPER.get(model) for model in PLANS["ablations"].models} - {None}
+    assert counterparts == printed.keys() == {"ibforecast"} | {name for name in VARIANTS if name in printed}
     (gated,) = lines(sheet, recipe="paper-sparse", change="− gated base")
     assert (gated["MSE"], gated["published MSE"], gated["published score"]) == ("not run", "0.382", "-1.000")
     assert lines(sheet, recipe="factors", change="− diversity")[0]["published read"] == "14.5%"
     assert {line["published MSE"] for line in lines(sheet, recipe="steady")} == {"–"}
 
 
-def test_a_perfect_score_says_why_it_says_nothing() -> None:
+def test_a_perfect_score_has_the_reason_why_it_says_nothing() -> None:
     opened = native("paper-sparse+no-budget", comp=1.0, suff=0.0, open_rate=1.0)
     sheet = TABLES["ablations"]([opened, native("static-fixed", comp=1.0, suff=0.0), native("steady", comp=1.0)])
     assert lines(sheet, recipe="paper-sparse", change="− budget")[0]["score"] == "1.000 (nothing left out)"
@@ -214,15 +214,15 @@ def test_another_budget_is_no_ablation() -> None:
     assert rows(TABLES["ablations"]([native("steady", budget=0.05)]), source="ledger") == []
 
 
-def test_the_dots_tell_what_was_not_run() -> None:
-    told = texts(drawn("ablations", some_of_each(), "svg"))
-    assert {"steady", "− phase in the readout", "− cycle Q (not run)", "static-fixed (not run)", "published"} <= told
+def test_the_dots_name_what_was_not_run() -> None:
+    shown = texts(drawn("ablations", some_of_each(), "svg"))
+    assert {"steady", "− phase in the readout", "− cycle Q (not run)", "static-fixed (not run)", "published"} <= shown
 
 
 # --- Sensitivity ---
 
 
-def test_a_change_is_against_the_recipe_as_it_is_on_the_same_seeds() -> None:
+def test_a_change_is_relative_to_the_unchanged_recipe_on_the_same_seeds() -> None:
     default = [native("steady", 0.4, seed=2024), native("steady", 0.5, seed=2025)]
     changed = [native("steady+prior=0.5", 0.44, seed=2024), native("steady+prior=0.5", 9.0, seed=2026)]
     sheet = TABLES["sensitivity"]([*default, *changed, native("steady", 0.36, budget=0.5, open_rate=0.5)])
@@ -237,7 +237,7 @@ def test_a_change_is_against_the_recipe_as_it_is_on_the_same_seeds() -> None:
     assert (line["change of MSE"], line["published change of MSE"]) == ("+0.0%", "–")
 
 
-def test_without_the_recipe_as_it_is_there_is_no_change_to_tell() -> None:
+def test_without_the_unchanged_recipe_there_is_no_change() -> None:
     sheet = TABLES["sensitivity"]([native("paper-sparse+prior=0.5", data="Weather")])
     (row,) = rows(sheet, source="ledger")
     assert (row["mse"], row["mse_change"]) == (0.4, None)
@@ -246,23 +246,23 @@ def test_without_the_recipe_as_it_is_there_is_no_change_to_tell() -> None:
         drawn("sensitivity", [native("paper-sparse")], "svg")
 
 
-def test_the_figure_puts_each_data_sets_own_setting_on_the_axis() -> None:
-    told = texts(drawn("sensitivity", some_of_each(), "svg"))
-    assert {"1e-4", "5e-3", "the recipe as it is", "ETTm1", "λ_tv", "contiguity weight"} <= told
-    assert "0.02" in told  # the rate's own weight on ETTh1, which no cell of the plan names
+def test_the_axis_of_the_figure_has_each_data_sets_own_setting() -> None:
+    shown = texts(drawn("sensitivity", some_of_each(), "svg"))
+    assert {"1e-4", "5e-3", "the unchanged recipe", "ETTm1", "λ_tv", "contiguity weight"} <= shown
+    assert "0.02" in shown  # the rate's own weight on ETTh1, which no cell of the plan names
 
 
-# --- Studies that hold others ---
+# --- Studies that contain others ---
 
 
-def test_a_study_answers_for_one_it_holds_unless_that_was_run_itself(tmp_path: Path) -> None:
+def test_a_study_serves_one_it_contains_unless_that_was_run_itself(tmp_path: Path) -> None:
     alone = native("steady", comp=0.7)
-    told = [
+    measurements = [
         *native("steady", comp=0.8).measurements,
         {"measure": "fidelity", "explainer": "occlusion"},
         {"measure": "rate"},
     ]
-    whole = record(replace(alone.cell, study="explanations"), rows=told)
+    whole = record(replace(alone.cell, study="explanations"), rows=measurements)
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(whole)
     answer = ledger.read(alone.cell)
@@ -276,16 +276,14 @@ def test_a_study_answers_for_one_it_holds_unless_that_was_run_itself(tmp_path: P
         assert (line["seeds"], line["comp"]) == ("1", "0.700")
 
 
-# --- The learned gate against a fixed mask ---
+# --- The learned gate compared with a fixed mask ---
 
 
 @pytest.mark.parametrize(
     ("fixed", "better", "change"),
     [((0.45, 0.47), "learned", "-10.9%"), ((0.35, 0.37), "fixed", "+13.9%"), ((0.40, 0.44), "level", "-2.4%")],
 )
-def test_a_gate_is_better_by_more_than_the_spread_or_not_at_all(
-    fixed: tuple[float, float], better: str, change: str
-) -> None:
+def test_a_gate_is_better_only_by_more_than_the_spread(fixed: tuple[float, float], better: str, change: str) -> None:
     records = [
         *(record(Cell("ETTh2", 96, "steady", seed), error) for seed, error in zip(SEEDS, (0.40, 0.42), strict=False)),
         native("steady", data="ETTh2", mse=9.0, budget=0.5),
@@ -299,7 +297,7 @@ def test_a_gate_is_better_by_more_than_the_spread_or_not_at_all(
     assert (absent["MSE"], absent["MSE of a fixed mask"], absent["better"]) == ("not run", "not run", "–")
 
 
-def test_whether_the_gate_chooses_is_told_by_what_exchanging_masks_costs() -> None:
+def test_exchanging_masks_shows_whether_the_gate_chooses() -> None:
     rows = [
         {"measure": "choice", "part": part, "own": 0.4, "another": error, "usual": 0.42, "unusual": 0.25}
         for part, error in (("validation", 9.0), ("test", 0.5))
@@ -314,7 +312,7 @@ def test_whether_the_gate_chooses_is_told_by_what_exchanging_masks_costs() -> No
     assert (absent["unusual"], unplanned["unusual"]) == ("not run", "–")
 
 
-def test_of_one_seed_the_table_says_so() -> None:
+def test_a_comparison_of_one_seed_is_marked() -> None:
     records = [native("steady", mse=0.4, budget=0.05), native("static-fixed", mse=0.9, budget=0.05)]
     (line,) = lines(TABLES["fixed_mask"](records), data="ETTh1", horizon="96", budget="5%")
     assert (line["seeds"], line["change"], line["better"]) == ("1", "-55.6%", "one seed")
@@ -323,7 +321,7 @@ def test_of_one_seed_the_table_says_so() -> None:
 # --- Settings by kind of table ---
 
 
-def test_the_default_recipe_stands_beside_the_one_made_by_hand() -> None:
+def test_the_default_recipe_is_compared_with_the_one_made_by_hand() -> None:
     records = [
         record(Cell("ETTm1", 96, "steady", 2024), 0.3),
         native("steady", data="ETTm1", mse=0.3),

@@ -36,7 +36,7 @@ def cluster(data_folder: Path) -> Iterator[Any]:
 
 
 def outcome(record: Record) -> Record:
-    """What must not depend on where a cell was run."""
+    """Return the record without the fields that depend on the machine."""
     return replace(record, seconds=0.0, windows_per_second=0.0, finished="", device="")
 
 

@@ -1,4 +1,4 @@
-"""Measured coverage: the study's rows on a small series, and the table made of records."""
+"""Coverage: the rows of the study on a small series, and the table."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ CELL = Cell("ETTh1", 96, "steady", 2024, study="coverage")
 
 @pytest.fixture(scope="module")
 def parts() -> Parts:
-    """Noise that doubles where the test part begins."""
+    """Return windows of noise that doubles at the start of the test part."""
     split = Split(300, 500, ROWS)
     values = np.random.default_rng(0).normal(size=(ROWS, 3)) * np.where(np.arange(ROWS) < 500, 1.0, 2.0)[:, None]
     stamps = np.datetime64("2023-01-02", "us") + np.arange(ROWS) * np.timedelta64(1, "h")
@@ -51,7 +51,7 @@ def forecaster() -> IBForecast:
             channels=3,
             cycle=24,
             patch_len=6,
-            frame="none",  # with its own scale a window would follow the noise by itself
+            frame="none",  # a frame would already adapt each window to the noise
             gate=GateConfig(width=8, heads=2),
             readout=ReadoutConfig(width=8),
         )
@@ -64,22 +64,20 @@ def test_the_study_measures_both_variants_at_both_levels(forecaster: IBForecast,
         (level, variant) for level in (80, 95) for variant in ("plain", "adaptive")
     ]
     assert {row["windows"] for row in rows} == {200 - HORIZON + 1}
-    found = {(row["variant"], row["level"]): row for row in rows}
+    by_variant = {(row["variant"], row["level"]): row for row in rows}
     start = quantiles(scores(forecaster, parts.validation), [80])[0]
     within = inside(scores(forecaster, parts.test), start[None])
-    assert found["plain", 80]["coverage"] == pytest.approx(float(within.mean()), abs=1e-6)
-    assert found["plain", 80]["worst_channel"] == pytest.approx(float(within.mean(dim=(0, 1)).min()), abs=1e-6)
-    assert found["plain", 80]["width"] == pytest.approx(float(2 * start.mean()), rel=1e-5)
+    assert by_variant["plain", 80]["coverage"] == pytest.approx(float(within.mean()), abs=1e-6)
+    assert by_variant["plain", 80]["worst_channel"] == pytest.approx(float(within.mean(dim=(0, 1)).min()), abs=1e-6)
+    assert by_variant["plain", 80]["width"] == pytest.approx(float(2 * start.mean()), rel=1e-5)
     for level in (80, 95):
-        plain, adaptive = found["plain", level], found["adaptive", level]
+        plain, adaptive = by_variant["plain", level], by_variant["adaptive", level]
         assert plain["coverage"] < adaptive["coverage"] < level / 100 + 0.02
         assert plain["width"] < adaptive["width"]
         assert adaptive["worst_channel"] <= adaptive["coverage"]
 
 
-def test_a_window_is_measured_with_the_widths_that_were_in_force_when_it_was_forecast(
-    forecaster: IBForecast, parts: Parts
-) -> None:
+def test_a_window_is_measured_with_the_widths_known_at_its_forecast(forecaster: IBForecast, parts: Parts) -> None:
     every = parts.test.at(range(int(parts.validation.starts[0]), int(parts.test.starts[-1]) + 1))
     start = quantiles(scores(forecaster, parts.validation), [95])[0]
     widths = tracked(start, scores(forecaster, every), 95)
@@ -102,9 +100,9 @@ def record(data: str, seed: int, plain: float, adaptive: float) -> Record:
     score = Scores(windows=100, mse=0.4, mae=0.4, open_rate=0.196, largest_open_rate=0.196)
     rows = [
         {"measure": "coverage", "variant": variant, "level": level, "windows": 100}
-        | {"coverage": found * level / 80, "worst_channel": found * level / 80 - 0.1, "width": 1.5}
+        | {"coverage": share * level / 80, "worst_channel": share * level / 80 - 0.1, "width": 1.5}
         for level in (80, 95)
-        for variant, found in (("plain", plain), ("adaptive", adaptive))
+        for variant, share in (("plain", plain), ("adaptive", adaptive))
     ]
     return Record(
         cell=Cell(data, 96, "steady", seed, study="coverage"),
@@ -130,7 +128,7 @@ def record(data: str, seed: int, plain: float, adaptive: float) -> Record:
     )
 
 
-def test_the_table_has_a_line_per_level_averages_seeds_and_marks_what_is_close() -> None:
+def test_the_table_has_a_line_for_each_level_averages_seeds_and_marks_close_coverage() -> None:
     sheet = TABLES["coverage"]([record("ETTh1", 2024, 0.70, 0.79), record("ETTh1", 2025, 0.74, 0.81)])
     first, second, *others = sheet.body
     assert first[:6] == ["ETTh1", "96", "steady", "2", "19.6%", "80"]
@@ -142,7 +140,7 @@ def test_the_table_has_a_line_per_level_averages_seeds_and_marks_what_is_close()
     assert "**80.0%**" in to_markdown(sheet)
 
 
-def test_the_plan_takes_the_five_data_sets_three_times() -> None:
+def test_the_plan_has_the_five_data_sets_three_times() -> None:
     cells = PLANS["coverage"].cells()
     assert len(cells) == 15
     assert {cell.study for cell in cells} == {"coverage"}

@@ -1,4 +1,4 @@
-"""What the factors are worth: measured on a network whose factors are known, and told in a table."""
+"""The effect of the factors, measured on a network whose factors are known, and shown in a table."""
 
 from dataclasses import replace
 from math import isclose
@@ -35,10 +35,10 @@ def forecaster() -> FactorForecast:
 
 
 def measured(seed: int, auroc: tuple[float, ...] = (), cell: Cell = CELL) -> Record:
-    found = {"alignment": 0.9, "precision": 0.5, "recall": 1.0}
+    areas = {"alignment": 0.9, "precision": 0.5, "recall": 1.0}
     rows = [
         {"measure": "worth", "mse_zeroed": 1.0, "base_size": 0.5, "factor_sizes": [0.1, 0.2, 0.3]},
-        *({"measure": "driver", "driver": n, "auroc": value, **found} for n, value in enumerate(auroc, 1)),
+        *({"measure": "driver", "driver": n, "auroc": value, **areas} for n, value in enumerate(auroc, 1)),
     ]
     run = Cell(cell.data, cell.horizon, cell.recipe, seed, study="factors")
     blank = LEDGER.read(CELL)
@@ -46,7 +46,7 @@ def measured(seed: int, auroc: tuple[float, ...] = (), cell: Cell = CELL) -> Rec
     return replace(blank, cell=run, test=replace(blank.test, mse=0.2 + seed / 100), measurements=rows)
 
 
-def test_the_drivers_are_a_data_set_with_its_planted_steps(parts: Parts) -> None:
+def test_the_drivers_are_a_data_set_with_planted_steps(parts: Parts) -> None:
     _, _, truth = drivers.splits()
     assert parts.support is not None
     assert torch.equal(parts.support, torch.from_numpy(truth.support.any(axis=1)))
@@ -54,31 +54,31 @@ def test_the_drivers_are_a_data_set_with_its_planted_steps(parts: Parts) -> None
     assert fingerprint_of(DRIVERS) != fingerprint_of("framed-pulse")
 
 
-def test_factors_that_add_nothing_are_worth_nothing(forecaster: FactorForecast, parts: Parts) -> None:
-    worth, *found = STUDIES["factors"](forecaster, parts, CELL)
+def test_factors_that_add_nothing_have_no_effect(forecaster: FactorForecast, parts: Parts) -> None:
+    worth, *by_driver = STUDIES["factors"](forecaster, parts, CELL)
     assert isclose(worth["mse_zeroed"], accuracy(forecaster, parts.test).mse, rel_tol=1e-6)
     assert worth["factor_sizes"] == [0.0, 0.0, 0.0]
     assert worth["base_size"] > 0
-    assert [row["driver"] for row in found] == [1, 2, 3]
-    assert [row["alignment"] for row in found] == [0.0, 0.0, 0.0]
+    assert [row["driver"] for row in by_driver] == [1, 2, 3]
+    assert [row["alignment"] for row in by_driver] == [0.0, 0.0, 0.0]
 
 
-def test_true_loadings_are_recognised_and_cost_what_they_add_when_zeroed(
+def test_true_loadings_are_recognised_and_the_error_changes_when_they_are_zeroed(
     forecaster: FactorForecast, parts: Parts
 ) -> None:
     truth = torch.from_numpy(drivers.DriverConstants().loading).float()
     before, *_ = STUDIES["factors"](forecaster, parts, CELL)
     with torch.no_grad():
         forecaster.readout.loading.copy_(truth)
-    worth, *found = STUDIES["factors"](forecaster, parts, CELL)
+    worth, *by_driver = STUDIES["factors"](forecaster, parts, CELL)
     assert min(worth["factor_sizes"]) > 0
     assert worth["mse_zeroed"] == before["mse_zeroed"]
     assert accuracy(forecaster, parts.test).mse != worth["mse_zeroed"]
-    assert len({row["alignment"] for row in found}) == 3
-    assert all(0 <= row[name] <= 1 for row in found for name in ("auroc", "precision", "recall"))
+    assert len({row["alignment"] for row in by_driver}) == 3
+    assert all(0 <= row[name] <= 1 for row in by_driver for name in ("auroc", "precision", "recall"))
 
 
-def test_on_real_windows_no_driver_is_looked_for(forecaster: FactorForecast, parts: Parts) -> None:
+def test_no_driver_is_searched_in_real_windows(forecaster: FactorForecast, parts: Parts) -> None:
     elsewhere = Cell("framed-pulse", 24, "factors", 1, study="factors")
     (worth,) = STUDIES["factors"](forecaster, parts, elsewhere)
     assert worth["measure"] == "worth"
@@ -86,20 +86,20 @@ def test_on_real_windows_no_driver_is_looked_for(forecaster: FactorForecast, par
 
 def test_a_model_without_factors_is_refused(parts: Parts) -> None:
     plain = recipe_of(Cell(DRIVERS, 24, "paper-sparse", 1)).build(1)
-    with pytest.raises(UsageError, match="needs a model that has some"):
+    with pytest.raises(UsageError, match="needs a model with factors"):
         STUDIES["factors"](plain, parts, CELL)
 
 
-def test_the_table_tells_of_the_driver_found_worst_and_what_was_not_run() -> None:
+def test_the_table_shows_the_worst_driver_and_what_was_not_run() -> None:
     sheet = TABLES["factors"]([measured(1, (0.99, 0.7, 1.0)), measured(3, (0.8, 1.0, 1.0))])
     (row,) = sheet.rows
     assert (row["seeds"], row["auroc"], row["mse"]) == (2, 0.7, pytest.approx(0.22))
     assert (row["mse_zeroed"], row["factor_size"]) == (1.0, pytest.approx(0.2))
-    told = {(line[0], line[2]): dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
-    assert told["drivers", "factors"]["AUROC"] == "0.700"
-    assert told["drivers", "factors+no-diversity"]["MSE"] == "not run"
-    assert told["ETTh1", "factors"]["MSE"] == "not run"
-    assert len(told) == len({(cell.data, cell.recipe) for cell in PLANS["factors"].cells()})
+    shown = {(line[0], line[2]): dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
+    assert shown["drivers", "factors"]["AUROC"] == "0.700"
+    assert shown["drivers", "factors+no-diversity"]["MSE"] == "not run"
+    assert shown["ETTh1", "factors"]["MSE"] == "not run"
+    assert len(shown) == len({(cell.data, cell.recipe) for cell in PLANS["factors"].cells()})
 
 
 def test_on_real_data_nothing_was_planted() -> None:

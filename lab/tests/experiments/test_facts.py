@@ -28,7 +28,7 @@ def test_no_two_rows_of_a_table_have_the_same_name(label: str, sheets: dict[str,
     assert len(set(names)) == len(names)
 
 
-def test_a_number_is_the_one_of_its_row(sheets: dict[str, Sheet]) -> None:
+def test_a_number_is_that_of_its_row(sheets: dict[str, Sheet]) -> None:
     named = facts(LEDGER)
     (ours,) = (row for row in sheets["accuracy"].rows if (row["data"], row["model"]) == ("Overall", "steady"))
     assert named["accuracy/Overall/steady/mse"] == ours["mse"]

@@ -38,7 +38,7 @@ def measured() -> list[Record]:
         name: {"comprehensiveness": comp, "clipped_comprehensiveness": comp, "sufficiency": suff}
         for name, (comp, suff) in SCORES.items()
     }
-    fidelity = [{"measure": "fidelity", "explainer": name, **way, **told} for name, told in numbers.items()]
+    fidelity = [{"measure": "fidelity", "explainer": name, **way, **values} for name, values in numbers.items()]
     taken = {"forward_equivalents": 3.0, "forwards": 3.0, "backwards": 0.0}
     costs = [
         {"measure": "cost", "explainer": name, "device": device, **taken}
@@ -70,19 +70,19 @@ def texts(svg: bytes) -> set[str]:
 
 
 @pytest.mark.parametrize("label", list(FIGURES))
-def test_a_figure_is_the_same_every_time_and_nothing_without_records(label: str) -> None:
+def test_a_figure_is_always_the_same_and_none_without_records(label: str) -> None:
     assert drawn(label, measured(), "svg") == drawn(label, measured(), "svg")
     assert drawn(label, measured(), "png").startswith(b"\x89PNG")
     assert FIGURES[label]([], "png") is None
 
 
-def test_the_cost_figure_names_the_explainers_of_which_cost_and_fidelity_are_known() -> None:
-    told = texts(drawn("cost", measured(), "svg"))
-    assert {"native", "occlusion", "extremal mask", "timed on a GPU", "ETTh1, steady, horizon 96"} <= told
-    assert "saliency" not in told
+def test_the_cost_figure_names_the_explainers_whose_cost_and_fidelity_are_known() -> None:
+    shown = texts(drawn("cost", measured(), "svg"))
+    assert {"native", "occlusion", "extremal mask", "timed on a GPU", "ETTh1, steady, horizon 96"} <= shown
+    assert "saliency" not in shown
 
 
-def test_the_gate_figures_tell_their_values_and_where_they_come_from() -> None:
+def test_the_gate_figures_show_their_values_and_windows() -> None:
     where, many = "512 test windows of ETTh1, horizon 96, seed 2024", "steady: how often each gate opens"
     assert {"0.10", "0.75", "channel 2", where, many} <= texts(drawn("gate_frequency", measured(), "svg"))
     one = texts(drawn("gate_map", measured(), "svg"))
@@ -90,7 +90,7 @@ def test_the_gate_figures_tell_their_values_and_where_they_come_from() -> None:
     assert "steady: gate probabilities of one test window; outlined: open" in one
 
 
-def test_the_gate_figures_have_a_panel_per_recipe_that_was_run() -> None:
+def test_the_gate_figures_have_a_panel_for_each_recipe_that_was_run() -> None:
     other = [GATES[0] | {"frequency": [[0.0, 0.44]] * 2}, GATES[1] | {"probability": [[0.0, 0.44]] * 2}]
     both = [*measured(), record("explanations", other, "paper-sparse")]
     titles = {"gate_map": "gate probabilities of one test window; outlined: open"}
@@ -106,9 +106,9 @@ def test_growth_with_the_channels_comes_from_the_benchmarks_that_measured_it(tmp
     bench(tmp_path, "one.json", {"training": {}})
     assert channels.figure(tmp_path, "svg") is None
     bench(tmp_path, "two.json", {"channels": CHANNELS})
-    told = texts(channels.figure(tmp_path, "svg") or b"")
-    assert {"10 ms", "60 ms", "1.00 GiB", "the device of two.json", "137", "862"} <= told
-    assert "the device of one.json" not in told
+    shown = texts(channels.figure(tmp_path, "svg") or b"")
+    assert {"10 ms", "60 ms", "1.00 GiB", "the device of two.json", "137", "862"} <= shown
+    assert "the device of one.json" not in shown
 
 
 # --- Show ---
@@ -141,7 +141,7 @@ def test_show_writes_a_table_into_a_file_as_it_would_print_it(ledger: Ledger, tm
         (["fidelty"], "hint: did you mean 'fidelity'?", 2),
     ],
 )
-def test_what_cannot_be_shown_says_why_and_what_to_do(
+def test_a_label_that_cannot_be_shown_is_refused_with_a_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str, code: int
 ) -> None:
     with pytest.raises(SystemExit) as stop:
@@ -154,9 +154,7 @@ def test_what_cannot_be_shown_says_why_and_what_to_do(
 # --- Results ---
 
 
-def test_rendering_writes_every_table_and_every_figure_of_which_something_was_run(
-    ledger: Ledger, tmp_path: Path
-) -> None:
+def test_rendering_writes_every_table_and_every_figure_with_records(ledger: Ledger, tmp_path: Path) -> None:
     out = tmp_path / "results"
     out.mkdir()
     bench(out / "bench", "one.json", {"channels": CHANNELS})
@@ -168,7 +166,7 @@ def test_rendering_writes_every_table_and_every_figure_of_which_something_was_ru
     assert figures["gate_map.svg"] == drawn("gate_map", measured(), "svg")
 
 
-def test_a_figure_whose_records_are_gone_goes_with_them(tmp_path: Path) -> None:
+def test_a_figure_without_records_is_deleted(tmp_path: Path) -> None:
     stale = tmp_path / "figures" / "cost.png"
     stale.parent.mkdir()
     stale.write_bytes(b"old")

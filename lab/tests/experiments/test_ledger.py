@@ -1,4 +1,4 @@
-"""The ledger: one whole file per new record, one packed file for all, read back as they were written."""
+"""The ledger: one file for each new record, one packed file for all, read back as they were written."""
 
 import json
 from dataclasses import replace
@@ -47,14 +47,14 @@ def test_a_cell_without_a_record_has_none(tmp_path: Path) -> None:
     assert Ledger(tmp_path / "nowhere" / "ledger.jsonl.zst").records() == []
 
 
-def test_a_newer_record_takes_the_place_of_the_older(tmp_path: Path) -> None:
+def test_a_newer_record_replaces_the_older(tmp_path: Path) -> None:
     ledger, newer = Ledger(tmp_path / "ledger.jsonl.zst"), replace(RECORD, commit="d" * 40)
     ledger.write(RECORD)
     ledger.write(newer)
     assert ledger.records() == [newer]
 
 
-def test_cells_that_differ_in_anything_have_files_of_their_own(tmp_path: Path) -> None:
+def test_cells_that_differ_in_any_field_have_separate_files(tmp_path: Path) -> None:
     cells = [
         CELL,
         replace(CELL, data="ETTh2"),
@@ -82,7 +82,7 @@ def test_a_recipe_may_be_named_by_its_path(tmp_path: Path) -> None:
     assert ledger.records() == [own]
 
 
-def test_a_recipe_of_ones_own_does_not_take_the_place_of_the_one_that_ships(tmp_path: Path) -> None:
+def test_your_own_recipe_does_not_replace_the_built_in_one(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "results" / "ledger.jsonl.zst")
     own = replace(RECORD, cell=replace(CELL, recipe=str(tmp_path / "exact.toml")))
     ledger.write(RECORD)
@@ -90,7 +90,7 @@ def test_a_recipe_of_ones_own_does_not_take_the_place_of_the_one_that_ships(tmp_
     assert ledger.read(CELL) == RECORD
 
 
-def test_a_record_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_written_completely_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(RECORD)
 
@@ -104,14 +104,14 @@ def test_a_record_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
     assert [path.name for path in ledger.folder.iterdir()] == [ledger.path(CELL).name]
 
 
-def test_a_number_that_is_none_is_not_recorded(tmp_path: Path) -> None:
+def test_a_record_with_nan_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         Ledger(tmp_path / "ledger.jsonl.zst").write(replace(RECORD, test=replace(RECORD.test, mse=float("nan"))))
     assert Ledger(tmp_path / "ledger.jsonl.zst").records() == []
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"cell": 1}'])
-def test_a_record_that_is_not_whole_is_refused_with_its_name(tmp_path: Path, content: str) -> None:
+def test_an_incomplete_record_is_refused_with_its_name(tmp_path: Path, content: str) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.folder.mkdir()
     ledger.path(CELL).write_text(content)
@@ -154,7 +154,7 @@ def test_packed_records_are_sorted_and_always_the_same_bytes(tmp_path: Path) -> 
     assert [record.cell.key for record in unpacked(path)] == sorted(cell.key for cell in OTHERS)
 
 
-def test_packing_twice_changes_nothing_and_keeps_what_was_packed_before(tmp_path: Path) -> None:
+def test_packing_twice_changes_nothing_and_keeps_packed_records(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(RECORD)
     ledger.pack()
@@ -167,7 +167,7 @@ def test_packing_twice_changes_nothing_and_keeps_what_was_packed_before(tmp_path
 
 
 @pytest.mark.parametrize(("finished", "commit"), [("2026-01-02T00:00:00+00:00", "new"), ("2025-01-01", "c" * 40)])
-def test_of_a_packed_and_a_new_record_the_later_one_counts(tmp_path: Path, finished: str, commit: str) -> None:
+def test_the_later_of_a_packed_and_a_new_record_is_used(tmp_path: Path, finished: str, commit: str) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
     ledger.write(RECORD)
     ledger.pack()

@@ -1,4 +1,4 @@
-"""The studies for many cells: the native map alone, one model under every budget, and masks that are exchanged."""
+"""The studies for many cells: only the native map, one model at every budget, and exchanged masks."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,7 @@ def ours(recipe: str) -> Forecaster:
     return resolve(recipe, sizes_of(CELL), **SMALL).build(1).eval()
 
 
-def test_the_light_study_tells_of_the_native_map_what_the_whole_one_does(parts: Parts) -> None:
+def test_the_light_study_has_the_same_rows_of_the_native_map_as_the_full_one(parts: Parts) -> None:
     whole = explanations.study(ours("steady"), parts, CELL)
     light = native.study(ours("steady"), parts, CELL)
     assert light == [row for row in whole if row["measure"] == "fidelity"]
@@ -49,14 +49,14 @@ def test_the_light_study_tells_of_the_native_map_what_the_whole_one_does(parts: 
     assert len(light) == 24
 
 
-def test_a_forecaster_that_can_not_be_replayed_has_no_mask_to_hold(parts: Parts) -> None:
+def test_a_forecaster_that_cannot_be_replayed_has_no_mask_to_freeze(parts: Parts) -> None:
     config = resolve("steady", sizes_of(CELL), **SMALL).config
     rows = native.study(SoftForecast(config).eval(), parts, CELL)
     assert {row["gating"] for row in rows} == {"regated"}
     assert all(row["sufficiency"] > 0 for row in rows)
 
 
-def test_one_model_is_measured_under_every_budget_and_never_reads_more(parts: Parts) -> None:
+def test_one_model_is_measured_at_every_budget_and_never_reads_more(parts: Parts) -> None:
     forecaster = ours("any-budget")
     rows = budgets.study(forecaster, parts, CELL)
     assert [(row["budget"], row["part"]) for row in rows] == [
@@ -66,11 +66,11 @@ def test_one_model_is_measured_under_every_budget_and_never_reads_more(parts: Pa
     assert all(0 < row["open_rate"] <= row["largest_open_rate"] <= row["budget"] for row in test)
     assert test[-1]["open_rate"] == 1
     assert [row["open_rate"] for row in test] == sorted(row["open_rate"] for row in test)
-    own, found = test[budgets.BUDGETS.index(0.2)], accuracy(forecaster, parts.test)
-    assert (own["mse"], own["mae"], own["windows"]) == (found.mse, found.mae, 30)
+    own, errors = test[budgets.BUDGETS.index(0.2)], accuracy(forecaster, parts.test)
+    assert (own["mse"], own["mae"], own["windows"]) == (errors.mse, errors.mae, 30)
 
 
-def test_the_model_is_left_at_the_budget_it_had(parts: Parts) -> None:
+def test_the_model_keeps_its_budget(parts: Parts) -> None:
     forecaster = ours("any-budget")
     before = accuracy(forecaster, parts.test).open_rate
     budgets.study(forecaster, parts, CELL)
@@ -85,7 +85,7 @@ def test_a_model_for_one_budget_is_refused(parts: Parts, recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", ["steady", "static-fixed"])
-def test_with_its_own_mask_a_model_has_its_own_error_and_a_fixed_one_has_it_with_any(
+def test_a_model_has_its_own_error_with_its_own_mask_and_a_fixed_mask_with_any(
     recipe: str, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forecaster, numbers = ours(recipe), ("own", "another", "usual", "unusual")
@@ -100,27 +100,27 @@ def test_with_its_own_mask_a_model_has_its_own_error_and_a_fixed_one_has_it_with
         assert [row[name] for name in numbers] == pytest.approx([same[name] for name in numbers], rel=1e-5)
 
 
-def test_the_usual_mask_holds_what_is_open_most_often_and_the_earlier_of_equals() -> None:
+def test_the_usual_mask_contains_the_tokens_open_most_often_and_the_earlier_of_equals() -> None:
     masks = torch.tensor([[[1, 0], [1, 0]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]], dtype=torch.bool)
     assert usual_mask(masks, 1).tolist() == [[True, False], [False, False]]
     assert usual_mask(masks, 2).tolist() == [[True, True], [False, False]]
     assert usual_mask(masks, 3).tolist() == [[True, True], [True, False]]
 
 
-def test_a_missing_token_stays_closed_in_anothers_mask(parts: Parts) -> None:
+def test_a_missing_token_stays_closed_in_the_mask_of_another_window(parts: Parts) -> None:
     forecaster, windows = ours("static-fixed"), parts.test
     observed = windows.observed.clone()
     gap = int(windows.starts[3]) + windows.look_back - 1
     observed[gap] = False
     with_gap = replace(parts, test=replace(windows, observed=observed))
-    told = {row["part"]: row for row in choice.study(forecaster, with_gap, CELL)}["test"]
-    assert told["own"] == accuracy(forecaster, with_gap.test).mse
+    row = {row["part"]: row for row in choice.study(forecaster, with_gap, CELL)}["test"]
+    assert row["own"] == accuracy(forecaster, with_gap.test).mse
     values = windows.values.clone()
     values[gap] = 1e6
     other = replace(parts, test=replace(windows, observed=observed, values=values))
-    assert {row["part"]: row for row in choice.study(forecaster, other, CELL)}["test"] == told
+    assert {row["part"]: row for row in choice.study(forecaster, other, CELL)}["test"] == row
 
 
-def test_a_model_without_gates_chooses_nothing(parts: Parts) -> None:
+def test_a_model_without_gates_is_refused(parts: Parts) -> None:
     with pytest.raises(UsageError, match=r"the choice needs a model with gates \(got dlinear\)"):
         choice.study(resolve("dlinear", sizes_of(CELL)).build(1), parts, replace(CELL, recipe="dlinear"))

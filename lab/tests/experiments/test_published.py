@@ -1,4 +1,4 @@
-"""Published numbers: all there, each once, as printed, and agreeing with each other as far as the paper does."""
+"""Published numbers: complete, each once, as printed, and as consistent as the paper."""
 
 from collections import Counter
 from dataclasses import FrozenInstanceError
@@ -39,8 +39,8 @@ ROUNDING = 0.0011
 
 def find(table: str, data: str, horizon: int | None, model: str, metric: str) -> PublishedNumber:
     place = (data, horizon, model, metric)
-    (found,) = (n for n in numbers(table) if (n.data, n.horizon, n.model, n.metric) == place)
-    return found
+    (number,) = (n for n in numbers(table) if (n.data, n.horizon, n.model, n.metric) == place)
+    return number
 
 
 def value(table: str, data: str, horizon: int | None, model: str, metric: str) -> float:
@@ -52,20 +52,20 @@ def models(table: str) -> set[str]:
 
 
 def shape(table: str) -> tuple[set[str], set[int | None], set[str]]:
-    """Data, horizons and metrics of a table."""
-    found = numbers(table)
-    return {n.data for n in found}, {n.horizon for n in found}, {n.metric for n in found}
+    """Return the data, horizons and metrics of a table."""
+    listed = numbers(table)
+    return {n.data for n in listed}, {n.horizon for n in listed}, {n.metric for n in listed}
 
 
 @pytest.mark.parametrize(("table", "count"), COUNTS.items())
-def test_every_number_of_a_table_is_there_once(table: str, count: int) -> None:
-    found = numbers(table)
-    assert len(found) == count
-    assert {number.table for number in found} == {table}
-    assert len({(n.data, n.horizon, n.model, n.metric) for n in found}) == count
+def test_every_number_of_a_table_is_listed_once(table: str, count: int) -> None:
+    listed = numbers(table)
+    assert len(listed) == count
+    assert {number.table for number in listed} == {table}
+    assert len({(n.data, n.horizon, n.model, n.metric) for n in listed}) == count
 
 
-def test_a_table_that_is_not_published_is_refused_with_those_that_are() -> None:
+def test_an_unpublished_table_is_refused_with_a_list_of_the_published_ones() -> None:
     with pytest.raises(UsageError, match=r"table must be one of accuracy, per_horizon.+\(got table='speed'\); choose"):
         numbers("speed")
 
@@ -93,7 +93,7 @@ def test_data_horizons_and_metrics_are_known() -> None:
     assert shape("cost")[0] == {"ETTh1", "Weather", "Traffic", "any"}
 
 
-def test_models_are_those_of_the_recipes_and_explainers_those_of_the_house() -> None:
+def test_models_and_explainers_are_known() -> None:
     assert {*MODELS, "cyclenet-linear"} <= {*BOOK.forecasters, *names()}
     assert models("accuracy") == models("per_horizon") == MODELS
     assert models("large_channels") == {"ibforecast", "tqnet"}
@@ -129,14 +129,14 @@ def test_numbers_are_what_is_printed() -> None:
     assert (aup.value, aup.spread) == (0.638, 0.055)
 
 
-def test_spreads_are_there_where_they_are_printed() -> None:
+def test_spreads_are_listed_if_they_are_printed() -> None:
     assert all(number.spread is not None for number in numbers("support_recovery"))
-    told = [n for table in COUNTS if table != "support_recovery" for n in numbers(table) if n.spread is not None]
-    assert told == [find("per_horizon", "ETTh2", 720, "ibforecast", "mse")]
-    assert told[0].spread == 0.010
+    with_spread = [n for table in COUNTS if table != "support_recovery" for n in numbers(table) if n.spread is not None]
+    assert with_spread == [find("per_horizon", "ETTh2", 720, "ibforecast", "mse")]
+    assert with_spread[0].spread == 0.010
 
 
-def test_every_number_says_where_it_comes_from() -> None:
+def test_every_number_has_a_source() -> None:
     assert all(number.source for table in COUNTS for number in numbers(table))
     for table in ("accuracy", "per_horizon"):
         sources = {number.model: number.source for number in numbers(table)}
@@ -176,7 +176,7 @@ def test_every_score_is_comprehensiveness_minus_sufficiency(table: str) -> None:
             assert number.value == pytest.approx(difference, abs=ROUNDING), number
 
 
-def test_where_the_paper_disagrees_with_itself_the_printed_number_stands() -> None:
+def test_if_the_paper_contradicts_itself_the_number_is_the_printed_one() -> None:
     def score(data: str, model: str) -> float:
         return value("fidelity", data, 96, model, "score")
 

@@ -1,4 +1,4 @@
-"""Cells in, records out: a whole run on a small series, and which cells are run again."""
+"""A whole run on a small series, and which cells are run again."""
 
 import json
 from collections.abc import Iterator
@@ -68,12 +68,12 @@ def _a_small_catalogue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
     parts.series_of.cache_clear()
 
 
-def serve(monkeypatch: pytest.MonkeyPatch, given: Series) -> None:
+def serve(monkeypatch: pytest.MonkeyPatch, table: Series) -> None:
     parts.series_of.cache_clear()
-    monkeypatch.setattr(catalogue, "load", lambda name: given)
+    monkeypatch.setattr(catalogue, "load", lambda name: table)
 
 
-def test_a_record_tells_what_was_run_on_what_and_how_it_came_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_contains_recipe_data_device_and_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IBFORECAST_COMMIT", "c0ffee")
     record, recipe, split = run(CELL, CPU), recipe_of(CELL), Split(91, 104, 130)
     assert record.cell == CELL
@@ -104,11 +104,11 @@ def naive_scores(forecaster: torch.nn.Module, windows: Windows, starts: range) -
 
 
 def test_the_scores_are_those_of_the_selected_weights_on_every_window_of_a_part() -> None:
-    record, recipe, given = run(CELL, CPU), recipe_of(CELL), series()
+    record, recipe, table = run(CELL, CPU), recipe_of(CELL), series()
     split = Split(91, 104, 130)
-    standardiser = Standardiser.of(given.values[:91], given.channels)
+    standardiser = Standardiser.of(table.values[:91], table.channels)
     parts: dict[str, range] = {p: split.starts(p, LOOK_BACK, HORIZON) for p in ("train", "validation", "test")}  # type: ignore[arg-type]
-    windows = Windows.of(given, standardiser, 6, parts["train"], LOOK_BACK, HORIZON)
+    windows = Windows.of(table, standardiser, 6, parts["train"], LOOK_BACK, HORIZON)
     forecaster = recipe.build(CELL.seed)
     history = train(forecaster, windows, windows.at(parts["validation"]), recipe.train, CELL.seed).history
     assert (record.test.mse, record.test.mae) == pytest.approx(naive_scores(forecaster, windows, parts["test"]))
@@ -117,13 +117,13 @@ def test_the_scores_are_those_of_the_selected_weights_on_every_window_of_a_part(
     assert record.validation.mse == pytest.approx(min(epoch.validation_error for epoch in history), rel=1e-5)
 
 
-def test_the_same_cell_gives_the_same_scores_and_another_seed_others() -> None:
+def test_the_same_cell_gives_the_same_scores_and_another_seed_gives_others() -> None:
     one, again, other = run(CELL, CPU), run(CELL, CPU), run(replace(CELL, seed=8), CPU)
     assert (one.validation, one.test) == (again.validation, again.test)
     assert one.test.mse != other.test.mse
 
 
-def test_the_budget_of_a_cell_goes_before_that_of_its_recipe() -> None:
+def test_the_budget_of_a_cell_replaces_that_of_its_recipe() -> None:
     record = run(replace(CELL, budget=0.25), CPU)
     assert record.recipe["config"]["budget"] == 0.25
     assert record.test.largest_open_rate == 0.25
@@ -138,7 +138,7 @@ def test_a_rival_is_run_the_same_way_but_has_nothing_to_verify() -> None:
     assert record.test.windows == 23
 
 
-def test_the_test_rows_have_no_part_in_training_and_selection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_and_selection_do_not_depend_on_the_test_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     before = run(CELL, CPU)
     other = series()
     other.values[104:] = 50 * np.random.default_rng(9).normal(size=(26, 2))
@@ -173,7 +173,7 @@ def test_a_comment_in_the_recipe_outdates_nothing() -> None:
     assert is_current(record, CELL)
 
 
-def test_a_record_of_a_run_goes_through_the_ledger_unchanged_but_for_its_tuples(tmp_path: Path) -> None:
+def test_the_ledger_changes_only_the_tuples_of_a_record(tmp_path: Path) -> None:
     record, ledger = run(CELL, CPU), Ledger(tmp_path / "results" / "ledger.jsonl.zst")
     ledger.write(record)
     again = ledger.read(CELL)
@@ -185,20 +185,20 @@ def test_a_record_of_a_run_goes_through_the_ledger_unchanged_but_for_its_tuples(
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
-    """Run the cells of the local engine here, where the small catalogue is, and note which were run."""
+    """Run the cells of the local engine in this process, which has the small catalogue, and record which were run."""
     ran: list[Cell] = []
 
-    def noted(cell: Cell, device: torch.device, checkpoint: Path) -> Record:
+    def run_and_record(cell: Cell, device: torch.device, checkpoint: Path) -> Record:
         ran.append(cell)
         return run(cell, device, checkpoint)
 
     monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda jobs, context, first: ThreadPoolExecutor(jobs))
-    monkeypatch.setattr(local, "run", noted)
+    monkeypatch.setattr(local, "run", run_and_record)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     return ran
 
 
-def test_only_what_is_missing_or_outdated_is_run(tmp_path: Path, in_this_process: list[Cell]) -> None:
+def test_only_missing_or_outdated_cells_are_run(tmp_path: Path, in_this_process: list[Cell]) -> None:
     packed, other = tmp_path / "ledger.jsonl.zst", replace(CELL, seed=8)
     assert run_missing([CELL], packed, "cpu") == {}
     assert in_this_process == [CELL]
@@ -214,13 +214,16 @@ def test_only_what_is_missing_or_outdated_is_run(tmp_path: Path, in_this_process
     assert {record.cell for record in Ledger(packed).records()} == {CELL, other}
 
 
-def test_failures_are_collected_with_the_reason_and_the_rest_is_run(
+def test_failures_are_collected_with_their_reasons_and_the_other_cells_are_run(
     tmp_path: Path, in_this_process: list[Cell]
 ) -> None:
-    packed, told = tmp_path / "ledger.jsonl.zst", []
+    packed, reports = tmp_path / "ledger.jsonl.zst", []
     absent, short = replace(CELL, recipe="absent.toml"), replace(CELL, horizon=100)
     failures = run_missing(
-        [absent, CELL, short], packed, "cpu", on_cell=lambda cell, record, failure: told.append((cell, record, failure))
+        [absent, CELL, short],
+        packed,
+        "cpu",
+        on_cell=lambda cell, record, failure: reports.append((cell, record, failure)),
     )
     assert failures.keys() == {absent, short}
     assert "UsageError" in failures[absent]
@@ -228,7 +231,7 @@ def test_failures_are_collected_with_the_reason_and_the_rest_is_run(
     assert "DataError" in failures[short]
     assert "look_back + horizon" in failures[short]
     assert [record.cell for record in Ledger(packed).records()] == [CELL]
-    by_cell: dict[Cell, tuple[Any, str]] = {cell: (record, failure) for cell, record, failure in told}
+    by_cell: dict[Cell, tuple[Any, str]] = {cell: (record, failure) for cell, record, failure in reports}
     assert by_cell[CELL] == (by_cell[CELL][0], "")
     assert by_cell[CELL][0].cell == CELL
     assert by_cell[absent] == (None, failures[absent])
@@ -247,7 +250,7 @@ def test_a_damaged_record_is_run_again_as_its_error_says(tmp_path: Path, in_this
     assert in_this_process == [CELL, CELL]
 
 
-def test_a_killed_cell_goes_on_from_its_last_finished_epoch(
+def test_a_killed_cell_continues_from_its_last_finished_epoch(
     tmp_path: Path, in_this_process: list[Cell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, whole = Ledger(tmp_path / "results" / "ledger.jsonl.zst"), run(CELL, CPU)
@@ -257,7 +260,7 @@ def test_a_killed_cell_goes_on_from_its_last_finished_epoch(
     assert ledger.records() == []
     monkeypatch.setattr(Checkpoint, "save", save)
     epochs: list[float] = []
-    monkeypatch.setattr(loop, "_error", lambda *given: epochs.append(error(*given)) or epochs[-1])
+    monkeypatch.setattr(loop, "_error", lambda *arguments: epochs.append(error(*arguments)) or epochs[-1])
     assert run_missing([CELL], ledger.packed, "cpu") == {}
     record = ledger.read(CELL)
     assert record is not None
@@ -266,8 +269,8 @@ def test_a_killed_cell_goes_on_from_its_last_finished_epoch(
     assert [path.suffix for path in ledger.folder.iterdir()] == [".json"]
 
 
-def test_in_processes_of_their_own_cells_fail_without_taking_the_engine_with_them(tmp_path: Path) -> None:
-    """The child processes know nothing of the small catalogue, so both cells fail there, each for its own reason."""
+def test_cells_that_fail_in_child_processes_do_not_stop_the_engine(tmp_path: Path) -> None:
+    # The small catalogue does not exist in child processes, so both cells fail there, each for its own reason.
     cells = [replace(CELL, recipe="absent.toml", data="ETTh1"), replace(CELL, data="Nowhere")]
     failures = run_missing(cells, tmp_path / "results" / "ledger.jsonl.zst", "cpu", jobs=1)
     assert failures.keys() == set(cells)

@@ -1,4 +1,4 @@
-"""What is measured on a trained forecaster: the studies' rows, on small windows of every kind of data."""
+"""The rows of the studies, on small windows of every kind of data."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -63,40 +63,38 @@ def by_measure(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", FRAMED)
-def test_generated_windows_are_the_parts_of_a_cell_as_they_were_drawn(name: str) -> None:
+def test_the_parts_of_a_cell_are_the_generated_windows_unchanged(name: str) -> None:
     cell = Cell(name, 24, "framed", 1)
-    found, (train, _, test) = parts_of(cell, CPU, with_calendar=False), framed.splits(FRAMED[name])
-    assert (len(found.training), len(found.validation), len(found.test)) == (4000, 1000, 1000)
-    window, target = found.training.take(found.training.starts[7:8])
+    cut, (train, _, test) = parts_of(cell, CPU, with_calendar=False), framed.splits(FRAMED[name])
+    assert (len(cut.training), len(cut.validation), len(cut.test)) == (4000, 1000, 1000)
+    window, target = cut.training.take(cut.training.starts[7:8])
     assert torch.equal(window.values[0], torch.from_numpy(train.window[7]))
     assert torch.equal(target.values[0], torch.from_numpy(train.target[7]))
-    assert found.support is not None
-    assert torch.equal(found.support, torch.from_numpy(test.support))
+    assert cut.support is not None
+    assert torch.equal(cut.support, torch.from_numpy(test.support))
 
 
-def test_every_generated_data_set_has_a_fingerprint_of_its_own() -> None:
+def test_every_generated_data_set_has_a_different_fingerprint() -> None:
     assert len({fingerprint_of(name) for name in FRAMED}) == len(FRAMED)
 
 
-def test_a_stand_in_is_cut_into_parts_like_the_data_it_stands_for() -> None:
+def test_a_stand_in_is_cut_into_parts_like_the_data_it_replaces() -> None:
     cell = Cell("Solar-stand-in", 96, "exact", 1)
-    found, facts = parts_of(cell, CPU, with_calendar=False), STAND_INS["Solar-stand-in"]
-    assert found.training.values.shape == (facts.rows, facts.channels)
-    assert len(found.test) == 10417
+    cut, facts = parts_of(cell, CPU, with_calendar=False), STAND_INS["Solar-stand-in"]
+    assert cut.training.values.shape == (facts.rows, facts.channels)
+    assert len(cut.test) == 10417
 
 
-def test_a_study_of_ours_tells_the_fidelity_of_every_explainer_in_every_way(parts: Parts) -> None:
+def test_a_study_of_our_model_measures_every_explainer_in_every_way(parts: Parts) -> None:
     rows = by_measure(explanations.study(ours(), parts, PULSE))
-    found = {
-        (row["explainer"], row["gating"], row["space"], row["shift"], row["aggregate"]) for row in rows["fidelity"]
-    }
-    assert len(found) == len(rows["fidelity"]) == 24 * 11
-    assert {name for name, *_ in found} >= POST_HOC | {"native", "timing_defaults", "integrated_gradients_reference"}
+    ways = {(row["explainer"], row["gating"], row["space"], row["shift"], row["aggregate"]) for row in rows["fidelity"]}
+    assert len(ways) == len(rows["fidelity"]) == 24 * 11
+    assert {name for name, *_ in ways} >= POST_HOC | {"native", "timing_defaults", "integrated_gradients_reference"}
     assert rows["windows"][0]["indices"].split()[0] == "0"
     assert len(rows["windows"][0]["indices"].split()) == 12
 
 
-def test_the_native_map_is_complete_and_sufficient_with_its_mask_held(parts: Parts) -> None:
+def test_the_native_map_is_complete_and_sufficient_if_its_mask_is_frozen(parts: Parts) -> None:
     rows = explanations.study(ours(), parts, PULSE)
     native = [row for row in rows if row.get("explainer") == "native" and row["gating"] == "frozen"]
     assert {(row["comprehensiveness"], row["sufficiency"]) for row in native} == {(1.0, 0.0)}
@@ -125,14 +123,12 @@ def test_a_rival_is_studied_by_its_own_map_at_the_same_number_of_points(parts: P
     assert explanations.points_of(rival(), window).tolist() == [6 * 12, 6 * 12]  # ⌊0.2 · 8 · 4⌋ patches
 
 
-def test_recovery_of_the_truth_itself_is_perfect_and_of_chance_is_chance(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_truth_has_perfect_recovery_and_chance_has_half(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     from ibforecast.explain.guest import GivenMap
 
     assert parts.support is not None
-    told = {"native": GivenMap(parts.support[:12].float()), "chance": EXPLAINERS["chance"]}
-    monkeypatch.setattr(recovery, "explainers_of", lambda forecaster, window: told)
+    maps = {"native": GivenMap(parts.support[:12].float()), "chance": EXPLAINERS["chance"]}
+    monkeypatch.setattr(recovery, "explainers_of", lambda forecaster, window: maps)
     truth, chance = recovery.study(ours(), parts, PULSE)
     assert (truth["auroc"], truth["aup"], truth["aur"]) == (1.0, pytest.approx(1.0, abs=0.6), 1.0)
     assert chance["auroc"] == pytest.approx(0.5, abs=0.05)
@@ -143,7 +139,7 @@ def test_recovery_needs_something_planted(parts: Parts) -> None:
         recovery.study(ours(), replace(parts, support=None), PULSE)
 
 
-def test_cost_counts_what_each_explainer_runs(parts: Parts) -> None:
+def test_cost_counts_the_passes_of_each_explainer(parts: Parts) -> None:
     rows = {row["explainer"]: row for row in cost.study(ours(), parts, PULSE)}
     assert (rows["native"]["forwards"], rows["native"]["backwards"]) == (1, 0)
     assert (rows["saliency"]["forwards"], rows["saliency"]["backwards"]) == (1, 1)
@@ -151,7 +147,7 @@ def test_cost_counts_what_each_explainer_runs(parts: Parts) -> None:
     assert all(row["forward_equivalents"] > 0 and row["device"] == "cpu" for row in rows.values() if row["forwards"])
 
 
-def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
+def test_the_record_of_a_study_serves_the_plain_cell_and_is_counted_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def short(cell: Cell) -> Recipe:
@@ -181,7 +177,7 @@ def test_a_studied_cell_answers_for_the_plain_one_and_is_counted_once(
 
 
 @pytest.mark.parametrize(("study", "holder"), HOLDER.items())
-def test_what_a_study_measures_is_in_the_one_that_holds_it(parts: Parts, study: str, holder: str) -> None:
+def test_the_rows_of_a_study_are_in_the_study_that_contains_it(parts: Parts, study: str, holder: str) -> None:
     part, whole = (STUDIES[name](ours(), parts, PULSE) for name in (study, holder))
     assert part == [row for row in whole if row.get("explainer") == study]
 

@@ -1,4 +1,4 @@
-"""From the measurements of studies to tables: means over seeds, ranks, and the published numbers beside them."""
+"""From the measurements of studies to tables: means over seeds, ranks, and the published numbers next to them."""
 
 import json
 from dataclasses import replace
@@ -62,13 +62,13 @@ def record(cell: Cell, measurements: Measurements, open_rate: float = 0.2) -> Re
 
 
 def fidelity_rows(explainer: str, comp: float | None, suff: float | None, frozen: bool = True) -> Measurements:
-    """Every way to measure alike, but held masks, whose numbers are perfect for the native map and worse for others."""
+    """Return rows that are equal for every way to measure, except with frozen masks."""
     rows = []
     for measure, aggregate in WAYS:
-        held = measure.gating == "frozen"
-        if held and not frozen:
+        is_frozen = measure.gating == "frozen"
+        if is_frozen and not frozen:
             continue
-        values = ((1.0, 0.0) if explainer == "native" else (0.5, 0.5)) if held else (comp, suff)
+        values = ((1.0, 0.0) if explainer == "native" else (0.5, 0.5)) if is_frozen else (comp, suff)
         rows.append(
             {
                 "measure": "fidelity",
@@ -136,8 +136,8 @@ def costs(*devices: str) -> Record:
 
 
 def lines(sheet: Sheet, **where: str) -> list[dict[str, str]]:
-    found = [dict(zip(sheet.header, line, strict=True)) for line in sheet.body]
-    return [line for line in found if all(line[name] == value for name, value in where.items())]
+    every = [dict(zip(sheet.header, line, strict=True)) for line in sheet.body]
+    return [line for line in every if all(line[name] == value for name, value in where.items())]
 
 
 def rows(sheet: Sheet, **where: Any) -> Measurements:
@@ -180,7 +180,7 @@ def test_every_line_of_a_table_has_a_cell_for_each_of_its_columns(label: str) ->
 # --- Fidelity ---
 
 
-def test_fidelity_is_averaged_over_seeds_and_the_score_counts_comprehensiveness_as_one_at_most() -> None:
+def test_fidelity_is_averaged_over_seeds_and_the_score_limits_comprehensiveness_to_one() -> None:
     sheet = TABLES["fidelity"]([explained(seed=2024), explained(seed=2025, shift=0.2)])
     (row,) = rows(sheet, data="ETTh1", explainer="native", source="ledger")
     assert list(row)[: len(FIDELITY)] == FIDELITY
@@ -197,7 +197,7 @@ def test_fidelity_is_averaged_over_seeds_and_the_score_counts_comprehensiveness_
     assert (line["read"], line["comp"], line["comp clipped"], line["suff"]) == ("20.0%", "1.100", "0.950", "0.200")
 
 
-def test_published_fidelity_stands_beside_ours_and_never_in_our_columns() -> None:
+def test_published_fidelity_is_next_to_ours_and_never_in_our_columns() -> None:
     sheet = TABLES["fidelity"]([explained(), explained(recipe="static-newest")])
     (ours,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
     assert (ours["published comp"], ours["published suff"], ours["published score"]) == ("1.019", "0.069", "0.950")
@@ -218,7 +218,7 @@ def test_published_fidelity_stands_beside_ours_and_never_in_our_columns() -> Non
     }
 
 
-def test_published_timing_stands_beside_the_best_of_three_and_its_defaults_beside_the_defaults() -> None:
+def test_published_timing_is_next_to_the_best_of_three_and_its_defaults_next_to_the_defaults() -> None:
     sheet = TABLES["fidelity"]([explained()])
     timing = {line["explainer"]: line["published score"] for line in lines(sheet, data="ETTh1", model="steady")}
     assert timing["timing_ten"] == "0.660"
@@ -226,7 +226,7 @@ def test_published_timing_stands_beside_the_best_of_three_and_its_defaults_besid
     assert timing["timing_twenty"] == "–"
 
 
-def test_where_the_defaults_are_best_both_published_numbers_stand_there() -> None:
+def test_if_the_defaults_are_best_both_published_numbers_are_next_to_them() -> None:
     best = [
         row for name, comp in (("timing_defaults", 0.9), ("timing_ten", 0.5)) for row in fidelity_rows(name, comp, 0.1)
     ]
@@ -235,7 +235,7 @@ def test_where_the_defaults_are_best_both_published_numbers_stand_there() -> Non
     assert (line["published comp"], line["published score"]) == ("0.939", "0.660 / 0.404")
 
 
-def test_a_perfect_score_by_construction_says_so_and_is_not_called_the_best() -> None:
+def test_a_perfect_score_by_construction_is_marked_and_not_called_the_best() -> None:
     fixed = [*fidelity_rows("native", 1.0, 0.0), *fidelity_rows("occlusion", 0.9, 0.2)]
     sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "static-fixed", 1, study="explanations"), fixed)])
     native, occlusion = lines(sheet, model="static-fixed", data="ETTh1")
@@ -243,7 +243,7 @@ def test_a_perfect_score_by_construction_says_so_and_is_not_called_the_best() ->
     assert occlusion["score"] == "0.700"
 
 
-def test_what_is_undefined_says_so_and_a_forecaster_without_masks_has_none_to_hold() -> None:
+def test_an_undefined_value_is_marked_and_a_forecaster_without_masks_has_none_to_freeze() -> None:
     measured = fidelity_rows("native", None, None, frozen=False)
     sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "dlinear", 1, study="explanations"), measured)])
     (line,) = lines(sheet, model="dlinear", data="ETTh1")
@@ -257,7 +257,7 @@ def test_a_data_set_beyond_the_plan_is_shown_with_what_was_run_on_it() -> None:
     assert {line["published score"] for line in lines(sheet, data="ETTh2")} == {"–"}
 
 
-def test_where_the_lead_of_the_native_map_is_within_the_spread_of_seeds_it_is_level() -> None:
+def test_a_lead_of_the_native_map_within_the_spread_of_seeds_is_level() -> None:
     records = [explained(seed=2024), explained(seed=2025, shift=0.3)]
     here = lines(TABLES["fidelity"](records), data="ETTh1", model="steady")
     native = {line["explainer"]: line["native is"] for line in here}
@@ -290,7 +290,7 @@ def test_fidelity_by_budget_counts_the_low_runs_at_other_budgets_and_horizons() 
 # --- Rankings ---
 
 
-def test_ranks_are_those_of_the_scores_under_each_of_the_24_ways() -> None:
+def test_ranks_follow_the_scores_under_each_of_the_24_ways() -> None:
     sheet = TABLES["fidelity_rankings"]([explained()])
     assert len(rows(sheet, explainer="native")) == len(WAYS) == 24
     regated = {row["explainer"]: row["rank"] for row in rows(sheet, gating="regated", space="frame", shift="squared")}
@@ -305,7 +305,7 @@ def test_ranks_are_those_of_the_scores_under_each_of_the_24_ways() -> None:
     assert {row["rank"] for row in rows(sheet, gating="frozen") if row["explainer"] != "native"} == {2}
 
 
-def test_rankings_have_a_line_per_way_and_the_range_of_ranks() -> None:
+def test_rankings_have_a_line_for_each_way_and_the_range_of_ranks() -> None:
     sheet = TABLES["fidelity_rankings"]([explained()])
     assert sheet.header[:2] == ["data", "model"]
     assert sheet.header[6] == "**native**"
@@ -316,7 +316,7 @@ def test_rankings_have_a_line_per_way_and_the_range_of_ranks() -> None:
     assert (over_all["**native**"], over_all["chance"]) == ("1", "6")
 
 
-def test_each_model_of_the_rankings_is_ranked_apart_and_one_not_run_says_so() -> None:
+def test_each_model_is_ranked_separately_and_a_missing_one_is_marked() -> None:
     other = explained(recipe="paper-sparse", shift=0.4)
     for row in other.measurements:
         if row["explainer"] == "occlusion":
@@ -342,7 +342,7 @@ def test_a_rank_that_depends_on_the_way_is_a_range() -> None:
     assert (line["**native**"], line["occlusion"]) == ("1–3", "1–2")
 
 
-def test_what_is_undefined_has_no_rank_and_takes_none() -> None:
+def test_an_undefined_score_has_no_rank_and_takes_none() -> None:
     undefined = [*fidelity_rows("native", None, None), *fidelity_rows("chance", 0.2, 0.9)]
     sheet = TABLES["fidelity_rankings"]([record(Cell("ETTh1", 96, "steady", 1, study="explanations"), undefined)])
     regated = {row["explainer"]: row["rank"] for row in rows(sheet, gating="regated")}
@@ -365,7 +365,7 @@ def test_the_certificate_is_next_to_what_it_does_not_promise_in_named_units() ->
     assert (row["gates_sensitivity_squared"], row["gates_sensitivity_root"], row["rate_bits"]) == (None, None, 31.25)
 
 
-def test_a_data_set_without_a_certificate_says_not_run_and_other_models_follow() -> None:
+def test_a_data_set_without_a_certificate_is_not_run_and_other_models_follow() -> None:
     sheet = TABLES["certificate"]([explained(recipe="paper-sparse", extra=promises()), explained("ETTm1")])
     assert lines(sheet, data="Weather")[0]["windows"] == "not run"
     assert lines(sheet, data="ETTm1")[0]["windows"] == "not run"
@@ -375,7 +375,7 @@ def test_a_data_set_without_a_certificate_says_not_run_and_other_models_follow()
 # --- Recovery ---
 
 
-def test_recovery_is_averaged_over_seeds_beside_the_published_numbers() -> None:
+def test_recovery_is_averaged_over_seeds_next_to_the_published_numbers() -> None:
     seeds = [recovered("pulse", "framed", seed, native=0.8 + seed / 10, timing_defaults=0.5) for seed in (0, 1, 2)]
     sheet = TABLES["support_recovery"](seeds)
     (row,) = rows(sheet, mode="pulse", model="framed", explainer="native")
@@ -393,7 +393,7 @@ def test_recovery_is_averaged_over_seeds_beside_the_published_numbers() -> None:
     assert (published["mse"], published["open_rate"]) == (None, None)
 
 
-def test_rivals_have_their_own_published_numbers_and_what_was_not_run_says_so() -> None:
+def test_rivals_have_their_own_published_numbers_and_missing_runs_are_marked() -> None:
     sheet = TABLES["support_recovery"]([recovered("decoy", "patchdecomp", 1, native=0.7)])
     (rival,) = lines(sheet, mode="decoy", model="patchdecomp")
     assert (rival["AUROC"], rival["published auroc"]) == ("**0.700**", "0.815 ± 0.008")
@@ -409,7 +409,7 @@ def test_rivals_have_their_own_published_numbers_and_what_was_not_run_says_so() 
 # --- Cost ---
 
 
-def test_passes_and_the_time_on_each_device_have_columns_of_their_own() -> None:
+def test_passes_and_the_time_on_each_device_have_separate_columns() -> None:
     records = [costs("cuda", "cpu"), explained()]
     for row in records[0].measurements:
         if row["device"] == "cuda":
@@ -432,7 +432,7 @@ def test_a_device_that_was_not_timed_has_no_time() -> None:
     assert (line["time on the GPU, in forecasts"], line["time on the CPU, in forecasts"]) == ("–", "44.00")
 
 
-def test_the_flat_rows_of_cost_say_whose_they_are() -> None:
+def test_the_flat_rows_of_cost_have_their_source() -> None:
     sheet = TABLES["cost"]([costs("cpu"), explained()])
     (native,) = rows(sheet, explainer="native", source="ledger")
     assert (native["device"], native["forward_equivalents"], native["score"]) == ("cpu", 1.02, pytest.approx(0.9))
@@ -453,7 +453,7 @@ def gates(table: list[list[float]]) -> Measurements:
     ]
 
 
-def test_gates_are_tables_of_lags_by_channels_one_recipe_after_the_other() -> None:
+def test_gates_are_tables_of_lags_by_channels_for_each_recipe() -> None:
     steady, paper = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
     records = [explained(recipe="paper-sparse", extra=paper), explained(extra=steady)]
     frequency, one = TABLES["gate_frequency"](records), TABLES["gate_map"](records)
@@ -477,7 +477,7 @@ def test_gates_are_tables_of_lags_by_channels_one_recipe_after_the_other() -> No
     assert "paper-sparse: test window 1,392 of ETTh1, horizon 96, seed 2024." in one.note
 
 
-def test_a_recipe_whose_gates_were_not_measured_says_so() -> None:
+def test_a_recipe_whose_gates_were_not_measured_is_not_run() -> None:
     table = [[0.1, 0.9], [0.25, 0.75]]
     for label in ("gate_map", "gate_frequency"):
         sheet = TABLES[label]([explained(extra=gates(table)), explained(recipe="paper-sparse")])
@@ -487,7 +487,7 @@ def test_a_recipe_whose_gates_were_not_measured_says_so() -> None:
         assert elsewhere.body == [["steady", "not run"], ["paper-sparse", "not run"]]
 
 
-def test_the_gates_of_the_first_seed_there_is_are_shown() -> None:
+def test_the_gates_of_the_smallest_seed_are_shown() -> None:
     one, other = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
     sheet = TABLES["gate_frequency"]([explained(seed=2026, extra=other), explained(seed=2025, extra=one)])
     assert {row["seed"] for row in sheet.rows} == {2025}

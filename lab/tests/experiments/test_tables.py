@@ -78,18 +78,18 @@ def show(ledger: Ledger, label: str, form: str) -> str:
 # --- Plans ---
 
 
-def test_the_main_tables_take_every_data_set_horizon_model_and_seed() -> None:
+def test_the_main_tables_need_every_data_set_horizon_model_and_seed() -> None:
     cells = PLANS["accuracy"].cells()
     assert len(cells) == len(set(cells)) == 5 * 4 * len(PLANS["accuracy"].models) * 3
     assert set(PLANS["accuracy"].models) <= set(names())
 
 
-def test_a_plan_is_narrowed_to_what_is_named_and_refuses_what_it_does_not_hold() -> None:
+def test_a_plan_is_narrowed_to_named_values_and_refuses_unknown_ones() -> None:
     narrowed = plan("per_horizon").narrowed(("Weather",), (96,), ("exact", "quick"), (1, 2))
     assert narrowed.cells() == [Cell("Weather", 96, model, seed) for model in ("exact", "quick") for seed in (1, 2)]
-    for asked in ({"data": ("Traffic",)}, {"horizons": (97,)}, {"models": ("oracle",)}):
+    for unknown in ({"data": ("Traffic",)}, {"horizons": (97,)}, {"models": ("oracle",)}):
         with pytest.raises(UsageError, match="must belong to the label"):
-            plan("per_horizon").narrowed(**asked)
+            plan("per_horizon").narrowed(**unknown)
 
 
 def test_an_unknown_label_is_refused_with_the_nearest_one() -> None:
@@ -128,7 +128,7 @@ def test_a_mean_over_data_sets_needs_all_five_of_them(tmp_path: Path) -> None:
     assert {row["data"] for row in sheet.rows if row["source"] == "ledger"} == {*MAIN} - {"Weather"}
 
 
-def test_a_seed_that_lacks_a_horizon_counts_in_the_mean_and_not_in_the_spread() -> None:
+def test_a_seed_without_a_horizon_counts_in_the_mean_and_not_in_the_spread() -> None:
     records = [one for one in full_grid("exact", 0.3) if (one.cell.horizon, one.cell.seed) != (96, 2026)]
     (row,) = [row for row in TABLES["accuracy"](records).rows if (row["data"], row["seeds"]) == ("ETTh1", 2)]
     assert row["mse"] == pytest.approx(0.3 + sum(HORIZONS) / 4e4 - 0.005 / 4)
@@ -170,7 +170,7 @@ def test_a_lead_within_the_spread_of_seeds_is_level(
     assert lead(ours, other) == expected
 
 
-def test_of_scores_the_larger_is_ahead() -> None:
+def test_the_larger_score_is_ahead() -> None:
     assert lead(with_spread(0.9, 0.01), with_spread(0.5, 0.01), larger_is_better=True) == "ahead"
 
 
@@ -178,8 +178,8 @@ def test_of_scores_the_larger_is_ahead() -> None:
 
 
 def test_the_numbers_of_cyclenets_authors_are_next_to_our_run_and_in_the_means(ledger: Ledger) -> None:
-    told = [row for row in json.loads(show(ledger, "accuracy", "json")) if row["model"] == "cyclenet-linear"]
-    means = {row["data"]: row["mse"] for row in told if row["source"] == "published"}
+    rows = [row for row in json.loads(show(ledger, "accuracy", "json")) if row["model"] == "cyclenet-linear"]
+    means = {row["data"]: row["mse"] for row in rows if row["source"] == "published"}
     assert means["ETTh1"] == pytest.approx((0.3785 + 0.4266 + 0.4642 + 0.4619) / 4)
     assert means["Overall"] == pytest.approx(mean(means[data] for data in MAIN))
     (cell,) = [
@@ -198,13 +198,13 @@ def test_the_json_is_a_list_of_flat_rows(ledger: Ledger, label: str) -> None:
     assert {row["source"] for row in rows} <= {"ledger", "published"}
 
 
-def test_the_csv_holds_the_same_rows_as_the_json(ledger: Ledger) -> None:
+def test_the_csv_has_the_same_rows_as_the_json(ledger: Ledger) -> None:
     rows = list(csv.DictReader(io.StringIO(show(ledger, "per_horizon", "csv"))))
     assert len(rows) == len(json.loads(show(ledger, "per_horizon", "json")))
     assert list(rows[0]) == FLAT
 
 
-def test_of_a_rival_the_better_of_our_run_and_the_published_number_is_shown_with_its_source(ledger: Ledger) -> None:
+def test_a_rivals_line_is_the_better_of_our_run_and_the_published_number(ledger: Ledger) -> None:
     sheet = TABLES["per_horizon"](ledger.records())
     lines = {tuple(line[:3]): dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
     ours, theirs = lines["ETTh1", "96", "tqnet"], lines["ETTh1", "96", "dlinear"]
@@ -227,7 +227,7 @@ def test_the_error_of_our_default_is_compared_with_every_line() -> None:
     assert "no more than the larger of the standard deviations" in sheet.note
 
 
-def test_the_best_and_the_best_interpretable_are_marked_and_the_rest_says_not_run(ledger: Ledger) -> None:
+def test_the_best_and_the_best_interpretable_errors_are_marked_and_missing_ones_are_not_run(ledger: Ledger) -> None:
     text = show(ledger, "accuracy", "md")
     assert "| ETTh1 | mean | tqnet | ours | 20.0% | 3 | **0.234 ± 0.010** |" in text
     assert "| ETTh1 | mean | exact | ours | 20.0% | 3 | _0.334 ± 0.010_ |" in text
@@ -250,7 +250,7 @@ def test_every_label_can_be_shown_from_an_empty_ledger(tmp_path: Path, label: st
     assert show(Ledger(tmp_path / "none" / "ledger.jsonl.zst"), label, form)
 
 
-def test_the_statistics_of_the_data_sets_are_those_of_the_protocol(tmp_path: Path) -> None:
+def test_the_statistics_of_the_data_sets_match_the_protocol(tmp_path: Path) -> None:
     text = show(Ledger(tmp_path / "ledger.jsonl.zst"), "datasets", "md")
     assert "| ETTh1 | 7 | 17,420 | 1h | 24 | 8,640 | 2,880 | 2,880 |" in text
     assert "| Weather | 21 | 52,696 | 10min | 144 | 36,887 | 5,270 | 10,539 |" in text
@@ -259,7 +259,7 @@ def test_the_statistics_of_the_data_sets_are_those_of_the_protocol(tmp_path: Pat
 # --- Stand-ins ---
 
 
-def test_stand_ins_have_the_sizes_of_what_they_stand_for_and_say_what_they_are() -> None:
+def test_stand_ins_have_the_sizes_of_the_data_they_replace_and_are_named_stand_ins() -> None:
     series = stand_in("Solar-stand-in")
     assert series.values.shape == (52560, 137)
     assert series.sha256 == stand_in("Solar-stand-in").sha256
@@ -277,7 +277,7 @@ def test_a_stand_ins_record_is_shown_under_its_own_name(tmp_path: Path) -> None:
 # --- Reproduce ---
 
 
-def test_reproduce_runs_nothing_that_is_there_and_reports_failures(
+def test_reproduce_does_not_run_a_cell_with_a_current_record(
     data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ibforecast_lab.experiments.parts import fingerprint_of

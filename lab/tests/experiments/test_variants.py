@@ -1,4 +1,4 @@
-"""Variants of recipes: named, resolved, told apart, and kept apart in the ledger."""
+"""Variants of recipes: their names, their settings, and their separate records in the ledger."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from ibforecast_lab.experiments.plans import MAIN, PLANS
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.tables.tradeoff import BUDGETS
-from ibforecast_lab.experiments.variants import NETWORKS, SWEEPS, VARIANTS, parted, varied, words_for
+from ibforecast_lab.experiments.variants import NETWORKS, SWEEPS, VARIANTS, split_name, varied, words_for
 from ibforecast_lab.networks.ablations import SoftForecast
 from ibforecast_lab.recipes import names, resolve
 
@@ -24,7 +24,7 @@ LABELS = ("tradeoff", "ablations", "sensitivity")
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_every_cell_of_the_labels_has_a_study_a_recipe_and_a_file_of_its_own(label: str) -> None:
+def test_every_cell_of_the_labels_has_its_own_study_recipe_and_file(label: str) -> None:
     cells = PLANS[label].cells()
     assert len({cell.key for cell in cells}) == len(set(cells)) == len(cells)
     for cell in cells:
@@ -36,7 +36,7 @@ def test_every_cell_of_the_labels_has_a_study_a_recipe_and_a_file_of_its_own(lab
 
 
 def test_every_variant_is_run_by_some_label() -> None:
-    run = {parted(model)[1] for whole in PLANS.values() for plan in (whole, *whole.also) for model in plan.models}
+    run = {split_name(model)[1] for whole in PLANS.values() for plan in (whole, *whole.also) for model in plan.models}
     assert run - {""} == VARIANTS.keys()
 
 
@@ -46,30 +46,30 @@ def test_a_variant_changes_the_fingerprint_and_no_two_share_one() -> None:
     assert len({recipe.sha256 for recipe in recipes.values()}) == len(models)
     for model, recipe in recipes.items():
         assert recipe.name == model
-        assert recipe.train == resolve(parted(model)[0], SIZES, "ETTh1").train
+        assert recipe.train == resolve(split_name(model)[0], SIZES, "ETTh1").train
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_recipe_without_a_variant_is_what_it_always_was(name: str) -> None:
+def test_a_recipe_without_a_variant_is_unchanged(name: str) -> None:
     assert varied(name, SIZES, "ETTm1") == resolve(name, SIZES, "ETTm1")
     assert Cell("ETTm1", 96, name, 2024).key == f"ETTm1-96-96-{name}-s2024"
     assert words_for(name) == name
 
 
-def test_settings_are_laid_over_those_of_the_data_set() -> None:
+def test_settings_of_a_variant_replace_those_of_the_data_set() -> None:
     whole, changed = (varied(name, SHORT, "ETTm1").config for name in ("steady", "steady+rate_weight=0.5"))
     assert (whole.objective.rate_weight, changed.objective.rate_weight) == (0.0, 0.5)
     assert changed.objective.consistency_weight == whole.objective.consistency_weight
     assert changed.gate == whole.gate
 
 
-def test_a_budget_that_is_given_goes_before_that_of_a_variant() -> None:
+def test_an_explicit_budget_replaces_that_of_a_variant() -> None:
     assert varied("steady+no-budget", SIZES).config.budget == 1.0
     assert varied("steady+no-budget", SIZES, budget=0.5).config.budget == 0.5
     assert varied("steady", SIZES, budget=0.5).config.budget == 0.5
 
 
-def test_a_network_that_no_recipe_is_for_is_built_under_a_name_of_its_own() -> None:
+def test_a_network_without_a_recipe_is_built_under_its_own_name() -> None:
     recipe = varied("paper-sparse+no-hard-gates", SIZES)
     assert recipe.forecaster in NETWORKS
     forecaster = recipe.build(1)
@@ -83,17 +83,17 @@ def test_a_network_that_no_recipe_is_for_is_built_under_a_name_of_its_own() -> N
     [
         ("steady+no-fase", "did you mean 'no-phase'"),
         ("steady+quicker", "choose among no-gated-base"),
-        ("factors+no-phase", "must be of a recipe for ibforecast"),
+        ("factors+no-phase", "must be a variant of a recipe for ibforecast"),
         ("steady+no-diversity", "must use known settings"),
         ("exactly+no-phase", "recipe must be one that ships"),
     ],
 )
-def test_what_is_no_variant_is_refused_with_a_remedy(name: str, message: str) -> None:
+def test_an_unknown_variant_is_refused_with_a_remedy(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         varied(name, SIZES)
 
 
-def test_a_recipe_of_ones_own_may_lie_where_it_likes(tmp_path: Path) -> None:
+def test_your_own_recipe_may_be_at_any_path(tmp_path: Path) -> None:
     own = tmp_path / "steady+mine" / "own.toml"
     own.parent.mkdir()
     own.write_text('forecaster = "ibforecast"\n')
@@ -101,18 +101,18 @@ def test_a_recipe_of_ones_own_may_lie_where_it_likes(tmp_path: Path) -> None:
     assert re.fullmatch(r"ETTh1-96-96-own\.\w{8}-s1", Cell("ETTh1", 96, str(own), 1).key)
 
 
-def test_every_sweep_turns_something_that_is_felt() -> None:
+def test_every_sweep_changes_a_setting_that_has_an_effect() -> None:
     for cell in PLANS["sensitivity"].cells():
-        base = recipe_of(Cell(cell.data, cell.horizon, parted(cell.recipe)[0], cell.seed))
+        base = recipe_of(Cell(cell.data, cell.horizon, split_name(cell.recipe)[0], cell.seed))
         recipe = recipe_of(cell)
-        if parted(cell.recipe)[1] or cell.budget is not None:
+        if split_name(cell.recipe)[1] or cell.budget is not None:
             assert recipe.sha256 != base.sha256, cell.key
         if "prior" in cell.recipe:
             assert recipe.config.objective.rate_weight > 0, cell.key
     assert set(SWEEPS) <= set(vars(recipe.config.objective))
 
 
-def test_the_trade_off_is_run_at_the_budgets_it_is_shown_at() -> None:
+def test_the_trade_off_is_run_at_the_budgets_that_are_shown() -> None:
     run: dict[str, set[float]] = {}
     for cell in PLANS["tradeoff"].cells():
         run.setdefault(cell.recipe, set()).add(recipe_of(cell).config.budget)
@@ -142,6 +142,6 @@ def test_a_plan_of_several_parts_is_narrowed_in_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("data", MAIN)
-def test_the_default_recipe_knows_no_benchmark_by_name(data: str) -> None:
+def test_the_default_recipe_does_not_depend_on_the_name_of_a_benchmark(data: str) -> None:
     sizes = sizes_of(Cell(data, 96, DEFAULT, 0))
     assert resolve(DEFAULT, sizes, data) == resolve(DEFAULT, sizes)

@@ -98,9 +98,9 @@ def generate(mode: Mode, windows: int, seed: int, constants: FramedConstants | N
 def assemble(parts: Draw) -> FramedWindows:
     """Compute windows from the drawn parts; every injected shape is de-meaned over the window.
 
-    X[t,c] = μ_c + s_c (φ_c((t+τ) mod W) + β_c(t) + z_c r_c(t) + ε[t,c])        Paper: Eq. 11, X
-    Y[t,c] = μ_c + s_c (φ_c((t+L+τ) mod W) + z_c g_c(t) + ε[t,c])               Paper: Eq. 12, Y
-    M[t,c] = z_c · 1[t ∈ supp(r_c)], of r_c before it is de-meaned              Paper: Eq. 13, M
+        X[t,c] = μ_c + s_c (φ_c((t+τ) mod W) + β_c(t) + z_c r_c(t) + ε[t,c])        Paper: Eq. 11, X
+        Y[t,c] = μ_c + s_c (φ_c((t+L+τ) mod W) + z_c g_c(t) + ε[t,c])               Paper: Eq. 12, Y
+        M[t,c] = z_c · 1[t ∈ supp(r_c)], of r_c before it is de-meaned              Paper: Eq. 13, M
 
     After de-meaning the level does not depend on the driver, but the scale still does: it grows with a large event.
     """

@@ -1,1 +1,1 @@
-"""Cells in, records out: every published number and how it came about."""
+"""Experiments: run cells, record the results, and build tables and figures from the records."""

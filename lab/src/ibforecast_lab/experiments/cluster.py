@@ -1,4 +1,4 @@
-"""The Ray engine: the same cells, one task each, on a cluster; records come back to the driver's ledger."""
+"""The Ray engine: run cells on a cluster, one task each; the driver writes the records to its ledger."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -18,9 +18,9 @@ def run_missing_on_ray(
     gpus_per_cell: float = 0.0,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
 ) -> dict[Cell, str]:
-    """Run what is missing on a Ray cluster; a task whose worker or node dies is run again elsewhere.
+    """Run the missing cells on a Ray cluster; if a worker or node dies, its task is run again elsewhere.
 
-    The data files must be where `IBFORECAST_DATA` or the cache says on every node.
+    Every node needs the data files, in the folder `IBFORECAST_DATA` or in the cache.
     """
     ledger = Ledger(packed)
     engine = Ray(address, gpus_per_item=gpus_per_cell)

@@ -1,4 +1,4 @@
-"""Named values of the ledger: every number of every table, for texts that quote them."""
+"""Names for the numbers of all tables, for texts that quote them."""
 
 from pathlib import Path
 

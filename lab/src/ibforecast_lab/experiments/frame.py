@@ -1,4 +1,4 @@
-"""The ledger as one tidy frame, and what tables compute from its rows."""
+"""The ledger as one tidy frame, and functions by which tables select, summarise and compare its rows."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,21 +10,21 @@ from typing import Any, Literal
 
 from ibforecast.evaluate.fidelity import Measure
 from ibforecast_lab.experiments.ledger import HOLDER, Record
-from ibforecast_lab.experiments.variants import parted
+from ibforecast_lab.experiments.variants import split_name
 
 Row = dict[str, Any]
 Summary = Callable[[list[Row]], Any]
 Lead = Literal["ahead", "level", "behind", "one seed"]
 
 RUN = ("data", "look_back", "horizon", "model", "budget", "seed")
-"""The fields that identify a run; records of several studies may be of the same one."""
+"""The fields that identify a run. Records of several studies may belong to the same run."""
 
 DEFAULT_WAY: Row = asdict(Measure()) | {"aggregate": "ratio_of_means"}
-"""The way to measure fidelity that tables show if they show one."""
+"""The way to measure fidelity in tables that show only one."""
 
 LEVEL = (
     "Level: the means differ by no more than the larger of the standard deviations over seeds; a published number "
-    "without a spread is compared by the spread of ours. One seed: a side was run once, so that there is no spread."
+    "without a spread is compared by the spread of ours. One seed: one side was run only once and has no spread."
 )
 """The rule of `lead`, for the notes of tables."""
 
@@ -32,15 +32,16 @@ LEVEL = (
 def frame(records: Iterable[Record]) -> list[Row]:
     """Return a row for the errors of every record, and one for each of its measurements.
 
-    A row has the coordinates of its run, its test errors and, if it is a measurement, the fields of that, which go
-    before: a model measured at several budgets has the errors of each. `measure` says what was measured.
+    A row has the coordinates of its run and its test errors. If it is a measurement, it also has the measurement's
+    fields, which replace fields of the same name: a model measured at several budgets has the errors at each budget.
+    `measure` names what was measured.
     """
     return [row for record in records for row in _rows(record)]
 
 
 def _rows(record: Record) -> Iterable[Row]:
     cell, config = record.cell, record.recipe["config"]
-    recipe, variant = parted(cell.recipe)
+    recipe, variant = split_name(cell.recipe)
     run = {
         "data": cell.data,
         "look_back": cell.look_back,
@@ -66,7 +67,7 @@ def _rows(record: Record) -> Iterable[Row]:
 
 
 def _derived(measurement: Row) -> Row:
-    """Return what follows from a single measurement: scores of fidelity, and roots of squared shifts."""
+    """Return fields computed from one measurement: scores of fidelity, and roots of squared shifts."""
     if "sufficiency" in measurement:
         return {
             "score": _score(measurement["comprehensiveness"], measurement["sufficiency"]),
@@ -99,7 +100,7 @@ def errors(rows: Iterable[Row]) -> list[Row]:
 
 
 def of_study(rows: list[Row], study: str) -> list[Row]:
-    """Return the rows of a study; of a run without it, those in the study that contains it."""
+    """Return the rows of a study. For a run without this study, return rows from the study that contains it."""
     own = select(rows, study=study)
     runs = {tuple(row[name] for name in RUN) for row in own}
     return own + [
@@ -122,7 +123,7 @@ def grouped(rows: Iterable[Row], keys: Sequence[str]) -> dict[tuple[Any, ...], l
 
 
 def summarised(rows: Iterable[Row], keys: Sequence[str], fields: Mapping[str, Summary]) -> list[Row]:
-    """Return a flat row per group: its keys, the summary of each field, and its source."""
+    """Return a flat row for each group: its keys, the summary of each field, and its source."""
     return [
         dict(zip(keys, place, strict=True))
         | {name: summary(group) for name, summary in fields.items()}
@@ -132,13 +133,13 @@ def summarised(rows: Iterable[Row], keys: Sequence[str], fields: Mapping[str, Su
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """Return the mean, or None if any value is undefined or there is none."""
+    """Return the mean, or None if any value is undefined or there are no values."""
     known = [value for value in values if value is not None]
     return average(known) if known and len(known) == len(values) else None
 
 
 def spread_of(values: Sequence[float | None]) -> float | None:
-    """Return the standard deviation over seeds, or None if there is one seed only or any value is undefined."""
+    """Return the standard deviation over seeds, or None if there is only one seed or any value is undefined."""
     known = [value for value in values if value is not None]
     return stdev(known) if len(known) == len(values) > 1 else None
 
@@ -159,7 +160,7 @@ def spread(field: str, **where: Any) -> Summary:
 
 
 def total(field: str, **where: Any) -> Summary:
-    """Add a field up over the rows that have these values."""
+    """Sum a field over the rows that have these values."""
     return lambda rows: sum(row[field] for row in select(rows, **where))
 
 
@@ -189,5 +190,5 @@ def lead(ours: Row | None, other: Row | None, field: str = "mse", larger_is_bett
 
 
 def over(value: float | None, other: float | None) -> float | None:
-    """Return by what share a value is larger than another, or None if either is missing."""
+    """Return the relative difference of a value from another, or None if either is missing."""
     return None if value is None or other is None else value / other - 1

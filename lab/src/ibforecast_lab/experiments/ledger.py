@@ -1,4 +1,4 @@
-"""The ledger: one packed file of records, and the records of new runs that lie over it until they are packed too."""
+"""The ledger: one packed file of records, and a folder of newer records that are not packed yet."""
 
 import json
 from collections.abc import Iterable
@@ -14,20 +14,21 @@ LEDGER = Path("results/ledger.jsonl.zst")
 """The packed ledger of a checkout."""
 
 RECORDS = "records"
-"""The folder next to a packed ledger that new runs write to."""
+"""The folder next to a packed ledger. New runs write their records to it."""
 
 _LEVEL = 19
-"""The packed file is written seldom and read often."""
+"""The level of compression. It is high because the packed file is written rarely and read often."""
 
 HOLDER = {"native": "explanations"}
-"""Studies whose measurements another study contains: a record of that one answers for them."""
+"""Studies whose measurements another study contains. A record of the larger study can replace one of the smaller."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run's coordinates: data set, lengths, recipe or variant of one, budget (None: the recipe's) and seed.
+    """The coordinates of a run: data set, lengths, recipe or variant of one, budget (None: the recipe's) and seed.
 
-    `study` names what is measured on the trained forecaster in addition to its errors; empty if nothing is.
+    `study` names what is measured on the trained forecaster in addition to its errors. It is empty if only the
+    errors are measured.
     """
 
     data: str
@@ -40,7 +41,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A name for files and for people."""
+        """A unique name, used as file name and in messages."""
         budget = "" if self.budget is None else f"-b{self.budget:g}"
         study = f"-{self.study}" if self.study else ""
         path = self.recipe.endswith(".toml")
@@ -50,7 +51,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Scores:
-    """Errors on one part of the data in standardised units, and how much of its windows was read."""
+    """Errors on one part of the data, in standardised units, and the share of its windows that was read."""
 
     windows: int
     mse: float
@@ -61,7 +62,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Record:
-    """A cell's outcome with its birth certificate; `measurements` are the flat rows of its study."""
+    """The results of a cell and how they were computed; `measurements` are the flat rows of its study."""
 
     cell: Cell
     forecaster: str
@@ -88,8 +89,8 @@ class Record:
 class Ledger:
     """The records of a packed file and of the folder `records` next to it, by cell.
 
-    A run writes a JSON file of its own into the folder, so that runs may share it. Of two records of a cell the one
-    that finished later counts.
+    Each run writes its own JSON file, so several runs can use the folder at the same time. If a cell has two records,
+    the one that finished later is used.
     """
 
     def __init__(self, packed: Path = LEDGER) -> None:
@@ -97,11 +98,11 @@ class Ledger:
         self.folder = packed.parent / RECORDS
 
     def path(self, cell: Cell) -> Path:
-        """Return the path that a new record of a cell is written to."""
+        """Return the path to which a new record of a cell is written."""
         return self.folder / f"{cell.key}.json"
 
     def write(self, record: Record) -> Path:
-        """Add a record of a new run, in place of an older one of the same cell."""
+        """Add the record of a new run. It replaces an older record of the same cell in the folder."""
         path = self.path(record.cell)
         write_atomically(path, to_json(asdict(record)))
         return path
@@ -109,7 +110,8 @@ class Ledger:
     def read(self, cell: Cell) -> Record | None:
         """Return a cell's record, or None.
 
-        A record of a study answers for the plain cell, and for a study that it contains: it is the same run.
+        A record of a study is also returned for the cell without a study, and for a study that it contains: it is the
+        same run.
         """
         if cell.study in HOLDER:
             others = [replace(cell, study=HOLDER[cell.study]).key]
@@ -122,7 +124,7 @@ class Ledger:
         return [record for key in sorted(self._keys()) if (record := self._record(key))]
 
     def pack(self) -> int:
-        """Move the records of the folder into the packed file; return how many there were."""
+        """Move the records of the folder into the packed file, and return their number."""
         paths = sorted(self.folder.glob("*.json"))
         if paths:
             write_atomically(self.packed, packed(self.records()))
@@ -148,7 +150,7 @@ class Ledger:
 
 def packed(records: Iterable[Record]) -> bytes:
     """Return records as compressed lines of JSON, sorted by key: the same records give the same bytes."""
-    import pyarrow  # slow to import, and every verb knows the name of the ledger
+    import pyarrow  # slow to import, and every verb imports this module for LEDGER
 
     lines = [
         json.dumps(asdict(record), separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"

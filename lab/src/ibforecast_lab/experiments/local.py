@@ -1,4 +1,4 @@
-"""The local engine: cells in processes of this machine, several side by side."""
+"""The local engine: run cells in several processes on this machine."""
 
 import multiprocessing
 from collections.abc import Callable, Iterable
@@ -19,9 +19,9 @@ def run_missing(
     jobs: int = 1,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
 ) -> dict[Cell, str]:
-    """Run the cells whose record is missing or outdated; return the failures by cell, with what went wrong.
+    """Run the cells whose record is missing or outdated; return the reason of each failure by cell.
 
-    A cell that is killed leaves its finished epochs next to the records of new runs, and the next run continues there.
+    If a cell is killed, its last checkpoint stays next to the records of new runs, and the next run continues from it.
     """
     missing = missing_from(Ledger(packed), cells)
     failures: dict[Cell, str] = {}
@@ -35,10 +35,10 @@ def run_missing(
 
 
 def _run(cell: Cell, packed: Path, device: str, jobs: int) -> Record:
-    torch.set_num_threads(max(1, multiprocessing.cpu_count() // jobs))  # or the processes fight over the cores
+    torch.set_num_threads(max(1, multiprocessing.cpu_count() // jobs))  # otherwise the processes compete for the cores
     ledger = Ledger(packed)
-    under_way = ledger.path(cell).with_suffix(".safetensors")
-    record = run(cell, torch.device(device), under_way)
+    checkpoint = ledger.path(cell).with_suffix(".safetensors")
+    record = run(cell, torch.device(device), checkpoint)
     ledger.write(record)
-    under_way.unlink(missing_ok=True)
+    checkpoint.unlink(missing_ok=True)
     return record

@@ -1,4 +1,4 @@
-"""The windows of a cell, trained on, selected by and measured: of real data, stand-ins or generators."""
+"""The training, validation and test windows of a cell, from real data, stand-ins or generators."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -18,17 +18,17 @@ from ibforecast_lab.data.standin import STAND_INS, stand_in
 from ibforecast_lab.experiments.ledger import Cell
 
 FRAMED: dict[str, framed.Mode] = {f"framed-{mode}": mode for mode in framed.MODES}
-"""The benchmark with planted truth, by the name of each of its modes as a data set."""
+"""The modes of the benchmark with planted truth, by the name that each has as a data set."""
 
 DRIVERS = "drivers"
-"""The benchmark with several drivers, as a data set."""
+"""The name that the benchmark with several drivers has as a data set."""
 
 GENERATED = (*FRAMED, DRIVERS)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The three parts of a data set on a device; `support` marks what was planted in the test windows, if anything."""
+    """The three parts of a data set on a device; `support` marks the values planted in the test windows, if any."""
 
     training: Windows
     validation: Windows
@@ -37,29 +37,29 @@ class Parts:
 
 
 def sizes_of(cell: Cell) -> Sizes:
-    """Lengths, channels and cycle of a cell."""
+    """Return the lengths, channels and cycle of a cell."""
     facts = framed.FramedConstants() if cell.data in GENERATED else facts_of(cell.data)
     return Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
 
 
 def facts_of(name: str) -> catalogue.DataSet:
-    """The facts of a data set, or of the stand-in for one."""
+    """Return the facts of a data set or a stand-in."""
     return STAND_INS[name] if name in STAND_INS else catalogue.CATALOGUE[name]
 
 
 def fingerprint_of(name: str) -> str:
-    """Fingerprint of a data set's numbers."""
+    """Return the fingerprint of a data set's numbers."""
     return _generated_fingerprint(name) if name in GENERATED else series_of(name).sha256
 
 
 @cache
 def series_of(name: str) -> Series:
-    """The numbers of a data set, or of the stand-in for one."""
+    """Return the numbers of a data set or a stand-in."""
     return stand_in(name) if name in STAND_INS else catalogue.load(name)
 
 
 def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
-    """Cut a cell's windows; real ones are standardised by the training rows, generated ones are left as they are."""
+    """Cut the windows of a cell. Real data are standardised by the training rows; generated windows stay unchanged."""
     if cell.data in GENERATED:
         drawn = _generated(cell.data)
         train, validation, test = (resident(part.window, part.target, part.phase).to(device) for part in drawn)

@@ -1,4 +1,4 @@
-"""Labels of the paper, and the cells each of them takes."""
+"""The labels of tables and figures, and the cells that each needs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -24,14 +24,17 @@ INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
 BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet")
 STATIC = ("static-fixed", "static-newest")
 BY_HAND = "exact"
-"""What the default recipe is held against: settings chosen for each data set by its name."""
+"""The recipe that the default one is compared with: its settings were chosen for each data set by name."""
 
 SMALL_BUDGETS = (0.05, 0.1)
 OTHER_BUDGETS = (*SMALL_BUDGETS, 0.35, 0.5)
-"""Where the trade-off is measured beside 0.2, which is the recipes' own."""
+"""The budgets at which the trade-off is measured, in addition to the recipes' own, 0.2."""
 
 WHOLE_PATCHES = (0.125, 0.5)
-"""What 0.2 and 0.5 come to in whole patches of every channel, of eight; 0.35 comes to a quarter, that recipe's own."""
+"""Budgets of `static-newest`, which reads whole patches of all channels.
+
+Of eight patches, 0.2 allows one and 0.5 allows four. 0.35 allows two: a quarter, the recipe's own budget.
+"""
 
 ABLATED = {
     "steady": (
@@ -41,15 +44,15 @@ ABLATED = {
     "paper-sparse": ("no-gated-base", "no-hard-gates", "no-profile", "no-budget", "no-contiguity"),
     "factors": ("no-diversity",),
 }
-"""What is taken out of which recipe: of ours what it has, of the paper's what the paper took out of it."""
+"""The parts removed from each recipe: from ours every part it has, from the paper's those that the paper removed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a label takes: its data sets, horizons, models (recipes), seeds and study; none where it takes no run.
+    """The data sets, horizons, models (recipes), seeds and study of a label; empty if the label needs no runs.
 
-    A model may be a variant of a recipe; it is run at each of the `budgets` (None: its own). `also` holds what a label
-    takes beside that and otherwise.
+    A model may be a variant of a recipe; it is run at each of the `budgets` (None: its own). `also` contains further
+    plans with other settings.
     """
 
     data: tuple[str, ...] = ()
@@ -61,7 +64,7 @@ class Plan:
     also: tuple["Plan", ...] = ()
 
     def cells(self) -> list[Cell]:
-        """Every cell, short horizons first."""
+        """Return all cells, short horizons first."""
         own = [
             Cell(data, horizon, model, seed, budget, study=self.study)
             for horizon in self.horizons
@@ -79,12 +82,12 @@ class Plan:
         models: tuple[str, ...] = (),
         seeds: tuple[int, ...] = (),
     ) -> "Plan":
-        """Keep what is named; what is not named stays whole. Models may be any recipe."""
+        """Return a plan with only the named values; an empty argument keeps all. Models may be any recipe."""
         every = (self, *self.also)
-        data = _chosen("data set", data, _all(plan.data for plan in every))
-        horizons = _chosen("horizon", horizons, _all(plan.horizons for plan in every))
+        data = _checked("data set", data, _all(plan.data for plan in every))
+        horizons = _checked("horizon", horizons, _all(plan.horizons for plan in every))
         known = _all(plan.models for plan in every)
-        models = _chosen("model", models, (*known, *names())) if models else known
+        models = _checked("model", models, (*known, *names())) if models else known
         others = set(known) - set(self.models)
         return replace(
             self._kept(data, horizons, seeds),
@@ -109,7 +112,7 @@ def _sweeps(recipe: str, *knobs: str) -> tuple[str, ...]:
 
 
 _OTHER_KNOBS, _WITH_RATE = tuple(knob for knob in SWEEPS if knob != "prior"), ("ETTh1", "Weather")
-"""The prior is felt only where the rate is: recipe `steady` leaves that term out on ETTm1."""
+"""The prior has an effect only through the rate term, which recipe `steady` leaves out on ETTm1."""
 
 _ALL_MODELS = (*OURS, *INTERPRETABLE, *BLACK_BOX)
 PLANS: dict[str, Plan] = {
@@ -182,9 +185,9 @@ PLANS: dict[str, Plan] = {
 
 
 def plan(label: str) -> Plan:
-    """Look a label up."""
+    """Return the plan of a label."""
     if label not in PLANS:
-        raise UsageError("a label must be one of the paper's that are built", repr(label), hint(label, list(PLANS)))
+        raise UsageError("label must be known", repr(label), hint(label, list(PLANS)))
     return PLANS[label]
 
 
@@ -192,12 +195,12 @@ def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(one for group in groups for one in group))
 
 
-def _both(known: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(one for one in asked if one in known)
+def _both(known: tuple[T, ...], chosen: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(one for one in chosen if one in known)
 
 
-def _chosen(what: str, asked: tuple[T, ...], known: tuple[T, ...]) -> tuple[T, ...]:
-    for one in asked:
+def _checked(name: str, chosen: tuple[T, ...], known: tuple[T, ...]) -> tuple[T, ...]:
+    for one in chosen:
         if one not in known:
-            raise UsageError(f"{what} must belong to the label", one, f"choose among {', '.join(map(str, known))}")
-    return asked or known
+            raise UsageError(f"{name} must belong to the label", one, f"choose among {', '.join(map(str, known))}")
+    return chosen or known

@@ -1,4 +1,4 @@
-"""Published numbers, as printed: published.csv, which our records are compared with.
+"""Published numbers, as printed, from published.csv. Tables compare our records with them.
 
 | table            | printed in                                                               |
 |------------------|--------------------------------------------------------------------------|
@@ -14,7 +14,7 @@
 | cost             | the paper, the text of its efficiency analysis                           |
 | cyclenet_linear  | CycleNet's authors, their runs at look-back 96                           |
 
-If the paper disagrees with itself, the number is the printed one; the tests list such places. Passes are counted per
+If the paper contradicts itself, the number is the printed one; the tests list such cases. Passes are counted per
 window, optimisation steps per test batch.
 """
 
@@ -34,10 +34,10 @@ Place = tuple[str, int | None, str]
 class PublishedNumber:
     """One printed number and its source.
 
-    `data` is a name of the catalogue or a mode of the framed benchmark; "Overall" is the mean of the five data sets of
-    the accuracy table, "any" a count that is the same for every data set. `horizon` is None for a mean over the four
-    horizons and if no horizon is stated. `model` is a recipe or forecaster, an explainer (a forecaster's name means its
-    native explanation), or an ablation. `spread` is the standard deviation over seeds, None if none is printed.
+    `data` is a name of the catalogue or a mode of the framed benchmark. "Overall" is the mean of the five data sets of
+    the accuracy table; "any" is a count that is the same for every data set. `horizon` is None for a mean over the four
+    horizons and if no horizon is printed. `model` is a recipe or forecaster, an explainer (a forecaster's name means
+    its native explanation), or an ablation. `spread` is the standard deviation over seeds, or None if none is printed.
     """
 
     table: str
@@ -51,7 +51,7 @@ class PublishedNumber:
 
 
 def numbers(table: str) -> tuple[PublishedNumber, ...]:
-    """Return the numbers of a table, in its order; cells left empty in print are absent."""
+    """Return the numbers of a table in printed order; empty cells are left out."""
     require_choice("table", table, tuple(_tables()))
     return _tables()[table]
 

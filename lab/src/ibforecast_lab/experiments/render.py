@@ -1,7 +1,7 @@
 """Build every table and figure of results/ from the ledger: `make results`.
 
 Tables are written to OUT/tables as Markdown and JSON, figures to OUT/figures as PNG and SVG. The same records give the
-same bytes. There is no figure if nothing of it was run.
+same bytes. A figure without any records is not written.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def render(ledger: Path, bench: Path, out: Path) -> list[Path]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Render from the command line."""
-    parser = argparse.ArgumentParser(description="Tables and figures from the ledger.")
+    parser = argparse.ArgumentParser(description="Build tables and figures from the ledger.")
     parser.add_argument("--ledger", type=Path, default=LEDGER, help="packed ledger")
     parser.add_argument("--pack", action="store_true", help="first move the records of new runs into the packed ledger")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for tables/ and figures/")

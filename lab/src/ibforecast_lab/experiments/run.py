@@ -1,4 +1,4 @@
-"""Run a cell: data in, trained forecaster, record out."""
+"""Run a cell: train a forecaster, measure it, and return the record."""
 
 import os
 import platform
@@ -32,21 +32,21 @@ RESULTS_VERSION = 1
 Raise it whenever a change of the code changes a number that a run computes: weights after training, a forecast, an
 error or a measurement, even in the last bit on the same device. Records of an older version are outdated, and
 `reproduce` runs their cells again. Do not raise it for a change of speed, form or words that keeps every number, nor
-for a new study or recipe, which has records of its own.
+for a new study or recipe, because its records are new.
 """
 
 VERIFIED_WINDOWS = 1000
 
 
 def recipe_of(cell: Cell) -> Recipe:
-    """The recipe a cell stands for, with its data set's sizes filled in."""
+    """Return the recipe of a cell, with the sizes of its data set."""
     return varied(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), cell.budget)
 
 
 def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Record:
-    """Train and measure one cell; the test windows are looked at once, after selection.
+    """Train and measure one cell; the test windows are used once, after the weights are selected.
 
-    With a `checkpoint` path a run that was killed goes on from its last finished epoch.
+    With a `checkpoint` path, a run that was killed continues from its last finished epoch.
     """
     recipe = recipe_of(cell)
     forecaster = recipe.build(cell.seed)
@@ -91,7 +91,7 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
 
 
 def missing_from(ledger: Ledger, cells: Iterable[Cell]) -> list[Cell]:
-    """The cells that have no record, an outdated one or a damaged one."""
+    """Return the cells that have no record, an outdated one or a damaged one."""
     return [cell for cell in cells if not is_current(_readable(ledger, cell), cell)]
 
 
@@ -103,7 +103,7 @@ def _readable(ledger: Ledger, cell: Cell) -> Record | None:
 
 
 def is_current(record: Record | None, cell: Cell) -> bool:
-    """Tell whether a record still answers for its cell: same recipe, same data, same version of the results."""
+    """Return whether a record is valid for a cell: same recipe, same data, same version of the results."""
     return (
         record is not None
         and record.recipe_sha256 == recipe_of(cell).sha256
@@ -113,29 +113,28 @@ def is_current(record: Record | None, cell: Cell) -> bool:
 
 
 def commit() -> str:
-    """The commit the code stands at: from git, or from IBFORECAST_COMMIT where there is no repository."""
-    given = os.environ.get("IBFORECAST_COMMIT")
-    if given:
-        return given
+    """Return the commit of the code: IBFORECAST_COMMIT if it is set, otherwise from git."""
+    if from_environment := os.environ.get("IBFORECAST_COMMIT"):
+        return from_environment
     folder = Path(__file__).parent
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or "unknown"
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
+    return head.stdout.strip() or "unknown"
 
 
 def device_name(device: torch.device) -> str:
-    """The device in words."""
+    """Return the name of a device."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result may depend on."""
-    found = {"python": platform.python_version(), "ibforecast": __version__}
+    """Return the versions of Python and of the packages that a result may depend on."""
+    collected = {"python": platform.python_version(), "ibforecast": __version__}
     for library in ("torch", "numpy"):
         try:
-            found[library] = version(library)
+            collected[library] = version(library)
         except PackageNotFoundError:
-            found[library] = "unknown"
-    return found
+            collected[library] = "unknown"
+    return collected
 
 
 def _scores(forecaster: Forecaster, windows: Windows) -> Scores:

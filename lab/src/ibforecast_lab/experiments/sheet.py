@@ -1,4 +1,4 @@
-"""A table as a specification of rows and columns, and the sheet it gives: flat rows for programs, text for people."""
+"""Tables: a specification of rows and columns, and the resulting sheet of flat rows and printed text."""
 
 import csv
 import io
@@ -13,10 +13,10 @@ from ibforecast_lab.experiments.plans import Plan
 
 NOT_RUN, NONE, UNDEFINED = "not run", "–", "undefined"
 NATIVE, PAPER = "native", "ibforecast"
-"""The explainer that is a forecaster's own, and the name of our forecaster in print."""
+"""The name of a forecaster's own explanation, and the name of our forecaster in print."""
 
 MARKS = "marks"
-"""The field of a line with a pattern for the text of each marked field, such as "**{}**"."""
+"""The field of a line that contains a pattern for the text of each marked field, such as "**{}**"."""
 
 Cells = list[str]
 
@@ -25,7 +25,7 @@ Cells = list[str]
 class Sheet:
     """The content of a label, with a `note` on how to read it; `keys` are the fields that identify a row.
 
-    In the body `**x**` is the best and `_x_` the best interpretable one.
+    In the body `**x**` marks the best value and `_x_` the best one of an interpretable model.
     """
 
     title: str
@@ -50,7 +50,7 @@ def measured(value: float | None) -> str:
 
 
 def words(value: Any) -> str:
-    """Write a value as it is; None is a dash."""
+    """Return a value as text; None is a dash."""
     return NONE if value is None else str(value)
 
 
@@ -62,9 +62,9 @@ number, share, change, count, general = map(known, (".3f", ".1%", "+z.1%", ",", 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as printed: its name, the field it shows and how; `spread` names the field of a standard deviation.
+    """A printed column: its name, its field and the field's format; `spread` names the field of a standard deviation.
 
-    A column of `published` numbers shows the field of the published rows that belong to the line.
+    A column of `published` numbers shows the field in the published rows that belong to the line.
     """
 
     name: str
@@ -83,11 +83,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """What a label shows: `rows` of the frame and of print for programs, `columns` of `lines` for people.
+    """The specification of a table: flat rows for programs, and the columns and lines that are printed.
 
-    `lines` chooses and orders the rows that are printed; a line without the fields of a run was not run, as the column
-    `missing` says. `compared` adds fields that depend on other rows; `beside` finds the published rows that belong to
-    a line.
+    `rows` and `published` return the rows of our runs and of print. `compared` adds fields that depend on other rows.
+    `lines` selects and sorts the rows that are printed. If a line lacks the fields of a run, its cell in the column
+    `missing` is "not run". `counterparts` returns the published rows that belong to a line.
     """
 
     title: str
@@ -99,23 +99,23 @@ class Table:
     missing: str = ""
     published: Callable[[], list[Row]] = list
     compared: Callable[[list[Row]], list[Row]] = list
-    beside: Callable[[Row, list[Row]], list[Row]] = lambda line, published: []
+    counterparts: Callable[[Row, list[Row]], list[Row]] = lambda line, published: []
 
     def __call__(self, records: Iterable[Record]) -> Sheet:
-        """Compute the sheet from records only."""
+        """Compute the sheet from records."""
         rows = _alike(self.compared([*self.rows(frame(records)), *self.published()]))
         published = [row for row in rows if row.get("source") == "published"]
         body = [
-            [self._cell(column, line, beside) for column in self.columns]
+            [self._cell(column, line, printed) for column in self.columns]
             for line in self.lines(rows)
-            for beside in [self.beside(line, published)]
+            for printed in [self.counterparts(line, published)]
         ]
         header = [column.name for column in self.columns]
         return Sheet(self.title, rows, header, body, self.note, self.keys)
 
-    def _cell(self, column: Column, line: Row, beside: list[Row]) -> str:
+    def _cell(self, column: Column, line: Row, printed: list[Row]) -> str:
         if column.published:
-            return " / ".join(column.text(row) for row in beside if row.get(column.field) is not None) or NONE
+            return " / ".join(column.text(row) for row in printed if row.get(column.field) is not None) or NONE
         if column.field not in line:
             return NOT_RUN if column.name == self.missing else NONE
         return column.text(line)
@@ -128,7 +128,7 @@ def _alike(rows: list[Row]) -> list[Row]:
 
 
 def places(plan: Plan) -> list[Row]:
-    """Return the data set, horizon and model of every line that a plan takes."""
+    """Return the data set, horizon and model of every line of a plan."""
     return [
         {"data": data, "horizon": horizon, "model": model}
         for horizon in plan.horizons
@@ -138,7 +138,7 @@ def places(plan: Plan) -> list[Row]:
 
 
 def placed(rows: Iterable[Row], planned: list[Row], beyond: bool = True) -> list[Row]:
-    """Return the rows of the ledger at each planned place in turn, or the place if it has none; then all others."""
+    """Return the rows of the ledger at each planned place, or the place if it has no rows, and then all other rows."""
     fields = list(planned[0])
     lines: dict[tuple[Any, ...], list[Row]] = {tuple(place.values()): [] for place in planned}
     for row in rows:
@@ -157,14 +157,14 @@ def marked(line: Row, **marks: str) -> Row:
 
 
 def to_markdown(sheet: Sheet) -> str:
-    """Return a GitHub-flavoured table under its title, the note below it."""
+    """Return the title, a GitHub-flavoured table and the note."""
     lines = [sheet.header, ["---"] * len(sheet.header), *sheet.body]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"**{sheet.title}**\n\n{table}\n" + (f"\n{sheet.note}\n" if sheet.note else "")
 
 
 def to_latex(sheet: Sheet) -> str:
-    """Return a booktabs table under its title."""
+    """Return a booktabs table, with title and note as comments."""
     lines = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in (sheet.header, *sheet.body)]
     return "\n".join(
         [
@@ -183,7 +183,7 @@ def to_latex(sheet: Sheet) -> str:
 
 
 def to_csv(sheet: Sheet) -> str:
-    """Return the flat rows as CSV; what was not run is empty."""
+    """Return the flat rows as CSV; None is an empty field."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(sheet.rows[0]) if sheet.rows else [], lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""Variants of recipes: one thing taken out or set otherwise, by the name RECIPE+VARIANT."""
+"""Variants of recipes, named RECIPE+VARIANT: one part removed or one setting changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,14 +17,14 @@ NETWORKS: dict[str, type[Forecaster]] = {
     "ibforecast-soft": SoftForecast,
     "ibforecast-phaseless": PhaselessForecast,
 }
-"""Networks that no recipe is for, by the name their records give as forecaster."""
+"""Networks that only variants use, by the name of the forecaster in their records."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What is done to a recipe: `settings` laid over its model part, or another of the `NETWORKS` built from it.
+    """A change of a recipe: `settings` that replace some of its model part, or another `network` built from it.
 
-    `words` is how a table calls it.
+    `words` is its name in tables.
     """
 
     words: str
@@ -38,7 +38,7 @@ SWEEPS: dict[str, tuple[float, ...]] = {
     "budget_weight": (0.5, 2.0, 20.0),
     "prior": (0.05, 0.1, 0.5),
 }
-"""Knobs of the objective and the values each is set to, one at a time; the budget's are cells of their own."""
+"""Settings of the objective and the values each is given, one at a time. Other budgets are separate cells."""
 
 VARIANTS: dict[str, Variant] = {
     "no-gated-base": Variant("− gated base", network="ibforecast-ungated"),
@@ -59,31 +59,31 @@ VARIANTS: dict[str, Variant] = {
 }
 
 
-def parted(name: str) -> tuple[str, str]:
-    """Part a recipe that ships from the variant of it; a recipe of one's own, by its path, has none."""
+def split_name(name: str) -> tuple[str, str]:
+    """Split a name into recipe and variant. The path of your own recipe has no variant."""
     recipe, _, variant = name.partition(JOIN)
     return (recipe, variant) if recipe in names() else (name, "")
 
 
 def words_for(name: str) -> str:
-    """What a table calls a recipe or a variant of one."""
-    recipe, variant = parted(name)
+    """Return the name of a recipe or variant in tables."""
+    recipe, variant = split_name(name)
     return VARIANTS[variant].words if variant in VARIANTS else recipe
 
 
 def varied(name: str, sizes: Sizes, data: str | None = None, budget: float | None = None) -> Recipe:
-    """Resolve a recipe or a variant of one; a budget that is given goes before that of either."""
-    base, called = parted(name)
+    """Resolve a recipe or a variant of one. `budget`, if any, replaces theirs."""
+    base, called = split_name(name)
     if not called:
         return resolve(name, sizes, data, budget=budget)
     variant = _variant(called)
-    given = {} if budget is None else {"budget": budget}
-    recipe = replace(resolve(base, sizes, data, **{**variant.settings, **given}), name=name)
+    settings = dict(variant.settings) if budget is None else {**variant.settings, "budget": budget}
+    recipe = replace(resolve(base, sizes, data, **settings), name=name)
     if not variant.network:
         return recipe
     require(
         recipe.forecaster == "ibforecast",
-        f"{called} must be of a recipe for ibforecast",
+        f"{called} must be a variant of a recipe for ibforecast",
         f"{base}, a recipe for {recipe.forecaster}",
         "try steady",
     )
@@ -92,5 +92,5 @@ def varied(name: str, sizes: Sizes, data: str | None = None, budget: float | Non
 
 def _variant(name: str) -> Variant:
     if name not in VARIANTS:
-        raise UsageError("a variant must be one of the table's", repr(name), hint(name, list(VARIANTS)))
+        raise UsageError("variant must be known", repr(name), hint(name, list(VARIANTS)))
     return VARIANTS[name]

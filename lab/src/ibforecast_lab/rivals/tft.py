@@ -202,7 +202,7 @@ class TFT(Rival, SelfExplaining):
     ]:
         """Return the future, the attention of each future step, and the weight of each channel at each past step."""
         horizon = self.config.horizon
-        # 1. What enters at every step, past and future: (batch, look_back + horizon, width).
+        # 1. The input of every step, past and future: (batch, look_back + horizon, width).
         past, selection = self.select(values)
         entered = torch.cat([past, self.ahead.expand(len(values), -1, -1)], dim=1)
         # 2. Local patterns: one recurrent layer reads the past, another continues from its state.

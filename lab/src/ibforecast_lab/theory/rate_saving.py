@@ -158,7 +158,7 @@ def _deviation(remainder: Pair, context: int) -> Kernel:
 
 
 def _gated(remainder: Pair, context: int) -> Kernel:
-    """A sampled gate: it is more likely to open the first token if that deviates, and more so at the higher level."""
+    """Sample a gate: it opens the first token more often if that deviates, and more often still at the higher level."""
     opens = (0.875 if context else 0.5) if remainder[0] else 0.125
     return {("open", remainder[0]): opens, ("closed", 0): 1 - opens}
 

@@ -1,4 +1,4 @@
-"""One file per figure: from the ledger's records to plain data, and by `plots` to bytes."""
+"""The figures. Each file turns the ledger's records into plain data, which `plots` draws."""
 
 from collections.abc import Callable
 
@@ -24,11 +24,11 @@ FIGURES: dict[str, Callable[[list[Record], Form], bytes | None]] = {
     "ablations": ablations.figure,
     "sensitivity": sensitivity.figure,
 }
-"""Each gives None if nothing of it was run."""
+"""Each function returns None if the ledger has no records for it."""
 
 
 def drawn(label: str, records: list[Record], form: Form) -> bytes:
-    """Draw a label's figure; refuse a label that has none, or of which nothing was run."""
+    """Draw the figure of a label; refuse a label without a figure or without records."""
     check_has_figure(label)
     picture = FIGURES[label](records, form)
     if picture is None:
@@ -39,7 +39,7 @@ def drawn(label: str, records: list[Record], form: Form) -> bytes:
 
 
 def check_has_figure(label: str) -> None:
-    """Refuse a label that is only a table."""
+    """Refuse a label that has no figure."""
     if label not in FIGURES:
         raise UsageError(
             f"a label must be one of {', '.join(FIGURES)} to be drawn",

@@ -1,16 +1,16 @@
-"""What each part is worth, as dots. Paper: Table "ablations"."""
+"""The effect of each part, as dots. Paper: Table "ablations"."""
 
 from ibforecast_lab.experiments.frame import Row, frame
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.tables.ablations import METRICS, beside, change_in, published, rows_of
-from ibforecast_lab.experiments.variants import parted
+from ibforecast_lab.experiments.tables.ablations import METRICS, change_in, counterparts, published, rows_of
+from ibforecast_lab.experiments.variants import split_name
 from ibforecast_lab.plots.dots import Dot, DotRow, draw
 from ibforecast_lab.plots.records import Form
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw a row per recipe and variant, a column per measure, of the plan's one data set and horizon."""
+    """Draw a row for each recipe and variant and a column for each measure, for the plan's data set and horizon."""
     runs = {row["model"]: row for row in rows_of(frame(records))}
     plan = PLANS["ablations"]
     (data,), (horizon,) = plan.data, plan.horizons
@@ -19,7 +19,7 @@ def figure(records: list[Record], form: Form) -> bytes | None:
 
 
 def _row(place: Row, run: Row) -> DotRow:
-    printed = (beside(place, published()) or [{}])[0]
+    printed = (counterparts(place, published()) or [{}])[0]
     dots = [Dot(run.get(metric), run.get(f"{metric}_std"), printed.get(metric)) for metric in METRICS]
-    recipe, variant = parted(place["model"])
+    recipe, variant = split_name(place["model"])
     return DotRow(change_in(place["model"]) if variant else recipe, dots, heads=not variant, run=bool(run))

@@ -1,4 +1,4 @@
-"""Time and memory of a training step against the number of channels, from the benchmarks' records."""
+"""Time and memory of a training step by number of channels, from the benchmarks' records."""
 
 import json
 import re
@@ -10,19 +10,19 @@ from ibforecast_lab.plots.records import Form
 
 
 def figure(folder: Path, form: Form) -> bytes | None:
-    """Draw every record of a folder that measured channels; nothing where none did."""
-    found = {}
+    """Draw the records of a folder that measured channels; return None if there are none."""
+    records = {}
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text())
         if measured := document["measures"].get("channels"):
-            found[document["device"]] = measured
-    time = _growths(found, "step_seconds", _duration)
-    return draw(time, _growths(found, "peak_bytes", _size), form) if time else None
+            records[document["device"]] = measured
+    time = _growths(records, "step_seconds", _duration)
+    return draw(time, _growths(records, "peak_bytes", _size), form) if time else None
 
 
-def _growths(found: dict[str, dict[str, float]], name: str, words: Callable[[float], str]) -> list[Growth]:
+def _growths(records: dict[str, dict[str, float]], name: str, words: Callable[[float], str]) -> list[Growth]:
     growths = []
-    for device, measured in found.items():
+    for device, measured in records.items():
         matches = ((re.fullmatch(rf"{name}_(\d+)", key), value) for key, value in measured.items())
         sizes = sorted((int(match[1]), float(value)) for match, value in matches if match)
         if sizes:

@@ -1,4 +1,4 @@
-"""Fidelity against cost. Paper: Figure "cost"."""
+"""Fidelity by cost. Paper: Figure "cost"."""
 
 from ibforecast_lab.experiments.frame import frame
 from ibforecast_lab.experiments.ledger import Record
@@ -9,7 +9,7 @@ from ibforecast_lab.plots.records import Form
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw a panel per data set with the explainers of which cost and fidelity are known."""
+    """Draw a panel for each data set, with the explainers whose cost and fidelity are known."""
     panels: dict[str, list[CostPoint]] = {}
     for row in rows_of(frame(records)):
         if row["forward_equivalents"] is not None and row["score"] is not None:

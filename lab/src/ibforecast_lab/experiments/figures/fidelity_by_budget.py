@@ -1,4 +1,4 @@
-"""Fidelity of the native map in every run: each budget, horizon and seed."""
+"""Fidelity of the native map in every run, at each budget, horizon and seed."""
 
 from ibforecast_lab.experiments.frame import frame, select
 from ibforecast_lab.experiments.ledger import Record
@@ -9,7 +9,7 @@ from ibforecast_lab.plots.records import Form
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw a row of panels per data set, a column per horizon, a curve per seed, once any run was measured."""
+    """Draw a row of panels for each data set, a column for each horizon and a curve for each seed."""
     runs = sorted(runs_by_budget(frame(records)), key=lambda row: row["budget"])
     if not runs:
         return None

@@ -8,6 +8,6 @@ from ibforecast_lab.plots.records import Form
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw frequencies over many windows, patch by channel, a panel per recipe that was run."""
+    """Draw frequencies over many windows, by patch and channel, in a panel for each recipe that was run."""
     pictures = [picture_of(gates, MANY.lower()) for gates in many_windows(records)]
     return draw(pictures, form) if pictures else None

@@ -7,13 +7,13 @@ from ibforecast_lab.plots.records import Form
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw probabilities, patch by channel, with the open gates outlined, a panel per recipe that was run."""
+    """Draw probabilities by patch and channel, open gates outlined, in a panel for each recipe that was run."""
     pictures = [picture_of(gates, f"{ONE.lower()}; outlined: open") for gates in one_window(records)]
     return draw(pictures, form) if pictures else None
 
 
 def picture_of(gates: Gates, shown: str) -> GatePicture:
-    """Return the gates of a record as a picture takes them."""
+    """Return the picture of the gates of a record."""
     return GatePicture(
         title=f"{gates.model}: {shown}",
         where=gates.where,

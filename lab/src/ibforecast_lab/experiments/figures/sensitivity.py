@@ -1,27 +1,27 @@
-"""What turning one hyper-parameter does. Paper: Figure "hp"."""
+"""The effect of each hyper-parameter. Paper: Figure "hp"."""
 
 from ibforecast_lab.experiments.frame import Row, frame, select
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.tables.sensitivity import DEFAULT, KNOBS, rows_of, runs_of, turned, value_of
-from ibforecast_lab.experiments.variants import parted
+from ibforecast_lab.experiments.tables.sensitivity import DEFAULT, KNOBS, changed, rows_of, runs_of, value_of
+from ibforecast_lab.experiments.variants import split_name
 from ibforecast_lab.plots.curves import Curve, Grid, Panel, draw
 from ibforecast_lab.plots.records import Form
 
 MEASURES = {"mse_change": "change of MSE, %", "open_rate": "read, %", "score": "fidelity"}
 PERCENT = ("mse_change", "open_rate")
 Own = dict[tuple[str, str, str], float]
-"""The value of each setting in a recipe as it is, by recipe, data set and setting."""
+"""The value of each setting in the unchanged recipe, by recipe, data set and setting."""
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw three rows of panels per recipe, a column per hyper-parameter, a curve per data set."""
+    """Draw three rows of panels for each recipe, a column for each hyper-parameter and a curve for each data set."""
     tidy = frame(records)
     rows_run = rows_of(tidy)
     if all(row["setting"] == DEFAULT for row in rows_run):
         return None
     plan, own = PLANS["sensitivity"], _own(tidy)
-    planned = [(parted(cell.recipe)[0], cell.data, *turned(cell)) for cell in plan.cells()]
+    planned = [(split_name(cell.recipe)[0], cell.data, *changed(cell)) for cell in plan.cells()]
     values = {
         knob: sorted(
             {value for _, _, setting, value in planned if setting == knob and value is not None}
@@ -53,7 +53,7 @@ def figure(records: list[Record], form: Form) -> bytes | None:
             columns=[f"{symbol}\n{knob.replace('_', ' ')}" for knob, symbol in KNOBS.items()],
             across="",
             names=plan.data,
-            default="the recipe as it is",
+            default="the unchanged recipe",
             ticks=[[short(value) for value in values[knob]] for knob in KNOBS],
             even=True,
         ),
@@ -62,7 +62,7 @@ def figure(records: list[Record], form: Form) -> bytes | None:
 
 
 def short(value: float) -> str:
-    """Write a value in few letters: 0.0001 is 1e-4."""
+    """Return a value in few characters: 0.0001 is 1e-4."""
     return f"{value:.0e}".replace("e-0", "e-") if 0 < value < 0.01 else f"{value:g}"
 
 
@@ -75,7 +75,7 @@ def _own(tidy: list[Row]) -> Own:
 
 
 def _curve(rows: list[Row], knob: str, measure: str, values: list[float], own: float | None) -> Curve | None:
-    """Return one data set's curve over the values of a setting, the recipe as it is among them."""
+    """Return the curve of one data set over the values of a setting, with that of the unchanged recipe."""
     here = [row for row in rows if row["setting"] in (knob, DEFAULT)]
     points = {own if row["setting"] == DEFAULT else row["value"]: row[measure] for row in here}
     known = {value: points[value] for value in values if points.get(value) is not None}

@@ -1,4 +1,4 @@
-"""Errors against what is read. Paper: Figure "pareto"."""
+"""Errors by the share read. Paper: Figure "pareto"."""
 
 from ibforecast_lab.experiments.frame import Row, frame, select
 from ibforecast_lab.experiments.ledger import Record
@@ -10,11 +10,11 @@ from ibforecast_lab.plots.records import Form
 MEASURES = {"mse": "MSE", "mae": "MAE"}
 SWEPT = tuple(model for model in BUDGETS if model != DENSE)
 LARGEST = 0.55
-"""A model that reads more is not drawn: its error is in the table, next to that of the dense model."""
+"""Models that read more are not drawn; their errors are in the table."""
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw two rows of panels per data set, a column per horizon, a curve per model with its spread over seeds."""
+    """Draw two rows of panels for each data set, a column for each horizon and a curve with spread for each model."""
     rows, plan = rows_of(frame(records)), PLANS[LABEL]
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""What is measured on a trained forecaster beyond its errors: one file per study, each giving flat rows."""
+"""Studies: measurements of a trained forecaster in addition to its errors. Each returns flat rows."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Does a model choose what it reads? Its errors with every window's own mask, with another window's, and with one."""
+"""Does a model choose what it reads? Its errors with each window's own mask, another window's, and one for all."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from ibforecast_lab.measures.choice import errors_through, masks_of, usual_mask
 
 
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
-    """Measure all three, and what share of what is read is not read most often, on all validation and test windows."""
+    """Measure the errors and the share of unusual tokens among those read, on all validation and test windows."""
     require(
         isinstance(forecaster, IBForecast),
         "a study of the choice needs a model with gates",

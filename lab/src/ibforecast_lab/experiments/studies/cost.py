@@ -1,4 +1,4 @@
-"""What does an explanation cost? Forward-equivalents of every explainer, on the device trained on and on the CPU."""
+"""What does an explanation cost? Forward-equivalents of every explainer, on the training device and on the CPU."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ WINDOWS, REPEATS = 64, 3
 
 
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
-    """Time every explainer beside the plain forecast; the forecaster ends where it was."""
+    """Time every explainer and the plain forecast; the forecaster is moved back to its device."""
     here, cpu = parts.test.values.device, torch.device("cpu")
     rows = []
     for device in dict.fromkeys((here, cpu)):

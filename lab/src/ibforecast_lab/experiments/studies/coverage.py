@@ -15,9 +15,9 @@ MEASURED = (80, 95)
 
 
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
-    """Measure both variants: widths as calibrated, and tracked from the first validation window to the last test one.
+    """Measure both variants: widths as calibrated, and tracked from the first validation to the last test window.
 
-    What is tracked at a window is what was known when it ended; the windows between the parts are looked back on too.
+    The widths at a window depend only on values known when it ended. Windows between the two parts are tracked too.
     """
     require(
         parts.support is None,
@@ -26,12 +26,12 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
         "use a data set of the catalogue",
     )
     first, test = int(parts.validation.starts[0]), parts.test
-    told = scores(forecaster, test.at(range(first, int(test.starts[-1]) + 1)))
-    measured, scale = told[-len(test) :], scales(forecaster, test)
+    every_score = scores(forecaster, test.at(range(first, int(test.starts[-1]) + 1)))
+    measured, scale = every_score[-len(test) :], scales(forecaster, test)
     rows = []
     for level, start in zip(MEASURED, quantiles(scores(forecaster, parts.validation), MEASURED), strict=True):
         rows.append(_row("plain", level, measured, start[None], scale))
-        rows.append(_row("adaptive", level, measured, tracked(start, told, level)[-len(test) - 1 : -1], scale))
+        rows.append(_row("adaptive", level, measured, tracked(start, every_score, level)[-len(test) - 1 : -1], scale))
     return rows
 
 
@@ -42,14 +42,14 @@ def _row(
     half_widths: Float[Tensor, "#window horizon channel"],
     scale: Float[Tensor, "window channel"],
 ) -> dict[str, Any]:
-    """Coverage over all values and in the channel that has least of it, and the mean width in standardised units."""
-    found = inside(measured, half_widths).double()
+    """Return the coverage of all values and of the worst channel, and the mean width in standardised units."""
+    covered = inside(measured, half_widths).double()
     return {
         "measure": "coverage",
         "variant": variant,
         "level": level,
         "windows": len(measured),
-        "coverage": round(float(found.nanmean()), 6),
-        "worst_channel": round(float(found.nanmean(dim=(0, 1)).min()), 6),
+        "coverage": round(float(covered.nanmean()), 6),
+        "worst_channel": round(float(covered.nanmean(dim=(0, 1)).min()), 6),
         "width": round(float((2 * half_widths * scale[:, None]).double().mean()), 6),
     }

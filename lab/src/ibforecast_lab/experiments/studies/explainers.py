@@ -1,4 +1,4 @@
-"""Which explainers are put to a forecaster: its own, and of ours all others as well."""
+"""The explainers applied to a forecaster: its own, and for our models all others too."""
 
 import torch
 
@@ -13,10 +13,10 @@ from ibforecast_lab.explainers.timing import VARIANTS
 
 @torch.no_grad()
 def explainers_of(forecaster: Forecaster, window: Window) -> dict[str, Explainer]:
-    """The forecaster's own explanation, and for one that comes with evidence the explainers it must beat.
+    """Return the native explainer and, if forecasts come with an explanation, the explainers it must beat.
 
-    These are the paper's, TIMING in its three settings, IG also from the baseline that fidelity deletes to, and
-    occlusion in blocks of the forecaster's own patch length.
+    These are the paper's, TIMING in its three settings, IG also from the baseline that deletion uses in measures of
+    fidelity, and occlusion in blocks of the forecaster's patch length.
     """
     explanation: Explanation | None = forecaster(window).explanation
     if explanation is None:

@@ -1,4 +1,4 @@
-"""Are the explanations true? Fidelity of every explainer, certificate, sensitivity, rate, and where gates open."""
+"""Are the explanations true? Fidelity of every explainer, certificate, sensitivity, rate and open gates."""
 
 from math import isnan
 from typing import Any
@@ -23,11 +23,11 @@ from ibforecast_lab.explainers.native import Native
 
 FIDELITY_WINDOWS, GATE_WINDOWS, BATCH = 1024, 512, 256
 BUDGET, PATCH_LEN, PRIOR = 0.2, 12, 0.2
-"""What a forecaster without a budget of its own is given, and the prior the rate is counted against."""
+"""The budget and patch length for forecasters without a budget, and the prior of the rate."""
 
 
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
-    """Measure on evenly spaced test windows, and what must hold always on all of them."""
+    """Measure fidelity on evenly spaced test windows, and promises on all of them."""
     chosen = evenly_spaced(FIDELITY_WINDOWS, len(parts.test))
     windows = spaced(parts.test)
     rows = [{"measure": "windows", "of": len(parts.test), "indices": " ".join(map(str, chosen.tolist()))}]
@@ -39,13 +39,13 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
 
 
 def spaced(test: Windows) -> Windows:
-    """The test windows that fidelity is measured on, evenly spaced."""
+    """Return the evenly spaced test windows on which fidelity is measured."""
     chosen = evenly_spaced(FIDELITY_WINDOWS, len(test))
     return test.at(test.starts[chosen.to(test.starts.device)].cpu().numpy())
 
 
 def fidelity(forecaster: Forecaster, windows: Windows, explainer: Explainer, seed: int) -> list[FidelityRow]:
-    """Measure an explainer's maps in every way there is, at the budget of each window's native mask."""
+    """Measure an explainer's maps in every way, at the budget of each window's native mask."""
     generator = torch.Generator(windows.values.device).manual_seed(seed)
     batches = []
     for window, _ in windows.batches(BATCH):
@@ -53,14 +53,14 @@ def fidelity(forecaster: Forecaster, windows: Windows, explainer: Explainer, see
         share = points / window.values[0].numel()
         importance = explainer.explain(forecaster, window, share, generator).values
         if isinstance(forecaster, Accountable) and isinstance(explainer, Native):
-            importance = native_importance(forecaster(window).explanation)  # of equals, the open ones first
+            importance = native_importance(forecaster(window).explanation)  # among equal values, open tokens first
         batches.append(every_shift(forecaster, window, importance, points))
     return every_fidelity(batches)
 
 
 @torch.no_grad()
 def points_of(forecaster: Forecaster, window: Window) -> Int[Tensor, " batch"]:
-    """How many points of each window a map may name: what the native mask reads, or a budget of whole patches."""
+    """Return the number of points that a map may name in each window: those that the native mask reads, or a budget."""
     explanation: Explanation | None = forecaster(window).explanation
     if explanation is not None:
         return native_points(explanation)
@@ -71,17 +71,17 @@ def points_of(forecaster: Forecaster, window: Window) -> Int[Tensor, " batch"]:
 
 def _promises(forecaster: Accountable, test: Windows, seed: int) -> list[dict[str, Any]]:
     generator = torch.Generator().manual_seed(seed)
-    held, free = certificate(forecaster, test, generator), end_to_end(forecaster, test, generator)
+    fixed, free = certificate(forecaster, test, generator), end_to_end(forecaster, test, generator)
     with torch.no_grad():
         bits = torch.cat([rate_bits(forecaster(window).explanation, PRIOR) for window, _ in test.batches(BATCH)])
     return [
         {
             "measure": "certificate",
             "windows": len(test),
-            "replay_bits": int(held.replay_bits.sum()),
-            "scramble_bits": int(held.scramble_bits.sum()),
-            "compared": held.compared,
-            "scrambled": held.scrambled,
+            "replay_bits": int(fixed.replay_bits.sum()),
+            "scramble_bits": int(fixed.scramble_bits.sum()),
+            "compared": fixed.compared,
+            "scrambled": fixed.scrambled,
         },
         {
             "measure": "sensitivity",
@@ -96,7 +96,7 @@ def _promises(forecaster: Accountable, test: Windows, seed: int) -> list[dict[st
 
 @torch.no_grad()
 def _gates(forecaster: Accountable, test: Windows) -> list[dict[str, Any]]:
-    """How often each gate opens over evenly spaced windows, and the gates of the window in their middle."""
+    """Measure how often each gate opens over evenly spaced windows, and the gates of the middle window."""
     chosen = evenly_spaced(GATE_WINDOWS, len(test))
     window = test.look_backs(test.starts[chosen.to(test.starts.device)])
     explanation: Explanation = forecaster(window).explanation
@@ -121,12 +121,12 @@ def _rounded(table: Float[Tensor, "patch channel"]) -> list[list[float]]:
 
 
 def flat(explainer: str, row: FidelityRow) -> dict[str, Any]:
-    """A measurement of an explainer as a record holds it."""
-    found = row.fidelity
+    """Return the fidelity of an explainer as a row of a record."""
+    measured = row.fidelity
     numbers = {
-        "comprehensiveness": found.comprehensiveness,
-        "clipped_comprehensiveness": found.clipped_comprehensiveness,
-        "sufficiency": found.sufficiency,
+        "comprehensiveness": measured.comprehensiveness,
+        "clipped_comprehensiveness": measured.clipped_comprehensiveness,
+        "sufficiency": measured.sufficiency,
     }
     return {
         "measure": "fidelity",
@@ -135,5 +135,5 @@ def flat(explainer: str, row: FidelityRow) -> dict[str, Any]:
         "space": row.measure.space,
         "shift": row.measure.shift,
         "aggregate": row.aggregate,
-        "left_out": found.left_out,
+        "left_out": measured.left_out,
     } | {name: None if isnan(value) else round(value, 6) for name, value in numbers.items()}

@@ -1,4 +1,4 @@
-"""What the factors are worth: the error without them, their size beside the base, and which drivers they found."""
+"""The effect of the factors: the error without them, their size and the base's, and the drivers they recover."""
 
 from copy import deepcopy
 from typing import Any
@@ -21,10 +21,10 @@ BATCH = 1024
 
 
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
-    """Measure the factors on all test windows and, where drivers were planted, each driver's map."""
+    """Measure the factors on all test windows and, if drivers were planted, the map of each driver."""
     require(
         isinstance(forecaster, FactorForecast),
-        "a study of the factors needs a model that has some",
+        "a study of the factors needs a model with factors",
         cell.recipe,
         "use the recipe factors",
     )
@@ -35,7 +35,7 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
 
 @torch.no_grad()
 def _worth(forecaster: FactorForecast, windows: Windows) -> dict[str, Any]:
-    """Sizes are root mean squares of what is added to the future deviation."""
+    """Measure the error without factors, and the root mean squares of the parts added to the future deviation."""
     bare = deepcopy(forecaster)
     torch.nn.init.zeros_(bare.readout.loading)
     base, factors = [], []
@@ -54,8 +54,8 @@ def _worth(forecaster: FactorForecast, windows: Windows) -> dict[str, Any]:
 @torch.no_grad()
 def _drivers(forecaster: FactorForecast, windows: Windows) -> list[dict[str, Any]]:
     _, _, truth = drivers.splits()
-    told = [forecaster.factors(explanation) for explanation in _explanations(forecaster, windows)]
-    maps, probability = (torch.cat([getattr(each, name) for each in told]).cpu() for name in ("maps", "probability"))
+    factors = [forecaster.factors(explanation) for explanation in _explanations(forecaster, windows)]
+    maps, probability = (torch.cat([getattr(each, name) for each in factors]).cpu() for name in ("maps", "probability"))
     support = torch.from_numpy(truth.tokens(forecaster.config.patch_len))
     scores = driver_auroc(probability, support)
     aligned = alignment(forecaster.readout.loading.cpu(), torch.from_numpy(truth.loading))

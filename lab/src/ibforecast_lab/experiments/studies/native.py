@@ -1,4 +1,4 @@
-"""How faithful is a forecaster's own explanation, and nothing else: the light study, for many cells."""
+"""Fidelity of only a forecaster's own explanation: a light study for many cells."""
 
 from typing import Any
 
@@ -10,6 +10,6 @@ from ibforecast_lab.explainers.native import Native
 
 
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
-    """Measure the fidelity of the native map on evenly spaced test windows, in every way there is."""
-    found = explanations.fidelity(forecaster, explanations.spaced(parts.test), Native(), cell.seed)
-    return [explanations.flat("native", row) for row in found]
+    """Measure the fidelity of the native map on evenly spaced test windows, in every way."""
+    measured = explanations.fidelity(forecaster, explanations.spaced(parts.test), Native(), cell.seed)
+    return [explanations.flat("native", row) for row in measured]

@@ -1,4 +1,4 @@
-"""Do explanations find what was planted? AUROC, AUP and AUR of every explainer on the framed benchmark."""
+"""Do explanations recover the planted support? AUROC, AUP and AUR of every explainer on the framed benchmark."""
 
 from dataclasses import asdict
 from typing import Any
@@ -13,11 +13,11 @@ from ibforecast_lab.experiments.studies.explainers import explainers_of
 from ibforecast_lab.measures.recovery import recovery
 
 WINDOWS = 256
-"""The first of the test windows, as in the paper."""
+"""The number of test windows, from the first, as in the paper."""
 
 
 def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
-    """Score every explainer; those that ask for a budget are told the true share of each window, as in the paper."""
+    """Score every explainer. Those that need a budget receive the true share of each window, as in the paper."""
     require(
         parts.support is not None,
         "support recovery needs windows with planted support",
@@ -30,7 +30,7 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
     rows = []
     for name, explainer in explainers_of(forecaster, window).items():
         generator = torch.Generator(window.values.device).manual_seed(cell.seed)
-        found = recovery(explainer.explain(forecaster, window, share, generator).values, truth)
-        by_window = {f"{measure}_by_window": value for measure, value in asdict(found.mean).items()}
-        rows.append({"measure": "recovery", "explainer": name, **asdict(found.pooled), **by_window})
+        areas = recovery(explainer.explain(forecaster, window, share, generator).values, truth)
+        by_window = {f"{measure}_by_window": value for measure, value in asdict(areas.mean).items()}
+        rows.append({"measure": "recovery", "explainer": name, **asdict(areas.pooled), **by_window})
     return rows

@@ -1,4 +1,4 @@
-"""The tables: each a pure function from the ledger's records to a sheet."""
+"""The tables. Each is a pure function from the ledger's records to a sheet."""
 
 from collections.abc import Callable
 

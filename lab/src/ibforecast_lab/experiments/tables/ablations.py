@@ -1,16 +1,16 @@
-"""What each part is worth: removed one at a time, in errors, reading and fidelity. Paper: Table "ablations"."""
+"""The effect of each part, removed one at a time, on errors, share read and fidelity. Paper: Table "ablations"."""
 
 from ibforecast_lab.experiments.frame import DEFAULT_WAY, Row, mean, of_study, seeds, select, spread, summarised
 from ibforecast_lab.experiments.plans import PLANS, STATIC
 from ibforecast_lab.experiments.published import in_print
 from ibforecast_lab.experiments.sheet import NATIVE, NONE, PAPER, Column, Table, marked, measured, placed, share
 from ibforecast_lab.experiments.tables.fidelity import NUMBERS
-from ibforecast_lab.experiments.variants import JOIN, VARIANTS, parted, words_for
+from ibforecast_lab.experiments.variants import JOIN, VARIANTS, split_name, words_for
 
 STUDY = "native"
 OF_THE_PAPER = {"paper-sparse": PAPER, **{f"paper-sparse{JOIN}{name}": name for name in VARIANTS}}
 OF_THE_PAPER |= {f"factors{JOIN}no-diversity": "no-diversity"}
-"""The row of the paper that belongs to each of our models: to its own, rebuilt, and to ours that has factors."""
+"""The row of the paper that belongs to each of our models: the paper's model, rebuilt, and ours with factors."""
 
 METRICS = {
     "mse": "MSE",
@@ -26,7 +26,7 @@ FIELDS |= {"open_rate": mean("open_rate"), **NUMBERS}
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
-    """Return the plan's models as far as they were run, each at its own budget, in the plan's order."""
+    """Return the rows of the plan's models that were run, each at its own budget, in the plan's order."""
     plan = PLANS["ablations"]
     rows = select(of_study(tidy, STUDY), own_budget=True, measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
     planned = [row for row in rows if row["model"] in plan.models and row["data"] in plan.data]
@@ -36,16 +36,16 @@ def rows_of(tidy: list[Row]) -> list[Row]:
 
 def _named(row: Row) -> Row:
     place = {key: row[key] for key in KEYS}
-    return place | {"recipe": parted(row["model"])[0], "change": change_in(row["model"])} | row
+    return place | {"recipe": split_name(row["model"])[0], "change": change_in(row["model"])} | row
 
 
 def change_in(model: str) -> str:
-    """Say in words what was done to a recipe."""
-    return "static mask" if model in STATIC else words_for(model) if parted(model)[1] else NONE
+    """Return the change of a recipe in words."""
+    return "static mask" if model in STATIC else words_for(model) if split_name(model)[1] else NONE
 
 
 def published() -> list[Row]:
-    """Return what the paper prints, with the same fields."""
+    """Return the paper's numbers as rows with the same fields."""
     rows = []
     for (data, horizon, name), printed in in_print("ablations").items():
         row: Row = {"data": data, "horizon": horizon, "model": name, "recipe": PAPER}
@@ -54,7 +54,7 @@ def published() -> list[Row]:
     return rows
 
 
-def beside(line: Row, published: list[Row]) -> list[Row]:
+def counterparts(line: Row, published: list[Row]) -> list[Row]:
     """Return the row of the paper that belongs to a line."""
     name = OF_THE_PAPER.get(line["model"])
     return select(published, data=line["data"], horizon=line["horizon"], model=name) if name else []
@@ -63,7 +63,7 @@ def beside(line: Row, published: list[Row]) -> list[Row]:
 def _lines(rows: list[Row]) -> list[Row]:
     plan = PLANS["ablations"]
     planned = [
-        {"data": data, "horizon": horizon, "model": model, "recipe": parted(model)[0], "change": change_in(model)}
+        {"data": data, "horizon": horizon, "model": model, "recipe": split_name(model)[0], "change": change_in(model)}
         for data in plan.data
         for horizon in plan.horizons
         for model in plan.models
@@ -72,7 +72,7 @@ def _lines(rows: list[Row]) -> list[Row]:
 
 
 def _reservation(line: Row) -> str:
-    """Say why a perfect score says nothing."""
+    """Return why a perfect score says nothing."""
     if (line.get("comprehensiveness"), line.get("sufficiency")) != (1.0, 0.0):
         return ""
     return " (nothing left out)" if line["open_rate"] == 1 else " (by construction)"
@@ -98,11 +98,11 @@ ablations = Table(
     lines=_lines,
     note=(
         "comp and suff: comprehensiveness (higher is better) and sufficiency (lower is better) of the model's own "
-        "mask, gates run again. score: min(comp, 1) less suff; published: comp less suff. If everything is read a "
-        "score of 1 says nothing, and if the mask never changes it holds by construction. steady is our default, "
-        "paper-sparse the paper's model for explanations, factors the one model that has a diversity term to leave out."
+        "mask, gates run again. score: min(comp, 1) less suff; published: comp less suff. A score of 1 says nothing if "
+        "everything is read, and holds by construction if the mask never changes. steady is our default, paper-sparse "
+        "the paper's model for explanations, factors the only model with a diversity term."
     ),
     missing="MSE",
     published=published,
-    beside=beside,
+    counterparts=counterparts,
 )

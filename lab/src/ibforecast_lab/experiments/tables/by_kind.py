@@ -1,4 +1,4 @@
-"""Settings by kind of table, which the default recipe has, against settings by hand for each data set."""
+"""Settings by kind of table (the default recipe), compared with settings chosen by hand for each data set."""
 
 from ibforecast.zoo.recipes import DEFAULT, kind_of
 from ibforecast_lab.experiments.frame import LEVEL, Row, lead, over, select
@@ -10,7 +10,7 @@ from ibforecast_lab.experiments.tables.errors import by_horizon
 
 
 def _rows(tidy: list[Row]) -> list[Row]:
-    """Return every data set and horizon of the plan; None is not run."""
+    """Return a row for every data set and horizon of the plan; None means not run."""
     plan = PLANS["by_kind"]
     ours = {(row["data"], row["horizon"], row["model"]): row for row in by_horizon(select(tidy, own_budget=True), MAIN)}
     return [
@@ -41,7 +41,7 @@ def _error(value: float | None) -> str:
 
 
 by_kind = Table(
-    title="Settings by kind of table against settings by hand for each data set",
+    title="Settings by kind of table compared with settings by hand for each data set",
     keys=("data", "horizon"),
     columns=(
         *(Column(name, name) for name in ("data", "horizon", "kind", "seeds")),
@@ -53,9 +53,9 @@ by_kind = Table(
     rows=_rows,
     lines=list,
     note=(
-        "kind: what the settings of a plain fit depend on, computed from the number of channels, the look-back and the "
-        "cycle. The kinds were formed on these same five data sets, so this is no test on unseen data. By hand: recipe "
-        f"`{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors over "
-        f"seeds. {LEVEL}"
+        "kind: the settings of a plain fit depend on it; it is computed from the number of channels, the look-back and "
+        "the cycle. The kinds were formed on these same five data sets, so this is no test on unseen data. By hand: "
+        f"recipe `{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors "
+        f"over seeds. {LEVEL}"
     ),
 )

@@ -1,4 +1,4 @@
-"""What closed tokens can do to a forecast: nothing with context and mask held; how much end to end is measured."""
+"""The influence of closed tokens on a forecast: none if context and mask are fixed; measured end to end."""
 
 from ibforecast_lab.experiments.frame import Row, grouped, mean, of_study, seeds, summarised, total
 from ibforecast_lab.experiments.plans import PLANS
@@ -54,11 +54,11 @@ certificate = Table(
     rows=_rows,
     lines=lambda rows: placed(rows, places(PLANS["certificate"])),
     note=(
-        "Promised: 0 bits of the forecast change, context and mask held, when it is replayed and when every closed "
-        "token is scrambled (counts are summed over seeds). Not promised: with closed tokens taken from another window "
-        "and everything free to react, the mean squared shift of a forecast is this share of the mean squared shift "
-        "with all tokens deleted; the root of that share compares the shifts themselves. By gates only: the context is "
-        "held. masks changed: the share of windows with another mask. Rate: bits of the gates per window."
+        "Promised: with context and mask fixed, 0 bits of the forecast change when it is replayed and when every "
+        "closed token is scrambled (counts are summed over seeds). Not promised: with closed tokens taken from another "
+        "window and everything free to react, the mean squared shift of a forecast is this share of the mean squared "
+        "shift with all tokens deleted; the root of that share compares the shifts themselves. By gates only: the "
+        "context is fixed. masks changed: the share of windows with another mask. Rate: bits of the gates per window."
     ),
     missing="windows",
 )

@@ -30,7 +30,7 @@ FIELDS = {
     },
     **{name: f"train.{name}" for name in ("learning_rate", "batch", "epochs")},
 }
-"""What is shown, and where it is in a recipe."""
+"""The columns, and the path of each in a recipe."""
 
 
 def _rows(tidy: list[Row]) -> list[Row]:

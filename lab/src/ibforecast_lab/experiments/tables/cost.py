@@ -1,4 +1,4 @@
-"""What an explanation costs in passes and in time, and what it is worth. Paper: Figure "cost", and its text."""
+"""The cost of an explanation in passes and in time, and its fidelity. Paper: Figure "cost", and its text."""
 
 from ibforecast_lab.experiments.frame import Row, mean, seeds, select, summarised
 from ibforecast_lab.experiments.plans import PLANS
@@ -8,7 +8,7 @@ from ibforecast_lab.experiments.tables.fidelity import rows_of as fidelity_rows
 
 DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 SETTING = {"timing": "timing_defaults"}
-"""TIMING at its release's settings has this name here; the others cost as many passes."""
+"""TIMING at its release's settings has this name here. Its other settings need the same number of passes."""
 
 COUNTS = {
     "forward_passes": ("forwards",),
@@ -17,7 +17,7 @@ COUNTS = {
     "optimisation_steps": ("optimisation_steps",),
     "forward_equivalents": ("forward_equivalents",),
 }
-"""What the paper counts, by our fields."""
+"""The paper's counts, and the fields of ours that each fills."""
 
 KEYS = ("data", "horizon", "model", "budget", "explainer", "device")
 FIELDS = {
@@ -30,7 +30,7 @@ FIELDS = {
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
-    """Return a row per explainer and device, with the fidelity of the same explainer if it was measured."""
+    """Return a row for each explainer and device, with the fidelity of the explainer if it was measured."""
     scores = {tuple(row[key] for key in KEYS[:-1]): row["score"] for row in fidelity_rows(tidy)}
     rows = summarised(select(tidy, study="cost", measure="cost"), KEYS, FIELDS)
     order = list(dict.fromkeys((NATIVE, *(row["explainer"] for row in rows))))
@@ -43,7 +43,7 @@ def rows_of(tidy: list[Row]) -> list[Row]:
 
 
 def _published() -> list[Row]:
-    """Return what the paper says about explainers, one row per number."""
+    """Return the paper's numbers about explainers, one row each."""
     return [
         {"data": one.data, "horizon": one.horizon, "model": PAPER, "explainer": one.model}
         | {"device": "cuda" if one.metric == "forward_equivalents" else None}
@@ -55,7 +55,7 @@ def _published() -> list[Row]:
 
 
 def _lines(rows: list[Row]) -> list[Row]:
-    """Return a line per explainer, the time on each device in a column of its own."""
+    """Return a line for each explainer, with a field for the time on each device."""
     ours, lines = select(rows, source="ledger"), []
     printed = [SETTING.get(row["explainer"], row["explainer"]) for row in rows if row["source"] == "published"]
     for place in {tuple(line[key] for key in KEYS[:3]): None for line in placed(rows, places(PLANS["cost"]))}:
@@ -70,7 +70,7 @@ def _lines(rows: list[Row]) -> list[Row]:
     return lines
 
 
-def _beside(line: Row, published: list[Row]) -> list[Row]:
+def _counterparts(line: Row, published: list[Row]) -> list[Row]:
     return [
         row
         for row in published
@@ -103,11 +103,11 @@ cost = Table(
     lines=_lines,
     note=(
         "Passes are counted per window and are the same on every device. Times are ratios to the time of the plain "
-        "forecast on the same device, 64 windows at once: what comes with the forecast itself costs about 1. A device "
-        "that passes many windows at once takes less time than its passes suggest. fidelity score: of the same "
-        "explainer, mean over seeds. In the flat rows the time is `forward_equivalents`, one row per device."
+        "forecast on the same device, 64 windows at once: an explanation that comes with the forecast costs about 1. A "
+        "device that processes many windows at once takes less time than its passes suggest. fidelity score: of the "
+        "same explainer, mean over seeds. In the flat rows the time is `forward_equivalents`, one row per device."
     ),
     missing="forward passes",
     published=_published,
-    beside=_beside,
+    counterparts=_counterparts,
 )

@@ -1,4 +1,4 @@
-"""How often the truth is within its interval, and how wide intervals are for that."""
+"""How often the truth is within its interval, and how wide the intervals are."""
 
 from ibforecast_lab.experiments.frame import Row, mean, seeds, select, summarised
 from ibforecast_lab.experiments.plans import PLANS
@@ -43,9 +43,9 @@ coverage = Table(
     rows=lambda tidy: summarised(select(tidy, study="coverage", measure="coverage"), KEYS, FIELDS),
     lines=_lines,
     note=(
-        "In percent of all forecast values; the worst channel is the one covered least. Widths in standardised units. "
-        "Intervals are calibrated on validation windows, by step and channel; adaptive ones follow, window by window, "
-        "how earlier forecasts turned out as far as that was known. Bold: within 2 points of the level."
+        "Coverage is in percent of all forecast values; the worst channel has the lowest. Widths are in standardised "
+        "units. Intervals are calibrated on validation windows, by step and channel; adaptive ones also use, for each "
+        "window, the errors of earlier forecasts known by then. Bold: within 2 points of the level."
     ),
     missing="coverage",
 )

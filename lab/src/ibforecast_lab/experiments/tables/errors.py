@@ -31,10 +31,10 @@ FIELDS = {"seeds": seeds, "mse": mean("mse"), "mae": mean("mae"), "mse_std": spr
 FIELDS |= {"open_rate": mean("open_rate"), "validation_mse": mean("validation_mse")}
 COMPARED = {"steady_is": "mse", "steady_is_by_mae": "mae"}
 NOTE = (
-    "Of a rival the better of our own run and the published number is shown, by MSE, with the MAE of the same source; "
+    "For a rival, the better of our run and the published number is shown, by MSE, with the MAE of the same source; "
     "the flat rows have both. Published numbers of cyclenet-linear are its authors', all others are the paper's. Bold: "
-    "the best MSE; in italics the best interpretable one, if it is another. The last columns say how the mean error of "
-    f"`{REFERENCE}` compares with that of the line. {LEVEL}"
+    "the best MSE. Italics: the best MSE of an interpretable model, if that is another. The last columns say how the "
+    f"mean error of `{REFERENCE}` compares with that of the line. {LEVEL}"
 )
 COLUMNS = (
     Column("data", "data"),
@@ -50,14 +50,14 @@ COLUMNS = (
 
 
 def runs(tidy: list[Row], data: Iterable[str]) -> list[Row]:
-    """Return the errors of every run but those made for a study only: variants of a recipe and other budgets."""
+    """Return the errors of all runs except those made only for a study: variants of a recipe and other budgets."""
     return errors(
         row for row in tidy if row["data"] in data and (not row["study"] or (row["own_budget"] and not row["variant"]))
     )
 
 
 def averaged(rows: list[Row], over: str, values: tuple[str, ...] | tuple[int, ...], name: str | None) -> list[Row]:
-    """Return the mean over horizons or data sets of every model, or seed of it, that has all of them."""
+    """Return the mean over horizons or data sets, for every model or seed that has all of them."""
     keys = [key for key in ("data", "horizon", "model", "seed", "source") if key != over]
     return [
         group[0]
@@ -70,18 +70,18 @@ def averaged(rows: list[Row], over: str, values: tuple[str, ...] | tuple[int, ..
 
 
 def means_of(rows: list[Row]) -> list[Row]:
-    """Return the means over the four horizons, and those over all data sets too."""
+    """Return the means over the four horizons, and over horizons and data sets."""
     over_horizons = averaged(rows, "horizon", HORIZONS, None)
     return [*over_horizons, *averaged(over_horizons, "data", MAIN, OVERALL)]
 
 
 def by_horizon(tidy: list[Row], data: tuple[str, ...]) -> list[Row]:
-    """Return one row per data set, horizon, recipe and budget."""
+    """Return a row for each data set, horizon, recipe and budget."""
     return summarised(runs(tidy, data), KEYS, FIELDS)
 
 
 def over_horizons(tidy: list[Row]) -> list[Row]:
-    """Return means over horizons of the means over seeds; the spread is that of the means of single seeds."""
+    """Return means over horizons and seeds; the spread is over seeds, of each seed's mean over horizons."""
     spreads = {
         tuple(row[key] for key in KEYS): {name: row[name] for name in ("mse_std", "mae_std")}
         for row in summarised(means_of(runs(tidy, MAIN)), KEYS, FIELDS)
@@ -105,13 +105,13 @@ def printed(*tables: str) -> list[Row]:
 
 
 def printed_means() -> list[Row]:
-    """Return the published means, those of CycleNet's authors computed from their horizons."""
+    """Return the published means; those of CycleNet's authors are computed from their horizons."""
     linear = means_of(printed("cyclenet_linear"))
     return printed("accuracy") + [{name: row[name] for name in (*KEYS, *FIELDS, "source")} for row in linear]
 
 
 def compared(rows: list[Row]) -> list[Row]:
-    """Say of every row how our reference compares with it."""
+    """Add to every row how our reference compares with it."""
     ours = {
         (row["data"], row["horizon"]): row for row in rows if (row["model"], row["source"]) == (REFERENCE, "ledger")
     }
@@ -135,7 +135,7 @@ def _lines(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
 
 
 def _at(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
-    """Return the lines of a data set and horizon: of a rival the better of our run and the published number."""
+    """Return the lines of a data set and horizon: for a rival, the better of our run and the published number."""
     place = {name: rows[0][name] for name in ("data", "horizon")}
     lines: list[Row] = []
     for model in dict.fromkeys((*models, *(row["model"] for row in rows if row["source"] == "ledger"), PAPER)):

@@ -1,4 +1,4 @@
-"""What the factor decomposition is worth, with planted drivers and on real data. Paper: appendix on factors."""
+"""The effect of the factor decomposition, with planted drivers and on real data. Paper: appendix on factors."""
 
 from statistics import mean as average
 
@@ -43,10 +43,10 @@ factors = Table(
         [{"data": cell.data, "horizon": cell.horizon, "model": cell.recipe} for cell in PLANS["factors"].cells()],
     ),
     note=(
-        "Sizes are root mean squares of what is added to the future deviation, a factor's being the mean of the three. "
-        "AUROC, alignment (cosine of the loadings), precision and recall are those of the worst driver of any seed; on "
-        "real data nothing was planted. The paper prints no numbers for its planted drivers, and leaves the factors "
-        "out on real data."
+        "Sizes are root mean squares of the parts added to the future deviation; a factor's size is the mean of the "
+        "three. AUROC, alignment (cosine of the loadings), precision and recall are those of the worst driver of any "
+        "seed; real data have no planted drivers. The paper prints no numbers for its planted drivers, and uses no "
+        "factors on real data."
     ),
     missing="MSE",
 )

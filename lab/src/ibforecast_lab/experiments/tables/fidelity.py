@@ -50,18 +50,18 @@ METRICS = {"comprehensiveness": "comp", "sufficiency": "suff", "score": "score"}
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
-    """Return a row per explainer, recipe and data set, the native explainer first."""
+    """Return a row for each explainer, recipe and data set, the native explainer first."""
     rows = summarised(select(of_study(tidy, STUDY), measure="fidelity"), KEYS, FIELDS)
     return sorted(rows, key=lambda row: (*(str(row[key]) for key in KEYS[:-1]), row["explainer"] != NATIVE))
 
 
 def by_construction(row: Row) -> bool:
-    """Say whether this is a mask that did not react to anything, so that its perfect score says nothing."""
+    """Return whether the mask never changed, so that its perfect score says nothing."""
     return row["explainer"] == NATIVE and (row["comprehensiveness"], row["sufficiency"]) == (1.0, 0.0)
 
 
 def published() -> list[Row]:
-    """Return what the paper prints, with the same fields."""
+    """Return the paper's numbers as rows with the same fields."""
     rows = []
     for (data, horizon, name), numbers in in_print("fidelity").items():
         native = name in SELF_EXPLAINED
@@ -74,7 +74,7 @@ def published() -> list[Row]:
 
 
 def compared(rows: list[Row]) -> list[Row]:
-    """Say of every other explainer of ours how the native one compares with it."""
+    """Add to the row of every other explainer how the native one compares with it."""
     native = {
         tuple(row[key] for key in KEYS[:-1]): row
         for row in rows
@@ -102,7 +102,7 @@ def _lines(rows: list[Row]) -> Iterator[Row]:
 
 
 def _marked(rows: list[Row]) -> list[Row]:
-    """Mark the best map of a model, and a perfect score that says nothing; note the best TIMING."""
+    """Mark the best map of a model, a perfect score that says nothing, and the best TIMING."""
     known = [row for row in rows if row["score"] is not None]
     best = max(known, key=lambda row: row["score"]) if len(known) > 1 else None
     timings = [row for row in known if row["explainer"] in TIMINGS]
@@ -115,7 +115,7 @@ def _marked(rows: list[Row]) -> list[Row]:
 
 
 def _not_run(data: str, horizon: int, model: str) -> list[Row]:
-    """Return the lines of a model that was not run: the explainers the paper prints for it, or its own."""
+    """Return the lines of a model that was not run: its own explainer, and those that the paper prints for it."""
     names = [name for place, _, name in in_print("fidelity") if place == data and name not in SELF_EXPLAINED]
     return [
         {"data": data, "horizon": horizon, "model": model, "explainer": name}
@@ -123,8 +123,8 @@ def _not_run(data: str, horizon: int, model: str) -> list[Row]:
     ]
 
 
-def _beside(line: Row, published: list[Row]) -> list[Row]:
-    """Return the published rows of a line's explainer, the published TIMING at the best of ours."""
+def _counterparts(line: Row, published: list[Row]) -> list[Row]:
+    """Return the published rows of a line's explainer. The published TIMING belongs to the best of ours."""
     model = PAPER if line["model"] in OF_THE_PAPER else line["model"]
     explainers = [*(["timing"] if line.get("best_timing") else []), line["explainer"]]
     return [
@@ -155,15 +155,15 @@ fidelity = Table(
     lines=lambda rows: list(_lines(rows)),
     note=(
         "comp: comprehensiveness, higher is better. suff: sufficiency, lower is better. score: min(comp, 1) less suff. "
-        "comp clipped counts no window above 1. frozen holds each window's first mask, where the native map has 1 and "
-        "0 by construction, as it has wherever the mask never changes. Published timing is the best of three settings "
-        "and is next to the best of ours. Bold: the best map of that model. The native map is ahead of an explainer, "
-        f"level or behind by the score. {LEVEL}"
+        "comp clipped counts no window above 1. frozen keeps the first mask of each window; the native map then has 1 "
+        "and 0 by construction, as it has if the mask never changes. Published timing is the best of three settings "
+        "and is next to the best of ours. Bold: the best map of that model. native is: how the score of the native map "
+        f"compares with that of the explainer. {LEVEL}"
     ),
     missing="score",
     published=published,
     compared=compared,
-    beside=_beside,
+    counterparts=_counterparts,
 )
 
 # --- At every budget and horizon ---
@@ -185,13 +185,13 @@ BY_BUDGET_FIELDS = {
 
 
 def runs_by_budget(tidy: list[Row]) -> list[Row]:
-    """Return the fidelity of the native map of every run of our default recipe."""
+    """Return the fidelity of the native map in every run of our default recipe."""
     rows = select(of_study(tidy, "native"), measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
     return [row for row in rows if row["model"] in PLANS["fidelity_by_budget"].models and row["score"] is not None]
 
 
 def _by_budget(tidy: list[Row]) -> list[Row]:
-    """Return a row per budget and horizon, and one of all runs at other budgets or horizons than the main table's."""
+    """Return a row for each budget and horizon, and one for all runs that are not in the main table."""
     runs = runs_by_budget(tidy)
     others = [row | dict.fromkeys(("horizon", "budget")) | {"data": ALL} for row in runs if not _main(row)]
     return [*summarised(runs, BY_BUDGET, BY_BUDGET_FIELDS), *summarised(others, BY_BUDGET, BY_BUDGET_FIELDS)]
@@ -234,8 +234,8 @@ fidelity_by_budget = Table(
     lines=_by_budget_lines,
     note=(
         "A run is one seed. score: min(comp, 1) less suff, of means over windows, as in the table of fidelity; by "
-        f"window it is stricter and counts no window's comprehensiveness above 1. The line of data set `{ALL}` is of "
-        "all runs at another budget than the recipe's own or another horizon than 96."
+        f"window it is stricter and counts no window's comprehensiveness above 1. The line of data set `{ALL}` "
+        "summarises all runs at another budget than the recipe's own or another horizon than 96."
     ),
     missing="score",
 )

@@ -1,4 +1,4 @@
-"""Which explainer wins under which way of measuring fidelity: what depends on the choice, and what does not."""
+"""Ranks of the explainers under every way to measure fidelity: how much depends on that choice."""
 
 from dataclasses import asdict
 from itertools import product
@@ -27,13 +27,13 @@ FIELDS = {
 }
 TITLE = f"Ranks of the explainers under each of the {len(WAYS)} ways to measure fidelity"
 NOTE = (
-    "Next to each rank the score, mean over seeds: min(comp, 1) less suff. Equals share a rank. If the mask is frozen "
-    "the native map has 1 and 0 by construction, which is no evidence."
+    "In parentheses: the score, mean over seeds, min(comp, 1) less suff. Equal scores share a rank. If the mask is "
+    "frozen, the native map has 1 and 0 by construction, which is no evidence."
 )
 
 
 def sheet(records: list[Record]) -> Sheet:
-    """Show a line per data set, model and way to measure, and the range of ranks with gates run again or held."""
+    """Show a line for each data set, model and way to measure, and the range of ranks for each gating."""
     plan = PLANS["fidelity_rankings"]
     rows = rows_of(frame(records))
     explainers = list(dict.fromkeys((NATIVE, *(row["explainer"] for row in rows))))
@@ -49,7 +49,7 @@ def sheet(records: list[Record]) -> Sheet:
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
-    """Return a row per model, explainer and way to measure, with the rank of its score among the explainers."""
+    """Return a row for each model, explainer and way to measure, with the rank of its score among the explainers."""
     models = PLANS["fidelity_rankings"].models
     measured = [row for row in select(of_study(tidy, STUDY), measure="fidelity") if row["model"] in models]
     rows: list[Row] = []
@@ -71,7 +71,7 @@ def rows_of(tidy: list[Row]) -> list[Row]:
 
 
 def _ranks(scores: list[float | None]) -> list[int | None]:
-    """Return 1 for the best; equals, to the six digits of a record, share a rank, and what is undefined has none."""
+    """Return the ranks, 1 for the best. Scores equal to six digits share a rank; undefined scores have none."""
     known = [None if score is None else round(score, 6) for score in scores]
     return [
         None if score is None else 1 + sum(other is not None and other > score for other in known) for score in known
@@ -81,11 +81,11 @@ def _ranks(scores: list[float | None]) -> list[int | None]:
 def _lines(rows: list[Row], explainers: list[str]) -> list[list[str]]:
     body = []
     for gating in get_args(Gating):
-        held = select(rows, gating=gating)
+        gated = select(rows, gating=gating)
         for way in (way for way in ORDER if way[0] == gating):
-            here = {row["explainer"]: row for row in held if tuple(row[name] for name in WAY) == way}
+            here = {row["explainer"]: row for row in gated if tuple(row[name] for name in WAY) == way}
             body.append([*way, *(_cell(here.get(name)) for name in explainers)])
-        ranges = [_range([row["rank"] for row in select(held, explainer=name)]) for name in explainers]
+        ranges = [_range([row["rank"] for row in select(gated, explainer=name)]) for name in explainers]
         body.append([gating, "all", "all", "all", *ranges])
     return body
 

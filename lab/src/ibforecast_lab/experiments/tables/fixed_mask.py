@@ -1,4 +1,4 @@
-"""Whether choosing window by window pays: the learned gate and one mask for all windows, at the same share read."""
+"""The learned gate compared with one mask for all windows, at the same share read."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ WHOSE = {"ahead": "learned", "behind": "fixed"}
 
 
 def _rows(tidy: list[Row]) -> list[Row]:
-    """Return every data set, horizon and budget of the plan; None is not run."""
+    """Return a row for every data set, horizon and budget of the plan; None means not run."""
     learned, fixed, chosen = (
         {tuple(row[key] for key in KEYS): row for row in summarised(rows, KEYS, fields)}
         for rows, fields in (
@@ -42,7 +42,7 @@ def _row(place: tuple[str, int, float], learned: Row | None, fixed: Row | None, 
 
 
 def _places(study: str | None = None) -> list[tuple[str, int, float]]:
-    """Return the planned places, or those of a study."""
+    """Return the places of the plan, or only those of a study."""
     cells = [cell for cell in PLANS["fixed_mask"].cells() if study is None or cell.study == study]
     planned = {(cell.data, cell.horizon, float(recipe_of(cell).config.budget)) for cell in cells}
     return sorted(planned, key=lambda place: (place[1], -place[2], place[0]))
@@ -64,7 +64,7 @@ def _or_words(form: Callable[[float], str]) -> Callable[[float | str], str]:
 
 
 fixed_mask = Table(
-    title="The learned gate against one mask for all windows, at the same budget",
+    title="The learned gate compared with one mask for all windows, at the same budget",
     keys=KEYS,
     columns=(
         Column("data", "data"),
@@ -83,10 +83,10 @@ fixed_mask = Table(
     rows=_rows,
     lines=_lines,
     note=(
-        f"The learned gate is `{LEARNED}`, the fixed mask `{FIXED}`: the same network with a mask that is learned as "
-        f"one for all windows and reads none of them. Both read as much. better: whose mean error is smaller. {LEVEL} "
-        "The last three say whether the learned gate chooses: the share of what it reads that is not among the tokens "
-        "it reads most often, and the error of the same model when every window is read through another window's mask, "
-        "or through those tokens."
+        f"The learned gate is `{LEARNED}`, the fixed mask `{FIXED}`: the same network with one learned mask that does "
+        f"not depend on the window. Both read the same share. better: which mean error is smaller. {LEVEL} The last "
+        "three columns show whether the learned gate chooses. unusual: the share of tokens read that are not among "
+        "those it reads most often. The errors are of the same model with another window's mask for each window, and "
+        "with the tokens read most often for all windows."
     ),
 )

@@ -1,4 +1,4 @@
-"""Where gates open: in one window, and over many. Paper: Figures "gatemap" and "gatefreq"."""
+"""The open gates: in one window, and over many. Paper: Figures "gatemap" and "gatefreq"."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.sheet import NONE, NOT_RUN, Sheet
 
 ONE, MANY = "Gate probabilities of one test window", "How often each gate opens"
-"""What the two labels show."""
+"""The titles of the two labels."""
 
 KEYS = ("data", "horizon", "model", "seed", "patch", "channel")
 
 
 @dataclass(frozen=True)
 class Gates:
-    """Values of a run's gates, a list per patch with one per channel; `mask` marks the open ones of a single window.
+    """Values of a run's gates, by patch and channel; `mask` marks the open gates of a single window.
 
-    `windows` says which windows were measured, `name` what the values are.
+    `windows` describes the windows that were measured, `name` the values.
     """
 
     run: Row
@@ -33,23 +33,23 @@ class Gates:
 
     @property
     def where(self) -> str:
-        """The windows in words."""
+        """A description of the windows."""
         return f"{self.windows} of {self.run['data']}, horizon {self.run['horizon']}, seed {self.run['seed']}"
 
     @property
     def patches(self) -> list[str]:
-        """Every patch by the lags of its first and last step; -1 is the newest step."""
+        """The patches, named by the lags of their first and last steps; -1 is the newest step."""
         look_back, patch_len = self.run["look_back"], self.run["look_back"] // len(self.values)
         return [f"{first} to {first + patch_len - 1}" for first in range(-look_back, 0, patch_len)]
 
     @property
     def channels(self) -> list[str]:
-        """Channels by their number: records have no names."""
+        """The channels, named by number, because records contain no names."""
         return [f"channel {number}" for number in range(1, len(self.values[0]) + 1)]
 
     @property
     def tokens(self) -> list[tuple[str, list[tuple[float, int]]]]:
-        """The lags of every patch, and the value of each of its gates with whether it is open."""
+        """The lags of every patch, and for each of its gates the value and whether it is open."""
         closed = [[0] * len(self.channels)] * len(self.patches)
         return [
             (lags, list(zip(values, mask, strict=True)))
@@ -74,17 +74,17 @@ def many_windows(records: list[Record]) -> list[Gates]:
 
 
 def gate_map(records: list[Record]) -> Sheet:
-    """Show the probabilities of one window, a line per recipe and patch, open gates bold."""
+    """Show the probabilities of one window, a line for each recipe and patch, open gates in bold."""
     return _sheet(f"{ONE}; bold: open", "gate_map", one_window(records))
 
 
 def gate_frequency(records: list[Record]) -> Sheet:
-    """Show how often each gate opens over many windows, a line per recipe and patch."""
+    """Show how often each gate opens over many windows, a line for each recipe and patch."""
     return _sheet(MANY, "gate_frequency", many_windows(records))
 
 
 def _measured(records: list[Record], label: str) -> list[Row]:
-    """Return a label's measurements at the place of its plan: of every recipe in turn, the first seed there is."""
+    """Return the measurements of a label's plan: for every recipe, those of the smallest seed."""
     plan = PLANS[label]
     rows = [
         row

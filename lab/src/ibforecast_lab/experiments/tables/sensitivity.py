@@ -1,4 +1,4 @@
-"""Five hyper-parameters turned one at a time: the effect on errors, reading and fidelity. Paper: Figure "hp"."""
+"""The effect of five hyper-parameters, one at a time, on errors, share read and fidelity. Paper: Figure "hp"."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.published import numbers
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Column, Table, change, general, measured, placed, share
-from ibforecast_lab.experiments.variants import SWEEPS, parted
+from ibforecast_lab.experiments.variants import SWEEPS, split_name
 
 STUDY = "native"
 BUDGET, DEFAULT = "budget", "default"
@@ -26,9 +26,9 @@ FIELDS = {"seeds": seeds} | {
 }
 
 
-def turned(cell: Cell) -> tuple[str, float | None]:
-    """Return which setting a cell turns and to what, or that it turns none."""
-    setting, _, value = parted(cell.recipe)[1].partition("=")
+def changed(cell: Cell) -> tuple[str, float | None]:
+    """Return the setting that a cell changes and its new value, or `DEFAULT` and None."""
+    setting, _, value = split_name(cell.recipe)[1].partition("=")
     if setting:
         return setting, float(value)
     return (DEFAULT, None) if cell.budget is None else (BUDGET, cell.budget)
@@ -40,9 +40,9 @@ def value_of(setting: str, config: dict[str, Any]) -> float:
 
 
 def runs_of(tidy: list[Row]) -> list[Row]:
-    """Return what was run of the plan, with the setting each run turns and its change against the recipe as it is."""
+    """Return the runs of the plan, with the setting each changes and its error relative to the unchanged recipe."""
     planned = {
-        (cell.data, cell.horizon, cell.recipe, cell.budget): turned(cell) for cell in PLANS["sensitivity"].cells()
+        (cell.data, cell.horizon, cell.recipe, cell.budget): changed(cell) for cell in PLANS["sensitivity"].cells()
     }
     runs = []
     for row in select(of_study(tidy, STUDY), measure="fidelity", explainer=NATIVE, **DEFAULT_WAY):
@@ -59,7 +59,7 @@ def runs_of(tidy: list[Row]) -> list[Row]:
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
-    """Return the plan's cells as far as they were run, over seeds."""
+    """Return the cells of the plan that were run, averaged over seeds."""
     changes = {"mse_change": lambda rows: mean_of([row["mse_change"] for row in rows if row["mse_change"] is not None])}
     return sorted(summarised(runs_of(tidy), KEYS, FIELDS | changes), key=_order)
 
@@ -80,7 +80,7 @@ def _order(row: Row) -> tuple[str, str, int, int, float]:
 
 def _lines(rows: list[Row]) -> list[Row]:
     planned = [
-        dict(zip(KEYS, (cell.data, cell.horizon, parted(cell.recipe)[0], *turned(cell)), strict=True))
+        dict(zip(KEYS, (cell.data, cell.horizon, split_name(cell.recipe)[0], *changed(cell)), strict=True))
         for cell in PLANS["sensitivity"].cells()
     ]
     return placed(rows, sorted(planned, key=_order))
@@ -106,14 +106,14 @@ sensitivity = Table(
     rows=rows_of,
     lines=_lines,
     note=(
-        "Everything but the one setting is the recipe's own; the change of MSE is against that recipe as it is, on the "
-        "same seeds. The fidelity is that of the model's own mask, gates run again. Recipe steady has no budget term "
-        "and no contiguity term of its own and cannot read more than its budget, and on ETTm1 no rate term for the "
-        "prior to act on; paper-sparse has the defaults around which the paper sweeps. The values are ours: the paper "
-        "draws its sweeps and does not print them. Published: within about this share, for every setting but the "
-        "budget."
+        "All other settings are the recipe's own; the change of MSE is relative to the unchanged recipe, on the same "
+        "seeds. The fidelity is that of the model's own mask, gates run again. Recipe steady has no budget term and no "
+        "contiguity term of its own, and it cannot read more than its budget. On ETTm1 it has no rate term, so the "
+        "prior has no effect there. paper-sparse has the defaults that the paper varies. The values are ours: the "
+        "paper shows its sweeps only as curves. Published: the change is within about this share, for every setting "
+        "but the budget."
     ),
     missing="MSE",
     published=_published,
-    beside=lambda line, published: select(published, data=line["data"]) if line["setting"] in SWEEPS else [],
+    counterparts=lambda line, published: select(published, data=line["data"]) if line["setting"] in SWEEPS else [],
 )

@@ -1,4 +1,4 @@
-"""How well every explainer recovers what was planted, next to the published numbers. Paper: Table "gtmetrics"."""
+"""How well each explainer recovers the planted support, next to the published numbers. Paper: Table "gtmetrics"."""
 
 from ibforecast_lab.experiments.frame import Row, mean, seeds, select, spread, summarised
 from ibforecast_lab.experiments.parts import FRAMED
@@ -8,11 +8,11 @@ from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Column, Table, marke
 
 METRICS = ("auroc", "aup", "aur")
 OF_THE_PAPER = ("framed", "paper-sparse")
-"""Our recipes that are compared with the paper's own model on this benchmark: ours for it, and the paper's own."""
+"""Our recipes that are compared with the paper's model on this benchmark: ours for it, and the paper's."""
 
 SELF_EXPLAINED = (PAPER, "patchdecomp", "tft")
 SETTING = {"timing": "timing_defaults"}
-"""TIMING was run at its release's settings in the paper, which have this name here."""
+"""The paper ran TIMING at its release's settings, which have this name here."""
 
 KEYS = ("mode", "model", "mse", "open_rate", "explainer")
 FIELDS = {
@@ -58,13 +58,13 @@ def _lines(rows: list[Row]) -> list[Row]:
 
 
 def _not_run(mode: str, model: str) -> list[Row]:
-    """Return the lines of a model that was not run: the explainers the paper prints for our recipe, or its own."""
+    """Return the lines of a model that was not run: its own explainer, and for our recipe those the paper prints."""
     names = [SETTING.get(name, name) for place, _, name in in_print("support_recovery") if place == mode]
     others = [name for name in names if name not in SELF_EXPLAINED] if model == OF_THE_PAPER[0] else []
     return [{"mode": mode, "model": model, "explainer": explainer} for explainer in (NATIVE, *others)]
 
 
-def _beside(line: Row, published: list[Row]) -> list[Row]:
+def _counterparts(line: Row, published: list[Row]) -> list[Row]:
     model = PAPER if line["model"] in OF_THE_PAPER else line["model"]
     return [
         row
@@ -74,7 +74,7 @@ def _beside(line: Row, published: list[Row]) -> list[Row]:
 
 
 support_recovery = Table(
-    title="Planted support recovered, mean and standard deviation over seeds",
+    title="Recovery of the planted support, mean and standard deviation over seeds",
     keys=("mode", "model", "explainer"),
     columns=(
         Column("mode", "mode"),
@@ -90,11 +90,11 @@ support_recovery = Table(
     lines=_lines,
     note=(
         "Higher is better; the cells of all windows are pooled. Explainers that need a budget get the true share. "
-        "Bold: the best of our runs in that mode. `framed` has settings of its own, chosen by what its gates recover "
-        "of validation windows: an advantage that no other model here was given. `paper-sparse` is the paper's model "
-        "at the paper's own setting."
+        "Bold: the best of our runs in that mode. The settings of `framed` were chosen by how well its gates recover "
+        "the support of validation windows: an advantage that no other model here had. `paper-sparse` is the paper's "
+        "model at the paper's own setting."
     ),
     missing="AUROC",
     published=_published,
-    beside=_beside,
+    counterparts=_counterparts,
 )

@@ -1,4 +1,4 @@
-"""Errors against what is read, budget by budget, and what one model for all budgets costs. Paper: Figure "pareto"."""
+"""Errors and the share read at every budget, and the cost of one model for all budgets. Paper: Figure "pareto"."""
 
 from ibforecast_lab.experiments.frame import Row, errors, mean, most, over, seeds, select, spread, summarised
 from ibforecast_lab.experiments.plans import OTHER_BUDGETS, PLANS, WHOLE_PATCHES
@@ -7,20 +7,20 @@ from ibforecast_lab.experiments.sheet import PAPER, Column, Table, change, measu
 from ibforecast_lab.experiments.studies import budgets
 
 LABEL = "tradeoff"
-OURS, TURNED, DENSE = "steady", "any-budget", "dense"
-"""One model per budget, one model for all of them, and the model that both are compared with."""
+OURS, ANY_BUDGET, DENSE = "steady", "any-budget", "dense"
+"""One model for each budget, one model for all budgets, and the model that both are compared with."""
 
 OWN, OWN_WHOLE_PATCHES = 0.2, 0.25
-"""The budget of the recipes themselves, and of the one that reads whole patches."""
+"""The recipes' own budget, and that of the recipe that reads whole patches."""
 
 BUDGETS: dict[str, tuple[float, ...]] = {
     OURS: tuple(sorted((OWN, *OTHER_BUDGETS))),
-    TURNED: budgets.BUDGETS,
+    ANY_BUDGET: budgets.BUDGETS,
     "static-fixed": tuple(sorted((OWN, *OTHER_BUDGETS))),
     "static-newest": tuple(sorted((OWN_WHOLE_PATCHES, *WHOLE_PATCHES))),
     DENSE: (1.0,),
 }
-"""The models in the order they are shown, each with the budgets it is measured at."""
+"""The models in the order of the table, and the budgets at which each is measured."""
 
 KEYS = ("data", "horizon", "model", "budget")
 FIELDS = {
@@ -36,10 +36,10 @@ SHARES = {f"{metric}_over_{whom}": (metric, whom) for whom in ("dense", "own") f
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
-    """Return what was run of the plan's models, data sets and horizons, at any budget, compared with other models."""
+    """Return the runs of the plan's models, data sets and horizons, at any budget, compared with other models."""
     plan = PLANS[LABEL]
-    runs = [row for row in errors(tidy) if row["model"] in BUDGETS and row["model"] != TURNED]
-    runs += select(tidy, model=TURNED, study="budgets", measure="budget", part="test")
+    runs = [row for row in errors(tidy) if row["model"] in BUDGETS and row["model"] != ANY_BUDGET]
+    runs += select(tidy, model=ANY_BUDGET, study="budgets", measure="budget", part="test")
     planned = [row for row in runs if row["data"] in plan.data and row["horizon"] in plan.horizons]
     rows = summarised(planned, KEYS, FIELDS)
     known = {tuple(row[key] for key in KEYS): row for row in rows}
@@ -53,7 +53,7 @@ def rows_of(tidy: list[Row]) -> list[Row]:
 def _shares(row: Row, known: dict[tuple[object, ...], Row]) -> Row:
     dense = known.get((row["data"], row["horizon"], DENSE, 1.0), {})
     own = dense if row["budget"] == 1 else known.get((row["data"], row["horizon"], OURS, row["budget"]), {})
-    others = {"dense": {} if row["model"] == DENSE else dense, "own": own if row["model"] == TURNED else {}}
+    others = {"dense": {} if row["model"] == DENSE else dense, "own": own if row["model"] == ANY_BUDGET else {}}
     return {name: over(row[metric], others[whom].get(metric)) for name, (metric, whom) in SHARES.items()}
 
 
@@ -83,12 +83,12 @@ def _lines(rows: list[Row]) -> list[Row]:
     )
 
 
-def _beside(line: Row, published: list[Row]) -> list[Row]:
+def _counterparts(line: Row, published: list[Row]) -> list[Row]:
     return select(published, data=line["data"]) if (line["model"], line["budget"]) == (OURS, OWN) else []
 
 
 tradeoff = Table(
-    title="Errors against the share of the window that is read (standardised; look-back 96)",
+    title="Errors and the share of the window that is read (standardised; look-back 96)",
     keys=KEYS,
     columns=(
         *(Column(name, name) for name in ("data", "horizon", "model")),
@@ -109,11 +109,10 @@ tradeoff = Table(
     note=(
         "read: the mean share of the test windows; most read: the largest of any window and seed. any-budget is "
         "trained once per seed and measured at every budget; the model for a budget is steady trained for that budget "
-        "only, at 100 % dense. static-newest reads whole patches, so that 12.5 % is what a budget of 20 % leaves it "
-        "and 25 % what 35 % does. The published shares are the largest of the three horizons, at the paper's own "
-        "budgets."
+        "only, at 100 % dense. static-newest reads whole patches: a budget of 20 % allows it 12.5 %, and one of 35 % "
+        "allows it 25 %. The published shares are the largest of the three horizons, at the paper's own budgets."
     ),
     missing="MSE",
     published=_published,
-    beside=_beside,
+    counterparts=_counterparts,
 )
