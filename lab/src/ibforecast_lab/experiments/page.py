@@ -243,7 +243,7 @@ def _certificate(values: Values) -> Table:
         shares = [_form(values, share, form) for share, form in zip(moved, ("%1", "%1", "%2"), strict=True)]
         changed = _form(values, f"{name}/masks_changed", "%1")
         rows.append([data, _form(values, f"{name}/windows", "n"), f"{bits:.0f}", *shares, changed])
-    return ["data", "windows", "bits changed", "squared", "root", "squared, by gates alone", "masks changed"], rows
+    return ["data", "windows", "bits changed", "squared", "root", "squared, only by gates", "masks changed"], rows
 
 
 def _cost(values: Values) -> Table:

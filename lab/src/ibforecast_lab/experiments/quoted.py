@@ -15,7 +15,7 @@ from ibforecast_lab.experiments.frame import frame
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
-from ibforecast_lab.experiments.variants import parted
+from ibforecast_lab.experiments.variants import split_name
 
 DATA, HORIZONS = PLANS["per_horizon"].data, PLANS["per_horizon"].horizons
 CELLS = tuple((data, horizon) for data in DATA for horizon in HORIZONS)
@@ -71,7 +71,7 @@ def plain_runs(records: Iterable[Record]) -> Scores:
     once = {
         (cell.data, cell.horizon, cell.recipe, cell.seed): record
         for record in records
-        if (cell := record.cell).budget is None and not parted(cell.recipe)[1] and cell.look_back == 96
+        if (cell := record.cell).budget is None and not split_name(cell.recipe)[1] and cell.look_back == 96
     }
     runs: Scores = defaultdict(list)
     for (data, horizon, recipe, _), record in sorted(once.items(), key=lambda item: str(item[0])):
@@ -92,12 +92,12 @@ def better(values: Values, model: str, data: str, horizon: int, metric: str) -> 
 
 def best_rival(values: Values, data: str, horizon: int, metric: str) -> tuple[float, str, str]:
     """Return the lowest error of any rival on a cell, with its name and its source."""
-    found = [
+    candidates = [
         (*option, rival)
         for rival in (*RIVALS, PAPER)
         if (option := better(values, rival, data, horizon, metric)) is not None
     ]
-    error, source, rival = min(found)
+    error, source, rival = min(candidates)
     return error, rival, source
 
 
@@ -117,11 +117,11 @@ def verdict(values: Values, runs: Scores, data: str, horizon: int, metric: str) 
 
 def fidelity_by_budget(records: list[Record]) -> dict[str, dict[str, list[float]]]:
     """Return the strict score of every run of the default, by budget and by "data set, horizon"."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     runs = runs_by_budget(frame(records))
     for row in sorted(runs, key=lambda row: (row["data"], row["horizon"], row["seed"])):
-        found[f"{row['budget']:g}"][f"{row['data']}, {row['horizon']}"].append(row["score_by_window"])
-    return {budget: dict(found[budget]) for budget in sorted(found, key=float)}
+        scores[f"{row['budget']:g}"][f"{row['data']}, {row['horizon']}"].append(row["score_by_window"])
+    return {budget: dict(scores[budget]) for budget in sorted(scores, key=float)}
 
 
 def _spreads(runs: Scores) -> dict[str, float]:
@@ -138,10 +138,10 @@ def _spreads(runs: Scores) -> dict[str, float]:
 
 
 def _comparisons(values: Values, runs: Scores) -> dict[str, float]:
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for metric in METRICS:
         verdicts = [verdict(values, runs, *cell, metric) for cell in CELLS]
-        found |= {
+        figures |= {
             f"results/cells/{word}/{metric}": float(verdicts.count(word)) for word in ("ahead", "level", "behind")
         }
         for model in ("steady", "dense"):
@@ -155,13 +155,13 @@ def _comparisons(values: Values, runs: Scores) -> dict[str, float]:
                 )
                 for data, horizon in CELLS
             ]
-            found[f"results/within_1_percent_of_published/{model}/{metric}"] = float(sum(close))
-    return found
+            figures[f"results/within_1_percent_of_published/{model}/{metric}"] = float(sum(close))
+    return figures
 
 
 def _lead_over_tqnet(values: Values) -> dict[str, float]:
     """The lead over TQNet and the share of each data set in it: over our runs of it, and over the better number."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for source in ("own", "better"):
         leads = {
             data: mean(
@@ -170,10 +170,10 @@ def _lead_over_tqnet(values: Values) -> dict[str, float]:
             for data in DATA
         }
         total, name = sum(leads.values()), f"results/lead_over_tqnet/{source}"
-        found |= {f"{name}/{data}/share": lead / total for data, lead in leads.items()}
+        figures |= {f"{name}/{data}/share": lead / total for data, lead in leads.items()}
         fine = (leads["ETTm1"] + leads["ETTm2"]) / total
-        found |= {f"{name}/mse": total / len(DATA), f"{name}/ETTm/share": fine}
-    return found
+        figures |= {f"{name}/mse": total / len(DATA), f"{name}/ETTm/share": fine}
+    return figures
 
 
 def _tqnet_error(values: Values, source: str, data: str, horizon: int) -> float:
@@ -188,25 +188,25 @@ def _fidelity(records: list[Record]) -> dict[str, float]:
     by_budget = fidelity_by_budget(records)
     scores = {budget: [score for place in places.values() for score in place] for budget, places in by_budget.items()}
     others = [score for budget, own in scores.items() if float(budget) != DEFAULT_BUDGET for score in own]
-    found = {
+    figures = {
         f"results/fidelity/{name}/{column}": value
         for name, own in {**scores, "other_budgets": others}.items()
         for column, value in (("runs", len(own)), ("below", sum(score < LOW for score in own)), ("least", min(own)))
     }
-    return {name: float(value) for name, value in found.items()}
+    return {name: float(value) for name, value in figures.items()}
 
 
 def _budgets(values: Values) -> dict[str, float]:
     """The error at small budgets over that of gates open, horizon 96: the least and the most over the data sets."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for budget in ("0.1", "0.05"):
         over = [
             values[f"fixed_mask/{data}/96/{budget}/mse"] / values[f"per_horizon/{data}/96/dense/mse"] - 1
             for data in DATA
         ]
-        found |= {f"results/over_dense/{budget}/least": min(over), f"results/over_dense/{budget}/most": max(over)}
+        figures |= {f"results/over_dense/{budget}/least": min(over), f"results/over_dense/{budget}/most": max(over)}
     won = [_gate_wins(values, f"fixed_mask/{data}/{horizon}/0.2") for data in DATA for horizon in (96, 336)]
-    return found | {"results/fixed_mask/cells": float(len(won)), "results/fixed_mask/won": float(sum(won))}
+    return figures | {"results/fixed_mask/cells": float(len(won)), "results/fixed_mask/won": float(sum(won))}
 
 
 def _gate_wins(values: Values, name: str) -> bool:

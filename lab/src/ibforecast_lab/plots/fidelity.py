@@ -11,7 +11,7 @@ _APART = 0.13
 
 
 def fidelity_png(scores: Mapping[str, Mapping[str, Sequence[float]]], bar: float = 0.9) -> bytes:
-    """Draw a dot per run at its budget, coloured by data set, and the bar that an audit asks for."""
+    """Draw a dot per run at its budget, coloured by data set, and the bar of an audit."""
     data_sets = sorted({place.partition(",")[0] for places in scores.values() for place in places})
     with paper(3.2, layout="constrained") as drawing:
         axes = drawing.add_subplot()
