@@ -1,7 +1,8 @@
 """Every number that the pages of the documentation may quote, by name.
 
 The numbers of the tables come from `facts`. Those that combine several records are computed here and are named
-`results/…`; those of single runs are named `runs/DATA/HORIZON/RECIPE/SEED/COLUMN`; those of the benchmarks are named `bench:FILE/MEASURE/KEY`. Numbers of trials have no names, only files.
+`results/…`; those of single runs are named `runs/DATA/HORIZON/RECIPE/SEED/COLUMN`; those of the benchmarks are named
+`bench:FILE/MEASURE/KEY`. Numbers of trials have no names, only files.
 """
 
 import json
