@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import NamedTuple
 
 import pytest
 
@@ -111,23 +112,33 @@ class Page:
 def read(name: str, text: str, files: Mapping[str, list[float]]) -> Page:
     """Find the figures of a text."""
     page = Page([], [], [], [])
-    sources = list(SOURCE.finditer(text))
+    passages = list(_passages(text, files))
     for figure, position in _figures(name, text):
-        source = next((each for each in sources if each.start() <= position < each.end()), None)
-        numbers = [number for file in source["text"].split() for number in files[file]] if _is_trials(source) else []
+        passage = next((each for each in passages if each.start <= position < each.end), None)
         if figure.name:
-            page.marked.append((figure, numbers))
-        elif source is None:
+            page.marked.append((figure, passage.numbers if passage else []))
+        elif passage is None:
             page.unmarked.append(figure)
-        elif _is_trials(source):
-            page.of_trials.append((figure, numbers))
+        elif passage.is_recorded:
+            page.of_trials.append((figure, passage.numbers))
         else:
             page.unrecorded.append(figure)
     return page
 
 
-def _is_trials(source: re.Match[str] | None) -> bool:
-    return source is not None and source["kind"] == "trials"
+class Passage(NamedTuple):
+    """A passage of trials with the numbers of its files, or one whose runs were not kept."""
+
+    start: int
+    end: int
+    is_recorded: bool
+    numbers: list[float]
+
+
+def _passages(text: str, files: Mapping[str, list[float]]) -> Iterator[Passage]:
+    for source in SOURCE.finditer(text):
+        names = source["text"].split() if source["kind"] == "trials" else []
+        yield Passage(*source.span(), bool(names), [number for name in names for number in files[name]])
 
 
 def _figures(name: str, text: str) -> Iterator[tuple[Figure, int]]:

@@ -13,10 +13,11 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from ibforecast_lab.experiments.facts import facts
-from ibforecast_lab.experiments.frame import frame, select
+from ibforecast_lab.experiments.frame import DEFAULT_WAY, frame, select
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.tables.fidelity import DEFAULT_WAY, LOW, NATIVE, runs_by_budget
+from ibforecast_lab.experiments.sheet import NATIVE
+from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
 from ibforecast_lab.experiments.variants import split_name
 
 DATA, HORIZONS = PLANS["per_horizon"].data, PLANS["per_horizon"].horizons
