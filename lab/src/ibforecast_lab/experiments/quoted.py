@@ -1,19 +1,22 @@
 """Every number that the pages of the documentation may quote, by name.
 
 The numbers of the tables come from `facts`. Those that combine several records are computed here and are named
-`results/…`; those of the benchmarks are named `bench:FILE/MEASURE/KEY`.
+`results/…`; those of single runs are named `runs/DATA/HORIZON/RECIPE/SEED/COLUMN`; those of the benchmarks are named
+`bench:FILE/MEASURE/KEY`. Numbers of trials have no names, only files.
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import mean, stdev
 
 from ibforecast_lab.experiments.facts import facts
-from ibforecast_lab.experiments.frame import frame
+from ibforecast_lab.experiments.frame import DEFAULT_WAY, frame, select
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.plans import PLANS
+from ibforecast_lab.experiments.sheet import NATIVE
 from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
 from ibforecast_lab.experiments.variants import split_name
 
@@ -29,6 +32,7 @@ PAPER = "ibforecast"
 """The paper's model as published; our runs of its recipe are `paper`."""
 
 BENCH = Path("results/bench")
+TRIALS = Path("results/trials")
 DEFAULT_BUDGET = 0.2
 
 Values = Mapping[str, float]
@@ -53,10 +57,21 @@ def benchmarks(folder: Path) -> dict[str, float]:
     }
 
 
+def trials(folder: Path) -> dict[str, list[float]]:
+    """Return the numbers of each file of trials, except the errors by epoch."""
+    by_epoch = re.compile(r'"hist": \[[^]]*\]')
+    number = re.compile(r"(?<![\w.])\d*\.?\d+(?:e-?\d+)?")
+    return {
+        path.name: [float(text) for text in number.findall(by_epoch.sub("", path.read_text("utf8")))]
+        for path in sorted(folder.glob("*.jsonl"))
+    }
+
+
 def derived(values: Values, records: list[Record]) -> dict[str, float]:
     """Return the numbers that combine several records."""
     runs = plain_runs(records)
     return {
+        **_runs(records),
         **_spreads(runs),
         **_comparisons(values, runs),
         **_lead_over_tqnet(values),
@@ -122,6 +137,22 @@ def fidelity_by_budget(records: list[Record]) -> dict[str, dict[str, list[float]
     for row in sorted(runs, key=lambda row: (row["data"], row["horizon"], row["seed"])):
         scores[f"{row['budget']:g}"][f"{row['data']}, {row['horizon']}"].append(row["score_by_window"])
     return {budget: dict(scores[budget]) for budget in sorted(scores, key=float)}
+
+
+def _runs(records: list[Record]) -> dict[str, float]:
+    """The errors of single runs at the budget of their recipe, and the fidelity of their native maps."""
+    tidy = [row for row in frame(records) if row["own_budget"] and row["look_back"] == 96]
+    kinds = (
+        (select(tidy, measure="errors"), ("mse", "mae", "open_rate", "validation_mse")),
+        (select(tidy, measure="fidelity", explainer=NATIVE, **DEFAULT_WAY), ("sufficiency", "score")),
+    )
+    return {
+        f"runs/{row['data']}/{row['horizon']}/{row['model']}/{row['seed']}/{column}": float(row[column])
+        for rows, columns in kinds
+        for row in rows
+        for column in columns
+        if row[column] is not None
+    }
 
 
 def _spreads(runs: Scores) -> dict[str, float]:
