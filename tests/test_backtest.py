@@ -1,6 +1,5 @@
 """Backtesting: forecasts from past moments, next to the values that followed."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from ibforecast import DataError, IBForecaster, UsageError
 from ibforecast.backtest import cutoffs
 from ibforecast.fitting import fit_source
 
-DOCS = Path(__file__).parents[1] / "docs" / "backtesting.md"
 ROWS, LOOK_BACK, HORIZON = 400, 48, 12
 CHANNELS = ("load", "wind")
 TINY = """
@@ -232,9 +230,3 @@ def test_a_loaded_model_recognises_its_training_rows_by_their_times(model: IBFor
     assert len(again.cross_validation(later, most)) == most * HORIZON * 2
     with pytest.raises(UsageError, match="trained on rows before 2023-01-09 08:00"):
         again.cross_validation(later, most + 1)
-
-
-def test_the_examples_in_the_docs_run() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), flags=re.DOTALL)
-    assert len(blocks) == 3
-    exec("\n".join(blocks), {})

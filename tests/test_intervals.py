@@ -1,6 +1,5 @@
 """Intervals of IBForecaster: next to the forecast, saved with the model, and never based on later rows."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
 from ibforecast.zoo.saved import INTERVALS
 
-DOCS = Path(__file__).parents[1] / "docs" / "intervals.md"
 ROWS, LOOK_BACK, HORIZON = 500, 48, 6
 CHANNELS = ("load", "wind")
 TINY = """
@@ -291,9 +289,3 @@ def test_a_channel_whose_name_is_taken_is_refused(unfitted: Callable[..., IBFore
 def test_a_forecast_without_intervals_is_unchanged(model: IBForecaster) -> None:
     plain = IBForecaster.of(replace(model.fitted, calibration=None), device="cpu")
     pd.testing.assert_frame_equal(plain.predict(frame()), model.predict(frame()), check_exact=True)
-
-
-def test_the_examples_in_the_docs_run() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), flags=re.DOTALL)
-    assert len(blocks) == 3
-    exec("\n".join(blocks), {})

@@ -1,6 +1,5 @@
 """Attributions per token: they add up to the forecast, closed tokens get zero, and shap and captum can use them."""
 
-import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +16,6 @@ from ibforecast.adapters.attributions import Contributions, contributions
 from ibforecast.engine import TorchEngine
 
 pd = pytest.importorskip("pandas")
-DOCS = Path(__file__).parents[2] / "docs" / "interop.md"
 HORIZON, PATCH = 4, 3
 
 
@@ -157,12 +155,3 @@ def test_if_no_token_is_open_every_value_is_zero(model: IBForecaster, explained:
     own = explained.explanation
     closed = replace(own, mask=np.zeros_like(own.mask), evidence=np.zeros_like(own.evidence))
     assert contributions(model, replace(explained, explanation=closed)).values.shape == (0, HORIZON, 3)
-
-
-@pytest.mark.filterwarnings("ignore")  # shap's own warnings, about matplotlib and numba
-def test_the_examples_in_the_docs_run(shap: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("utilsforecast")
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), flags=re.DOTALL)
-    assert blocks
-    exec("\n".join(blocks), {})

@@ -1,6 +1,5 @@
 """The model for neuralforecast: same numbers as IBForecaster, the whole objective, and explanations."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +28,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Starting from v1.9.0"),
 ]
 
-DOCS = Path(__file__).parents[2] / "docs" / "neuralforecast.md"
 ROWS, HORIZON, LOOK_BACK, PATCH, CYCLE, HELD_BACK = 240, 6, 24, 3, 24, 24
 START = pd.Timestamp("2020-01-05")
 
@@ -385,10 +383,3 @@ def test_without_neuralforecast_the_error_names_the_package_to_install() -> None
     done = subprocess.run([sys.executable, "-c", programme], capture_output=True, text=True, check=False)
     assert "MissingExtraError: this needs neuralforecast" in done.stderr
     assert "pip install 'ibforecast[neuralforecast]'" in done.stderr
-
-
-def test_the_example_in_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf8"), flags=re.DOTALL)
-    assert blocks
-    exec("\n".join(blocks), {})

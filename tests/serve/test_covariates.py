@@ -156,7 +156,7 @@ def test_covariates_may_be_columns_rows_or_text_and_belong_to_a_stored_table(
 def test_a_future_that_is_missing_or_incomplete_is_refused(client: Any, town: Town, question: dict[str, Any]) -> None:
     missing = client.post("/explain", {"table": question["table"]})
     assert missing.status_code == 422
-    assert "must know 'price', 'holiday' up to its last step" in missing.json()["error"]
+    assert "a forecast needs 'price', 'holiday' up to its last step" in missing.json()["error"]
     for wrong in (columns(town.future.drop(columns="price")), columns(town.future[1:]), "when,price\n"):
         refused = client.post("/explain", question | {"future": wrong})
         assert (refused.status_code, refused.json()["field"]) == (422, "future")
