@@ -10,6 +10,7 @@ import torch
 
 from ibforecast._version import __version__
 from ibforecast.core.devices import find_device
+from ibforecast.core.errors import require
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
@@ -23,7 +24,7 @@ from ibforecast.model.network import IBForecast
 from ibforecast.settings import Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import train
-from ibforecast.zoo.recipes import OURS, Recipe, adapted, resolve_ours
+from ibforecast.zoo.recipes import DEFAULT, OURS, SEALED, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 OnEpoch = Callable[[int, int, Epoch], None]
@@ -130,7 +131,14 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
     if isinstance(settings.recipe, Recipe):
         recipe = adapted(settings.recipe, sizes, **overrides)
     else:
-        recipe = resolve_ours(settings.recipe, sizes, **overrides)
+        name = SEALED if settings.sealed and settings.recipe == DEFAULT else settings.recipe
+        recipe = resolve_ours(name, sizes, **overrides)
+    require(
+        recipe.config.sealed or not settings.sealed,
+        "a sealed model needs a sealed recipe",
+        f"recipe={recipe.name!r}",
+        f"leave the recipe out, use {SEALED!r}, or set sealed = true in yours",
+    )
     return recipe if settings.epochs is None else replace(recipe, train=replace(recipe.train, epochs=settings.epochs))
 
 
@@ -143,6 +151,7 @@ def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
         budget=config.budget,
         cycle=config.cycles if config.further_cycles else config.cycle,
         patch_len=config.patch_len,
+        sealed=config.sealed,
         recipe=Recipe(summary.recipe, OURS, config, summary.schedule) if summary.schedule else summary.recipe,
         seed=summary.seed,
         device=device,

@@ -10,12 +10,13 @@ from ibforecast.audit import Audit
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.verdict import Verification
+from ibforecast.data.sources import kind_for_files
 from ibforecast.data.tables import Table
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.settings import Settings, whole
-from ibforecast.use import Desk, Evaluation, Selection
+from ibforecast.use import Cell, Desk, Evaluation, Selection
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import FittedModel
 
@@ -26,9 +27,10 @@ class IBForecaster(Settings):
     A window spans `look_back` steps, cut into patches of `patch_len` (None: the recipe's, or the nearest that fits).
     `budget` is the largest fraction of it that may be read (None: the recipe's, 0.2 by default). `cycle` is the number
     of steps of the seasonal profile; "auto" takes it from the frequency, and for several, such as (24, 168), the
-    profile is the sum of one for each. `split` gives the fractions of a table used to train, to select and to test;
-    `recipe` is a name, a TOML path or a `Recipe`; `epochs` is the largest number to train (None: the recipe's); `seed`
-    determines the weights, `device` where they are computed.
+    profile is the sum of one for each. `split` gives the fractions of a table used to train, to select and to test.
+    `sealed` insists on a model whose mask and level, too, depend only on what is read. `recipe` is a name, a TOML path
+    or a `Recipe`; `epochs` is the largest number to train (None: the recipe's); `seed` determines the weights, `device`
+    where they are computed.
 
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
     frequency, `zone` a time zone for times without one; `irregular` is what to do about uneven times ("error",
@@ -100,6 +102,14 @@ class IBForecaster(Settings):
             return intervals.predict(desk, source, start, checked_levels(level), adaptive, budget)
         require(not adaptive, "intervals that adapt must have a level", "level=None", "try level=[80, 95]")
         return desk.predict(source, start, budget)
+
+    def reads(self, at: Any = None) -> Any:
+        """Return a table of the values that a sealed model reads for a forecast made `at` a moment.
+
+        Its columns are channel, steps_back and time (empty without a moment). `predict` and `explain` give the same
+        result on a table in which every other cell is empty.
+        """
+        return dataclasses.replace(self.desk, kind=kind_for_files()).tabulate(Cell, self.desk.reads(at))
 
     def explain(
         self, table: Any, at: Any = None, *, budget: float | None = None, future: Any = None

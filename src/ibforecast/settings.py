@@ -108,6 +108,9 @@ class Settings:
     split: tuple[float, float, float] = field(
         default=(0.7, 0.1, 0.2), metadata=_about("Fractions to train, select and test on.", _numbers)
     )
+    sealed: bool = field(
+        default=False, metadata=_about("Insist on a model whose mask and level, too, depend only on what is read.")
+    )
     recipe: str | Recipe = field(default=DEFAULT, metadata=_about("A recipe's name, or a path to a TOML file."))
     epochs: int | None = field(
         default=None,

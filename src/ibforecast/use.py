@@ -61,6 +61,15 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A value that a sealed model reads: its channel, how many steps before the newest it is, and its time."""
+
+    channel: str
+    steps_back: int
+    time: str | None
+
+
+@dataclass(frozen=True)
 class Desk:
     """A fitted model and the device it computes on."""
 
@@ -107,15 +116,44 @@ class Desk:
                 last + 1,
                 "give earlier rows or forecast from a later moment",
             )
-        silent = np.isnan(series.values[start : last + 1]).all(axis=0)
+        cells = self.fitted.cells
+        silent = cells.any(axis=0) & ~(cells & ~np.isnan(series.values[start : last + 1])).any(axis=0)
         if silent.any():
             raise DataError(
-                "every channel must be observed at least once in the window",
+                "every channel must be observed at least once in the window"
+                + (", where it is read" if self.fitted.config.sealed else ""),
                 f"nothing in {series.channels[int(silent.argmax())]!r} from {series.clock.labels(start, 1)[0]} to "
                 f"{series.clock.labels(last, 1)[0]}",
                 "choose another moment or leave the channel out",
             )
         return start
+
+    def reads(self, at: Any = None) -> list[Cell]:
+        """Return the values that a sealed model reads for a forecast made at a moment, oldest first.
+
+        Without a moment their times are None.
+        """
+        fitted = self.fitted
+        require(
+            fitted.config.sealed,
+            "only a sealed model reads places that are known before it reads",
+            "a model that looks at the whole window",
+            "fit with sealed=True",
+        )
+        times: tuple[str | None, ...] = (None,) * self.look_back
+        if at is not None:
+            require(
+                fitted.even or fitted.layout.irregular != "by_row",
+                "times of a table that is read by row are known only in the table",
+                f"at={at!r}",
+                "leave out the moment",
+            )
+            clock = TorchEngine(fitted).facts.clock(np.array([fitted.origin], dtype="datetime64[us]"))
+            times = clock.ending_at(at, self.look_back).labels(0, self.look_back)
+        return [
+            Cell(fitted.channels[column], self.look_back - 1 - step, times[step])
+            for step, column in np.argwhere(fitted.cells).tolist()
+        ]
 
     def original(self, source: Table, start: int) -> Original:
         """Return the table's history, times, truth and covariates of the window that begins at a row."""

@@ -66,6 +66,8 @@ def _option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
     several = get_origin(hint) is Sequence and float in get_args(hint)
     flag = setting.name.removesuffix("s") if several else setting.name
     default = ",".join(map(str, setting.default)) if isinstance(setting.default, tuple) else setting.default
+    if hint is bool:
+        return click.option(f"--{flag}", setting.name, is_flag=True, help=setting.metadata["help"])
     rest: dict[str, Any] = {"default": default, "show_default": True}
     if default is MISSING:
         rest = {"required": True}

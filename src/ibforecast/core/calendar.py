@@ -200,6 +200,14 @@ class Clock:
         beyond = self.frequency.after(self.wall[-1], ahead, month_day(self.wall))
         return np.concatenate([inside, to_utc(beyond, self.zone)])
 
+    def ending_at(self, moment: str | datetime | np.datetime64, count: int) -> "Clock":
+        """Return the axis of the `count` steps up to a moment, which need not be in the table."""
+        last, steps = self._utc(moment), np.arange(1 - count, 1)
+        if not self.frequency.by_date:
+            return replace(self, stamps=self.frequency.after(last, steps, 1))
+        wall = to_wall(np.array([last]), self.zone)
+        return replace(self, stamps=to_utc(self.frequency.after(wall[0], steps, month_day(wall)), self.zone))
+
     def window(self, first: int, count: int) -> "Clock":
         """Return the axis of `count` rows from `first` on; if rows are counted, with the number of the first."""
         row = self.offset + first if self.by_row else None

@@ -6,10 +6,11 @@ import tempfile
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from
 from safetensors.torch import save as tensors_to
@@ -20,12 +21,13 @@ from ibforecast.core.calendar import Frequency
 from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, write_atomically
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.tokens import spread
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.evaluate.conformal import LEVELS, Calibration
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.sealed import network_of
+from ibforecast.model.sealed import SealedForecast, network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
 
@@ -105,6 +107,17 @@ class FittedModel:
     def config(self) -> ModelConfig:
         """The network's configuration."""
         return self.network.config
+
+    @cached_property
+    def cells(self) -> Bool[np.ndarray, "look_back channel"]:
+        """Which values of a window may be read: those of the mask of a sealed model, and all of any other."""
+        config = self.config
+        if not config.sealed:
+            return np.ones((config.look_back, config.channels), dtype=bool)
+        missing = torch.zeros(1, config.patches, config.channels, dtype=torch.bool)
+        with torch.no_grad():
+            mask, _ = cast(SealedForecast, self.network).first_reading(missing)
+        return spread(mask, config.patch_len)[0].numpy()
 
     @property
     def channels(self) -> tuple[str, ...]:
