@@ -161,7 +161,7 @@ def test_the_text_contains_every_result(audit: Audit) -> None:
         cells = (scores.clipped_score, scores.clipped_comprehensiveness, scores.comprehensiveness, scores.sufficiency)
         assert "".join(f"{cell:>10.3f}" for cell in cells) in text
     assert "certificate   0 bits changed, context and mask held (2,484 forecast values" in text
-    assert f"{100 * audit.relative:.1f} % of the all-deleted shift" in text
+    assert f"{100 * audit.relative:.1f} % of the squared shift" in text
     assert f"rate          {audit.rate_bits:.1f} bits per window beyond a prior of 0.3" in text
     assert f"MSE {audit.mse:.4f}, MAE {audit.mae:.4f}" in text
     assert "note" not in text

@@ -162,6 +162,7 @@ class Audit(FidelityAudit):
     masks_changed: float
     rate_bits: float
     prior: float
+    sealed: bool
     mse: float
     mae: float
     open_rate: float
@@ -199,6 +200,10 @@ class Audit(FidelityAudit):
             read = f"{below[0].value}, with nothing read in {self.empty} of {self.windows} windows"
             remedy = self._STILL if self.empty == self.windows else below[0].remedy
             below = (Shortfall(below[0].rule, read, remedy),)
+        if self.sealed and (self.relative or self.masks_changed):
+            moved = f"{_percent(self.relative)} of the squared shift, {_percent(self.masks_changed)} of masks changed"
+            remedy = "do not rely on these explanations: the forecast depends on values that were not read"
+            below = (*below, Shortfall("nothing unread may move a forecast of a sealed model", moved, remedy))
         if not self.changed_bits:
             return below
         certified = Shortfall(
@@ -236,8 +241,9 @@ class Audit(FidelityAudit):
         return [
             f"certificate   {self.changed_bits} bits changed, context and mask held "
             f"({self.compared:,} forecast values compared, {self.scrambled:,} closed points scrambled)",
-            f"end to end    other closed tokens shift forecasts by {_percent(self.relative)} of the all-deleted shift, "
-            f"the gates by {_percent(self.gates_relative)}; {_percent(self.masks_changed)} of masks change",
+            f"end to end    other values in closed tokens cause {_percent(self.relative)} of the squared shift that "
+            f"deleting everything causes, through the gates {_percent(self.gates_relative)}; "
+            f"{_percent(self.masks_changed)} of masks change",
             f"rate          {_number(self.rate_bits, '.1f')} bits per window beyond a prior of {self.prior:g}",
             f"errors        MSE {_number(self.mse, '.4f')}, MAE {_number(self.mae, '.4f')} (standardised)",
         ]
@@ -248,6 +254,8 @@ class Audit(FidelityAudit):
             notes.append("note: everything is read, so the score is perfect whatever the model does")
         elif self.masks == 1 and self.windows > 1 and not self.empty:
             notes.append("note: the mask is the same in every window, so the score says nothing about its choice")
+        if self.sealed and self.relative == self.masks_changed == 0:
+            notes.append("note: the model is sealed, and nothing that was not read moved a forecast or a mask")
         if 0 < self.empty < self.windows:
             notes.append(f"note: nothing is read in {self.empty} of the windows")
         return notes
@@ -298,6 +306,7 @@ def audit_windows(fitted: FittedModel, windows: Windows, count: int, split: str,
         masks_changed=free.masks_changed,
         rate_bits=float(torch.cat(bits).mean()),
         prior=prior,
+        sealed=fitted.config.sealed,
         mse=measured.mse,
         mae=measured.mae,
         open_rate=float(measured.open_rate.mean()),

@@ -484,8 +484,8 @@ def test_a_laboratory_verb_without_the_laboratory_prints_the_install_command(
 ) -> None:
     monkeypatch.setattr("ibforecast.cli.main.entry_points", lambda group: EntryPoints())
     outcome = call(verb)
-    assert (outcome.code, outcome.out) == (1, "")
-    assert "pip install 'ibforecast[lab]'" in outcome.err
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "pip install . ./lab" in outcome.err
 
 
 def test_an_interrupt_prints_no_traceback(desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def wide(kind: str, rows: int = 6) -> Any:
 )
 def test_values_survive_reading_bit_for_bit(values: np.ndarray, kind: str) -> None:
     columns = {"when": times(len(values))} | {f"c{column}": values[:, column] for column in range(values.shape[1])}
-    table = read(native(columns, kind), warn=False)  # a generated 99999 looks like a mark for a missing value
+    table = read(native(columns, kind))
     assert table.series.values.tobytes() == np.where(np.isnan(values), np.nan, values).tobytes()
     assert table.series.channels == tuple(columns)[1:]
     assert (table.series.clock.stamps == columns["when"]).all()

@@ -17,7 +17,6 @@ from ibforecast.cli.shared import announce, not_usable
 from ibforecast.core.errors import (
     DataError,
     IBForecastError,
-    MissingExtraError,
     ModelFileError,
     UsageError,
     VerificationError,
@@ -69,7 +68,10 @@ class Verbs(click.Group):
         elif cmd_name in added.names:
             command = added[cmd_name].load()
         elif cmd_name in LAB_VERBS:
-            raise MissingExtraError("ibforecast_lab", "lab")
+            raise UsageError(
+                f"{cmd_name!r} is a verb of ibforecast_lab, which is not installed",
+                remedy="install it from a clone of the repository: pip install . ./lab",
+            )
         else:
             return None
         return command

@@ -116,10 +116,10 @@ class Table:
         return pa.array(to_wall(column, zone)).cast(kind)
 
 
-def read(source: Any, layout: Layout | None = None, warn: bool = True) -> Table:
+def read(source: Any, layout: Layout | None = None) -> Table:
     """Read a path or a table; the error for an invalid table names the rows.
 
-    Unless `warn` is off, warn of numbers that look like marks for missing values and are not declared as such.
+    Warn of numbers that look like marks for missing values and are not declared as such.
     """
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
@@ -132,8 +132,7 @@ def read(source: Any, layout: Layout | None = None, warn: bool = True) -> Table:
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
-    if warn:
-        warn_of_marks(values, columns)
+    warn_of_marks(values, columns)
     resolved = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)

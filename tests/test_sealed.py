@@ -1,0 +1,139 @@
+"""Sealed models as a user meets them: fitted, listing what they read, and used on a table with nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ibforecast import DataError, IBForecaster, UsageError
+
+LOOK_BACK, HORIZON = 48, 6
+RECIPE = """
+[model]
+patch_len = 2
+sealed = true
+frame = "seasonal"
+[model.gate]
+attention = "none"
+recent = 2
+every = 4
+[model.readout]
+width = 16
+cross_channel = true
+[model.objective]
+loss = "frequency"
+[train]
+epochs = 2
+batch = 64
+"""
+
+
+def make_table(rows: int = 400, freq: str = "h", zone: str | None = None) -> pd.DataFrame:
+    random, hour = np.random.default_rng(0), np.arange(rows)
+    values = (
+        np.sin(2 * np.pi * hour / 24)[:, None] * (5.0, 1.0, 30.0) + random.normal(size=(rows, 3)) + (0.0, 40.0, 7.0)
+    )
+    when = pd.date_range("2023-03-01", periods=rows, freq=freq, tz=zone)
+    return pd.DataFrame({"when": when, "load": values[:, 0], "wind": values[:, 1], "heat": values[:, 2]})
+
+
+def fit(folder: Path, table: pd.DataFrame, **settings: Any) -> IBForecaster:
+    recipe = folder / "tiny.toml"
+    recipe.write_text(RECIPE)
+    settings = {"recipe": str(recipe), "cycle": 24, "sealed": True, "device": "cpu"} | settings
+    return IBForecaster(HORIZON, LOOK_BACK, **settings).fit(table)
+
+
+def only_what_is_read(model: IBForecaster, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the last window of a table with every cell empty that the model does not read."""
+    window = table[-LOOK_BACK:].reset_index(drop=True)
+    kept = {(LOOK_BACK - 1 - row.steps_back, row.channel) for row in model.reads().itertuples()}
+    for channel in window.columns[1:]:
+        window.loc[[step for step in range(LOOK_BACK) if (step, channel) not in kept], channel] = np.nan
+    return window
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return make_table()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, table: pd.DataFrame) -> IBForecaster:
+    return fit(tmp_path_factory.mktemp("sealed"), table)
+
+
+def test_a_table_with_only_the_read_cells_gives_the_same_forecast(model: IBForecaster, table: pd.DataFrame) -> None:
+    sparse = only_what_is_read(model, table)
+    assert sparse.iloc[:, 1:].notna().to_numpy().mean() <= 0.2
+    pd.testing.assert_frame_equal(model.predict(sparse), model.predict(table), check_exact=True)
+    explained = model.explain(sparse)
+    assert "Unconditionally" in explained.in_words()
+    verification = model.verify(explained, sparse, exact=True)
+    assert verification
+    assert verification.checks[-1].name == "unread"
+
+
+def test_a_channel_that_is_never_read_may_be_empty(model: IBForecaster, table: pd.DataFrame) -> None:
+    sparse = only_what_is_read(model, table)
+    sparse.loc[:, "wind"] = sparse["wind"].where(sparse.index < 0)
+    if model.fitted.cells[:, 1].any():
+        with pytest.raises(DataError, match=r"must be observed at least once in the window, where it is read"):
+            model.predict(sparse)
+    else:
+        model.predict(sparse)
+
+
+def test_the_cells_have_the_times_of_the_window(model: IBForecaster, table: pd.DataFrame) -> None:
+    cells = model.reads(at=table["when"].iloc[-1])
+    assert len(cells) == model.fitted.cells.sum() == model.explain(table).mask.sum() * 2
+    expected = [table["when"].iloc[-1 - steps] for steps in cells["steps_back"]]
+    assert pd.to_datetime(cells["time"]).tolist() == expected
+    assert list(cells.columns) == ["channel", "steps_back", "time"]
+    assert model.reads()["time"].isna().all()
+
+
+def test_times_follow_the_clock_of_a_zone(tmp_path: Path) -> None:
+    local = make_table(24 * 30, zone="Europe/Berlin")
+    model = fit(tmp_path, local)
+    cells = model.reads(at="2023-03-26 12:00")
+    first = local["when"][local["when"] == pd.Timestamp("2023-03-26 12:00", tz="Europe/Berlin")].index[0]
+    times = pd.to_datetime(cells["time"], utc=True)
+    assert times.tolist() == [local["when"].iloc[first - steps].tz_convert("UTC") for steps in cells["steps_back"]]
+
+
+def test_daily_and_monthly_steps_are_counted_by_the_calendar(tmp_path: Path) -> None:
+    monthly = make_table(freq="MS")
+    cells = fit(tmp_path, monthly, cycle=12).reads(at=monthly["when"].iloc[-1])
+    expected = [monthly["when"].iloc[-1 - steps] for steps in cells["steps_back"]]
+    assert pd.to_datetime(cells["time"]).tolist() == expected
+
+
+def test_the_setting_chooses_the_sealed_recipe_and_refuses_any_other() -> None:
+    table = make_table()
+    with pytest.raises(UsageError, match=r"a sealed model needs a sealed recipe \(got recipe='quick'\)"):
+        IBForecaster(HORIZON, LOOK_BACK, sealed=True, recipe="quick", device="cpu").fit(table)
+    fitted = IBForecaster(HORIZON, LOOK_BACK, sealed=True, epochs=1, device="cpu").fit(table).fitted
+    assert fitted.summary.recipe == "sealed"
+    assert fitted.config.sealed
+
+
+def test_a_saved_model_is_still_sealed(model: IBForecaster, table: pd.DataFrame, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    loaded = IBForecaster.load(tmp_path / "model", device="cpu")
+    assert loaded.sealed
+    assert loaded.explain(table).to_json() == model.explain(table).to_json()
+
+
+def test_a_model_that_looks_has_no_list_of_cells(table: pd.DataFrame) -> None:
+    looking = IBForecaster(HORIZON, LOOK_BACK, recipe="dense", epochs=1, device="cpu").fit(table)
+    with pytest.raises(UsageError, match="only a sealed model reads places that are known before it reads"):
+        looking.reads()
+
+
+def test_an_audit_of_a_sealed_model_finds_no_movement(model: IBForecaster, table: pd.DataFrame) -> None:
+    audit = model.audit(table, "all", windows=64)
+    assert (audit.relative, audit.masks_changed, audit.changed_bits) == (0.0, 0.0, 0)
+    assert "the model is sealed" in audit.in_words()
