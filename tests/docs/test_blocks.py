@@ -27,6 +27,7 @@ from ibforecast.train.loop import train
 
 ROOT = Path(__file__).parents[2]
 PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+pytestmark = pytest.mark.xdist_group("pages")  # one worker trains the demo for all
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -141,7 +142,6 @@ def run_block(block: Block, page: Path, namespace: dict[str, Any]) -> str | None
     return run_commands(block.text) if block.kind == "console" and block.output is not None else None
 
 
-@pytest.mark.xdist_group("pages")  # one worker trains the demo for all
 @pytest.mark.usefixtures("_working_folder")
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_a_page_runs_from_top_to_bottom_and_prints_the_output_it_shows(name: str) -> None:
