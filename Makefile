@@ -35,7 +35,7 @@ format: $(INSTALLED)  ## rewrite the files as `check` wants them
 	$(BIN)/ruff check --fix .
 
 docs: $(INSTALLED)  ## the documentation site, in site/; every warning is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 dist: $(INSTALLED)  ## sdist and wheel of the product and the wheel of the laboratory, in dist/
 	$(BIN)/python -m build --no-isolation
