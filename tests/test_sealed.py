@@ -1,5 +1,6 @@
 """Sealed models as a user meets them: fitted, listing what they read, and used on a table with nothing else."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import DataError, IBForecaster, UsageError
+from ibforecast.cli.main import run
 
 LOOK_BACK, HORIZON = 48, 6
 RECIPE = """
@@ -137,3 +139,14 @@ def test_an_audit_of_a_sealed_model_finds_no_movement(model: IBForecaster, table
     audit = model.audit(table, "all", windows=64)
     assert (audit.relative, audit.masks_changed, audit.changed_bits) == (0.0, 0.0, 0)
     assert "the model is sealed" in audit.in_words()
+
+
+def test_the_verb_prints_the_same_cells(
+    model: IBForecaster, table: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model.save(tmp_path / "model")
+    at = str(table["when"].iloc[-1])
+    with pytest.raises(SystemExit) as stop:
+        run(["reads", str(tmp_path / "model"), "--at", at, "--json"])
+    assert stop.value.code == 0
+    assert pd.DataFrame(json.loads(capsys.readouterr().out)["reads"]).equals(model.reads(at))

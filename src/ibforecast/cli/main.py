@@ -36,6 +36,7 @@ VERBS = (
     "fit",
     "predict",
     "explain",
+    "reads",
     "verify",
     "sign",
     "evaluate",

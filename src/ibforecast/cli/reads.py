@@ -1,0 +1,31 @@
+"""ibforecast reads: the values that a sealed model needs for a forecast, before they are fetched."""
+
+from pathlib import Path
+
+import click
+
+from ibforecast.cli.predict import deliver_table, out_option
+from ibforecast.cli.shared import check_file, json_option
+
+
+@click.command("reads")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--at", help="The newest moment of the window, which gives each value its time; default: no times.")
+@out_option
+@json_option
+def command(model: Path, at: str | None, out: Path | None, as_json: bool) -> None:
+    """List the values that the sealed MODEL reads: channel, steps before the newest, and time.
+
+    A forecast from a table in which every other cell is empty is the same, bit for bit.
+
+    \b
+    ibforecast reads model --at '2023-11-05 10:00'
+    ibforecast reads model --at '2023-11-05 10:00' --out wanted.csv
+    """
+    from ibforecast.data.sources import check_suffix
+    from ibforecast.forecaster import IBForecaster
+
+    if out:
+        check_suffix(out)
+        check_file(out)
+    deliver_table({"model": str(model)}, "reads", IBForecaster.load(model).reads(at), out, as_json)
