@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,50 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the benchmark files: set IBFORECAST_DATA to their folder")
     return Path(folder)
+
+
+@dataclass
+class Training:
+    """Training for the documentation: the demo model is trained once and stored, every other one for an epoch."""
+
+    train: Any
+    kept: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False
+
+    def __call__(self, network: Any, training: Any, validation: Any, config: Any, *more: Any) -> Any:
+        """Train a network, or restore the weights of the same training."""
+        first = [float(weights.double().sum()) for weights in network.state_dict().values()]
+        key = f"{config} {len(training)} {float(training.values.double().nansum())} {first}"
+        if self.whole:
+            outcome = self.train(network, training, validation, config, *more)
+            weights = {name: weight.clone() for name, weight in network.state_dict().items()}
+            self.kept[key] = outcome, weights
+        elif key in self.kept:
+            outcome, weights = self.kept[key]
+            network.load_state_dict(weights)
+            network.eval()
+        else:
+            outcome = self.train(network, training, validation, replace(config, epochs=1), *more)
+        return outcome
+
+
+@pytest.fixture(scope="session")
+def training() -> Training:
+    """Return the training of the documentation, with the weights that it stored in this session."""
+    from ibforecast.train.loop import train
+
+    return Training(train)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory, training: Training) -> Path:
+    """The folder that `ibforecast demo` writes. Tests that use it are in the group "pages": one worker trains it."""
+    folder = tmp_path_factory.mktemp("docs") / "demo"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ibforecast.fitting.train", training)
+        training.whole = True
+        from ibforecast.cli.main import main
+
+        main(["demo", "--out", str(folder)], standalone_mode=False)
+        training.whole = False
+    return folder

@@ -12,7 +12,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from matplotlib import pyplot
 import ibforecast.fitting
 from ibforecast import MissingExtraError
 from ibforecast.cli.main import main, run
-from ibforecast.train.loop import train
 
 ROOT = Path(__file__).parents[2]
 PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
@@ -61,48 +60,8 @@ def matches(shown: str, printed: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, parts)), " ".join(printed.split())) is not None
 
 
-@dataclass
-class Training:
-    """The training of the pages: the demo model is trained once and stored, every other one for a single epoch."""
-
-    kept: dict[str, Any] = field(default_factory=dict)
-    whole: bool = False
-
-    def __call__(self, network: Any, training: Any, validation: Any, config: Any, *more: Any) -> Any:
-        first = [float(weights.double().sum()) for weights in network.state_dict().values()]
-        key = f"{config} {len(training)} {float(training.values.double().nansum())} {first}"
-        if self.whole:
-            outcome = train(network, training, validation, config, *more)
-            weights = {name: weight.clone() for name, weight in network.state_dict().items()}
-            self.kept[key] = outcome, weights
-        elif key in self.kept:
-            outcome, weights = self.kept[key]
-            network.load_state_dict(weights)
-            network.eval()
-        else:
-            outcome = train(network, training, validation, replace(config, epochs=1), *more)
-        return outcome
-
-
-@pytest.fixture(scope="session")
-def training() -> Training:
-    return Training()
-
-
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory, training: Training) -> Path:
-    """The folder that `ibforecast demo` writes."""
-    folder = tmp_path_factory.mktemp("docs") / "demo"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ibforecast.fitting, "train", training)
-        training.whole = True
-        main(["demo", "--out", str(folder)], standalone_mode=False)
-        training.whole = False
-    return folder
-
-
 @pytest.fixture
-def _working_folder(tmp_path: Path, demo: Path, training: Training, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _working_folder(tmp_path: Path, demo: Path, training: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder with a copy of the demo."""
     shutil.copytree(demo, tmp_path / "demo")
     (tmp_path / "docs" / "images").mkdir(parents=True)

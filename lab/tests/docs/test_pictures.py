@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from ibforecast import IBForecaster
+
 ROOT = Path(__file__).parents[3]
 IMAGES = ROOT / "docs" / "images"
 
@@ -33,9 +35,10 @@ def test_pictures_of_theorems_and_records_are_up_to_date(pictures: ModuleType, d
     check(pictures.from_theory_and_records(), drawn)
 
 
+@pytest.mark.xdist_group("pages")
 @pytest.mark.usefixtures("_same_machine")
-def test_pictures_of_the_demo_are_up_to_date(pictures: ModuleType, drawn: Any) -> None:
-    check(pictures.from_demo(pictures.fit_demo()), drawn)
+def test_pictures_of_the_demo_are_up_to_date(pictures: ModuleType, drawn: Any, demo: Path) -> None:
+    check(pictures.from_demo(IBForecaster.load(demo / "model", device="cpu")), drawn)
 
 
 @pytest.mark.usefixtures("_same_machine")
