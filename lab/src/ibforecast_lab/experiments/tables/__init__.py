@@ -43,3 +43,8 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "sensitivity": sensitivity,
     "factors": factors,
 }
+
+
+def sheets_of(records: list[Record]) -> dict[str, Sheet]:
+    """Return the sheet of every label."""
+    return {label: table(records) for label, table in TABLES.items()}
