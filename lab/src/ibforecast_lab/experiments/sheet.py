@@ -103,7 +103,11 @@ class Table:
 
     def __call__(self, records: Iterable[Record]) -> Sheet:
         """Compute the sheet from records."""
-        rows = _alike(self.compared([*self.rows(frame(records)), *self.published()]))
+        return self.sheet(frame(records))
+
+    def sheet(self, tidy: list[Row]) -> Sheet:
+        """Compute the sheet from the frame of records."""
+        rows = _alike(self.compared([*self.rows(tidy), *self.published()]))
         published = [row for row in rows if row.get("source") == "published"]
         body = [
             [self._cell(column, line, printed) for column in self.columns]
