@@ -106,10 +106,11 @@ def _runs(records: list[Record]) -> dict[str, float]:
 
 def _comparisons(sheets: Sheets) -> dict[str, float]:
     """The cells in which the default is ahead, level or behind, and those close to the best published error."""
-    figures: dict[str, float] = {}
+    compared_with = {row["model"] for cell in CELLS for row in rows_of_rivals(sheets, *cell)}
+    figures = {"results/cells/rivals": float(len(compared_with))}
     for compared, metric in COMPARED.items():
         best = [best_rival(sheets, *cell, metric) for cell in CELLS]
-        figures[f"results/cells/rivals/{metric}"] = float(len({row["model"] for row in best}))
+        figures[f"results/cells/best_rivals/{metric}"] = float(len({row["model"] for row in best}))
         for word in get_args(Lead):
             count = len(select(best, **{compared: word}))
             figures[f"results/cells/{word.replace(' ', '_')}/{metric}"] = float(count)
