@@ -1,4 +1,4 @@
-"""What the tests of the documentation share: the numbers of the ledger, and the pictures."""
+"""The pictures, which several tests of the documentation use."""
 
 import importlib.util
 import json
@@ -8,21 +8,7 @@ from typing import Any
 
 import pytest
 
-from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
-from ibforecast_lab.experiments.quoted import BENCH, quoted
-
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="session")
-def records() -> list[Record]:
-    return Ledger(ROOT / LEDGER).records()
-
-
-@pytest.fixture(scope="session")
-def values() -> dict[str, float]:
-    """Every number that a page may quote."""
-    return quoted(ROOT / LEDGER, ROOT / BENCH)
 
 
 @pytest.fixture(scope="session")

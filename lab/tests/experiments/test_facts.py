@@ -1,23 +1,10 @@
 """Names of numbers: unique, complete, and equal to the tables."""
 
-from pathlib import Path
-
 import pytest
 
 from ibforecast_lab.experiments.facts import facts, name_of
-from ibforecast_lab.experiments.ledger import Ledger
 from ibforecast_lab.experiments.sheet import Sheet
 from ibforecast_lab.experiments.tables import TABLES
-
-LEDGER = Path(__file__).parents[3] / "results" / "ledger.jsonl.zst"
-
-pytestmark = pytest.mark.skipif(not LEDGER.exists(), reason="needs the ledger of a checkout")
-
-
-@pytest.fixture(scope="module")
-def sheets() -> dict[str, Sheet]:
-    records = Ledger(LEDGER).records()
-    return {label: table(records) for label, table in TABLES.items()}
 
 
 @pytest.mark.parametrize("label", TABLES)
@@ -29,15 +16,15 @@ def test_no_two_rows_of_a_table_have_the_same_name(label: str, sheets: dict[str,
 
 
 def test_a_number_is_that_of_its_row(sheets: dict[str, Sheet]) -> None:
-    named = facts(LEDGER)
+    named = facts(sheets)
     (ours,) = (row for row in sheets["accuracy"].rows if (row["data"], row["model"]) == ("Overall", "steady"))
     assert named["accuracy/Overall/steady/mse"] == ours["mse"]
     assert named["accuracy/Overall/tqnet/published/mae"] == 0.364
     assert named["cost/any/ibforecast/integrated_gradients/published/forwards"] > 0
 
 
-def test_the_facts_that_texts_quote_have_these_names() -> None:
-    named = facts(LEDGER)
+def test_the_facts_that_texts_quote_have_these_names(sheets: dict[str, Sheet]) -> None:
+    named = facts(sheets)
     assert named["cost/ETTh1/96/steady/occlusion/cuda/forwards"] == 57
     assert named["cost/Weather/96/steady/occlusion/cpu/forwards"] == 169
     assert named["fidelity_by_budget/all/steady/runs"] == 120

@@ -124,7 +124,7 @@ def assemble(parts: Draw) -> FramedWindows:
 
 
 def draw(mode: Mode, windows: int, seed: int, constants: FramedConstants) -> Draw:
-    """Draw everything random about the given number of windows."""
+    """Draw all random parts of a given number of windows."""
     if mode not in MODES:
         raise UsageError(f"mode must be one of {', '.join(MODES)}", repr(mode), "choose one")
     k, each = constants, (windows, constants.channels)

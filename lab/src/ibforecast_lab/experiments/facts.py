@@ -1,23 +1,20 @@
 """Names for the numbers of all tables, for texts that quote them."""
 
-from pathlib import Path
+from collections.abc import Mapping
 
 from ibforecast_lab.experiments.frame import Row
-from ibforecast_lab.experiments.ledger import LEDGER, Ledger
-from ibforecast_lab.experiments.tables import TABLES
+from ibforecast_lab.experiments.sheet import Sheet
 
 
-def facts(ledger_path: Path = LEDGER) -> dict[str, float]:
-    """Return every number of every table by its name, `label/key/.../column`.
+def facts(sheets: Mapping[str, Sheet]) -> dict[str, float]:
+    """Return every number of the sheets by its name, `label/key/.../column`.
 
     The keys are the values of the row's identifying fields, and "published" for a published row. A field without a
     value is left out: `per_horizon/ETTh1/96/steady/mse`, `accuracy/Overall/tqnet/published/mse`.
     """
-    records = Ledger(ledger_path).records()
     return {
         "/".join((label, *name_of(row, sheet.keys), column)): float(value)
-        for label, table in TABLES.items()
-        for sheet in [table(records)]
+        for label, sheet in sheets.items()
         for row in sheet.rows
         for column, value in row.items()
         if column not in sheet.keys and isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,32 +1,39 @@
 """docs/results.md: the results as one page, from the ledger and the benchmarks.
 
 `python -m ibforecast_lab.experiments.page` writes it; the same records give the same text. The text is in results.md
-next to this file, with places for numbers, `{{NAME FORM}}`, and for tables, `{{table NAME}}`.
+next to this file. It has places for numbers, `{{NAME FORM}}`, for words that depend on records, `{{words NAME}}`, and
+for tables, `{{table NAME}}`.
 """
 
 import argparse
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from statistics import mean, stdev
+from typing import get_args
 
 from ibforecast.core.files import write_atomically
+from ibforecast_lab.experiments.frame import Lead, Row, lead, select
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
+from ibforecast_lab.experiments.parts import FRAMED
+from ibforecast_lab.experiments.plans import EXPLAINED, HORIZONS, MAIN
 from ibforecast_lab.experiments.quoted import (
     BENCH,
     CELLS,
-    DATA,
-    HORIZONS,
-    Scores,
+    RIVALS,
+    Sheets,
     Values,
+    best_explainers,
     best_rival,
-    better,
     fidelity_by_budget,
-    plain_runs,
     quoted,
-    verdict,
+    row_of_ours,
 )
+from ibforecast_lab.experiments.sheet import NATIVE, NONE, PAPER, markdown_table, words
+from ibforecast_lab.experiments.tables import sheets_of
+from ibforecast_lab.experiments.tables.errors import COMPARED, OVERALL, REFERENCE, better_source
+from ibforecast_lab.experiments.tables.fidelity import LOW
 
 PAGE = Path("docs/results.md")
 NAMES = {
@@ -49,277 +56,293 @@ NAMES = {
 }
 """Models as the page names them, in its order."""
 
-EXPLAINERS = {"native": "its own mask", "occlusion": "occlusion", "integrated_gradients": "integrated gradients"}
-STUDIED = ("ETTh1", "ETTm1", "Weather")
-SMALL = ("0.2", "0.1", "0.05")
-BUDGETS = ("0.05", "0.1", "0.2", "0.35", "0.5")
+SOURCES = {"ledger": "our run", "published": "published"}
+BUDGETS = {0.2: "a fifth", 0.1: "a tenth", 0.05: "a twentieth"}
+EXPLAINERS = (NATIVE, "occlusion", "integrated_gradients")
+EXCERPTS = {
+    "certificate": (
+        *("data", "windows", "bits changed on replay", "bits changed on scramble", "end to end, of the squared shift"),
+        *("end to end, root of it", "by gates only, of the squared shift", "masks changed"),
+    ),
+    "cost": (
+        *("data", "explainer", "forward passes", "backward passes"),
+        *("time on the GPU, in forecasts", "time on the CPU, in forecasts"),
+    ),
+    "coverage": (
+        *("data", "level", "coverage", "worst channel", "width"),
+        *("coverage, adaptive", "worst channel, adaptive", "width, adaptive"),
+    ),
+    "fidelity": ("data", "model", "explainer", "score", "native is", "score by window", "native is, by window"),
+    "support_recovery": (
+        *("mode", "model", "explainer", "AUROC", "AUP", "AUR"),
+        *("published auroc", "published aup", "published aur"),
+    ),
+}
+"""The columns of tables that the page shows in part."""
+
+Line = dict[str, str]
+"""A line of a table: its cells by the names of their columns."""
+
+
+def _rounded_up(value: float) -> float:
+    """Return the value rounded up to one digit, for bounds."""
+    return math.ceil(round(10 * value, 6)) / 10
+
 
 FORMS: dict[str, Callable[[float], str]] = {
     ".3f": "{:.3f}".format,
     ".4f": "{:.4f}".format,
     ".0f": "{:.0f}".format,
     "n": "{:,.0f}".format,
-    ".1f": "{:.1f}".format,
+    ".1f": "{:,.1f}".format,
     "%0": lambda value: f"{100 * value:.0f} %".replace("-", "−"),
     "%1": lambda value: f"{100 * value:.1f} %",
-    "%2": lambda value: f"{100 * value:.2f} %",
-    "points": lambda value: f"{100 * value:.1f}",
+    "%+": lambda value: f"{round(100 * value, 1) or 0.0:+.1f} %".replace("-", "−"),  # no negative zero
+    "up": lambda value: f"{_rounded_up(value):.1f}",
+    "points_up": lambda value: f"{_rounded_up(100 * value):.1f}",
     "none": lambda value: "none" if value == 0 else f"{value:,.0f}",
 }
 """How a number is written."""
 
-Table = tuple[Sequence[str], Iterable[Sequence[str]]]
-"""The header and the rows."""
 
-
-def page(values: Values, records: list[Record]) -> str:
+def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
     """Return the page as Markdown."""
-    runs, fidelity = plain_runs(records), fidelity_by_budget(records)
+    fidelity = fidelity_by_budget(records)
+    best = best_explainers(sheets)
+    shown = {*EXPLAINERS, *(row["explainer"] for row in best)}
     tables = {
-        "overall": _overall(values),
-        "cells": _cells(values, runs),
-        "data_sets": _data_sets(values),
+        "overall": _overall(sheets),
+        "cells": _cells(sheets),
+        "data_sets": _data_sets(sheets),
         "shares": _shares(values),
-        "budgets": _budgets(values),
+        "budgets": _budgets(sheets),
         "any_budget": _any_budget(values),
-        "maps": _maps(values),
+        "maps": _excerpt(sheets, "fidelity", horizon=["96"], model=[REFERENCE, "paper-sparse"], explainer=shown),
         "below": _below(values, fidelity),
         "runs": _runs(fidelity),
-        "certificate": _certificate(values),
-        "cost": _cost(values),
-        "coverage": _coverage(values),
-        "planted": _planted(values),
+        "certificate": _excerpt(sheets, "certificate", horizon=["96"], model=[REFERENCE]),
+        "cost": _excerpt(sheets, "cost", explainer=[*EXPLAINERS, "saliency", "dynamask"]),
+        "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[REFERENCE]),
+        "planted": _excerpt(sheets, "support_recovery", explainer=EXPLAINERS),
         "speed": _speed(values),
     }
+    phrases = _phrases(sheets, best)
 
     def filled(place: re.Match[str]) -> str:
         name, form = place[1], place[2]
-        return _markdown(tables[form]) if name == "table" else FORMS[form](values[name])
+        if name == "words":
+            return phrases[form]
+        if name == "table":
+            return markdown_table(list(tables[form][0]), [list(line.values()) for line in tables[form]])
+        return FORMS[form](values[name])
 
     text = files("ibforecast_lab.experiments").joinpath("results.md").read_text("utf8")
     return re.sub(r"\{\{(\S+) (\S+)\}\}", filled, text)
 
 
-def _overall(values: Values) -> Table:
-    rows = []
-    for model, title in NAMES.items():
-        name = f"accuracy/Overall/{model}"
-        if not any(f"{name}{infix}/mse" in values for infix in ("", "/published")):
-            continue
-        read = _form(values, f"{name}/open_rate", "%1", "–" if model == "ibforecast" else "100 %")
-        errors = [_error(values, model, metric) for metric in ("mse", "mae")]
-        printed = [_form(values, f"{name}/published/{metric}", ".3f") for metric in ("mse", "mae")]
-        rows.append([title, read, _form(values, f"{name}/seeds", "n"), *errors, *printed])
-    return ["model", "read", "seeds", "MSE", "MAE", "published MSE", "published MAE"], rows
+# --- Words ---
 
 
-def _error(values: Values, model: str, metric: str) -> str:
-    spread = f"results/spread/{model}/{metric}"
-    error = _form(values, f"accuracy/Overall/{model}/{metric}", ".3f")
-    return f"{error} ± {values[spread]:.4f}" if spread in values else error
+def _phrases(sheets: Sheets, best: list[Row]) -> dict[str, str]:
+    overall = {row["model"]: row for row in select(sheets["accuracy"].rows, data=OVERALL, source="ledger")}
+    linear = {data: _shown(sheets, "cyclenet-linear", data)["steady_is"] for data in MAIN}
+    return {
+        "dense_is": words(overall["dense"]["steady_is"]),
+        "fixed_is": words(overall["static-fixed"]["steady_is"]),
+        "linear": _by_lead(linear),
+        "tenth": _by_lead(_learned(sheets, 0.1)),
+        "twentieth": _by_lead(_learned(sheets, 0.05)),
+        "newest": _newest(sheets),
+        "explainers": _listed(dict.fromkeys(row["explainer"].replace("_", " ") for row in best)),
+        "own_strict": _by_lead({row["data"]: row["native_is_by_window"] for row in best}),
+        "own_lenient": _by_lead({row["data"]: row["native_is"] for row in best}),
+        "false_alarms": _listed(_false_alarms(sheets)),
+    }
 
 
-def _cells(values: Values, runs: Scores) -> Table:
-    rows = [
-        [
-            data,
-            str(horizon),
-            *(cell for metric in ("mse", "mae") for cell in _against(values, runs, data, horizon, metric)),
-        ]
-        for data, horizon in CELLS
-    ]
-    return ["data", "horizon", "MSE", "best rival", "", "MAE", "best rival", ""], rows
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
-def _against(values: Values, runs: Scores, data: str, horizon: int, metric: str) -> list[str]:
-    own = [run[metric] for run in runs[data, horizon, "steady"]]
-    error, rival, source = best_rival(values, data, horizon, metric)
-    name = NAMES[rival] if rival == "ibforecast" else f"{NAMES[rival]}, {source}"
+def _by_lead(leads: Mapping[str, str | None]) -> str:
+    """Say where something is ahead, level and behind."""
+    places = {word: [data for data, here in leads.items() if here == word] for word in get_args(Lead)}
+    return ", ".join(f"{word} on {_listed(data)}" for word, data in places.items() if data)
+
+
+def _learned(sheets: Sheets, budget: float) -> dict[str, str | None]:
+    rows = select(sheets["fixed_mask"].rows, horizon=96, budget=budget)
+    return {data: row["learned_is"] for data in MAIN for row in select(rows, data=data)}
+
+
+def _newest(sheets: Sheets) -> str:
+    """Compare the newest patch of every channel, always, with the learned gate at two budgets."""
+    rows = select(sheets["tradeoff"].rows, data="Weather", horizon=96, source="ledger")
+    (newest,) = select(rows, model="static-newest", budget=0.125)
+    return _listed(
+        f"{words(lead(newest, row))} against {BUDGETS[budget]}"
+        for budget in (0.2, 0.1)
+        for row in select(rows, model=REFERENCE, budget=budget)
+    )
+
+
+def _false_alarms(sheets: Sheets) -> Iterator[str]:
+    """Yield the generators on which another map has a higher AUP than the recipe made for them."""
+    for mode in FRAMED.values():
+        rows = select(sheets["support_recovery"].rows, mode=mode, source="ledger")
+        (ours,) = select(rows, model="framed", explainer=NATIVE)
+        if any(lead(ours, other, "aup", larger_is_better=True) == "behind" for other in rows):
+            yield f"`{mode}`"
+
+
+# --- Tables ---
+
+
+def _form(value: int | float | None, form: str) -> str:
+    return NONE if value is None else FORMS[form](value)
+
+
+def _with_spread(row: Row, field: str, form: str = ".3f") -> str:
+    spread = row.get(f"{field}_std")
+    return _form(row.get(field), ".3f") + (f" ± {FORMS[form](spread)}" if spread is not None else "")
+
+
+def _excerpt(sheets: Sheets, label: str, **where: Collection[str]) -> list[Line]:
+    """Return some columns of a table, of the lines that have one of these texts in each named column."""
+    lines = [dict(zip(sheets[label].header, cells, strict=True)) for cells in sheets[label].body]
     return [
-        f"{mean(own):.3f} ± {stdev(own):.3f}",
-        f"{error:.3f} ({name})",
-        verdict(values, runs, data, horizon, metric),
+        {name: line[name].replace("%", " %") for name in EXCERPTS[label]}
+        for line in lines
+        if all(line[name] in texts for name, texts in where.items())
     ]
 
 
-def _data_sets(values: Values) -> Table:
-    ours = ("steady", "dense", "static-fixed", "static-newest", "paper", "cyclenet-linear")
-    rows = [[NAMES[model], *(_pair(values, f"accuracy/{data}/{model}") for data in DATA)] for model in ours]
-    for model, title in (
-        ("tqnet", "TQNet, the better of our runs and the published"),
-        ("ibforecast", NAMES["ibforecast"]),
-    ):
-        rows.append([title, *(_better_pair(values, model, data) for data in DATA)])
-    return ["model", *DATA], rows
+def _overall(sheets: Sheets) -> list[Line]:
+    rows, lines = select(sheets["accuracy"].rows, data=OVERALL), []
+    for model, title in NAMES.items():
+        ours, printed = ({} | next(iter(select(rows, model=model, source=source)), {}) for source in SOURCES)
+        if ours or printed:
+            lines.append(
+                {"model": title, "read": _form(ours.get("open_rate"), "%1"), "seeds": _form(ours.get("seeds"), "n")}
+                | {metric.upper(): _with_spread(ours, metric, ".4f") for metric in COMPARED.values()}
+                | {f"published {metric.upper()}": _form(printed.get(metric), ".3f") for metric in COMPARED.values()}
+            )
+    return lines
 
 
-def _pair(values: Values, name: str) -> str:
-    return f"{values[f'{name}/mse']:.3f} / {values[f'{name}/mae']:.3f}"
+def _cells(sheets: Sheets) -> list[Line]:
+    lines = []
+    for data, horizon in CELLS:
+        ours, line = row_of_ours(sheets, data, horizon, REFERENCE), {"data": data, "horizon": str(horizon)}
+        for field, metric in COMPARED.items():
+            rival = best_rival(sheets, data, horizon, metric)
+            source = "" if rival["model"] == PAPER else f", {SOURCES[rival['source']]}"
+            line |= {
+                metric.upper(): _with_spread(ours, metric),
+                f"best rival by {metric.upper()}": f"{rival[metric]:.3f} ({NAMES[rival['model']]}{source})",
+                f"by {metric.upper()}": words(rival[field]),
+            }
+        lines.append(line)
+    return lines
 
 
-def _better_pair(values: Values, model: str, data: str) -> str:
-    options = {m: [better(values, model, data, horizon, m) for horizon in HORIZONS] for m in ("mse", "mae")}
-    return " / ".join(f"{mean(option[0] for option in four if option):.3f}" for four in options.values())
+def _shown(sheets: Sheets, model: str, data: str) -> Row:
+    """Return the mean errors of a model on a data set: of a rival the better of our runs and print, by MSE."""
+    (row,) = better_source(select(sheets["accuracy"].rows, model=model, data=data))
+    return row
 
 
-def _shares(values: Values) -> Table:
-    rows = [
-        [title, *(_form(values, f"results/lead_over_tqnet/{source}/{data}/share", "%0") for data in (*DATA, "ETTm"))]
+def _data_sets(sheets: Sheets) -> list[Line]:
+    models = ("steady", "dense", "static-fixed", "static-newest", "paper", "cyclenet-linear", "tqnet", PAPER)
+    return [
+        {"model": NAMES[model]}
+        | {
+            data: f"{row['mse']:.3f} / {row['mae']:.3f}"
+            + (f" ({SOURCES[row['source']]})" if model in RIVALS and model != PAPER else "")
+            for data in MAIN
+            for row in [_shown(sheets, model, data)]
+        }
+        for model in models
+    ]
+
+
+def _shares(values: Values) -> list[Line]:
+    columns = {data: data for data in MAIN} | {"ETTm": "ETTm1 and ETTm2"}
+    return [
+        {"TQNet": title}
+        | {
+            name: _form(values[f"results/lead_over_tqnet/{source}/{data}/share"], "%0")
+            for data, name in columns.items()
+        }
         for source, title in (("own", "our runs"), ("better", "the better"))
     ]
-    return ["TQNet", *DATA, "ETTm1 and ETTm2"], rows
 
 
-def _budgets(values: Values) -> Table:
-    rows = []
-    for data in DATA:
-        dense = values[f"per_horizon/{data}/96/dense/mse"]
-        cells = []
-        for name in (f"fixed_mask/{data}/96/{budget}" for budget in SMALL):
-            own, fixed = values[f"{name}/mse"], values[f"{name}/mse_fixed"]
-            cells += [f"{own:.3f} ({_signed(own / dense - 1)})", f"{fixed:.3f}"]
-        rows.append([data, f"{dense:.3f}", *cells])
-    return ["data", "gates open", "a fifth", "fixed mask", "a tenth", "fixed mask", "a twentieth", "fixed mask"], rows
+def _budgets(sheets: Sheets) -> list[Line]:
+    lines = []
+    for data in MAIN:
+        dense = row_of_ours(sheets, data, 96, "dense")["mse"]
+        line = {"data": data, "gates open": f"{dense:.3f}"}
+        for budget, name in BUDGETS.items():
+            (row,) = select(sheets["fixed_mask"].rows, data=data, horizon=96, budget=budget)
+            line |= {
+                name: f"{row['mse']:.3f} ({FORMS['%+'](row['mse'] / dense - 1)})",
+                f"{name}, fixed mask": f"{row['mse_fixed']:.3f}",
+                f"{name}, gates are": words(row["learned_is"]),
+            }
+        lines.append(line)
+    return lines
 
 
-def _any_budget(values: Values) -> Table:
-    rows = [
-        [
-            data,
-            str(horizon),
-            *(_signed(values[f"tradeoff/{data}/{horizon}/any-budget/{b}/mse_over_own"]) for b in BUDGETS),
-        ]
-        for data in STUDIED
+def _any_budget(values: Values) -> list[Line]:
+    return [
+        {"data": data, "horizon": str(horizon)}
+        | {
+            _percent(budget): FORMS["%+"](values[f"tradeoff/{data}/{horizon}/any-budget/{budget}/mse_over_own"])
+            for budget in ("0.05", "0.1", "0.2", "0.35", "0.5")
+        }
+        for data in EXPLAINED
         for horizon in HORIZONS[:3]
     ]
-    return ["data", "horizon", *map(_percent, BUDGETS)], rows
 
 
-def _maps(values: Values) -> Table:
-    maps = [("steady", explainer, f"`steady`, {title}") for explainer, title in EXPLAINERS.items()]
-    maps += [
-        ("paper-sparse", explainer, f"`paper-sparse`, {EXPLAINERS[explainer]}") for explainer in ("native", "occlusion")
-    ]
-    rows = [
-        [
-            data,
-            title,
-            *(f"{values[f'fidelity/{data}/96/{model}/{explainer}/{c}']:.3f}" for c in ("score", "score_by_window")),
-        ]
-        for data in STUDIED
-        for model, explainer, title in maps
-    ]
-    return ["data", "map", "score", "strict"], rows
-
-
-def _below(values: Values, fidelity: dict[str, dict[str, list[float]]]) -> Table:
-    forms = {"runs": "n", "below": "n", "least": ".3f"}
-    rows = [
-        [_percent(budget), *(_form(values, f"results/fidelity/{budget}/{name}", form) for name, form in forms.items())]
+def _below(values: Values, fidelity: Iterable[str]) -> list[Line]:
+    columns = {"runs": ("runs", "n"), f"below {LOW}": ("below", "n"), "lowest": ("least", ".3f")}
+    return [
+        {"budget": _percent(budget)}
+        | {name: FORMS[form](values[f"results/fidelity/{budget}/{key}"]) for name, (key, form) in columns.items()}
         for budget in fidelity
     ]
-    return ["budget", "runs", "below 0.9", "lowest"], rows
 
 
-def _runs(fidelity: dict[str, dict[str, list[float]]]) -> Table:
-    places = {tuple(place.split(", ")) for here in fidelity.values() for place in here}
-    rows = [
-        [data, horizon, *(_scores(here.get(f"{data}, {horizon}")) for here in fidelity.values())]
-        for data, horizon in sorted(places, key=lambda place: (place[0], int(place[1])))
+def _runs(fidelity: Mapping[str, Mapping[str, list[float]]]) -> list[Line]:
+    split = [place.split(", ") for here in fidelity.values() for place in here]
+    places = {(data, int(horizon)) for data, horizon in split}
+    return [
+        {"data": data, "horizon": str(horizon)}
+        | {
+            _percent(budget): ", ".join(f"{score:.2f}" for score in here.get(f"{data}, {horizon}", ())) or NONE
+            for budget, here in fidelity.items()
+        }
+        for data, horizon in sorted(places)
     ]
-    return ["data", "horizon", *map(_percent, fidelity)], rows
 
 
-def _scores(scores: Sequence[float] | None) -> str:
-    return "–" if scores is None else ", ".join(f"{score:.2f}" for score in scores)
-
-
-def _certificate(values: Values) -> Table:
-    rows = []
-    for data in DATA:
-        name = f"certificate/{data}/96/steady"
-        bits = values[f"{name}/replay_bits"] + values[f"{name}/scramble_bits"]
-        moved = (f"{name}/sensitivity_squared", f"{name}/sensitivity_root", f"{name}/gates_sensitivity_squared")
-        shares = [_form(values, share, form) for share, form in zip(moved, ("%1", "%1", "%2"), strict=True)]
-        changed = _form(values, f"{name}/masks_changed", "%1")
-        rows.append([data, _form(values, f"{name}/windows", "n"), f"{bits:.0f}", *shares, changed])
-    return ["data", "windows", "bits changed", "squared", "root", "squared, only by gates", "masks changed"], rows
-
-
-def _cost(values: Values) -> Table:
-    explainers = EXPLAINERS | {"saliency": "saliency", "dynamask": "Dynamask"}
-    rows = []
-    for data in ("ETTh1", "Weather"):
-        for explainer, title in explainers.items():
-            name = f"cost/{data}/96/steady/{explainer}"
-            passes = [_form(values, f"{name}/cuda/{column}", "n") for column in ("forwards", "backwards")]
-            times = [f"{values[f'{name}/{device}/forward_equivalents']:,.1f}" for device in ("cuda", "cpu")]
-            rows.append([data, title, *passes, *times])
-    return ["data", "explanation", "forward passes", "backward passes", "time on an H200", "time on a processor"], rows
-
-
-def _coverage(values: Values) -> Table:
-    columns = ("coverage", "worst_channel", "adaptive_coverage", "adaptive_worst_channel")
-    rows = [
-        [
-            data,
-            f"{level} %",
-            *(_form(values, f"coverage/{data}/96/steady/{level}/{column}", "%1") for column in columns),
-        ]
-        for data in DATA
-        for level in (80, 95)
+def _speed(values: Values) -> list[Line]:
+    return [
+        {"shape of": data}
+        | {
+            f"{batches}: {title}": FORMS[".1f"](values[f"bench:cpu-gates/gate_network/{data}_{batch}_over_{other}"])
+            for batch, batches in ((1, "one window"), (64, "64 windows"))
+            for other, title in (("open_gates", "gates open"), ("no_gate_network", "no gate network"))
+        }
+        for data in EXPLAINED
     ]
-    return ["data", "level", "plain", "worst channel", "adaptive", "worst channel"], rows
-
-
-def _planted(values: Values) -> Table:
-    maps = {
-        "framed/native": "ibforecast (`framed`)",
-        "framed/occlusion": "occlusion of the same model",
-        "framed/integrated_gradients": "integrated gradients of the same model",
-        "patchdecomp/native": "PatchDecomp",
-        "ibforecast/native/published": "IB-Forecast, as published",
-    }
-    rows = [
-        [
-            mode,
-            title,
-            *(_form(values, f"support_recovery/{mode}/{name}/{area}", ".3f") for area in ("auroc", "aup", "aur")),
-        ]
-        for mode in ("pulse", "decoy", "trend")
-        for name, title in maps.items()
-    ]
-    return ["generator", "map", "AUROC", "AUP", "AUR"], rows
-
-
-def _speed(values: Values) -> Table:
-    columns = [f"{batch}_over_{other}" for batch in (1, 64) for other in ("open_gates", "no_gate_network")]
-    rows = [
-        [data, *(f"{values[f'bench:cpu-gates/gate_network/{data}_{column}']:.1f}" for column in columns)]
-        for data in STUDIED
-    ]
-    ratios = [
-        f"{count}: {other}" for count in ("one window", "64 windows") for other in ("gates open", "no gate network")
-    ]
-    return ["shape of", *ratios], rows
-
-
-def _form(values: Values, name: str, form: str, absent: str = "–") -> str:
-    return FORMS[form](values[name]) if name in values else absent
 
 
 def _percent(budget: str) -> str:
     return f"{100 * float(budget):g} %"
-
-
-def _signed(change: float) -> str:
-    percent = round(100 * change, 1) or 0.0  # no negative zero
-    return f"{percent:+.1f} %".replace("-", "−")
-
-
-def _markdown(table: Table) -> str:
-    header, rows = table
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -329,8 +352,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--bench", type=Path, default=BENCH)
     parser.add_argument("--out", type=Path, default=PAGE)
     chosen = parser.parse_args(arguments)
-    text = page(quoted(chosen.ledger, chosen.bench), Ledger(chosen.ledger).records())
-    write_atomically(chosen.out, text.encode())
+    records = Ledger(chosen.ledger).records()
+    sheets = sheets_of(records)
+    write_atomically(chosen.out, page(sheets, quoted(sheets, records, chosen.bench), records).encode())
 
 
 if __name__ == "__main__":

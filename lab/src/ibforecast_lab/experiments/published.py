@@ -25,9 +25,17 @@ from functools import cache
 from importlib.resources import files
 
 from ibforecast.core.errors import require_choice
+from ibforecast_lab.experiments.frame import Row
+from ibforecast_lab.experiments.sheet import NATIVE, PAPER
 
 Place = tuple[str, int | None, str]
 """Data set, horizon and model."""
+
+OUR_NAME = {"timing": "timing_defaults"}
+"""Our name of an explainer in print. The paper ran TIMING at its release's settings."""
+
+SELF_EXPLAINED = (PAPER, "dlinear", "patchdecomp", "tft")
+"""Names in print that mean a forecaster's native explanation of its own forecast."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,17 @@ def in_print(table: str) -> dict[Place, dict[str, PublishedNumber]]:
     for number in numbers(table):
         places[number.data, number.horizon, number.model][number.metric] = number
     return dict(places)
+
+
+def explained(name: str) -> Row:
+    """Return the model and the explainer that a name in print means: explainers are applied to the paper's model."""
+    native = name in SELF_EXPLAINED
+    return {"model": name if native else PAPER, "explainer": NATIVE if native else name}
+
+
+def explainers(table: str, data: str) -> list[str]:
+    """Return the explainers of the paper's model in a table, for a data set."""
+    return [name for place, _, name in in_print(table) if place == data and name not in SELF_EXPLAINED]
 
 
 @cache

@@ -8,42 +8,43 @@ The numbers of the tables come from `facts`. Those that combine several records 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
+from typing import get_args
 
 from ibforecast_lab.experiments.facts import facts
-from ibforecast_lab.experiments.frame import DEFAULT_WAY, frame, select
-from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
-from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.sheet import NATIVE
+from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, frame, grouped, select
+from ibforecast_lab.experiments.ledger import Ledger, Record
+from ibforecast_lab.experiments.plans import BLACK_BOX, EXPLAINED, HORIZONS, INTERPRETABLE, MAIN
+from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Sheet
+from ibforecast_lab.experiments.tables import sheets_of
+from ibforecast_lab.experiments.tables.coverage import CLOSE
+from ibforecast_lab.experiments.tables.errors import COMPARED, REFERENCE
 from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
-from ibforecast_lab.experiments.variants import split_name
+from ibforecast_lab.experiments.tables.tradeoff import OWN
 
-DATA, HORIZONS = PLANS["per_horizon"].data, PLANS["per_horizon"].horizons
-CELLS = tuple((data, horizon) for data in DATA for horizon in HORIZONS)
-METRICS = ("mse", "mae")
-OURS = ("steady", "dense", "static-fixed")
-RIVALS = (
-    *("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst"),
-    *("timesnet", "patchdecomp", "tft", "dlinear", "protots"),
-)
-PAPER = "ibforecast"
-"""The paper's model as published; our runs of its recipe are `paper`."""
-
+CELLS = tuple((data, horizon) for data in MAIN for horizon in HORIZONS)
+RIVALS = (*BLACK_BOX, *INTERPRETABLE, PAPER)
 BENCH = Path("results/bench")
 TRIALS = Path("results/trials")
-DEFAULT_BUDGET = 0.2
 
 Values = Mapping[str, float]
-Scores = dict[tuple[str, int, str], list[dict[str, float]]]
-"""The errors of each run of a recipe, by data set, horizon and recipe."""
+Sheets = Mapping[str, Sheet]
 
 
-def quoted(ledger: Path = LEDGER, bench: Path = BENCH) -> dict[str, float]:
+def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[str, float]:
     """Return every number by its name."""
-    values = facts(ledger) | benchmarks(bench)
-    return values | derived(values, Ledger(ledger).records())
+    values = facts(sheets) | benchmarks(bench)
+    return values | {
+        **_runs(records),
+        **_comparisons(sheets),
+        **_lead_over_tqnet(sheets),
+        **_fidelity(sheets, records),
+        **_budgets(sheets, values),
+        **_promises(sheets, records),
+        **_speed(values),
+    }
 
 
 def benchmarks(folder: Path) -> dict[str, float]:
@@ -67,67 +68,15 @@ def trials(folder: Path) -> dict[str, list[float]]:
     }
 
 
-def derived(values: Values, records: list[Record]) -> dict[str, float]:
-    """Return the numbers that combine several records."""
-    runs = plain_runs(records)
-    return {
-        **_runs(records),
-        **_spreads(runs),
-        **_comparisons(values, runs),
-        **_lead_over_tqnet(values),
-        **_fidelity(records),
-        **_budgets(values),
-        **_promises(values, records),
-    }
+def rows_of_rivals(sheets: Sheets, data: str, horizon: int) -> list[Row]:
+    """Return the errors of every rival on a cell, in our runs and as published."""
+    rows = select(sheets["per_horizon"].rows, data=data, horizon=horizon)
+    return [row for row in rows if row["model"] in RIVALS]
 
 
-def plain_runs(records: Iterable[Record]) -> Scores:
-    """Return the errors of every run of a recipe as it ships, each run once although it may be in several studies."""
-    once = {
-        (cell.data, cell.horizon, cell.recipe, cell.seed): record
-        for record in records
-        if (cell := record.cell).budget is None and not split_name(cell.recipe)[1] and cell.look_back == 96
-    }
-    runs: Scores = defaultdict(list)
-    for (data, horizon, recipe, _), record in sorted(once.items(), key=lambda item: str(item[0])):
-        runs[data, horizon, recipe].append({"mse": record.test.mse, "mae": record.test.mae})
-    return runs
-
-
-def better(values: Values, model: str, data: str, horizon: int, metric: str) -> tuple[float, str] | None:
-    """Return the lower one of a rival's error in our runs and its published error, and which one it is."""
-    name = f"per_horizon/{data}/{horizon}/{model}"
-    options = [
-        (values[f"{name}{infix}/{metric}"], source)
-        for infix, source in (("", "our run"), ("/published", "published"))
-        if f"{name}{infix}/{metric}" in values
-    ]
-    return min(options, default=None)
-
-
-def best_rival(values: Values, data: str, horizon: int, metric: str) -> tuple[float, str, str]:
-    """Return the lowest error of any rival on a cell, with its name and its source."""
-    candidates = [
-        (*option, rival)
-        for rival in (*RIVALS, PAPER)
-        if (option := better(values, rival, data, horizon, metric)) is not None
-    ]
-    error, source, rival = min(candidates)
-    return error, rival, source
-
-
-def verdict(values: Values, runs: Scores, data: str, horizon: int, metric: str) -> str:
-    """Return "ahead", "behind" or "level", which means that the difference is within the spread over seeds.
-
-    The spread is the larger of the standard deviations of our runs and of the rival's, if its runs are ours.
-    """
-    error, rival, source = best_rival(values, data, horizon, metric)
-    own = [run[metric] for run in runs[data, horizon, "steady"]]
-    theirs = [run[metric] for run in runs[data, horizon, rival]] if source == "our run" else []
-    spread = max(stdev(seeds) if len(seeds) > 1 else 0.0 for seeds in (own, theirs))
-    if abs(mean(own) - error) <= spread:
-        return "level"
-    return "ahead" if mean(own) < error else "behind"
+def best_rival(sheets: Sheets, data: str, horizon: int, metric: str) -> Row:
+    """Return the row with the lowest error of any rival on a cell; it says how the default compares with it."""
+    return min(rows_of_rivals(sheets, data, horizon), key=lambda row: float(row[metric]))
 
 
 def fidelity_by_budget(records: list[Record]) -> dict[str, dict[str, list[float]]]:
@@ -155,120 +104,132 @@ def _runs(records: list[Record]) -> dict[str, float]:
     }
 
 
-def _spreads(runs: Scores) -> dict[str, float]:
-    """The standard deviation over seeds of the mean over all cells, of models with three seeds everywhere."""
-    models = {model for _, _, model in runs}
-    whole = [model for model in models if all(len(runs.get((*cell, model), [])) == 3 for cell in CELLS)]
-    return {
-        f"results/spread/{model}/{metric}": stdev(
-            mean(runs[(*cell, model)][seed][metric] for cell in CELLS) for seed in range(3)
-        )
-        for model in sorted(whole)
-        for metric in METRICS
-    }
-
-
-def _comparisons(values: Values, runs: Scores) -> dict[str, float]:
-    figures: dict[str, float] = {}
-    for metric in METRICS:
-        verdicts = [verdict(values, runs, *cell, metric) for cell in CELLS]
-        figures |= {
-            f"results/cells/{word}/{metric}": float(verdicts.count(word)) for word in ("ahead", "level", "behind")
-        }
-        for model in ("steady", "dense"):
+def _comparisons(sheets: Sheets) -> dict[str, float]:
+    """The cells in which the default is ahead, level or behind, and those close to the best published error."""
+    compared_with = {row["model"] for cell in CELLS for row in rows_of_rivals(sheets, *cell)}
+    figures = {"results/cells/rivals": float(len(compared_with))}
+    for compared, metric in COMPARED.items():
+        best = [best_rival(sheets, *cell, metric) for cell in CELLS]
+        figures[f"results/cells/best_rivals/{metric}"] = float(len({row["model"] for row in best}))
+        for word in get_args(Lead):
+            count = len(select(best, **{compared: word}))
+            figures[f"results/cells/{word.replace(' ', '_')}/{metric}"] = float(count)
+        for model in (REFERENCE, "dense"):
             close = [
-                values[f"per_horizon/{data}/{horizon}/{model}/{metric}"]
-                <= 1.01
-                * min(
-                    values[name]
-                    for rival in (*RIVALS, PAPER)
-                    if (name := f"per_horizon/{data}/{horizon}/{rival}/published/{metric}") in values
-                )
-                for data, horizon in CELLS
+                row_of_ours(sheets, *cell, model)[metric] <= 1.01 * _published(sheets, *cell, metric) for cell in CELLS
             ]
             figures[f"results/within_1_percent_of_published/{model}/{metric}"] = float(sum(close))
     return figures
 
 
-def _lead_over_tqnet(values: Values) -> dict[str, float]:
+def row_of_ours(sheets: Sheets, data: str, horizon: int, model: str) -> Row:
+    """Return the errors of our runs of a model on a cell."""
+    (row,) = select(sheets["per_horizon"].rows, data=data, horizon=horizon, model=model, source="ledger")
+    return row
+
+
+def _published(sheets: Sheets, data: str, horizon: int, metric: str) -> float:
+    return min(float(row[metric]) for row in select(rows_of_rivals(sheets, data, horizon), source="published"))
+
+
+def _lead_over_tqnet(sheets: Sheets) -> dict[str, float]:
     """The lead over TQNet and the share of each data set in it: over our runs of it, and over the better number."""
     figures: dict[str, float] = {}
-    for source in ("own", "better"):
+    for name, sources in (("own", ("ledger",)), ("better", ("ledger", "published"))):
         leads = {
             data: mean(
-                _tqnet_error(values, source, data, h) - values[f"per_horizon/{data}/{h}/steady/mse"] for h in HORIZONS
+                min(
+                    row["mse"]
+                    for row in select(rows_of_rivals(sheets, data, horizon), model="tqnet")
+                    if row["source"] in sources
+                )
+                - row_of_ours(sheets, data, horizon, REFERENCE)["mse"]
+                for horizon in HORIZONS
             )
-            for data in DATA
+            for data in MAIN
         }
-        total, name = sum(leads.values()), f"results/lead_over_tqnet/{source}"
-        figures |= {f"{name}/{data}/share": lead / total for data, lead in leads.items()}
-        fine = (leads["ETTm1"] + leads["ETTm2"]) / total
-        figures |= {f"{name}/mse": total / len(DATA), f"{name}/ETTm/share": fine}
+        total = sum(leads.values())
+        shares = {data: lead / total for data, lead in leads.items()}
+        shares |= {"ETTm": shares["ETTm1"] + shares["ETTm2"]}
+        figures |= {f"results/lead_over_tqnet/{name}/{data}/share": share for data, share in shares.items()}
+        figures[f"results/lead_over_tqnet/{name}/mse"] = total / len(MAIN)
     return figures
 
 
-def _tqnet_error(values: Values, source: str, data: str, horizon: int) -> float:
-    if source == "own":
-        return values[f"per_horizon/{data}/{horizon}/tqnet/mse"]
-    option = better(values, "tqnet", data, horizon, "mse")
-    assert option is not None
-    return option[0]
-
-
-def _fidelity(records: list[Record]) -> dict[str, float]:
+def _fidelity(sheets: Sheets, records: list[Record]) -> dict[str, float]:
     by_budget = fidelity_by_budget(records)
     scores = {budget: [score for place in places.values() for score in place] for budget, places in by_budget.items()}
-    others = [score for budget, own in scores.items() if float(budget) != DEFAULT_BUDGET for score in own]
+    others = [score for budget, own in scores.items() if float(budget) != OWN for score in own]
     figures = {
         f"results/fidelity/{name}/{column}": value
         for name, own in {**scores, "other_budgets": others}.items()
         for column, value in (("runs", len(own)), ("below", sum(score < LOW for score in own)), ("least", min(own)))
     }
+    native = select(of_the_default(sheets, "fidelity"), explainer=NATIVE)
+    for name, rows in (("native", native), ("best_explainer", best_explainers(sheets))):
+        strict = [row["score_by_window"] for row in rows]
+        figures |= {f"results/fidelity/{name}/least": min(strict), f"results/fidelity/{name}/most": max(strict)}
     return {name: float(value) for name, value in figures.items()}
 
 
-def _budgets(values: Values) -> dict[str, float]:
+def best_explainers(sheets: Sheets) -> list[Row]:
+    """Return for each data set the explainer of the default, other than its own mask, with the highest strict score."""
+    rows = [row for row in of_the_default(sheets, "fidelity") if row["explainer"] != NATIVE]
+    return [max(here, key=lambda row: float(row["score_by_window"])) for here in grouped(rows, ["data"]).values()]
+
+
+def _budgets(sheets: Sheets, values: Values) -> dict[str, float]:
     """The error at small budgets over that of gates open, horizon 96: the least and the most over the data sets."""
     figures: dict[str, float] = {}
     for budget in ("0.1", "0.05"):
         over = [
             values[f"fixed_mask/{data}/96/{budget}/mse"] / values[f"per_horizon/{data}/96/dense/mse"] - 1
-            for data in DATA
+            for data in MAIN
         ]
         figures |= {f"results/over_dense/{budget}/least": min(over), f"results/over_dense/{budget}/most": max(over)}
-    won = [_gate_wins(values, f"fixed_mask/{data}/{horizon}/0.2") for data in DATA for horizon in (96, 336)]
-    return figures | {"results/fixed_mask/cells": float(len(won)), "results/fixed_mask/won": float(sum(won))}
+    cells = select(sheets["fixed_mask"].rows, budget=OWN)
+    won = select(cells, learned_is="ahead")
+    return figures | {"results/fixed_mask/cells": float(len(cells)), "results/fixed_mask/won": float(len(won))}
 
 
-def _gate_wins(values: Values, name: str) -> bool:
-    lead = values[f"{name}/mse_fixed"] - values[f"{name}/mse"]
-    return lead > max(values[f"{name}/mse_std"], values[f"{name}/mse_fixed_std"])
+def of_the_default(sheets: Sheets, label: str) -> list[Row]:
+    """Return the rows of the default recipe at horizon 96 on the main data sets, in their order."""
+    rows = select(sheets[label].rows, model=REFERENCE, horizon=96, source="ledger")
+    return [row for data in MAIN for row in select(rows, data=data)]
 
 
-def _promises(values: Values, records: list[Record]) -> dict[str, float]:
-    steady = {data: f"certificate/{data}/96/steady" for data in DATA}
-    shares = [values[f"{name}/sensitivity_squared"] for name in steady.values()]
-    roots = [values[f"{name}/sensitivity_root"] for name in steady.values()]
-    covered = [(f"coverage/{data}/96/steady/{level}", level / 100) for data in DATA for level in (80, 95)]
-    plain = [abs(values[f"{name}/coverage"] - level) for name, level in covered]
-    adaptive = [abs(values[f"{name}/adaptive_coverage"] - level) for name, level in covered]
+def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
+    certified, covered = of_the_default(sheets, "certificate"), of_the_default(sheets, "coverage")
+    shares, roots = ([row[f"sensitivity_{unit}"] for row in certified] for unit in ("squared", "root"))
+    plain, adaptive = (
+        [abs(row[f"{prefix}coverage"] - row["level"] / 100) for row in covered] for prefix in ("", "adaptive_")
+    )
     return {
-        "results/certificate/windows": sum(values[f"{name}/windows"] for name in steady.values()),
-        "results/certificate/bits": sum(
-            values[f"{name}/{column}"] for name in steady.values() for column in ("replay_bits", "scramble_bits")
-        ),
+        "results/certificate/windows": float(sum(row["windows"] for row in certified)),
+        "results/certificate/bits": float(sum(row["replay_bits"] + row["scramble_bits"] for row in certified)),
         "results/certificate/sensitivity/least": min(shares),
         "results/certificate/sensitivity/most": max(shares),
         "results/certificate/root/least": min(roots),
         "results/certificate/root/most": max(roots),
-        "results/coverage/cases": float(len(plain)),
-        "results/coverage/plain_missed": float(sum(miss > 0.02 for miss in plain)),
+        "results/coverage/cases": float(len(covered)),
+        "results/coverage/plain_missed": float(sum(miss > CLOSE for miss in plain)),
         "results/coverage/adaptive_most": max(adaptive),
+        "results/coverage/adaptive_wider": float(sum(row["adaptive_width"] > row["width"] for row in covered)),
         "results/verified/windows": float(sum(record.verified_windows for record in records)),
         "results/verified/broken": float(sum(record.broken_windows for record in records)),
     }
 
 
+def _speed(values: Values) -> dict[str, float]:
+    """The most that the gate network costs on any data set, for one window and for 64."""
+    name = "bench:cpu-gates/gate_network/{}_{}_over_no_gate_network"
+    return {
+        f"results/gate_network/{batch}/most": max(values[name.format(data, batch)] for data in EXPLAINED)
+        for batch in (1, 64)
+    }
+
+
 if __name__ == "__main__":
-    for name, value in quoted().items():
+    every = Ledger().records()
+    for name, value in quoted(sheets_of(every), every).items():
         print(f"{name} {value:.6g}")

@@ -11,15 +11,16 @@ from ibforecast.core.files import write_atomically
 from ibforecast_lab.experiments.figures import FIGURES, channels
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.sheet import FORMATS
-from ibforecast_lab.experiments.tables import TABLES
+from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.plots.records import FORMS
 
 
 def tables(records: list[Record]) -> dict[str, bytes]:
     """Return every table as Markdown and as JSON, by the name of its file."""
-    sheets = {label: table(records) for label, table in TABLES.items()}
     return {
-        f"{label}.{kind}": FORMATS[kind](sheet).encode() for label, sheet in sheets.items() for kind in ("md", "json")
+        f"{label}.{kind}": FORMATS[kind](sheet).encode()
+        for label, sheet in sheets_of(records).items()
+        for kind in ("md", "json")
     }
 
 

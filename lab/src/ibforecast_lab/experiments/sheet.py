@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,8 +86,8 @@ class Table:
     """The specification of a table: flat rows for programs, and the columns and lines that are printed.
 
     `rows` and `published` return the rows of our runs and of print. `compared` adds fields that depend on other rows.
-    `lines` selects and sorts the rows that are printed. If a line lacks the fields of a run, its cell in the column
-    `missing` is "not run". `counterparts` returns the published rows that belong to a line.
+    `lines` selects and sorts the rows that are printed. If a line lacks a field, its cell is "not run" if the field is
+    in `missing`, and a dash otherwise. `counterparts` returns the published rows that belong to a line.
     """
 
     title: str
@@ -96,14 +96,18 @@ class Table:
     rows: Callable[[list[Row]], list[Row]]
     lines: Callable[[list[Row]], list[Row]]
     note: str = ""
-    missing: str = ""
+    missing: Collection[str] = ()
     published: Callable[[], list[Row]] = list
     compared: Callable[[list[Row]], list[Row]] = list
     counterparts: Callable[[Row, list[Row]], list[Row]] = lambda line, published: []
 
     def __call__(self, records: Iterable[Record]) -> Sheet:
         """Compute the sheet from records."""
-        rows = _alike(self.compared([*self.rows(frame(records)), *self.published()]))
+        return self.sheet(frame(records))
+
+    def sheet(self, tidy: list[Row]) -> Sheet:
+        """Compute the sheet from the frame of records."""
+        rows = _alike(self.compared([*self.rows(tidy), *self.published()]))
         published = [row for row in rows if row.get("source") == "published"]
         body = [
             [self._cell(column, line, printed) for column in self.columns]
@@ -117,7 +121,7 @@ class Table:
         if column.published:
             return " / ".join(column.text(row) for row in printed if row.get(column.field) is not None) or NONE
         if column.field not in line:
-            return NOT_RUN if column.name == self.missing else NONE
+            return NOT_RUN if column.field in self.missing else NONE
         return column.text(line)
 
 
@@ -148,6 +152,11 @@ def placed(rows: Iterable[Row], planned: list[Row], beyond: bool = True) -> list
     return [line for place, here in lines.items() for line in here or [dict(zip(fields, place, strict=True))]]
 
 
+def run_fields(line: Row) -> Row:
+    """Return a line without the fields that are None, so that their cells are "not run"."""
+    return {name: value for name, value in line.items() if value is not None}
+
+
 def marked(line: Row, **marks: str) -> Row:
     """Return a line with patterns for the text of its fields."""
     return line | {MARKS: line.get(MARKS, {}) | marks}
@@ -158,9 +167,13 @@ def marked(line: Row, **marks: str) -> Row:
 
 def to_markdown(sheet: Sheet) -> str:
     """Return the title, a GitHub-flavoured table and the note."""
-    lines = [sheet.header, ["---"] * len(sheet.header), *sheet.body]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    table = markdown_table(sheet.header, sheet.body)
     return f"**{sheet.title}**\n\n{table}\n" + (f"\n{sheet.note}\n" if sheet.note else "")
+
+
+def markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """Return a GitHub-flavoured table."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *body))
 
 
 def to_latex(sheet: Sheet) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from ibforecast.core.contracts import Forecaster
@@ -59,6 +60,7 @@ VARIANTS: dict[str, Variant] = {
 }
 
 
+@cache  # every row of the ledger needs it, and it lists the folders of recipes
 def split_name(name: str) -> tuple[str, str]:
     """Split a name into recipe and variant. The path of your own recipe has no variant."""
     recipe, _, variant = name.partition(JOIN)

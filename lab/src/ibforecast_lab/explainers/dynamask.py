@@ -85,7 +85,7 @@ class Dynamask(Explainer):
             return subject.importance(mask, forwards=self.steps + 2, backwards=self.steps)
 
     def stand_in(self, subject: Subject, generator: torch.Generator) -> StandIn:
-        """Return the module that computes the values that masked ones fade to."""
+        """Return the module that computes the replacements of masked values."""
         return StandIn(subject)
 
     def fitted(self, subject: Subject, share: PerWindow, stand_in: StandIn) -> Values:

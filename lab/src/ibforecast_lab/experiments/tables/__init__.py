@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from ibforecast_lab.experiments.frame import frame
 from ibforecast_lab.experiments.ledger import Record
-from ibforecast_lab.experiments.sheet import Sheet
+from ibforecast_lab.experiments.sheet import Sheet, Table
 from ibforecast_lab.experiments.tables.ablations import ablations
 from ibforecast_lab.experiments.tables.by_kind import by_kind
 from ibforecast_lab.experiments.tables.certificate import certificate
@@ -43,3 +44,9 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "sensitivity": sensitivity,
     "factors": factors,
 }
+
+
+def sheets_of(records: list[Record]) -> dict[str, Sheet]:
+    """Return the sheet of every label. The frame is computed once for all tables with a specification."""
+    tidy = frame(records)
+    return {label: table.sheet(tidy) if isinstance(table, Table) else table(records) for label, table in TABLES.items()}

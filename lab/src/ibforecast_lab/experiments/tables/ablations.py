@@ -102,7 +102,7 @@ ablations = Table(
         "everything is read, and holds by construction if the mask never changes. steady is our default, paper-sparse "
         "the paper's model for explanations, factors the only model with a diversity term."
     ),
-    missing="MSE",
+    missing=("mse",),
     published=published,
     counterparts=counterparts,
 )

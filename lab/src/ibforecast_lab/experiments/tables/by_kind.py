@@ -5,7 +5,7 @@ from ibforecast_lab.experiments.frame import LEVEL, Row, lead, over, select
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import sizes_of
 from ibforecast_lab.experiments.plans import BY_HAND, MAIN, PLANS
-from ibforecast_lab.experiments.sheet import NOT_RUN, Column, Table, change
+from ibforecast_lab.experiments.sheet import Column, Table, change, number, run_fields
 from ibforecast_lab.experiments.tables.errors import by_horizon
 
 
@@ -36,26 +36,23 @@ def _row(data: str, horizon: int, default: Row | None, by_hand: Row | None) -> R
     }
 
 
-def _error(value: float | None) -> str:
-    return NOT_RUN if value is None else f"{value:.3f}"
-
-
 by_kind = Table(
     title="Settings by kind of table compared with settings by hand for each data set",
     keys=("data", "horizon"),
     columns=(
         *(Column(name, name) for name in ("data", "horizon", "kind", "seeds")),
-        Column("MSE", "mse", _error, "mse_std"),
-        Column("MSE by hand", "mse_by_hand", _error),
+        Column("MSE", "mse", number, "mse_std"),
+        Column("MSE by hand", "mse_by_hand", number),
         Column("change", "change", change),
         Column("by kind is", "by_kind_is"),
     ),
     rows=_rows,
-    lines=list,
+    lines=lambda rows: [run_fields(row) for row in rows],
     note=(
         "kind: the settings of a plain fit depend on it; it is computed from the number of channels, the look-back and "
         "the cycle. The kinds were formed on these same five data sets, so this is no test on unseen data. By hand: "
         f"recipe `{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors "
         f"over seeds. {LEVEL}"
     ),
+    missing=("mse", "mse_by_hand"),
 )

@@ -60,5 +60,5 @@ certificate = Table(
         "shift with all tokens deleted; the root of that share compares the shifts themselves. By gates only: the "
         "context is fixed. masks changed: the share of windows with another mask. Rate: bits of the gates per window."
     ),
-    missing="windows",
+    missing=("windows",),
 )

@@ -2,13 +2,22 @@
 
 from ibforecast_lab.experiments.frame import Row, mean, seeds, select, summarised
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.published import numbers
-from ibforecast_lab.experiments.sheet import NATIVE, NONE, NOT_RUN, PAPER, Column, Table, general, placed, places
+from ibforecast_lab.experiments.published import OUR_NAME, numbers
+from ibforecast_lab.experiments.sheet import (
+    NATIVE,
+    PAPER,
+    Column,
+    Table,
+    general,
+    known,
+    number,
+    placed,
+    places,
+    run_fields,
+)
 from ibforecast_lab.experiments.tables.fidelity import rows_of as fidelity_rows
 
 DEVICES = {"cuda": "GPU", "cpu": "CPU"}
-SETTING = {"timing": "timing_defaults"}
-"""TIMING at its release's settings has this name here. Its other settings need the same number of passes."""
 
 COUNTS = {
     "forward_passes": ("forwards",),
@@ -57,7 +66,7 @@ def _published() -> list[Row]:
 def _lines(rows: list[Row]) -> list[Row]:
     """Return a line for each explainer, with a field for the time on each device."""
     ours, lines = select(rows, source="ledger"), []
-    printed = [SETTING.get(row["explainer"], row["explainer"]) for row in rows if row["source"] == "published"]
+    printed = [OUR_NAME.get(row["explainer"], row["explainer"]) for row in rows if row["source"] == "published"]
     for place in {tuple(line[key] for key in KEYS[:3]): None for line in placed(rows, places(PLANS["cost"]))}:
         here = select(ours, **dict(zip(KEYS, place, strict=False)))
         for explainer in dict.fromkeys((NATIVE, *(row["explainer"] for row in here), *printed)):
@@ -66,7 +75,7 @@ def _lines(rows: list[Row]) -> list[Row]:
             if timed:
                 line |= {name: next(iter(timed.values()))[name] for name in ("forwards", "backwards", "score")}
                 line |= {device: timed[device]["forward_equivalents"] for device in timed}
-            lines.append(line)
+            lines.append(run_fields(line))
     return lines
 
 
@@ -74,12 +83,9 @@ def _counterparts(line: Row, published: list[Row]) -> list[Row]:
     return [
         row
         for row in published
-        if row["data"] in (line["data"], "any") and SETTING.get(row["explainer"], row["explainer"]) == line["explainer"]
+        if row["data"] in (line["data"], "any")
+        and OUR_NAME.get(row["explainer"], row["explainer"]) == line["explainer"]
     ]
-
-
-def _score(score: float | None) -> str:
-    return NOT_RUN if score is None else f"{score:.3f}"
 
 
 cost = Table(
@@ -89,11 +95,8 @@ cost = Table(
         *(Column(name, name) for name in ("data", "horizon", "model", "explainer")),
         Column("forward passes", "forwards", general),
         Column("backward passes", "backwards", general),
-        *(
-            Column(f"time on the {name}, in forecasts", device, lambda ratio: NONE if ratio is None else f"{ratio:.2f}")
-            for device, name in DEVICES.items()
-        ),
-        Column("fidelity score", "score", _score),
+        *(Column(f"time on the {name}, in forecasts", device, known(".2f")) for device, name in DEVICES.items()),
+        Column("fidelity score", "score", number),
         Column("published forward passes", "forwards", general, published=True),
         Column("published backward passes", "backwards", general, published=True),
         Column("published optimisation steps per batch", "optimisation_steps", general, published=True),
@@ -107,7 +110,7 @@ cost = Table(
         "device that processes many windows at once takes less time than its passes suggest. fidelity score: of the "
         "same explainer, mean over seeds. In the flat rows the time is `forward_equivalents`, one row per device."
     ),
-    missing="forward passes",
+    missing=("forwards", "score"),
     published=_published,
     counterparts=_counterparts,
 )

@@ -47,5 +47,5 @@ coverage = Table(
         "units. Intervals are calibrated on validation windows, by step and channel; adaptive ones also use, for each "
         "window, the errors of earlier forecasts known by then. Bold: within 2 points of the level."
     ),
-    missing="coverage",
+    missing=("coverage",),
 )

@@ -48,5 +48,5 @@ factors = Table(
         "seed; real data have no planted drivers. The paper prints no numbers for its planted drivers, and uses no "
         "factors on real data."
     ),
-    missing="MSE",
+    missing=("mse",),
 )

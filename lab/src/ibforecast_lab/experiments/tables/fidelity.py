@@ -16,7 +16,7 @@ from ibforecast_lab.experiments.frame import (
     summarised,
 )
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.published import in_print
+from ibforecast_lab.experiments.published import explained, explainers, in_print
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Column, Table, marked, measured, number, placed, share
 from ibforecast_lab.explainers.timing import VARIANTS
@@ -24,9 +24,6 @@ from ibforecast_lab.explainers.timing import VARIANTS
 STUDY = "explanations"
 OF_THE_PAPER = ("steady", "exact", "paper-sparse")
 """Our recipes that are compared with the paper's own model."""
-
-SELF_EXPLAINED = (PAPER, "dlinear", "patchdecomp", "tft")
-"""Names in print that mean a forecaster's native explanation of its own forecast."""
 
 TIMINGS = tuple(f"timing_{name}" for name in VARIANTS)
 FROZEN = DEFAULT_WAY | {"gating": "frozen"}
@@ -41,11 +38,13 @@ FIELDS = {
     **NUMBERS,
     "clipped_comprehensiveness": mean("clipped_comprehensiveness", **DEFAULT_WAY),
     "score_by_window": mean("score_by_window", **DEFAULT_WAY),
+    "score_by_window_std": spread("score_by_window", **DEFAULT_WAY),
     "frozen_comprehensiveness": mean("comprehensiveness", **FROZEN),
     "frozen_sufficiency": mean("sufficiency", **FROZEN),
     "open_rate": mean("open_rate"),
 }
 KEYS = ("data", "horizon", "model", "budget", "explainer")
+COMPARED = {"native_is": "score", "native_is_by_window": "score_by_window"}
 METRICS = {"comprehensiveness": "comp", "sufficiency": "suff", "score": "score"}
 
 
@@ -64,9 +63,7 @@ def published() -> list[Row]:
     """Return the paper's numbers as rows with the same fields."""
     rows = []
     for (data, horizon, name), numbers in in_print("fidelity").items():
-        native = name in SELF_EXPLAINED
-        row: Row = {"data": data, "horizon": horizon, "model": name if native else PAPER, "budget": None}
-        row |= {"explainer": NATIVE if native else name} | dict.fromkeys(FIELDS) | {"seeds": 0}
+        row: Row = dict.fromkeys((*KEYS, *FIELDS)) | {"data": data, "horizon": horizon, "seeds": 0} | explained(name)
         row |= {metric: number.value for metric, number in numbers.items()}
         read = in_print("fidelity_read").get((data, horizon, name), {})
         rows.append(row | {metric: number.value for metric, number in read.items()} | {"source": "published"})
@@ -83,9 +80,10 @@ def compared(rows: list[Row]) -> list[Row]:
     return [
         row
         | {
-            "native_is": None
+            field: None
             if row["explainer"] == NATIVE or row["source"] != "ledger"
-            else lead(native.get(tuple(row[key] for key in KEYS[:-1])), row, "score", larger_is_better=True)
+            else lead(native.get(tuple(row[key] for key in KEYS[:-1])), row, score, larger_is_better=True)
+            for field, score in COMPARED.items()
         }
         for row in rows
     ]
@@ -116,11 +114,8 @@ def _marked(rows: list[Row]) -> list[Row]:
 
 def _not_run(data: str, horizon: int, model: str) -> list[Row]:
     """Return the lines of a model that was not run: its own explainer, and those that the paper prints for it."""
-    names = [name for place, _, name in in_print("fidelity") if place == data and name not in SELF_EXPLAINED]
-    return [
-        {"data": data, "horizon": horizon, "model": model, "explainer": name}
-        for name in (NATIVE, *(names if model in OF_THE_PAPER else ()))
-    ]
+    others = explainers("fidelity", data) if model in OF_THE_PAPER else []
+    return [{"data": data, "horizon": horizon, "model": model, "explainer": name} for name in (NATIVE, *others)]
 
 
 def _counterparts(line: Row, published: list[Row]) -> list[Row]:
@@ -146,6 +141,8 @@ fidelity = Table(
         Column("suff", "sufficiency", measured),
         Column("score", "score", measured, "score_std"),
         Column("native is", "native_is"),
+        Column("score by window", "score_by_window", measured, "score_by_window_std"),
+        Column("native is, by window", "native_is_by_window"),
         Column("frozen comp", "frozen_comprehensiveness", number),
         Column("frozen suff", "frozen_sufficiency", number),
         Column("published read", "open_rate", share, published=True),
@@ -155,12 +152,12 @@ fidelity = Table(
     lines=lambda rows: list(_lines(rows)),
     note=(
         "comp: comprehensiveness, higher is better. suff: sufficiency, lower is better. score: min(comp, 1) less suff. "
-        "comp clipped counts no window above 1. frozen keeps the first mask of each window; the native map then has 1 "
-        "and 0 by construction, as it has if the mask never changes. Published timing is the best of three settings "
-        "and is next to the best of ours. Bold: the best map of that model. native is: how the score of the native map "
-        f"compares with that of the explainer. {LEVEL}"
+        "comp clipped and the score by window count no window above 1. frozen keeps the first mask of each window; the "
+        "native map then has 1 and 0 by construction, as it has if the mask never changes. Published timing is the "
+        "best of three settings and is next to the best of ours. Bold: the best map of that model. native is: how the "
+        f"native map compares with the explainer, by the score of the column before. {LEVEL}"
     ),
-    missing="score",
+    missing=("score",),
     published=published,
     compared=compared,
     counterparts=_counterparts,
@@ -237,5 +234,5 @@ fidelity_by_budget = Table(
         f"window it is stricter and counts no window's comprehensiveness above 1. The line of data set `{ALL}` "
         "summarises all runs at another budget than the recipe's own or another horizon than 96."
     ),
-    missing="score",
+    missing=("score",),
 )

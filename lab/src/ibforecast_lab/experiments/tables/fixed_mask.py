@@ -1,18 +1,15 @@
 """The learned gate compared with one mask for all windows, at the same share read."""
 
-from collections.abc import Callable
-
 from ibforecast_lab.experiments.frame import LEVEL, Row, errors, lead, mean, over, seeds, select, spread, summarised
 from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.run import recipe_of
-from ibforecast_lab.experiments.sheet import NONE, NOT_RUN, Column, Table, change, measured, share, words
+from ibforecast_lab.experiments.sheet import Column, Table, change, number, run_fields, share
 
 LEARNED, FIXED = "steady", "static-fixed"
 STUDY = "choice"
 KEYS = ("data", "horizon", "budget")
 FIELDS = {"seeds": seeds, "open_rate": mean("open_rate"), "mse": mean("mse"), "mse_std": spread("mse")}
 CHOICE = {"unusual": mean("unusual"), "mse_another": mean("another"), "mse_usual": mean("usual")}
-WHOSE = {"ahead": "learned", "behind": "fixed"}
 
 
 def _rows(tidy: list[Row]) -> list[Row]:
@@ -30,12 +27,11 @@ def _rows(tidy: list[Row]) -> list[Row]:
 
 def _row(place: tuple[str, int, float], learned: Row | None, fixed: Row | None, chosen: Row) -> Row:
     ours, theirs = learned or dict.fromkeys(FIELDS) | {"seeds": 0}, fixed or dict.fromkeys(FIELDS)
-    compared = lead(learned, fixed)
     return (
         dict(zip(KEYS, place, strict=True))
         | {name: ours[name] for name in FIELDS}
         | {"mse_fixed": theirs["mse"], "mse_fixed_std": theirs["mse_std"], "change": over(ours["mse"], theirs["mse"])}
-        | {"better": WHOSE.get(str(compared), compared)}
+        | {"learned_is": lead(learned, fixed)}
         | {name: chosen.get(name) for name in CHOICE}
         | {"source": "ledger"}
     )
@@ -50,17 +46,8 @@ def _places(study: str | None = None) -> list[tuple[str, int, float]]:
 
 def _lines(rows: list[Row]) -> list[Row]:
     studied = _places(STUDY)
-    absent = {True: NOT_RUN, False: NONE}
-    return [
-        row
-        | {name: absent[tuple(row[key] for key in KEYS) in studied] for name in CHOICE if row[name] is None}
-        | {name: NOT_RUN for name in ("mse", "mse_fixed") if row[name] is None}
-        for row in rows
-    ]
-
-
-def _or_words(form: Callable[[float], str]) -> Callable[[float | str], str]:
-    return lambda value: value if isinstance(value, str) else form(value)
+    not_planned = dict.fromkeys(CHOICE)
+    return [({} if tuple(row[key] for key in KEYS) in studied else not_planned) | run_fields(row) for row in rows]
 
 
 fixed_mask = Table(
@@ -72,21 +59,22 @@ fixed_mask = Table(
         Column("budget", "budget", "{:.0%}".format),
         Column("read", "open_rate", share),
         Column("seeds", "seeds"),
-        Column("MSE", "mse", _or_words(measured), "mse_std"),
-        Column("MSE of a fixed mask", "mse_fixed", _or_words(measured), "mse_fixed_std"),
+        Column("MSE", "mse", number, "mse_std"),
+        Column("MSE of a fixed mask", "mse_fixed", number, "mse_fixed_std"),
         Column("change", "change", change),
-        Column("better", "better", words),
-        Column("unusual", "unusual", _or_words(share)),
-        Column("MSE with another's mask", "mse_another", _or_words(measured)),
-        Column("MSE with the usual mask", "mse_usual", _or_words(measured)),
+        Column("learned is", "learned_is"),
+        Column("unusual", "unusual", share),
+        Column("MSE with another's mask", "mse_another", number),
+        Column("MSE with the usual mask", "mse_usual", number),
     ),
     rows=_rows,
     lines=_lines,
     note=(
         f"The learned gate is `{LEARNED}`, the fixed mask `{FIXED}`: the same network with one learned mask that does "
-        f"not depend on the window. Both read the same share. better: which mean error is smaller. {LEVEL} The last "
-        "three columns show whether the learned gate chooses. unusual: the share of tokens read that are not among "
-        "those it reads most often. The errors are of the same model with another window's mask for each window, and "
-        "with the tokens read most often for all windows."
+        f"not depend on the window. Both read the same share. learned is: how its mean error compares. {LEVEL} The "
+        "last three columns show whether the learned gate chooses. unusual: the share of tokens read that are not "
+        "among those it reads most often. The errors are of the same model with another window's mask for each window, "
+        "and with the tokens read most often for all windows."
     ),
+    missing=("mse", "mse_fixed", *CHOICE),
 )

@@ -113,7 +113,7 @@ sensitivity = Table(
         "paper shows its sweeps only as curves. Published: the change is within about this share, for every setting "
         "but the budget."
     ),
-    missing="MSE",
+    missing=("mse",),
     published=_published,
     counterparts=lambda line, published: select(published, data=line["data"]) if line["setting"] in SWEEPS else [],
 )

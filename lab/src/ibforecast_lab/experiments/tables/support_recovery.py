@@ -3,16 +3,12 @@
 from ibforecast_lab.experiments.frame import Row, mean, seeds, select, spread, summarised
 from ibforecast_lab.experiments.parts import FRAMED
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.published import in_print
+from ibforecast_lab.experiments.published import OUR_NAME, explained, explainers, in_print
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Column, Table, marked, measured, share
 
 METRICS = ("auroc", "aup", "aur")
 OF_THE_PAPER = ("framed", "paper-sparse")
 """Our recipes that are compared with the paper's model on this benchmark: ours for it, and the paper's."""
-
-SELF_EXPLAINED = (PAPER, "patchdecomp", "tft")
-SETTING = {"timing": "timing_defaults"}
-"""The paper ran TIMING at its release's settings, which have this name here."""
 
 KEYS = ("mode", "model", "mse", "open_rate", "explainer")
 FIELDS = {
@@ -34,9 +30,7 @@ def _rows(tidy: list[Row]) -> list[Row]:
 def _published() -> list[Row]:
     rows = []
     for (mode, _, name), printed in in_print("support_recovery").items():
-        native = name in SELF_EXPLAINED
-        row: Row = dict.fromkeys((*KEYS, *FIELDS)) | {"mode": mode, "model": name if native else PAPER, "seeds": 0}
-        row |= {"explainer": NATIVE if native else name, "source": "published"}
+        row: Row = dict.fromkeys((*KEYS, *FIELDS)) | {"mode": mode, "seeds": 0, "source": "published"} | explained(name)
         row |= {metric: number.value for metric, number in printed.items()}
         rows.append(row | {f"{metric}_std": number.spread for metric, number in printed.items()})
     return rows
@@ -59,9 +53,8 @@ def _lines(rows: list[Row]) -> list[Row]:
 
 def _not_run(mode: str, model: str) -> list[Row]:
     """Return the lines of a model that was not run: its own explainer, and for our recipe those the paper prints."""
-    names = [SETTING.get(name, name) for place, _, name in in_print("support_recovery") if place == mode]
-    others = [name for name in names if name not in SELF_EXPLAINED] if model == OF_THE_PAPER[0] else []
-    return [{"mode": mode, "model": model, "explainer": explainer} for explainer in (NATIVE, *others)]
+    others = explainers("support_recovery", mode) if model == OF_THE_PAPER[0] else []
+    return [{"mode": mode, "model": model, "explainer": OUR_NAME.get(name, name)} for name in (NATIVE, *others)]
 
 
 def _counterparts(line: Row, published: list[Row]) -> list[Row]:
@@ -69,7 +62,7 @@ def _counterparts(line: Row, published: list[Row]) -> list[Row]:
     return [
         row
         for row in select(published, mode=line["mode"], model=model)
-        if SETTING.get(row["explainer"], row["explainer"]) == line["explainer"]
+        if OUR_NAME.get(row["explainer"], row["explainer"]) == line["explainer"]
     ]
 
 
@@ -94,7 +87,7 @@ support_recovery = Table(
         "the support of validation windows: an advantage that no other model here had. `paper-sparse` is the paper's "
         "model at the paper's own setting."
     ),
-    missing="AUROC",
+    missing=("auroc",),
     published=_published,
     counterparts=_counterparts,
 )

@@ -112,7 +112,7 @@ tradeoff = Table(
         "only, at 100 % dense. static-newest reads whole patches: a budget of 20 % allows it 12.5 %, and one of 35 % "
         "allows it 25 %. The published shares are the largest of the three horizons, at the paper's own budgets."
     ),
-    missing="MSE",
+    missing=("mse",),
     published=_published,
     counterparts=_counterparts,
 )
