@@ -176,3 +176,11 @@ def test_every_row_of_the_map_links_to_a_file_that_names_its_place_and_defines_i
         defined = set(re.findall(r"`([\w.]+)`", names))
         assert defined
         assert defined <= defined_in(path), f"{place}: {defined - defined_in(path)} not in {path}"
+
+
+@pytest.mark.xdist_group("house")
+def test_tests_of_a_group_share_a_worker(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist marks the names of grouped tests; from pytest 9.2 on its mark has no effect, and says nothing."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("needs pytest -n with --dist loadgroup")
+    assert request.node.nodeid.endswith("@house")
