@@ -98,7 +98,7 @@ class Desk:
         source = table if isinstance(table, Table) else tables.read(table, fitted.layout)
         clock = source.series.clock.counted_from(np.datetime64(fitted.origin), fitted.even)
         if clock.by_row:
-            clock.offset  # noqa: B018  (raises now if the rows cannot be counted)
+            _ = clock.offset  # raises now if the rows cannot be counted
         if (clock.origin, clock.countable) == (source.series.clock.origin, source.series.clock.countable):
             return source
         return replace(source, series=replace(source.series, clock=clock))
