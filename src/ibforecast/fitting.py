@@ -72,7 +72,7 @@ def fit_source(
         network,
         training,
         validation,
-        recipe.train.for_windows(len(training)),
+        recipe.train,
         settings.seed,
         Path(checkpoint) if checkpoint else None,
         sha256(
@@ -126,6 +126,7 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
         "further_cycles": tuple(further),
         "past": series.past,
         "future": len(series.covariates),
+        "objective": None if settings.loss is None else {"loss": settings.loss},
         "readout": {"cross_channel": True} if series.past else None,  # needed to read `past` channels
     }
     if isinstance(settings.recipe, Recipe):
@@ -152,6 +153,7 @@ def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
         cycle=config.cycles if config.further_cycles else config.cycle,
         patch_len=config.patch_len,
         sealed=config.sealed,
+        loss=config.objective.loss,
         recipe=Recipe(summary.recipe, OURS, config, summary.schedule) if summary.schedule else summary.recipe,
         seed=summary.seed,
         device=device,

@@ -29,8 +29,8 @@ class IBForecaster(Settings):
     of steps of the seasonal profile; "auto" takes it from the frequency, and for several, such as (24, 168), the
     profile is the sum of one for each. `split` gives the fractions of a table used to train, to select and to test.
     `sealed` insists on a model whose mask and level, too, depend only on what is read. `recipe` is a name, a TOML path
-    or a `Recipe`; `epochs` is the largest number to train (None: the recipe's); `seed` determines the weights, `device`
-    where they are computed.
+    or a `Recipe`; `loss` is the error that training minimises and `epochs` the largest number to train (None: the
+    recipe's); `seed` determines the weights, `device` where they are computed.
 
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
     frequency, `zone` a time zone for times without one; `irregular` is what to do about uneven times ("error",

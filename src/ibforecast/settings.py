@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import UsageError, require_choice
 from ibforecast.data.axis import Irregular
 from ibforecast.data.tables import Layout
+from ibforecast.model.config import LossKind
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import DEFAULT, Recipe
 
@@ -52,6 +53,11 @@ def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
             "try 24 for hourly data, or (24, 168) for its day and its week",
         )
     return int(lengths[0]) if len(lengths) == 1 else tuple(int(length) for length in lengths)
+
+
+def _loss(name: str, loss: Any) -> Any:
+    require_choice(name, loss, get_args(LossKind))
+    return loss
 
 
 def _as_given(name: str, value: Any) -> Any:
@@ -112,6 +118,10 @@ class Settings:
         default=False, metadata=_about("Insist on a model whose mask and level, too, depend only on what is read.")
     )
     recipe: str | Recipe = field(default=DEFAULT, metadata=_about("A recipe's name, or a path to a TOML file."))
+    loss: LossKind | None = field(
+        default=None,
+        metadata=_about("The error to minimise: mse, mae or frequency; default: the recipe's.", _unless_none(_loss)),
+    )
     epochs: int | None = field(
         default=None,
         metadata=_about("Largest number of epochs to train; default: the recipe's.", _unless_none(_at_least_one)),

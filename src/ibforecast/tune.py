@@ -185,7 +185,8 @@ def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -
     knobs: dict[str, Knob] = {"model.patch_len": Choice(() if forecaster.patch_len else tuple(patches)), **KNOBS}
     if config.past:  # only a phase readout can read `past` channels
         knobs["model.readout.kind"] = Choice(())
-    if config.gate.attention == "none" and not config.gate.every:  # with 0, gates would have only their bias
+    spread = config.gate.spread or config.gate.every > 0
+    if config.gate.attention == "none" and not spread:  # with 0, gates would have only their bias
         knobs["model.gate.recent"] = Choice((1, 2, 4))
     if budgets:
         knobs["model.budget"] = Choice(tuple(map(float, budgets)))

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as some
 from torch import Tensor, nn
 
 from ibforecast.core.errors import UsageError
 from ibforecast.layers.attention import EncoderLayer
 from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.model.network import GATES, JOINT_UP_TO, IBForecast
-from ibforecast.model.stage2_score import FixedScores, GateNetwork, first_bias
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, first_bias, spacing
 from ibforecast.model.stage3_gate import (
     SMALLEST_BUDGET,
     CappedGate,
@@ -63,6 +65,17 @@ def test_the_first_bias_may_favour_patches_spread_over_the_window() -> None:
     assert (spread[:, 0] == spread[:, 1]).all()
     assert (spread[:, 0] > 0).nonzero().flatten().tolist() == [1, 4, 7]
     assert (both[:, 0] > 0).nonzero().flatten().tolist() == [1, 4, 6, 7]
+
+
+@given(some.integers(1, 120), some.integers(0, 5), some.integers(0, 60))
+def test_patches_are_spread_as_closely_as_the_budget_allows(patches: int, recent: int, allowed: int) -> None:
+    every = spacing(patches, allowed, recent)
+    bias, closer = first_bias(patches, 1, recent, every), first_bias(patches, 1, recent, max(1, every - 1))
+    assert bias is not None
+    assert closer is not None
+    # Even the widest spacing has the newest patches.
+    assert (bias > 0).sum() <= max(allowed, recent, 1)
+    assert every == 1 or (closer > 0).sum() > allowed
 
 
 def scorer(bias: Tensor | None) -> GateNetwork:

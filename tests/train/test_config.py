@@ -1,7 +1,6 @@
 """The training configuration: epochs, learning rate, batches and patience."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ibforecast.core.errors import UsageError
-from ibforecast.train.config import FEWEST_STEPS, SMALLEST_BATCH, TrainConfig
+from ibforecast.train.config import SMALLEST_BATCH, TrainConfig
 
 
 def test_the_learning_rate_is_constant_for_some_epochs_and_then_falls_by_its_factor() -> None:
@@ -43,6 +42,9 @@ def test_progress_goes_from_zero_to_one_over_the_epochs(epochs: int, expected: l
         ("learning_rate", 0.0),
         ("learning_rate", -1e-3),
         ("learning_rate", float("nan")),
+        ("fewest_steps", 0),
+        ("averaged", -1.0),
+        ("averaged", float("nan")),
     ],
 )
 def test_an_invalid_setting_is_refused_with_rule_value_and_remedy(setting: str, value: Any) -> None:
@@ -50,15 +52,14 @@ def test_an_invalid_setting_is_refused_with_rule_value_and_remedy(setting: str, 
         TrainConfig(**{setting: value})
 
 
-@given(some.integers(1, 512), some.integers(1, 20_000))
-def test_batches_are_smaller_if_windows_are_few_and_never_larger(batch: int, windows: int) -> None:
-    config = TrainConfig(batch=batch, epochs=3)
-    fitted = config.for_windows(windows)
-    assert min(batch, SMALLEST_BATCH) <= fitted.batch <= batch
-    assert fitted.batch in (batch, SMALLEST_BATCH) or windows // fitted.batch >= FEWEST_STEPS
-    assert replace(fitted, batch=batch) == config
+@given(some.integers(1, 512), some.integers(1, 20_000), some.integers(1, 200))
+def test_batches_are_smaller_if_windows_are_few_and_never_larger(batch: int, windows: int, steps: int) -> None:
+    taken = TrainConfig(batch=batch, fewest_steps=steps).batch_of(windows)
+    assert min(batch, SMALLEST_BATCH, windows) <= taken <= min(batch, windows)
+    assert taken in (batch, SMALLEST_BATCH, windows) or windows // taken >= steps
 
 
 def test_a_table_with_many_windows_keeps_the_batch_size_of_its_recipe() -> None:
-    assert TrainConfig(batch=256).for_windows(8_000).batch == 256
-    assert TrainConfig(batch=128).for_windows(211).batch == 26
+    assert TrainConfig(batch=256).batch_of(8_000) == 256
+    assert TrainConfig(batch=128).batch_of(211) == 26
+    assert TrainConfig(batch=256, fewest_steps=128).batch_of(8_000) == 62

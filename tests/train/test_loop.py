@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,38 @@ def windows(starts: range, missing: float = 0.0) -> Windows:
 
 
 TRAINING, VALIDATION = windows(range(40)), windows(range(40, 55))
+
+
+class Walker(Forecaster):
+    """A forecaster with one weight that every step moves by the learning rate, and whose error is that weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
+        return Forecast(self.weight.expand(len(window.values), HORIZON, 2))
+
+    def context(self, window: Window) -> Context:
+        raise AssertionError("training needs no context")
+
+    def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
+        return Loss({"fit": -self.weight}, torch.zeros(()))
+
+
+def test_averaged_weights_are_validated_and_kept_while_training_goes_on_from_the_last_ones() -> None:
+    pace = TrainConfig(epochs=2, batch=10, learning_rate=0.125, constant_epochs=9, averaged=0.5)
+    forecaster, ahead = Walker(), replace(VALIDATION, values=torch.full_like(VALIDATION.values, 1e3))
+    run = train(forecaster, TRAINING, ahead, pace, seed=1)
+    weight = average = 0.0
+    averages = []
+    for _ in range(2):
+        for _ in range(4):
+            weight += 0.125
+            average += (1 - exp(-1 / (0.5 * 4))) * (weight - average)
+        averages.append(average)
+    assert forecaster.weight.item() == pytest.approx(averages[-1], rel=1e-5)
+    assert [epoch.validation_error for epoch in run.history] == pytest.approx([(1e3 - a) ** 2 for a in averages])
 
 
 class Scripted(Forecaster):
@@ -185,13 +218,13 @@ def test_an_epoch_uses_no_window_twice() -> None:
 
 
 def test_a_batch_larger_than_the_number_of_windows_contains_them_all() -> None:
-    forecaster = train_noting(1, replace(PACE, batch=1000))
+    forecaster = train_noting(1, replace(PACE, batch=1000, fewest_steps=1))
     assert [len(step) for step in forecaster.shown] == [40, 40, 40]
 
 
 def test_parameters_learn_at_the_rate_of_their_group() -> None:
     forecaster = Noting(rate=3.0)
-    train(forecaster, TRAINING, VALIDATION, TrainConfig(epochs=1, batch=40, learning_rate=0.01), 0)
+    train(forecaster, TRAINING, VALIDATION, TrainConfig(epochs=1, batch=40, learning_rate=0.01, fewest_steps=1), 0)
     # With a gradient of one, the first step of Adam is as long as its learning rate.
     assert forecaster.weight.item() == pytest.approx(-0.01, rel=1e-3)
     assert forecaster.other.item() == pytest.approx(-0.03, rel=1e-3)
@@ -242,7 +275,7 @@ def test_a_seeded_run_repeats_exactly_and_another_seed_is_another_run() -> None:
 
 def test_gate_noise_is_enough_to_make_seeds_differ() -> None:
     """One batch contains every window and there is no dropout: only order and noise depend on the seed."""
-    all_at_once = replace(PACE, batch=40)
+    all_at_once = replace(PACE, batch=40, fewest_steps=1)
     noisy = [trained(seed, all_at_once, noise=1.0)["readout.leave.weight"] for seed in (1, 2)]
     quiet = [trained(seed, all_at_once, noise=0.0)["readout.leave.weight"] for seed in (1, 2)]
     torch.testing.assert_close(*quiet, rtol=1e-4, atol=1e-5)

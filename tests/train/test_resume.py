@@ -24,11 +24,11 @@ from ibforecast.core.window import Target, Window
 from ibforecast.data.windows import Windows
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.train.checkpoint import Checkpoint, Epoch
+from ibforecast.train.checkpoint import PARTS, Checkpoint, Epoch
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.loop import Training, train
 
-PACE = TrainConfig(epochs=6, batch=10, learning_rate=3e-2, constant_epochs=2, decay=0.7, patience=6)
+PACE = TrainConfig(epochs=6, batch=10, learning_rate=3e-2, constant_epochs=2, decay=0.7, patience=6, averaged=0.5)
 STEPS = 4
 
 
@@ -190,7 +190,8 @@ def some_checkpoint() -> Checkpoint:
     best = {"a.b": torch.randn(3, 2, generator=random), "c": torch.tensor(1)}
     moments = {"a.b/exp_avg": torch.randn(3, 2, generator=random), "a.b/step": torch.tensor(7.0)}
     history = (Epoch(0.1, 0.2, 1 / 3, 1e-3), Epoch(1e-30, 1.0, 2.5, 0.7e-3))
-    return Checkpoint("name: of/run", history, weights, best, moments)
+    averages = {"a.b": torch.randn(3, 2, generator=random)}
+    return Checkpoint("name: of/run", history, weights, best, moments, averages)
 
 
 def test_a_checkpoint_reads_back_unchanged(tmp_path: Path) -> None:
@@ -199,7 +200,7 @@ def test_a_checkpoint_reads_back_unchanged(tmp_path: Path) -> None:
     read = Checkpoint.load(tmp_path / "run.safetensors", "name: of/run")
     assert read is not None
     assert (read.identity, read.history) == (written.identity, written.history)
-    for part in ("weights", "best_weights", "moments"):
+    for part in PARTS:
         assert same(
             {name: tensor.float() for name, tensor in getattr(read, part).items()},
             {name: tensor.float() for name, tensor in getattr(written, part).items()},

@@ -1,4 +1,4 @@
-"""The configuration of IB-Forecast: frozen, and checked when it is built. Its defaults are the default recipe."""
+"""The configuration of IB-Forecast: frozen, and checked when it is built. A recipe writes what differs from it."""
 
 from dataclasses import dataclass, field
 from math import ceil, inf
@@ -27,9 +27,10 @@ class GateConfig:
     "newest" always reads the newest patches of every channel. With `attention` "none" there is no gate network: tokens
     are scored only by a learned bias, which gives a fixed mask. That bias, one logit per (patch, channel), starts in
     favour of the `recent` newest patches and of every `every`-th one, counted back from the newest; there is no bias if
-    both are 0. `noise` is the size of the logistic noise in training, which falls to zero at `noise_until` of the
-    epochs (1: it never falls). With `narrow_until` the budget begins at the whole window and narrows to its size by
-    then (0: at once). `any_budget` trains on a random budget in every batch, so that the budget can be changed in use.
+    both are 0. `spread` determines `every` from the budget: as small as it allows. `noise` is the size of the logistic
+    noise in training, which falls to zero at `noise_until` of the epochs (1: it never falls). With `narrow_until` the
+    budget begins at the whole window and narrows to its size by then (0: at once). `any_budget` trains on a random
+    budget in every batch, so that the budget can be changed in use.
     """
 
     kind: GateKind = "exact"
@@ -40,6 +41,7 @@ class GateConfig:
     dropout: float = 0.1
     recent: int = 2
     every: int = 0
+    spread: bool = False
     first_logit: float = 0.0
     noise: float = 1.0
     noise_until: float = 0.6
@@ -50,7 +52,7 @@ class GateConfig:
         require_choice("kind", self.kind, get_args(GateKind))
         require_choice("attention", self.attention, get_args(GateAttention))
         require(
-            self.attention != "none" or self.recent > 0 or self.every > 0,
+            self.attention != "none" or self.spread or self.recent > 0 or self.every > 0,
             'attention "none" leaves only the bias, so recent or every must be positive',
             f"recent={self.recent}, every={self.every}",
             "try recent=2",
@@ -64,6 +66,12 @@ class GateConfig:
         require(self.width > 0, "width must be positive", str(self.width), "try 64")
         require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
         require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to favour none")
+        require(
+            not (self.spread and self.every),
+            "spread determines every, so only one of them can be set",
+            f"every={self.every}",
+            "leave out every",
+        )
         require(self.every >= 0, "every must not be negative", str(self.every), "use 0 to favour none")
         require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")
         require(self.width % self.heads == 0, "heads must divide width", f"{self.heads}, {self.width}", "try 4 and 64")
@@ -103,8 +111,8 @@ class ReadoutConfig:
 class ObjectiveConfig:
     """The error that is minimised, the knobs of Eq. 9, and the weights of three terms about the choice of the gates.
 
-    `loss` is "mse", "mae", or "frequency": the mean squared error mixed with the error of the spectrum over the
-    horizon, which has the weight `frequency_share`. A weight of zero leaves a term out.
+    `loss` is "mse", "mae", or "frequency": the mean absolute error mixed with that of the spectrum over the horizon,
+    which has the weight `frequency_share`. A weight of zero leaves a term out.
 
     If it sees only the evidence, the gate network must return the same mask (`consistency_weight`). If it sees the
     window without the evidence, it must not open anything else instead (`absence_weight`). It pays for every departure

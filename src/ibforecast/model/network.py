@@ -15,7 +15,7 @@ from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.stage1_decompose import Decompose, Frame, MeanFrame, NoFrame, SeasonalFrame, WeightedFrame
-from ibforecast.model.stage2_score import FixedScores, GateNetwork, Scorer, first_bias
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, Scorer, first_bias, spacing
 from ibforecast.model.stage3_gate import (
     CappedGate,
     ExactGate,
@@ -172,7 +172,8 @@ def _frame(config: ModelConfig) -> Frame:
 
 def _scorer(config: ModelConfig) -> Scorer:
     gate = config.gate
-    bias = first_bias(config.patches, config.channels, gate.recent, gate.every)
+    every = spacing(config.patches, config.allowance // config.channels, gate.recent) if gate.spread else gate.every
+    bias = first_bias(config.patches, config.channels, gate.recent, every)
     if gate.attention == "none" and bias is not None:
         return FixedScores(bias)
     joint = gate.attention == "joint" or (gate.attention == "auto" and config.channels <= JOINT_UP_TO)

@@ -13,17 +13,17 @@ from ibforecast.model.config import ObjectiveConfig
 def fit(forecast: Float[Tensor, "batch horizon channel"], target: Target, knobs: ObjectiveConfig) -> Float[Tensor, ""]:
     """Return the error over the observed part of the target, of the kind `knobs.loss` names. Paper: Eq. 9, ‖Ŷ − Y‖².
 
-    "mse" is the mean square, "mae" the mean absolute error, and "frequency" mixes the mean square with the mean
-    absolute error of the spectrum over the horizon: (1 − α) mse + α mean |rfft(Ŷ − Y)|.
+    "mse" is the mean square, "mae" the mean absolute error, and "frequency" mixes the mean absolute error with that of
+    the spectrum over the horizon: (1 − α) mae + α mean |rfft(Ŷ − Y)|.
     """
     error = (forecast - target.values).where(target.observed, forecast.new_zeros(()))
-    if knobs.loss == "mae":
-        return mean_where(error.abs(), target.observed)
-    squared = mean_where(error**2, target.observed)
     if knobs.loss == "mse":
-        return squared
+        return mean_where(error**2, target.observed)
+    absolute = mean_where(error.abs(), target.observed)
+    if knobs.loss == "mae":
+        return absolute
     share, spectrum = knobs.frequency_share, torch.fft.rfft(error, dim=1)
-    mixed: Tensor = (1 - share) * squared + share * spectrum.abs().mean()
+    mixed: Tensor = (1 - share) * absolute + share * spectrum.abs().mean()
     return mixed
 
 

@@ -80,6 +80,14 @@ class GateNetwork(Scorer):
         return self.bias
 
 
+def spacing(patches: int, allowed: int, recent: int) -> int:
+    """Return the smallest distance of patches at which they and the `recent` newest ones are at most `allowed`."""
+    ages = range(patches)
+    return next(
+        (every for every in ages[1:] if sum(age < recent or age % every == 0 for age in ages) <= allowed), patches
+    )
+
+
 def first_bias(patches: int, channels: int, recent: int, every: int = 0) -> Float[Tensor, "patch channel"] | None:
     """Return the first bias: +2 for the `recent` newest patches and for every `every`-th one, −1 elsewhere.
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from ibforecast.core.errors import ModelFileError
 from ibforecast.core.files import write_atomically
 
+PARTS = ("weights", "best_weights", "moments", "averages")
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -25,20 +27,19 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights and optimiser after the last finished epoch, the best weights so far, and the history."""
+    """Weights, their averages and optimiser after the last finished epoch, the best weights so far, the history."""
 
     identity: str
     history: tuple[Epoch, ...]
     weights: dict[str, Tensor]
     best_weights: dict[str, Tensor]
     moments: dict[str, Tensor]
+    averages: dict[str, Tensor]
 
     def save(self, path: Path) -> None:
         """Write the run to one safetensors file."""
         tensors = {
-            f"{part}:{name}": tensor.contiguous()
-            for part in ("weights", "best_weights", "moments")
-            for name, tensor in getattr(self, part).items()
+            f"{part}:{name}": tensor.contiguous() for part in PARTS for name, tensor in getattr(self, part).items()
         }
         history = json.dumps([asdict(epoch) for epoch in self.history])
         write_atomically(path, save(tensors, {"identity": self.identity, "history": history}))
@@ -60,7 +61,7 @@ class Checkpoint:
             ) from error
         if not same:
             return None
-        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "best_weights": {}, "moments": {}}
+        parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
         for name, tensor in tensors.items():
             part, _, key = name.partition(":")
             parts[part][key] = tensor

@@ -1,19 +1,21 @@
 """The settings of training: length, learning rate, early stopping."""
 
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import dataclass
+from math import exp, inf
 
 from ibforecast.core.errors import UsageError
 
-FEWEST_STEPS, SMALLEST_BATCH = 8, 16
-"""If there are few windows, batches shrink until an epoch has this many steps, but not below this size."""
+SMALLEST_BATCH = 16
+"""Batches do not shrink below this size, however few windows there are."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """Adam at `learning_rate`, constant for some epochs and then multiplied by `decay` after each.
 
-    Training stops when the validation error has not improved for `patience` epochs; the best epoch is kept.
+    Training stops when the validation error has not improved for `patience` epochs; the best epoch is kept. If there
+    are few windows, batches shrink until an epoch has `fewest_steps` steps. With `averaged`, the weights that are
+    validated and kept are an exponential average over about that many epochs of steps; 0 keeps those of the last step.
     """
 
     epochs: int = 36
@@ -22,15 +24,19 @@ class TrainConfig:
     constant_epochs: int = 10
     decay: float = 0.85
     patience: int = 14
+    fewest_steps: int = 8
+    averaged: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "constant_epochs", "patience"):
+        for name in ("epochs", "batch", "constant_epochs", "patience", "fewest_steps"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1", getattr(self, name), "give a positive number")
         if not 0 < self.decay <= 1:
             raise UsageError("decay must lie in (0, 1]", self.decay, "try 0.8")
         if not 0 < self.learning_rate < inf:
             raise UsageError("learning_rate must be positive", self.learning_rate, "try 0.001")
+        if not 0 <= self.averaged < inf:
+            raise UsageError("averaged must be finite and not negative", self.averaged, "try 1, or 0 for none")
 
     def rate_at(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""
@@ -40,6 +46,10 @@ class TrainConfig:
         """Return the progress of an epoch, from 0 for the first to 1 for the last."""
         return epoch / max(1, self.epochs - 1)
 
-    def for_windows(self, windows: int) -> "TrainConfig":
-        """Return the settings with a batch size small enough for several steps an epoch, if there are few windows."""
-        return replace(self, batch=min(self.batch, max(SMALLEST_BATCH, windows // FEWEST_STEPS)))
+    def batch_of(self, windows: int) -> int:
+        """Return the batch size for a number of windows: small enough for `fewest_steps` steps an epoch."""
+        return min(self.batch, max(SMALLEST_BATCH, windows // self.fewest_steps), windows)
+
+    def kept_share(self, steps: int) -> float:
+        """Return the share of the average that remains after a step, if an epoch has this many steps."""
+        return exp(-1 / (self.averaged * steps)) if self.averaged else 0.0

@@ -53,7 +53,7 @@ def train(
     after the last one. Every epoch has its own seed, so a resumed run draws the same numbers as an uninterrupted one.
     """
     device = training.values.device
-    batch = min(config.batch, len(training))
+    batch = config.batch_of(len(training))
     if not len(training) or not len(validation):
         raise DataError("training and validation need at least one window each", "none", "give a longer table")
     history: tuple[Epoch, ...] = ()
@@ -61,7 +61,7 @@ def train(
     with torch.random.fork_rng(devices), _in_order(device):
         forecaster.to(device).train()
         generator = torch.Generator(device)
-        step = Step(forecaster, training, batch, generator)
+        step = Step(forecaster, training, batch, generator, config.kept_share(max(1, len(training) // max(1, batch))))
         best_weights = _copy(forecaster.state_dict())
         resumed = Checkpoint.load(checkpoint, identity) if checkpoint else None
         if resumed:
@@ -69,6 +69,7 @@ def train(
             _write_into(forecaster.state_dict(), resumed.weights)
             _write_into(step.moments(), resumed.moments)
             _write_into(best_weights, resumed.best_weights)
+            _write_into(step.averages, resumed.averages)
         while len(history) < config.epochs and len(history) - 1 - best_of(history) < config.patience:
             number, begun = len(history), time.perf_counter()
             drawn = epoch_seed(seed, number)
@@ -79,8 +80,10 @@ def train(
             for starts in _shuffled(training, batch, drawn):
                 step.run(starts)
             loss, open_rate = step.means()
-            error = _error(forecaster, validation)
-            outcome = Epoch(loss, open_rate, error, rate, time.perf_counter() - begun)
+            with step.averaged():
+                outcome = Epoch(loss, open_rate, _error(forecaster, validation), rate, time.perf_counter() - begun)
+                if best_of((*history, outcome)) == number:
+                    _write_into(best_weights, forecaster.state_dict())
             if not outcome.validation_error < float("inf"):
                 raise IBForecastError(
                     "training must stay finite",
@@ -88,10 +91,10 @@ def train(
                     "lower the learning rate",
                 )
             history = (*history, outcome)
-            if best_of(history) == number:
-                _write_into(best_weights, forecaster.state_dict())
             if checkpoint:
-                Checkpoint(identity, history, forecaster.state_dict(), best_weights, step.moments()).save(checkpoint)
+                Checkpoint(
+                    identity, history, forecaster.state_dict(), best_weights, step.moments(), step.averages
+                ).save(checkpoint)
             on_epoch(number + 1, outcome)
     forecaster.load_state_dict(best_weights)
     forecaster.eval()

@@ -1,6 +1,7 @@
 """One optimisation step: eager on a processor, captured as a graph on CUDA."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float, Int
@@ -11,9 +12,19 @@ from ibforecast.data.windows import Windows
 
 
 class Step:
-    """A step: cut a batch, compute its loss, update the weights, and add loss and open rate to running sums."""
+    """A step: cut a batch, compute its loss, update the weights, and add loss and open rate to running sums.
 
-    def __init__(self, forecaster: Forecaster, windows: Windows, batch: int, generator: torch.Generator) -> None:
+    `averages` are the weights averaged over the steps, of which `kept_share` remains after each; empty if that is 0.
+    """
+
+    def __init__(
+        self,
+        forecaster: Forecaster,
+        windows: Windows,
+        batch: int,
+        generator: torch.Generator,
+        kept_share: float = 0.0,
+    ) -> None:
         self.forecaster, self.windows, self.generator = forecaster, windows, generator
         device = windows.values.device
         self.starts = torch.zeros(batch, dtype=torch.int64, device=device)
@@ -33,6 +44,9 @@ class Step:
             fused=True,
             capturable=on_gpu,
         )
+        self.kept_share = kept_share
+        self._weights = {name: p for name, p in forecaster.named_parameters() if p.requires_grad} if kept_share else {}
+        self.averages = {name: parameter.detach().clone() for name, parameter in self._weights.items()}
         self._ready_optimiser()
         self._replay = self._capture() if on_gpu and forecaster.capturable else self._update
 
@@ -67,6 +81,22 @@ class Step:
             for key, tensor in state.items()
         }
 
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Give the forecaster its averaged weights within a `with` block, if there are any."""
+        self._exchange()
+        try:
+            yield
+        finally:
+            self._exchange()
+
+    @torch.no_grad()
+    def _exchange(self) -> None:
+        for name, average in self.averages.items():
+            now = self._weights[name].clone()
+            self._weights[name].copy_(average)
+            average.copy_(now)
+
     def _update(self) -> None:
         window, target = self.windows.take(self.starts)
         self.optimiser.zero_grad(set_to_none=True)
@@ -74,6 +104,9 @@ class Step:
         total = loss.total
         total.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
+        if self.averages:
+            weights = [parameter.detach() for parameter in self._weights.values()]
+            torch._foreach_lerp_(list(self.averages.values()), weights, 1 - self.kept_share)
         self.sums += torch.stack([total.detach(), loss.open_rate])
 
     def _ready_optimiser(self) -> None:
@@ -88,7 +121,9 @@ class Step:
 
     def _capture(self) -> Callable[[], None]:
         """Record the update as a CUDA graph; the warm-up changes the weights, so they are restored."""
-        held = {**self.forecaster.state_dict(), **self.moments()}
+        held = {**self.forecaster.state_dict(), **self.moments()} | {
+            f"{n}/average": t for n, t in self.averages.items()
+        }
         before = {name: tensor.clone() for name, tensor in held.items()}
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
