@@ -1,15 +1,19 @@
 """Sealed models as a user meets them: fitted, listing what they read, and used on a table with nothing else."""
 
 import json
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from ibforecast import DataError, IBForecaster, UsageError
 from ibforecast.cli.main import run
+from ibforecast.evaluate.conformal import scores
 
 LOOK_BACK, HORIZON = 48, 6
 RECIPE = """
@@ -86,6 +90,70 @@ def test_a_channel_that_is_never_read_may_be_empty(model: IBForecaster, table: p
             model.predict(sparse)
     else:
         model.predict(sparse)
+
+
+def without_wind(model: IBForecaster) -> IBForecaster:
+    """Return the model with a mask that never reads the channel wind."""
+    network = deepcopy(model.fitted.network)
+    with torch.no_grad():
+        network.score.bias[:, 1] = -100
+    return IBForecaster.of(replace(model.fitted, network=network), device="cpu")
+
+
+def with_gaps(model: IBForecaster, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which some windows have a channel that is empty exactly where it is read."""
+    gaps = table.copy()
+    read = np.flatnonzero(model.fitted.cells[:, 2])
+    gaps.loc[[300 + step for step in read], "heat"] = np.nan
+    gaps.loc[100:180, "load"] = np.nan
+    return gaps
+
+
+def test_the_measured_windows_are_those_the_model_forecasts(model: IBForecaster, table: pd.DataFrame) -> None:
+    gaps = with_gaps(model, table)
+    values, accepted = gaps.iloc[:, 1:].to_numpy(), []
+    for last in range(LOOK_BACK - 1, len(gaps) - HORIZON):
+        followed = not np.isnan(values[last + 1 : last + 1 + HORIZON]).all(axis=0).any()
+        try:
+            model.predict(gaps, at=gaps["when"].iloc[last])
+        except DataError:
+            continue
+        accepted += [last - LOOK_BACK + 1] if followed else []
+    windows = model.desk.windows(model.open(gaps).series, "all")
+    assert windows.starts.tolist() == accepted
+    assert 300 not in accepted
+    assert 300 in replace(windows.at(range(len(gaps) - LOOK_BACK - HORIZON + 1)), cells=None).usable().starts
+    assert model.evaluate(gaps, "all").windows == len(accepted)
+
+
+def test_a_model_is_measured_where_a_channel_it_never_reads_is_empty(model: IBForecaster, table: pd.DataFrame) -> None:
+    blind = without_wind(model)
+    assert not blind.fitted.cells[:, 1].any()
+    gaps = table.copy()
+    gaps.loc[100 : 99 + LOOK_BACK, "wind"] = np.nan  # the look-back of one window, whose target is observed
+    total = len(table) - LOOK_BACK - HORIZON + 1
+    hidden = LOOK_BACK - HORIZON + 1  # windows without any wind in their target
+    measured = blind.evaluate(gaps, "all")
+    assert measured.windows == total - hidden
+    assert model.evaluate(gaps, "all").windows < measured.windows
+    assert np.isfinite([measured.mse, measured.naive_mse]).all()
+    assert blind.explain(gaps, at=gaps["when"].iloc[99 + LOOK_BACK]).verify()
+
+
+def test_intervals_leave_out_windows_without_a_value_where_a_channel_is_read(
+    model: IBForecaster, table: pd.DataFrame
+) -> None:
+    gaps = with_gaps(model, table)
+    desk = model.desk
+    windows = desk.windows_at(desk.open(gaps).series, np.array([300, 240]))
+    known = ~scores(model.fitted.network, windows).isnan()
+    assert known[:, 0].tolist() == [[True, True, False], [True, True, True]]
+    later = gaps[-LOOK_BACK - len(gaps) + model.fitted.split.train_end :].reset_index(drop=True)
+    calibrated = IBForecaster.of(model.fitted, device="cpu").calibrate(later, "all")
+    assert calibrated.fitted.calibration is not None
+    assert calibrated.fitted.calibration.windows == calibrated.evaluate(later, "all").windows
+    assert calibrated.fitted.calibration.windows < len(later) - LOOK_BACK - HORIZON + 1
+    assert len(calibrated.predict(table, level=50, adaptive=True)) == HORIZON
 
 
 def test_the_cells_have_the_times_of_the_window(model: IBForecaster, table: pd.DataFrame) -> None:

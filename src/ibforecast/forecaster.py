@@ -98,11 +98,11 @@ class IBForecaster(Settings):
         """
         desk = self.desk
         source = desk.open(table, future)
-        start = desk.start(source.series, at, budget)
         if level is not None:
+            start = desk.start(source.series, at)
             return intervals.predict(desk, source, start, checked_levels(level), adaptive, budget)
         require(not adaptive, "intervals that adapt must have a level", "level=None", "try level=[80, 95]")
-        return desk.predict(source, start, budget)
+        return desk.predict(source, desk.start(source.series, at, budget), budget)
 
     def reads(self, at: Any = None) -> Any:
         """Return a table of the values that a sealed model reads for a forecast made `at` a moment.

@@ -46,7 +46,8 @@ class Evaluation:
 
     `naive_mse` and `naive_mae` are the errors of repeating the last `naive_cycle` steps of each look-back, on the same
     windows and targets: the model's longest cycle that fits, or 1, the last value, if none does. A missing value is
-    replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value.
+    replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value. (A
+    channel without one, which a sealed model need not read, is repeated as its mean in training.)
     """
 
     split: str
@@ -193,11 +194,20 @@ class Desk:
 
     def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
         """Return the windows that begin at these rows, with their targets."""
-        fitted, period = self.fitted, self.fitted.config.period
-        return Windows.of(series, fitted.standardiser, period, starts, self.look_back, self.horizon, known=fitted.known)
+        fitted, config = self.fitted, self.fitted.config
+        return Windows.of(
+            series,
+            fitted.standardiser,
+            config.period,
+            starts,
+            self.look_back,
+            self.horizon,
+            known=fitted.known,
+            cells=fitted.cells if config.sealed else None,
+        )
 
     def windows(self, series: Series, split: Selection, at_least: int = 1) -> Windows:
-        """Return the windows of a part of a table, or of all of it, in which every channel is observed."""
+        """Return the windows of a part of a table, or of all of it, from which the model can forecast."""
         fitted = self.fitted
         require_choice("split", split, (*get_args(Part), "all"))
         if split != "all" and (other := _difference(series, fitted)):
@@ -213,7 +223,7 @@ class Desk:
         if len(usable) < at_least:
             raise DataError(
                 f"measuring needs at least {'one window' if at_least == 1 else f'{at_least} windows'} in which every "
-                "channel is observed",
+                "channel is observed" + (", where it is read" if fitted.config.sealed else ""),
                 f"{len(usable) or 'none'} of {len(windows)}",
                 "give a table with fewer gaps" + (" or more rows" if at_least > 1 else ""),
             )
@@ -222,7 +232,7 @@ class Desk:
     def evaluate(self, source: Table, split: Selection, budget: float | None = None) -> Evaluation:
         """Measure the model, and the repetition of the last cycle, on a part of a table."""
         fitted = self.fitted.at_budget(budget)
-        usable = self.windows(source.series, split)
+        usable = replace(self, fitted=fitted).windows(source.series, split)
         cycle = repeatable(fitted.config.cycles, self.look_back)
         with self.at_work(fitted.network) as device:
             usable = usable.to(device)

@@ -120,6 +120,8 @@ def fitted(**settings: Any) -> FittedModel:
                 parameter += 0.1 * torch.randn(parameter.shape)
             if config.gate.attention == "none":
                 network.score.bias.copy_(torch.randint(-1, 3, network.score.bias.shape))
+            if config.sealed:  # it reads the newest row, so that a table of what it reads ends there
+                network.score.bias[-1, 0] = 3
     covariates = COVARIATES[: config.future]
     return FittedModel(
         network=network,
@@ -778,7 +780,7 @@ def only_read(runner: OnnxForecaster, values: np.ndarray) -> np.ndarray:
 def gapped(runner: OnnxForecaster) -> np.ndarray:
     """Return a history with a gap in a place that is read."""
     values = numbers()
-    step, column = np.argwhere(runner.cells)[-1]
+    step, column = np.argwhere(runner.cells)[0]
     values[ROWS - LOOK_BACK + step, column] = np.nan
     return values
 

@@ -268,7 +268,8 @@ def _unread(engine: Engine, explained: ExplainedForecast) -> Check:
     own, forecast = _rerun(engine, explained)
     changed = []
     for name, history in _scrambled(engine.facts, explained).items():
-        again, values = engine.run(history, explained.explanation.context.phase, explained.known)
+        with np.errstate(over="ignore"):  # single precision cannot represent the largest of these values
+            again, values = engine.run(history, explained.explanation.context.phase, explained.known)
         differences = _field_differences(own, replace(again, missing=own.missing))
         if any(sizes.any() for sizes in differences.values()) or not np.array_equal(forecast, values, equal_nan=True):
             changed.append(name)

@@ -12,12 +12,16 @@ from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
 
+PART = 1024
+"""How many windows are looked at together."""
+
 
 @dataclass(frozen=True)
 class Windows:
     """The windows that begin at `starts`, in one series; missing values are 0 and not `observed`.
 
-    The last `past` channels are read and not forecast: in targets they count as not observed.
+    The last `past` channels are read and not forecast: in targets they count as not observed. `cells` marks the values
+    of a look-back that a model reads, if they are known before it reads (a sealed model); None means all.
     """
 
     values: Float[Tensor, "row channel"]
@@ -29,6 +33,7 @@ class Windows:
     calendar: Float[Tensor, "row_and_beyond 4"] | None = None
     known: Float[Tensor, "row_and_further covariate"] | None = None
     past: int = 0
+    cells: Bool[Tensor, "look_back channel"] | None = None
 
     @classmethod
     def of(
@@ -41,6 +46,7 @@ class Windows:
         horizon: int,
         with_calendar: bool = False,
         known: Standardiser | None = None,
+        cells: Bool[np.ndarray, "look_back channel"] | None = None,
     ) -> "Windows":
         """Standardise a series once for all its windows; it may end with the look-back of the last one.
 
@@ -60,6 +66,7 @@ class Windows:
             calendar=torch.from_numpy(series.clock.calendar(0, steps)).float() if with_calendar else None,
             known=None if ahead is None else torch.from_numpy(ahead).float(),
             past=series.past,
+            cells=None if cells is None else torch.from_numpy(cells),
         )
 
     def __len__(self) -> int:
@@ -75,6 +82,7 @@ class Windows:
             starts=self.starts.to(device),
             calendar=None if self.calendar is None else self.calendar.to(device),
             known=None if self.known is None else self.known.to(device),
+            cells=None if self.cells is None else self.cells.to(device),
         )
 
     def at(self, starts: range | Int64[np.ndarray, " window"]) -> "Windows":
@@ -83,15 +91,26 @@ class Windows:
         return replace(self, starts=chosen)
 
     def usable(self) -> "Windows":
-        """Return the windows in which every channel is observed at least once, in look-back and target.
+        """Return the windows in which every channel is observed at least once: where it is read, and in the target.
 
-        In the target, only the channels that are forecast count.
+        A model forecasts from no other window. A channel that is never read may be empty in the look-back. In the
+        target, only the channels that are forecast count. Without `cells`, a value anywhere in the look-back counts; so
+        it is in training, also for a sealed model, which is still choosing the cells.
         """
-        seen = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
+        counts = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
         past, now, end = self.starts, self.starts + self.look_back, self.starts + self.look_back + self.horizon
-        forecast = slice(seen.shape[1] - self.past)
-        keep = (seen[now] > seen[past]).all(dim=1) & (seen[end] > seen[now])[:, forecast].all(dim=1)
+        forecast = slice(counts.shape[1] - self.past)
+        read = counts[now] > counts[past]
+        if self.cells is not None:  # by parts, because all windows at once may not fit into memory
+            read = torch.cat([self.read_in(self.look_backs(part)) for part in torch.split(self.starts, PART)])
+        keep = read.all(dim=1) & (counts[end] > counts[now])[:, forecast].all(dim=1)
         return replace(self, starts=self.starts[keep])
+
+    def read_in(self, window: Window) -> Bool[Tensor, "batch channel"]:
+        """Mark the channels of each window with a value where they are read, and those that are never read."""
+        if self.cells is None:
+            return window.observed.any(dim=1)
+        return (window.observed & self.cells).any(dim=1) | ~self.cells.any(dim=0)
 
     def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
         """Return the look-back windows that begin at these rows; the rows after them need not exist."""
