@@ -203,7 +203,7 @@ class Desk:
             self.look_back,
             self.horizon,
             known=fitted.known,
-            cells=fitted.cells if config.sealed else None,
+            tokens=fitted.cells[:: config.patch_len] if config.sealed else None,
         )
 
     def windows(self, series: Series, split: Selection, at_least: int = 1) -> Windows:

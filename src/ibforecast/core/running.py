@@ -56,7 +56,10 @@ def require_observed(
     facts: ModelFacts, cells: Cells, history: Float64[np.ndarray, "look_back channel"], clock: Clock
 ) -> None:
     """Refuse a window in which a channel has no value where it is read; `clock` is that of the window."""
-    silent = cells.any(axis=0) & ~(cells & ~np.isnan(history)).any(axis=0)
+    read = cells & ~np.isnan(history)
+    if facts.sealed:  # it reads no part of a token: one with a missing step stays closed
+        read = read.reshape(-1, facts.patch_len, len(facts.channels)).all(axis=1)
+    silent = cells.any(axis=0) & ~read.any(axis=0)
     if silent.any():
         raise DataError(
             "every channel must be observed at least once in the window"

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.tokens import to_tokens
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
 
@@ -20,8 +21,8 @@ PART = 1024
 class Windows:
     """The windows that begin at `starts`, in one series; missing values are 0 and not `observed`.
 
-    The last `past` channels are read and not forecast: in targets they count as not observed. `cells` marks the values
-    of a look-back that a model reads, if they are known before it reads (a sealed model); None means all.
+    The last `past` channels are read and not forecast: in targets they count as not observed. `tokens` marks what a
+    sealed model reads, each token only if it is complete; None is for any other model, which sees every value.
     """
 
     values: Float[Tensor, "row channel"]
@@ -33,7 +34,7 @@ class Windows:
     calendar: Float[Tensor, "row_and_beyond 4"] | None = None
     known: Float[Tensor, "row_and_further covariate"] | None = None
     past: int = 0
-    cells: Bool[Tensor, "look_back channel"] | None = None
+    tokens: Bool[Tensor, "patch channel"] | None = None
 
     @classmethod
     def of(
@@ -46,7 +47,7 @@ class Windows:
         horizon: int,
         with_calendar: bool = False,
         known: Standardiser | None = None,
-        cells: Bool[np.ndarray, "look_back channel"] | None = None,
+        tokens: Bool[np.ndarray, "patch channel"] | None = None,
     ) -> "Windows":
         """Standardise a series once for all its windows; it may end with the look-back of the last one.
 
@@ -66,7 +67,7 @@ class Windows:
             calendar=torch.from_numpy(series.clock.calendar(0, steps)).float() if with_calendar else None,
             known=None if ahead is None else torch.from_numpy(ahead).float(),
             past=series.past,
-            cells=None if cells is None else torch.from_numpy(cells),
+            tokens=None if tokens is None else torch.from_numpy(tokens),
         )
 
     def __len__(self) -> int:
@@ -82,7 +83,7 @@ class Windows:
             starts=self.starts.to(device),
             calendar=None if self.calendar is None else self.calendar.to(device),
             known=None if self.known is None else self.known.to(device),
-            cells=None if self.cells is None else self.cells.to(device),
+            tokens=None if self.tokens is None else self.tokens.to(device),
         )
 
     def at(self, starts: range | Int64[np.ndarray, " window"]) -> "Windows":
@@ -94,23 +95,24 @@ class Windows:
         """Return the windows in which every channel is observed at least once: where it is read, and in the target.
 
         A model forecasts from no other window. A channel that is never read may be empty in the look-back. In the
-        target, only the channels that are forecast count. Without `cells`, a value anywhere in the look-back counts; so
-        it is in training, also for a sealed model, which is still choosing the cells.
+        target, only the channels that are forecast count. Without `tokens`, a value anywhere in the look-back counts;
+        so it is in training, also for a sealed model, which is still choosing its tokens.
         """
         counts = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
         past, now, end = self.starts, self.starts + self.look_back, self.starts + self.look_back + self.horizon
         forecast = slice(counts.shape[1] - self.past)
         read = counts[now] > counts[past]
-        if self.cells is not None:  # by parts, because all windows at once may not fit into memory
+        if self.tokens is not None:  # by parts, because all windows at once may not fit into memory
             read = torch.cat([self.read_in(self.look_backs(part)) for part in torch.split(self.starts, PART)])
         keep = read.all(dim=1) & (counts[end] > counts[now])[:, forecast].all(dim=1)
         return replace(self, starts=self.starts[keep])
 
     def read_in(self, window: Window) -> Bool[Tensor, "batch channel"]:
         """Mark the channels of each window with a value where they are read, and those that are never read."""
-        if self.cells is None:
+        if self.tokens is None:
             return window.observed.any(dim=1)
-        return (window.observed & self.cells).any(dim=1) | ~self.cells.any(dim=0)
+        complete = to_tokens(window.observed, self.look_back // len(self.tokens)).all(dim=-1)
+        return (complete & self.tokens).any(dim=1) | ~self.tokens.any(dim=0)
 
     def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
         """Return the look-back windows that begin at these rows; the rows after them need not exist."""
