@@ -14,6 +14,8 @@ import torch
 from ibforecast import DataError, IBForecaster, UsageError
 from ibforecast.cli.main import run
 from ibforecast.evaluate.conformal import scores
+from ibforecast.fleet import Fleet
+from ibforecast.report import to_html
 
 LOOK_BACK, HORIZON = 48, 6
 RECIPE = """
@@ -207,6 +209,28 @@ def test_an_audit_of_a_sealed_model_finds_no_movement(model: IBForecaster, table
     audit = model.audit(table, "all", windows=64)
     assert (audit.relative, audit.masks_changed, audit.changed_bits) == (0.0, 0.0, 0)
     assert "the model is sealed" in audit.in_words()
+
+
+def test_a_backtest_and_a_report_need_only_the_read_cells(model: IBForecaster, table: pd.DataFrame) -> None:
+    last = len(table) - HORIZON - 1
+    sparse = pd.concat([only_what_is_read(model, table[: last + 1]), table[last + 1 :]], ignore_index=True)
+    whole, part = (model.cross_validation(one, n_windows=1, level=50) for one in (table, sparse))
+    pd.testing.assert_frame_equal(part, whole, check_exact=True)
+    at = table["when"].iloc[last]
+    assert b"Unconditionally" in to_html(model, sparse, [at], "model", "table")  # every check passed, or it raises
+
+
+def test_members_of_a_fleet_may_be_sealed(tmp_path: Path, table: pd.DataFrame) -> None:
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    forecaster = IBForecaster(
+        HORIZON, LOOK_BACK, recipe=str(tmp_path / "tiny.toml"), cycle=24, sealed=True, device="cpu"
+    )
+    fleet = Fleet(tmp_path / "fleet")
+    assert [outcome.state for outcome in fleet.fit({"town": table}, forecaster)] == ["fitted"]
+    member = fleet.model("town", device="cpu")
+    sparse = only_what_is_read(member, table)
+    whole, part = (fleet.predict({"town": one}).table() for one in (table, sparse))
+    pd.testing.assert_frame_equal(part, whole, check_exact=True)
 
 
 def test_the_verb_prints_the_same_cells(
