@@ -1,15 +1,21 @@
 """Sealed models as a user meets them: fitted, listing what they read, and used on a table with nothing else."""
 
 import json
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from ibforecast import DataError, IBForecaster, UsageError
 from ibforecast.cli.main import run
+from ibforecast.evaluate.conformal import scores
+from ibforecast.fleet import Fleet
+from ibforecast.report import to_html
 
 LOOK_BACK, HORIZON = 48, 6
 RECIPE = """
@@ -88,6 +94,70 @@ def test_a_channel_that_is_never_read_may_be_empty(model: IBForecaster, table: p
         model.predict(sparse)
 
 
+def without_wind(model: IBForecaster) -> IBForecaster:
+    """Return the model with a mask that never reads the channel wind."""
+    network = deepcopy(model.fitted.network)
+    with torch.no_grad():
+        network.score.bias[:, 1] = -100
+    return IBForecaster.of(replace(model.fitted, network=network), device="cpu")
+
+
+def with_gaps(model: IBForecaster, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which some windows have a channel that is empty exactly where it is read."""
+    gaps = table.copy()
+    read = np.flatnonzero(model.fitted.cells[:, 2])
+    gaps.loc[[300 + step for step in read], "heat"] = np.nan
+    gaps.loc[100:180, "load"] = np.nan
+    return gaps
+
+
+def test_the_measured_windows_are_those_the_model_forecasts(model: IBForecaster, table: pd.DataFrame) -> None:
+    gaps = with_gaps(model, table)
+    values, accepted = gaps.iloc[:, 1:].to_numpy(), []
+    for last in range(LOOK_BACK - 1, len(gaps) - HORIZON):
+        followed = not np.isnan(values[last + 1 : last + 1 + HORIZON]).all(axis=0).any()
+        try:
+            model.predict(gaps, at=gaps["when"].iloc[last])
+        except DataError:
+            continue
+        accepted += [last - LOOK_BACK + 1] if followed else []
+    windows = model.desk.windows(model.open(gaps).series, "all")
+    assert windows.starts.tolist() == accepted
+    assert not {300, 301} & set(accepted)  # one step later every token that is read has one of the gaps
+    assert 300 in replace(windows.at(range(len(gaps) - LOOK_BACK - HORIZON + 1)), tokens=None).usable().starts
+    assert model.evaluate(gaps, "all").windows == len(accepted)
+
+
+def test_a_model_is_measured_where_a_channel_it_never_reads_is_empty(model: IBForecaster, table: pd.DataFrame) -> None:
+    blind = without_wind(model)
+    assert not blind.fitted.cells[:, 1].any()
+    gaps = table.copy()
+    gaps.loc[100 : 99 + LOOK_BACK, "wind"] = np.nan  # the look-back of one window, whose target is observed
+    total = len(table) - LOOK_BACK - HORIZON + 1
+    hidden = LOOK_BACK - HORIZON + 1  # windows without any wind in their target
+    measured = blind.evaluate(gaps, "all")
+    assert measured.windows == total - hidden
+    assert model.evaluate(gaps, "all").windows < measured.windows
+    assert np.isfinite([measured.mse, measured.naive_mse]).all()
+    assert blind.explain(gaps, at=gaps["when"].iloc[99 + LOOK_BACK]).verify()
+
+
+def test_intervals_leave_out_windows_without_a_value_where_a_channel_is_read(
+    model: IBForecaster, table: pd.DataFrame
+) -> None:
+    gaps = with_gaps(model, table)
+    desk = model.desk
+    windows = desk.windows_at(desk.open(gaps).series, np.array([300, 240]))
+    known = ~scores(model.fitted.network, windows).isnan()
+    assert known[:, 0].tolist() == [[True, True, False], [True, True, True]]
+    later = gaps[-LOOK_BACK - len(gaps) + model.fitted.split.train_end :].reset_index(drop=True)
+    calibrated = IBForecaster.of(model.fitted, device="cpu").calibrate(later, "all")
+    assert calibrated.fitted.calibration is not None
+    assert calibrated.fitted.calibration.windows == calibrated.evaluate(later, "all").windows
+    assert calibrated.fitted.calibration.windows < len(later) - LOOK_BACK - HORIZON + 1
+    assert len(calibrated.predict(table, level=50, adaptive=True)) == HORIZON
+
+
 def test_the_cells_have_the_times_of_the_window(model: IBForecaster, table: pd.DataFrame) -> None:
     cells = model.reads(at=table["when"].iloc[-1])
     assert len(cells) == model.fitted.cells.sum() == model.explain(table).mask.sum() * 2
@@ -139,6 +209,28 @@ def test_an_audit_of_a_sealed_model_finds_no_movement(model: IBForecaster, table
     audit = model.audit(table, "all", windows=64)
     assert (audit.relative, audit.masks_changed, audit.changed_bits) == (0.0, 0.0, 0)
     assert "the model is sealed" in audit.in_words()
+
+
+def test_a_backtest_and_a_report_need_only_the_read_cells(model: IBForecaster, table: pd.DataFrame) -> None:
+    last = len(table) - HORIZON - 1
+    sparse = pd.concat([only_what_is_read(model, table[: last + 1]), table[last + 1 :]], ignore_index=True)
+    whole, part = (model.cross_validation(one, n_windows=1, level=50) for one in (table, sparse))
+    pd.testing.assert_frame_equal(part, whole, check_exact=True)
+    at = table["when"].iloc[last]
+    assert b"Unconditionally" in to_html(model, sparse, [at], "model", "table")  # every check passed, or it raises
+
+
+def test_members_of_a_fleet_may_be_sealed(tmp_path: Path, table: pd.DataFrame) -> None:
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    forecaster = IBForecaster(
+        HORIZON, LOOK_BACK, recipe=str(tmp_path / "tiny.toml"), cycle=24, sealed=True, device="cpu"
+    )
+    fleet = Fleet(tmp_path / "fleet")
+    assert [outcome.state for outcome in fleet.fit({"town": table}, forecaster)] == ["fitted"]
+    member = fleet.model("town", device="cpu")
+    sparse = only_what_is_read(member, table)
+    whole, part = (fleet.predict({"town": one}).table() for one in (table, sparse))
+    pd.testing.assert_frame_equal(part, whole, check_exact=True)
 
 
 def test_the_verb_prints_the_same_cells(

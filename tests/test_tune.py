@@ -238,6 +238,16 @@ def test_gates_that_need_a_bias_keep_it(table: pd.DataFrame, forecaster: Callabl
     assert {trial.knobs["model.gate.recent"] for trial in tuning.trials} > {2}
 
 
+def test_a_sealed_recipe_stays_sealed_and_has_no_knob_without_effect(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
+) -> None:
+    tuning = tune(table, forecaster(recipe="sealed", epochs=1, sealed=True), 3)
+    assert [trial.state for trial in tuning.trials] == ["finished"] * 3
+    assert all("model.objective.consistency_weight" not in trial.knobs for trial in tuning.trials)
+    assert tuning.trials[0].knobs["model.patch_len"] == 1
+    assert tuning.fit(table).fitted.config.sealed
+
+
 def test_settings_of_the_table_in_a_recipe_are_ignored(
     table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from ibforecast import backtest, fitting, intervals
 from ibforecast.audit import Audit
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.data.sources import kind_for_files
 from ibforecast.data.tables import Table
@@ -16,7 +17,7 @@ from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.settings import Settings, whole
-from ibforecast.use import Cell, Desk, Evaluation, Selection
+from ibforecast.use import Desk, Evaluation, Selection
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import FittedModel
 
@@ -97,11 +98,11 @@ class IBForecaster(Settings):
         """
         desk = self.desk
         source = desk.open(table, future)
-        start = desk.start(source.series, at)
         if level is not None:
+            start = desk.start(source.series, at)
             return intervals.predict(desk, source, start, checked_levels(level), adaptive, budget)
         require(not adaptive, "intervals that adapt must have a level", "level=None", "try level=[80, 95]")
-        return desk.predict(source, start, budget)
+        return desk.predict(source, desk.start(source.series, at, budget), budget)
 
     def reads(self, at: Any = None) -> Any:
         """Return a table of the values that a sealed model reads for a forecast made `at` a moment.
@@ -117,7 +118,7 @@ class IBForecaster(Settings):
         """Forecast the steps after the table, or after the moment `at`, and explain what was read, in one pass."""
         desk = self.desk
         source = desk.open(table, future)
-        return desk.explain(source, desk.start(source.series, at), budget)
+        return desk.explain(source, desk.start(source.series, at, budget), budget)
 
     def verify(
         self,

@@ -188,6 +188,8 @@ def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -
     spread = config.gate.spread or config.gate.every > 0
     if config.gate.attention == "none" and not spread:  # with 0, gates would have only their bias
         knobs["model.gate.recent"] = Choice((1, 2, 4))
+    if config.sealed:  # the mask does not look at the window, so that it cannot be inconsistent
+        del knobs["model.objective.consistency_weight"]
     if budgets:
         knobs["model.budget"] = Choice(tuple(map(float, budgets)))
     return {name: knob.including(_position(base, name)) for name, knob in knobs.items()}

@@ -11,12 +11,13 @@ import torch
 from jaxtyping import Float64, Int64
 
 from ibforecast.audit import Audit, audit_windows
-from ibforecast.core import verification
+from ibforecast.core import running, verification
 from ibforecast.core.calendar import Frequency
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
+from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
 from ibforecast.data import tables
@@ -26,7 +27,7 @@ from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
-from ibforecast.engine import TorchEngine
+from ibforecast.engine import TorchEngine, facts_of
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.naive import naive_errors, repeatable
 from ibforecast.fitting import calibrated_on
@@ -45,7 +46,8 @@ class Evaluation:
 
     `naive_mse` and `naive_mae` are the errors of repeating the last `naive_cycle` steps of each look-back, on the same
     windows and targets: the model's longest cycle that fits, or 1, the last value, if none does. A missing value is
-    replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value.
+    replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value. (A
+    channel without one, which a sealed model need not read, is repeated as its mean in training.)
     """
 
     split: str
@@ -58,15 +60,6 @@ class Evaluation:
     naive_mse: float
     naive_mae: float
     naive_cycle: int
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A value that a sealed model reads: its channel, how many steps before the newest it is, and its time."""
-
-    channel: str
-    steps_back: int
-    time: str | None
 
 
 @dataclass(frozen=True)
@@ -103,11 +96,11 @@ class Desk:
             return source
         return replace(source, series=replace(source.series, clock=clock))
 
-    def start(self, series: Series, at: Any) -> int:
+    def start(self, series: Series, at: Any, budget: float | None = None) -> int:
         """Return the first row of the window that ends at a moment, or with the series (None)."""
-        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(at))
+        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(at), budget)
 
-    def start_of(self, series: Series, last: int) -> int:
+    def start_of(self, series: Series, last: int, budget: float | None = None) -> int:
         """Return the first row of the window that ends with the row `last`."""
         start = last - self.look_back + 1
         if start < 0:
@@ -116,16 +109,8 @@ class Desk:
                 last + 1,
                 "give earlier rows or forecast from a later moment",
             )
-        cells = self.fitted.cells
-        silent = cells.any(axis=0) & ~(cells & ~np.isnan(series.values[start : last + 1])).any(axis=0)
-        if silent.any():
-            raise DataError(
-                "every channel must be observed at least once in the window"
-                + (", where it is read" if self.fitted.config.sealed else ""),
-                f"nothing in {series.channels[int(silent.argmax())]!r} from {series.clock.labels(start, 1)[0]} to "
-                f"{series.clock.labels(last, 1)[0]}",
-                "choose another moment or leave the channel out",
-            )
+        cells, clock = self.fitted.at_budget(budget).cells, series.clock.window(start, self.look_back)
+        running.require_observed(facts_of(self.fitted), cells, series.values[start : last + 1], clock)
         return start
 
     def reads(self, at: Any = None) -> list[Cell]:
@@ -133,27 +118,7 @@ class Desk:
 
         Without a moment their times are None.
         """
-        fitted = self.fitted
-        require(
-            fitted.config.sealed,
-            "only a sealed model reads places that are known before it reads",
-            "a model that looks at the whole window",
-            "fit with sealed=True",
-        )
-        times: tuple[str | None, ...] = (None,) * self.look_back
-        if at is not None:
-            require(
-                fitted.even or fitted.layout.irregular != "by_row",
-                "times of a table that is read by row are known only in the table",
-                f"at={at!r}",
-                "leave out the moment",
-            )
-            clock = TorchEngine(fitted).facts.clock(np.array([fitted.origin], dtype="datetime64[us]"))
-            times = clock.ending_at(at, self.look_back).labels(0, self.look_back)
-        return [
-            Cell(fitted.channels[column], self.look_back - 1 - step, times[step])
-            for step, column in np.argwhere(fitted.cells).tolist()
-        ]
+        return running.reads(facts_of(self.fitted), self.fitted.cells, at)
 
     def original(self, source: Table, start: int) -> Original:
         """Return the table's history, times, truth and covariates of the window that begins at a row."""
@@ -172,7 +137,7 @@ class Desk:
         self, source: Table, start: int, budget: float | None = None
     ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
         """Return the explanation of the window that begins at a row, and its forecast in the table's units."""
-        return self._run(TorchEngine(self.fitted.at_budget(budget)), self.original(source, start))
+        return running.forecast(TorchEngine(self.fitted.at_budget(budget)), self.original(source, start))
 
     def predict(self, source: Table, start: int, budget: float | None = None) -> Any:
         """Forecast from the window that begins at a row, as a table like the opened one."""
@@ -182,7 +147,7 @@ class Desk:
     def explain(self, source: Table, start: int, budget: float | None = None) -> ExplainedForecast:
         """Forecast and explain the window that begins at a row, in one forward pass."""
         engine, rows = TorchEngine(self.fitted.at_budget(budget)), self.original(source, start)
-        explanation, forecast = self._run(engine, rows)
+        explanation, forecast = running.forecast(engine, rows)
         host = replace(self, kind=source.kind)
         return ExplainedForecast.of(
             engine.facts, explanation, forecast, rows.history, rows.clock, rows.truth, rows.known, host
@@ -216,19 +181,6 @@ class Desk:
         """Return an explanation as HTML for a notebook."""
         return explanation_html(explained)
 
-    def _run(
-        self, engine: TorchEngine, rows: Original
-    ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
-        phase = rows.clock.phase(0, self.look_back + self.horizon, self.fitted.config.period)
-        explanation, forecast = engine.run(rows.history, phase, rows.known)
-        if not np.isfinite(forecast[:, : len(self.fitted.channels) - self.fitted.config.past]).all():
-            raise DataError(
-                "values must be of a size the model can compute with",
-                f"no number after {rows.clock.labels(self.look_back - 1, 1)[0]}",
-                "give them in the units of training",
-            )
-        return explanation, forecast
-
     def _claimed(self, explained: ExplainedForecast, source: Table) -> Original:
         """Return the rows of a table that an explanation claims to be about, as many as the model reads."""
         clock, row = source.series.clock, explained.clock.row
@@ -242,11 +194,20 @@ class Desk:
 
     def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
         """Return the windows that begin at these rows, with their targets."""
-        fitted, period = self.fitted, self.fitted.config.period
-        return Windows.of(series, fitted.standardiser, period, starts, self.look_back, self.horizon, known=fitted.known)
+        fitted, config = self.fitted, self.fitted.config
+        return Windows.of(
+            series,
+            fitted.standardiser,
+            config.period,
+            starts,
+            self.look_back,
+            self.horizon,
+            known=fitted.known,
+            tokens=fitted.cells[:: config.patch_len] if config.sealed else None,
+        )
 
     def windows(self, series: Series, split: Selection, at_least: int = 1) -> Windows:
-        """Return the windows of a part of a table, or of all of it, in which every channel is observed."""
+        """Return the windows of a part of a table, or of all of it, from which the model can forecast."""
         fitted = self.fitted
         require_choice("split", split, (*get_args(Part), "all"))
         if split != "all" and (other := _difference(series, fitted)):
@@ -262,7 +223,7 @@ class Desk:
         if len(usable) < at_least:
             raise DataError(
                 f"measuring needs at least {'one window' if at_least == 1 else f'{at_least} windows'} in which every "
-                "channel is observed",
+                "channel is observed" + (", where it is read" if fitted.config.sealed else ""),
                 f"{len(usable) or 'none'} of {len(windows)}",
                 "give a table with fewer gaps" + (" or more rows" if at_least > 1 else ""),
             )
@@ -271,7 +232,7 @@ class Desk:
     def evaluate(self, source: Table, split: Selection, budget: float | None = None) -> Evaluation:
         """Measure the model, and the repetition of the last cycle, on a part of a table."""
         fitted = self.fitted.at_budget(budget)
-        usable = self.windows(source.series, split)
+        usable = replace(self, fitted=fitted).windows(source.series, split)
         cycle = repeatable(fitted.config.cycles, self.look_back)
         with self.at_work(fitted.network) as device:
             usable = usable.to(device)

@@ -82,7 +82,7 @@ def test_values_are_the_mean_change_over_all_orders(model: IBForecaster, explain
 
 def test_with_a_linear_readout_a_value_is_the_change_from_closing_the_token(tmp_path: Path) -> None:
     recipe = tmp_path / "linear.toml"
-    recipe.write_text('[model]\nframe = "mean"\n[model.readout]\nkind = "linear"\n')
+    recipe.write_text('[model]\nsealed = false\nframe = "mean"\n[model.readout]\nkind = "linear"\n')
     model = fit(str(recipe))
     explained = model.explain(table())
     one, many = contributions(model, explained, orders=1), contributions(model, explained, orders=5, seed=9)
@@ -155,3 +155,20 @@ def test_if_no_token_is_open_every_value_is_zero(model: IBForecaster, explained:
     own = explained.explanation
     closed = replace(own, mask=np.zeros_like(own.mask), evidence=np.zeros_like(own.evidence))
     assert contributions(model, replace(explained, explanation=closed)).values.shape == (0, HORIZON, 3)
+
+
+def test_attributions_of_a_sealed_model_do_not_depend_on_unread_values() -> None:
+    model = fit("sealed", budget=0.5)
+    explained = model.explain(table())
+    assert explained.sealed
+    assert explained.open_count >= 4
+    other = table()
+    unread = ~explained.mask.repeat(PATCH, axis=0) & ~np.isnan(explained.history)
+    rows, columns = np.nonzero(unread)
+    for row, column in zip(rows, columns, strict=True):
+        other.iloc[len(other) - len(unread) + row, 1 + column] = 1e6
+    one, two = (contributions(model, model.explain(data), orders=2) for data in (table(), other))
+    assert one.base.tobytes() == two.base.tobytes()
+    assert one.values.tobytes() == two.values.tobytes()
+    np.testing.assert_allclose(one.base + one.values.sum(axis=0), explained.forecast, rtol=1e-12)
+    assert (one.to_captum(1, "load")[0].numpy()[unread] == 0).all()

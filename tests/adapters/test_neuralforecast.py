@@ -18,6 +18,7 @@ from neuralforecast import NeuralForecast
 from neuralforecast.losses.pytorch import MAE
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, UsageError
+from ibforecast.adapters.attributions import contributions
 from ibforecast.adapters.neuralforecast import PHASE, IBForecast, explain, to_ibforecaster, with_phase
 from ibforecast.cli.main import main
 from ibforecast.core.tokens import spread
@@ -149,6 +150,51 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_does_not(fitted: 
     assert weights(fit()) == weights(fitted) != weights(fit(random_seed=2))
 
 
+# --- Sealed models ---
+
+
+@pytest.fixture(scope="module")
+def sealed() -> NeuralForecast:
+    return fit(recipe="sealed", patch_len=None)
+
+
+def test_a_sealed_model_is_trained_explained_and_verified(sealed: NeuralForecast) -> None:
+    explained = explain(sealed, TABLE)
+    assert explained.sealed
+    assert explained.verify().checks[-1].name == "unread"
+    np.testing.assert_array_equal(explained.forecast.astype(np.float32), by_series(sealed.predict()))
+    metrics = sealed.models[0].metrics
+    assert metrics["train_loss"] == metrics["train_fit"] > 0
+    model = to_ibforecaster(sealed, TABLE)
+    assert len(model.reads()) == explained.open_count
+    added = contributions(model, explained, orders=1)
+    np.testing.assert_allclose(added.base + added.values.sum(axis=0), explained.forecast, rtol=1e-12)
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["replaced", "unavailable"])
+def test_unread_values_change_no_forecast_of_a_sealed_model(sealed: NeuralForecast, hidden: bool) -> None:
+    explained, changed = explain(sealed, TABLE), TABLE.assign(available_mask=1)
+    for column, name in enumerate(explained.channels):
+        rows = changed.index[changed["unique_id"] == name][-LOOK_BACK:][~explained.mask[:, column]]
+        changed.loc[rows, "y"] = 1e6
+        changed.loc[rows, "available_mask"] = 0 if hidden else 1
+    pd.testing.assert_frame_equal(sealed.predict(changed), sealed.predict(TABLE), check_exact=True)
+    assert explain(sealed, changed).forecast.tobytes() == explained.forecast.tobytes()
+
+
+def test_a_saved_sealed_model_loads_unchanged(sealed: NeuralForecast, tmp_path: Path) -> None:
+    sealed.save(str(tmp_path / "saved"))
+    loaded = NeuralForecast.load(str(tmp_path / "saved"))
+    assert explain(loaded, TABLE).to_json() == explain(sealed, TABLE).to_json()
+
+
+def test_the_default_recipe_forecasts_and_explains() -> None:
+    usual = {"h": HORIZON, "input_size": LOOK_BACK, "n_series": 2, "cycle": CYCLE, "max_steps": 2, "val_check_steps": 2}
+    nf = NeuralForecast(models=[IBForecast(**usual)], freq="h")
+    nf.fit(TABLE)
+    assert explain(nf, TABLE).verify()
+
+
 # --- The objective ---
 
 
@@ -165,7 +211,7 @@ def test_a_term_other_than_the_error_changes_the_gates(tmp_path: Path) -> None:
     for weight in ("0.0", "2.0"):
         recipes[weight] = tmp_path / f"rate-{weight[0]}.toml"
         recipes[weight].write_text(
-            f"[model.objective]\nrate_weight = {weight}\ndeparture_weight = 0\n"
+            f"[model]\nsealed = false\n[model.objective]\nrate_weight = {weight}\ndeparture_weight = 0\n"
             "[model.gate]\nnoise = 0.0\n[train]\nbatch = 32\n"
         )
     plain, paying = (fit(recipe=str(path), max_steps=2, val_check_steps=2).models[0] for path in recipes.values())

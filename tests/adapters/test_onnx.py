@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pandas as pd
 import pytest
 import torch
@@ -20,7 +21,7 @@ from ibforecast import DataError, ExplainedForecast, IBForecaster, MissingExtraE
 from ibforecast.adapters import onnx_export
 from ibforecast.adapters.onnx import OnnxForecaster
 from ibforecast.adapters.onnx_export import export
-from ibforecast.adapters.onnx_file import CARD, FORMAT, SEAL, UNSEALED, VERSION, sealed
+from ibforecast.adapters.onnx_file import BLANK, CARD, FINGERPRINT, FORMAT, VERSION, stamped
 from ibforecast.core import document
 from ibforecast.core.explanation import FIELDS
 from ibforecast.core.standardiser import Standardiser
@@ -30,6 +31,7 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.model.sealed import network_of
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 LOOK_BACK, HORIZON, PATCH_LEN, CYCLE = 48, 12, 6, 24
@@ -42,6 +44,10 @@ APART = 1e-4
 SMALL = {"width": 16, "heads": 2}
 ANY_BUDGET = "capped, within, mlp, mean"
 WITH_COVARIATES = "exact, joint, cross-channel, weighted, two cycles and covariates"
+SEALED = "sealed, seasonal, by channel"
+SEALED_WITH_COVARIATES = "sealed, seasonal, cross-channel, two cycles and covariates"
+SEALED_ANY_BUDGET = "sealed, weighted, any budget"
+ALL_SEALED = (SEALED, SEALED_WITH_COVARIATES, SEALED_ANY_BUDGET)
 KINDS: dict[str, dict[str, Any]] = {
     ANY_BUDGET: {
         "gate": GateConfig("capped", "within", recent=0, any_budget=True, **SMALL),
@@ -73,6 +79,27 @@ KINDS: dict[str, dict[str, Any]] = {
         "past": 1,
         "future": len(COVARIATES),
     },
+    SEALED: {
+        "sealed": True,
+        "gate": GateConfig("exact", "none", recent=2, every=3),
+        "readout": ReadoutConfig("phase", width=16, by_channel=True),
+        "frame": "seasonal",
+    },
+    SEALED_WITH_COVARIATES: {
+        "sealed": True,
+        "gate": GateConfig("exact", "none", recent=2, every=3),
+        "readout": ReadoutConfig("phase", width=16, cross_channel=True),
+        "frame": "seasonal",
+        "further_cycles": (36,),
+        "past": 1,
+        "future": len(COVARIATES),
+    },
+    SEALED_ANY_BUDGET: {
+        "sealed": True,
+        "gate": GateConfig("exact", "none", recent=2, any_budget=True),
+        "readout": ReadoutConfig("linear"),
+        "frame": "weighted",
+    },
 }
 USUAL = {
     "gate": GateConfig("exact", "joint", **SMALL),
@@ -87,12 +114,14 @@ def fitted(**settings: Any) -> FittedModel:
     config = ModelConfig(LOOK_BACK, HORIZON, len(CHANNELS), CYCLE, **usual)
     with torch.random.fork_rng([]):
         torch.manual_seed(3)
-        network = IBForecast(config).eval()
+        network = network_of(config).eval()
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter += 0.1 * torch.randn(parameter.shape)
             if config.gate.attention == "none":
                 network.score.bias.copy_(torch.randint(-1, 3, network.score.bias.shape))
+            if config.sealed:  # it reads the newest row, so that a table of what it reads ends there
+                network.score.bias[-1, 0] = 3
     covariates = COVARIATES[: config.future]
     return FittedModel(
         network=network,
@@ -373,17 +402,17 @@ def test_times_may_have_many_types(
     assert (again.times, again.phase.tolist()) == (explained.times, explained.phase.tolist())
 
 
-def reseal(content: onnx.ModelProto, target: Path, card: str | None = None) -> None:
-    entries = {entry.key: entry.value for entry in content.metadata_props} | {SEAL: UNSEALED}
+def restamp(content: onnx.ModelProto, target: Path, card: str | None = None) -> None:
+    entries = {entry.key: entry.value for entry in content.metadata_props} | {FINGERPRINT: BLANK}
     onnx.helper.set_model_props(content, entries | ({} if card is None else {CARD: card}))
-    target.write_bytes(sealed(content.SerializeToString()))
+    target.write_bytes(stamped(content.SerializeToString()))
 
 
 def with_card(path: Path, target: Path, version: int = VERSION, **changes: Any) -> OnnxForecaster:
     """Write the same model with other facts on its card."""
     content = onnx.load(path)
     card = document.read(next(entry.value for entry in content.metadata_props if entry.key == CARD), FORMAT, VERSION)
-    reseal(content, target, document.write(FORMAT, version, card | {"facts": card["facts"] | changes}))
+    restamp(content, target, document.write(FORMAT, version, card | {"facts": card["facts"] | changes}))
     return OnnxForecaster(target)
 
 
@@ -558,7 +587,7 @@ def without_zeros(path: Path, target: Path, only_the_readout: bool) -> OnnxForec
         content.graph.node.insert(list(content.graph.node).index(evidence), leak)
     else:
         evidence.input[2] = zeros.input[1]
-    reseal(content, target)
+    restamp(content, target)
     return OnnxForecaster(target)
 
 
@@ -651,6 +680,230 @@ def test_covariates_known_ahead_must_be_complete(driven_runner: OnnxForecaster, 
 def test_a_model_without_covariates_refuses_values_known_ahead(runner: OnnxForecaster) -> None:
     with pytest.raises(UsageError, match="only a model with covariates"):
         runner.predict(numbers(), HOURS, known=ahead())
+
+
+# --- Sealed models ---
+
+
+Inputs = dict[str, np.ndarray]
+REPLACED: dict[str, Callable[[Inputs], tuple[np.ndarray, np.ndarray]]] = {
+    "noise": lambda one: (10 * np.random.default_rng(9).normal(size=one["values"].shape), one["observed"]),
+    "nothing": lambda one: (np.full_like(one["values"], np.nan), np.zeros_like(one["observed"])),
+    "NaN marked as observed": lambda one: (np.full_like(one["values"], np.nan), np.ones_like(one["observed"])),
+    "+1e30": lambda one: (np.full_like(one["values"], 1e30), np.ones_like(one["observed"])),
+    "-1e30": lambda one: (np.full_like(one["values"], -1e30), np.ones_like(one["observed"])),
+    "+infinity": lambda one: (np.full_like(one["values"], np.inf), np.ones_like(one["observed"])),
+    "-infinity": lambda one: (np.full_like(one["values"], -np.inf), np.ones_like(one["observed"])),
+    "another window": lambda one: (np.roll(one["values"], 1, axis=0), np.roll(one["observed"], 1, axis=0)),
+}
+
+
+@pytest.fixture(scope="module")
+def sealed_models(folder: Path) -> Callable[[str], IBForecaster]:
+    """Return a function that loads a sealed kind with PyTorch."""
+
+    @cache
+    def make(kind: str) -> IBForecaster:
+        fitted(**KINDS[kind]).save(folder / kind)
+        return IBForecaster.load(folder / kind, device="cpu")
+
+    return make
+
+
+def raw_outputs(path: Path, inputs: Inputs) -> dict[str, bytes]:
+    """Run a graph with onnxruntime only; leave out the marks of missing tokens, which follow what is observed."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    outputs = zip(names, session.run(names, inputs), strict=True)
+    return {name: array.tobytes() for name, array in outputs if name != "missing"}
+
+
+def unread_replaced(inputs: Inputs, kept: np.ndarray, places: np.ndarray, how: str) -> Inputs:
+    """Replace the values that are not `kept`, and what is observed outside the `places` that are read."""
+    values, observed = REPLACED[how](inputs)
+    return inputs | {
+        "values": np.where(kept, inputs["values"], values).astype(np.float32),
+        "observed": np.where(places, inputs["observed"], observed),
+    }
+
+
+@pytest.mark.parametrize("how", REPLACED)
+@pytest.mark.parametrize("kind", ALL_SEALED)
+def test_the_graph_of_a_sealed_model_does_not_depend_on_unread_inputs(
+    kind: str, how: str, runners: Callable[[str], OnnxForecaster], folder: Path
+) -> None:
+    runner, path = runners(kind), folder / f"{kind}.onnx"
+    inputs = arrays(windows(fitted(**KINDS[kind]).config, 64, 7))
+    explanation, _ = runner.run_batch(**inputs)
+    read = explanation.mask.repeat(PATCH_LEN, axis=1)
+    assert (read & ~runner.cells).sum() == 0 < (runner.cells & ~read).sum()  # some places are closed by a gap
+    before = raw_outputs(path, inputs)
+    # Values next to a gap, in a place that the gap closed, are not read either.
+    assert raw_outputs(path, unread_replaced(inputs, read, runner.cells, how)) == before
+    again, forecast = runner.run_batch(**unread_replaced(inputs, runner.cells, runner.cells, how))
+    assert forecast.tobytes() == before["forecast"]
+    arrays_again = {field.name: array.tobytes() for field, array in again.arrays() if field.name in before}
+    assert arrays_again == {name: content for name, content in before.items() if name != "forecast"}
+
+
+def test_a_graph_that_is_not_sealed_depends_on_values_it_did_not_open(path: Path, runner: OnnxForecaster) -> None:
+    inputs = arrays(windows(fitted(**USUAL).config, 64, 7))
+    read = runner.run_batch(**inputs)[0].mask.repeat(PATCH_LEN, axis=1)
+    after = raw_outputs(path, unread_replaced(inputs, read, read, "noise"))
+    before = raw_outputs(path, inputs)
+    assert all(after[name] != before[name] for name in ("forecast", "mask", "level"))
+
+
+def sealed_arguments(kind: str) -> dict[str, Any]:
+    return {"known": ahead()} if kind == SEALED_WITH_COVARIATES else {}
+
+
+def sealed_tables(kind: str, values: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return a table of these values, and its covariates after the end, as the library takes them."""
+    if kind != SEALED_WITH_COVARIATES:
+        return frame(values), None
+    table, future = driven_table()
+    return table.assign(**dict(zip(CHANNELS, values.T, strict=True))), future
+
+
+def only_read(runner: OnnxForecaster, values: np.ndarray) -> np.ndarray:
+    """Return a history with NaN wherever the model does not read."""
+    sparse = np.full_like(values, np.nan)
+    for cell in runner.reads():
+        column, row = CHANNELS.index(cell.channel), len(values) - 1 - cell.steps_back
+        sparse[row, column] = values[row, column]
+    return sparse
+
+
+def gapped(runner: OnnxForecaster) -> np.ndarray:
+    """Return a history with a gap in a place that is read."""
+    values = numbers()
+    step, column = np.argwhere(runner.cells)[0]
+    values[ROWS - LOOK_BACK + step, column] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "with a gap where it reads"])
+@pytest.mark.parametrize("kind", ALL_SEALED)
+def test_a_history_with_only_the_read_values_gives_the_same_forecast(
+    kind: str, gaps: bool, runners: Callable[[str], OnnxForecaster], sealed_models: Callable[[str], IBForecaster]
+) -> None:
+    runner, model, known = runners(kind), sealed_models(kind), sealed_arguments(kind)
+    values = gapped(runner) if gaps else numbers()
+    sparse = only_read(runner, values)
+    assert np.isfinite(sparse[-LOOK_BACK:]).mean() <= 0.3
+    whole, explained = (runner.explain(one, HOURS, **known) for one in (values, sparse))
+    assert runner.predict(sparse, HOURS, **known).tobytes() == whole.forecast.tobytes() == explained.forecast.tobytes()
+    for name in ("mask", "evidence", "probability", "level", "scale"):
+        assert getattr(explained, name).tobytes() == getattr(whole, name).tobytes(), name
+    verification = runner.verify(explained.to_json(), sparse, HOURS, exact=True, **known)
+    assert verification, str(verification)
+    assert verification.checks[-1].name == "unread"
+    table, future = sealed_tables(kind, sparse)
+    reference = model.explain(table, future=future)
+    assert_same_but_for_rounding(explained, reference)
+    for verdict in (
+        model.verify(explained.to_json(), table, future=future),
+        runner.verify(reference.to_json(), sparse, HOURS, **known),
+    ):
+        assert verdict, str(verdict)
+
+
+@pytest.mark.parametrize("at", [None, "2023-03-27 11:00"])
+@pytest.mark.parametrize("kind", ALL_SEALED)
+def test_the_runner_lists_the_cells_that_the_library_lists(
+    kind: str,
+    at: str | None,
+    runners: Callable[[str], OnnxForecaster],
+    sealed_models: Callable[[str], IBForecaster],
+) -> None:
+    cells = [asdict(cell) for cell in runners(kind).reads(at)]
+    assert cells == sealed_models(kind).reads(at).to_dict("records")
+    assert len(cells) == runners(kind).facts.allowance * PATCH_LEN
+    assert {cell["time"] is None for cell in cells} == {at is None}
+
+
+def test_only_a_sealed_runner_lists_its_cells(runner: OnnxForecaster) -> None:
+    with pytest.raises(UsageError, match="only a sealed model reads places that are known before it reads"):
+        runner.reads()
+
+
+def test_a_channel_that_is_empty_where_it_is_read_is_refused_as_in_the_library(
+    runners: Callable[[str], OnnxForecaster], sealed_models: Callable[[str], IBForecaster]
+) -> None:
+    runner, values = runners(SEALED), numbers()
+    column = int(runner.cells.any(axis=0).argmax())
+    window = values[-LOOK_BACK:]
+    window[runner.cells[:, column], column] = np.nan
+    assert np.isfinite(window[:, column]).any()
+    messages = []
+    for predict in (lambda: runner.predict(values, HOURS), lambda: sealed_models(SEALED).predict(frame(values))):
+        with pytest.raises(DataError, match=r"at least once in the window, where it is read \(got nothing in") as error:
+            predict()
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+
+
+def test_a_sealed_model_for_any_budget_needs_only_what_it_reads_within_the_requested_budget(
+    runners: Callable[[str], OnnxForecaster], sealed_models: Callable[[str], IBForecaster]
+) -> None:
+    runner, model, budget = runners(SEALED_ANY_BUDGET), sealed_models(SEALED_ANY_BUDGET), 0.07
+    narrow = runner.at_budget(budget)
+    assert narrow.cells.sum() < runner.cells.sum()
+    assert (runner.cells & narrow.cells == narrow.cells).all()
+    sparse = only_read(narrow, numbers())
+    assert runner.predict(sparse, HOURS, budget=budget).tobytes() == narrow.predict(numbers(), HOURS).tobytes()
+    np.testing.assert_array_equal(
+        model.predict(frame(sparse), budget=budget)[list(CHANNELS)],
+        model.predict(frame(), budget=budget)[list(CHANNELS)],
+    )
+    with pytest.raises(DataError, match="where it is read"):
+        runner.predict(sparse, HOURS)
+    with pytest.raises(DataError, match="where it is read"):
+        model.predict(frame(sparse))
+
+
+def test_a_file_that_only_claims_to_be_sealed_fails_the_check_of_unread_values(path: Path, tmp_path: Path) -> None:
+    runner = with_card(path, tmp_path / "claimed.onnx", sealed=True)
+    explained = runner.explain(numbers(), HOURS)
+    assert explained.sealed
+    assert failures(runner.verify(explained)) == {"unread"}
+
+
+@pytest.mark.parametrize("size", [1e30, 1e300])
+def test_values_too_large_for_single_precision_are_refused_as_in_the_library(
+    size: float, runner: OnnxForecaster, model: IBForecaster
+) -> None:
+    values = numbers()
+    values[-1, 0] = size
+    messages = []
+    for verb in (
+        lambda: runner.predict(values, HOURS),
+        lambda: runner.explain(values, HOURS),
+        lambda: model.predict(frame(values)),
+    ):
+        with pytest.raises(DataError, match=r"of a size the model can compute with \(got no number after") as error:
+            verb()
+        messages.append(str(error.value))
+    assert len(set(messages)) == 1
+
+
+def test_a_sealed_model_refuses_large_values_only_where_it_reads(
+    runners: Callable[[str], OnnxForecaster],
+) -> None:
+    runner, whole = runners(SEALED), numbers()
+    for read in (True, False):
+        values = numbers()
+        step, column = np.argwhere(runner.cells == read)[-1]
+        values[ROWS - LOOK_BACK + step, column] = 1e300
+        if read:
+            with pytest.raises(DataError, match="of a size the model can compute with"):
+                runner.predict(values, HOURS)
+        else:
+            assert runner.predict(values, HOURS).tobytes() == runner.predict(whole, HOURS).tobytes()
+            assert runner.verify(runner.explain(values, HOURS))
 
 
 # --- Any budget ---
@@ -864,7 +1117,7 @@ def test_a_file_that_is_missing_newer_or_not_runnable_is_refused(path: Path, tmp
         with_card(path, tmp_path / "newer.onnx", version=2)
     content = onnx.load(path)
     content.graph.node[0].op_type = "Divine"
-    reseal(content, tmp_path / "strange.onnx")
+    restamp(content, tmp_path / "strange.onnx")
     with pytest.raises(ModelFileError, match=r"onnxruntime must be able to run the file \(got .*Divine.*\); upgrade"):
         OnnxForecaster(tmp_path / "strange.onnx")
 

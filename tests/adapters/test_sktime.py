@@ -18,6 +18,7 @@ from sktime.forecasting.base import ForecastingHorizon
 from sktime.split import ExpandingWindowSplitter
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, UsageError
+from ibforecast.adapters.attributions import contributions
 from ibforecast.adapters.sktime import FEWEST_PATCHES, USUAL_LOOK_BACK, Cut, IBForecastForecaster
 from ibforecast.data.splits import Split
 
@@ -259,6 +260,44 @@ def test_each_of_several_series_has_its_own_explanation() -> None:
         fitted.explain()
 
 
+# --- Sealed models ---
+
+
+@pytest.fixture(scope="module")
+def sealed() -> IBForecastForecaster:
+    return unfitted(recipe="sealed").fit(series(), fh=FH)
+
+
+def test_a_sealed_forecaster_reads_single_values_as_its_recipe_says(sealed: IBForecastForecaster) -> None:
+    assert sealed.ibforecaster_.fitted.config.patch_len == 1
+    explained = sealed.explain()
+    assert explained.sealed
+    assert explained.verify().checks[-1].name == "unread"
+    assert explained.forecast.tobytes() == sealed.predict().to_numpy().tobytes()
+    cells = sealed.ibforecaster_.reads(at=INDICES["times"][-1])
+    assert len(cells) == explained.open_count
+    added = contributions(sealed.ibforecaster_, explained, orders=1)
+    np.testing.assert_allclose(added.base + added.values.sum(axis=0), explained.forecast, rtol=1e-12)
+
+
+def test_unread_values_change_no_forecast_of_a_sealed_forecaster(sealed: IBForecastForecaster) -> None:
+    explained, y = sealed.explain(), series()
+    window = y.to_numpy(copy=True)
+    window[-explained.look_back :][~explained.mask] = 1e6
+    empty = y.to_numpy(copy=True)
+    empty[-explained.look_back :][~explained.mask] = np.nan
+    for values in (window, empty):
+        other = sealed.clone().fit(y, fh=FH)
+        other.update(pd.DataFrame(values, y.index, y.columns), update_params=False)
+        pd.testing.assert_frame_equal(other.predict(), sealed.predict(), check_exact=True)
+
+
+def test_the_default_recipe_forecasts_and_explains() -> None:
+    forecaster = IBForecastForecaster(cycle=CYCLE, max_epochs=1, device="cpu").fit(series(), fh=FH)
+    assert forecaster.explain().verify()
+    assert forecaster.predict().notna().all(axis=None)
+
+
 # --- Intervals ---
 
 
@@ -440,18 +479,19 @@ def test_with_a_horizon_any_fh_within_it_can_be_requested_later() -> None:
     look_back=st.none() | st.integers(1, 60),
     patch_len=st.none() | st.integers(1, 20),
     val_size=st.none() | st.integers(40, 80),
+    usual=st.sampled_from([1, 2, 12]),
 )
 def test_the_chosen_lengths_leave_windows_for_training_and_validation(
-    rows: int, horizon: int, look_back: int | None, patch_len: int | None, val_size: int | None
+    rows: int, horizon: int, look_back: int | None, patch_len: int | None, val_size: int | None, usual: int
 ) -> None:
     try:
-        cut = Cut.of(rows, horizon, look_back, patch_len, val_size)
+        cut = Cut.of(rows, horizon, look_back, patch_len, val_size, usual)
     except DataError as error:
         needed = re.search(r"give (\d+) rows or more", str(error))
         assert needed
-        Cut.of(int(needed[1]), horizon, look_back, patch_len, val_size)
+        Cut.of(int(needed[1]), horizon, look_back, patch_len, val_size, usual)
         with pytest.raises(DataError):
-            Cut.of(int(needed[1]) - 1, horizon, look_back, patch_len, val_size)
+            Cut.of(int(needed[1]) - 1, horizon, look_back, patch_len, val_size, usual)
         return
     split = Split.by_fractions((cut.train_share, 1 - cut.train_share, 0.0), rows)
     assert split.starts("train", cut.look_back, horizon)
@@ -466,11 +506,13 @@ def test_the_chosen_lengths_leave_windows_for_training_and_validation(
     assert cut.look_back <= USUAL_LOOK_BACK
     if patch_len is None:
         assert cut.look_back // cut.patch_len >= FEWEST_PATCHES
+        assert cut.patch_len <= usual
 
 
 def test_a_long_series_gets_the_default_lengths() -> None:
-    cut = Cut.of(1000, 24, None, None, None)
-    assert (cut.look_back, cut.patch_len) == (96, 12)
+    for usual in (1, 12):
+        cut = Cut.of(1000, 24, None, None, None, usual)
+        assert (cut.look_back, cut.patch_len) == (96, usual)
 
 
 def test_the_shortest_valid_series_is_fitted_and_one_row_less_is_refused() -> None:

@@ -134,6 +134,35 @@ def test_usable_windows_observe_every_channel_in_past_and_future() -> None:
     assert 0 < len(expected) < len(STARTS)
 
 
+@pytest.mark.parametrize("patch_len", [1, 3])
+def test_with_tokens_a_usable_window_has_a_complete_one_of_every_channel_that_is_read(patch_len: int) -> None:
+    series = gappy(rows=3000, share=0.5)
+    starts = range(3000 - LOOK_BACK - HORIZON + 1)
+    tokens = np.zeros((LOOK_BACK // patch_len, 3), dtype=bool)
+    tokens[[1, 3, -1], 0] = tokens[[0, -1], 1] = True  # nothing of the third channel is read
+    series.values[100:200, 2] = np.nan
+    standardiser = Standardiser.of(series.values, series.channels)
+    windows = Windows.of(series, standardiser, 24, starts, LOOK_BACK, HORIZON, tokens=tokens)
+    seen = ~np.isnan(series.values)
+
+    def is_usable(start: int) -> bool:
+        now = start + LOOK_BACK
+        read = all(
+            any(
+                seen[start + patch * patch_len : start + (patch + 1) * patch_len, channel].all()
+                for patch in np.flatnonzero(tokens[:, channel])
+            )
+            for channel in (0, 1)
+        )
+        return bool(read and seen[now : now + HORIZON].any(axis=0).all())
+
+    expected = [start for start in starts if is_usable(start)]
+    assert windows.to(torch.device("cpu")).usable().starts.tolist() == expected
+    anywhere = replace(windows, tokens=None).usable().starts.tolist()
+    assert set(anywhere) - set(expected)
+    assert set(expected) - set(anywhere)  # windows in which the third channel is empty
+
+
 def test_there_may_be_no_usable_window() -> None:
     series = gappy()
     _, windows = cut_from(series)

@@ -89,3 +89,15 @@ def test_the_longest_cycle_that_fits_is_repeated_otherwise_the_last_value() -> N
     assert repeatable((24,), 96) == repeatable((24, 168), 96) == repeatable((24,), 24) == 24
     assert repeatable((24, 168), 168) == repeatable((168, 24), 336) == 168
     assert repeatable((24, 168), 12) == 1
+
+
+def test_a_channel_without_any_value_is_forecast_as_zero() -> None:
+    data = windows(noise())
+    window, _ = data.take(data.starts[:2])
+    observed = window.observed.clone()
+    observed[0, :, 1] = False
+    empty = Window(window.values.where(observed, torch.tensor(1e6)), observed, window.phase)
+    forecast, whole = repeated(empty, 4, HORIZON), repeated(window, 4, HORIZON)
+    assert not forecast[0, :, 1].any()
+    assert torch.equal(forecast[1], whole[1])
+    assert torch.equal(forecast[0][:, [0, 2]], whole[0][:, [0, 2]])

@@ -19,10 +19,12 @@ from ibforecast.forecaster import IBForecaster
 class Contributions:
     """The contribution of each open token to a forecast, in the table's units.
 
-    `base` is the forecast of the context only, with every gate closed; `base` and all contributions add up to the
-    forecast. The value of a token is its Shapley value: how far the forecast moves when the token's gate opens, with
-    the context held fixed, averaged over the orders in which the gates could open. Each move is computed exactly. A
-    closed token adds nothing and is not listed; `places` has the patch and the channel of each open one.
+    `base` is the forecast of the explanation's context, with every gate closed; `base` and all contributions add up to
+    the forecast. The value of a token is its Shapley value: how far the forecast moves when the token's gate opens,
+    averaged over the orders in which the gates could open. Each move is computed exactly, in the same context. A closed
+    token adds nothing and is not listed; `places` has the patch and the channel of each open one. In a sealed model
+    this is all: `base` too depends only on what was read. In any other, a closed token may have moved `base` or the
+    choice of the open ones.
     """
 
     explained: ExplainedForecast

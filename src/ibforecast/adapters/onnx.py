@@ -19,12 +19,12 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64, Shaped
 
 from ibforecast.adapters.onnx_file import CARD, Card, read
-from ibforecast.core import verification
-from ibforecast.core.calendar import Clock
+from ibforecast.core import running, verification
 from ibforecast.core.errors import DataError, MissingExtraError, ModelFileError, UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation, Field
 from ibforecast.core.facts import ModelFacts
+from ibforecast.core.running import Cell, Cells
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
 from ibforecast.core.zones import to_utc, uncertain
@@ -59,6 +59,7 @@ class OnnxForecaster:
             raise ModelFileError(
                 "the card of a model must be complete", f"{error} in {path}", "export again"
             ) from error
+        self.cells = self._cells()
 
     @property
     def facts(self) -> ModelFacts:
@@ -72,6 +73,7 @@ class OnnxForecaster:
             return self
         other = copy(self)
         other.card = replace(self.card, facts=facts)
+        other.cells = other._cells()
         return other
 
     def predict(
@@ -84,14 +86,20 @@ class OnnxForecaster:
         local times. `known` has the covariates known ahead: a row for each of these moments and of the steps to
         forecast, a column per covariate. `budget` needs a model that was fitted for any budget.
         """
-        window = self._original(history, times, known)
-        _, forecast = self.at_budget(budget).run(window.history, self._phase(window.clock), window.known)
-        return forecast
+        return self.at_budget(budget)._forecast(self._original(history, times, known))[1]
+
+    def reads(self, at: Any = None) -> list[Cell]:
+        """Return the values that a sealed model reads for a forecast made at a moment, oldest first.
+
+        They are the rows of `IBForecaster.reads`. `predict` and `explain` give the same result on a history in which
+        every other value is NaN. Without a moment their times are None.
+        """
+        return running.reads(self.facts, self.cells, at)
 
     def explain(self, history: Any, times: Any, *, known: Any = None, budget: float | None = None) -> ExplainedForecast:
         """Forecast the steps after `history` and explain it, in one run of the graph; arguments as for `predict`."""
         window, model = self._original(history, times, known), self.at_budget(budget)
-        explanation, forecast = model.run(window.history, self._phase(window.clock), window.known)
+        explanation, forecast = model._forecast(window)
         return ExplainedForecast.of(
             model.facts, explanation, forecast, window.history, window.clock, known=window.known, host=None
         )
@@ -125,9 +133,9 @@ class OnnxForecaster:
     ) -> tuple[Explanation[np.ndarray], Float32[np.ndarray, "batch horizon channel"]]:
         """Run the graph on a batch of windows in standardised units; return explanation and forecast.
 
-        `values` (batch, look_back, channel) are ignored where `observed` is false; `phase` (batch, look_back + horizon)
-        is the position of every step in the cycles, `known` (batch, look_back + horizon, covariate) the covariates
-        known ahead.
+        `values` (batch, look_back, channel) are ignored where `observed` is false, and by a sealed model also where it
+        does not read; all others must be finite. `phase` (batch, look_back + horizon) is the position of every step in
+        the cycles, `known` (batch, look_back + horizon, covariate) the covariates known ahead.
         """
         facts, batch = self.facts, len(np.atleast_1d(values))
         window, steps = (batch, facts.look_back, len(facts.channels)), (batch, facts.steps)
@@ -138,9 +146,9 @@ class OnnxForecaster:
         }
         if facts.covariates:
             inputs["known"] = _shaped("known", known, np.float32, (*steps, len(facts.covariates)))
-        if not np.isfinite(inputs["values"][inputs["observed"]]).all():
+        if not np.isfinite(inputs["values"][inputs["observed"] & self.cells]).all():
             raise DataError("observed values must be finite", "some that are not", "mark them as not observed")
-        return self._run(inputs | {"values": np.where(inputs["observed"], inputs["values"], np.float32(0))})
+        return self._run(inputs)
 
     # --- what a verification needs from an engine ---
 
@@ -207,7 +215,8 @@ class OnnxForecaster:
     ) -> dict[str, np.ndarray]:
         """Return the graph's inputs for one window of values in the table's units."""
         facts = self.facts
-        values = facts.units.standardise(history).astype(np.float32)
+        with np.errstate(over="ignore"):  # a value too large for single precision becomes infinite
+            values = facts.units.standardise(history).astype(np.float32)
         observed: Bool[np.ndarray, "look_back channel"] = ~np.isnan(values)
         window = {"values": np.where(observed, values, np.float32(0)), "observed": observed, "phase": phase}
         if known is not None and facts.known_units is not None:
@@ -220,8 +229,20 @@ class OnnxForecaster:
         values[:, len(facts.channels) - len(facts.past) :] = np.nan  # channels that are read and not forecast
         return values + 0.0  # turns -0.0 into 0.0
 
-    def _phase(self, clock: Clock) -> Int64[np.ndarray, " steps"]:
-        return clock.phase(0, self.facts.steps, self.facts.period)
+    def _cells(self) -> Cells:
+        """Return which values of a window the graph may read: a sealed one opens the same in every complete window."""
+        facts = self.facts
+        shape = (facts.look_back, len(facts.channels))
+        if not facts.sealed:
+            return np.ones(shape, dtype=bool)
+        known = np.zeros((facts.steps, len(facts.covariates))) if facts.covariates else None
+        explanation, _ = self.run(np.zeros(shape), np.zeros(facts.steps, dtype=np.int64), known)
+        return explanation.mask.repeat(facts.patch_len, axis=0)
+
+    def _forecast(self, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+        """Run the graph on the rows of a history; refuse those it cannot forecast from."""
+        running.require_observed(self.facts, self.cells, rows.history, rows.clock)
+        return running.forecast(self, rows)
 
     def _original(self, history: Any, times: Any, known: Any) -> Original:
         """Read the last window of a history as the training table was read; refuse invalid input."""
@@ -236,13 +257,6 @@ class OnnxForecaster:
         clock.check_steps()
         values = np.where(np.isin(values, facts.missing_values), np.nan, values)
         start = len(values) - facts.look_back
-        unobserved = np.isnan(values[start:]).all(axis=0)
-        if unobserved.any():
-            raise DataError(
-                "every channel must be observed at least once in the window",
-                f"nothing in {facts.channels[int(unobserved.argmax())]!r} in the last {facts.look_back} rows",
-                "choose another moment",
-            )
         return Original(
             clock.window(start, facts.steps), values[start:], None, _known(known, facts, len(values) + facts.horizon)
         )

@@ -16,7 +16,7 @@ from torch.func import functional_call
 
 from ibforecast._version import __version__
 from ibforecast.adapters.onnx import FORECAST, computed, held
-from ibforecast.adapters.onnx_file import CARD, SEAL, UNSEALED, Card, sealed
+from ibforecast.adapters.onnx_file import BLANK, CARD, FINGERPRINT, Card, stamped
 from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.facts import ModelFacts
@@ -45,24 +45,18 @@ class Graph(nn.Module):
         replay: Bool[Tensor, ""],
         allowance: Int[Tensor, ""],
     ) -> tuple[Tensor, ...]:
-        """Return the forecast and the arrays of the field table, in the steps of `IBForecast.forward`."""
+        """Return the forecast and the arrays of the field table, from what the network itself reads or what is held."""
         network, shown = self.network, Window(**window)
-        own = network.context(shown)
+        own: Explanation[Tensor] = functional_call(network, {"gate.allowance": allowance}, (shown,)).explanation
         # A graph has no branches: both sides are computed, and `torch.where` selects one.
         chosen: dict[str, Any] = {
-            name: torch.where(hold, held[f"held_{name}"], getattr(own, name)) for name in self.context
+            name: torch.where(hold, held[f"held_{name}"], getattr(own.context, name)) for name in self.context
         }
-        context = replace(own, **chosen)
+        context = replace(own.context, **chosen)
+        mask = (hold & held["held_mask"]) | (~hold & own.mask)
         _, deviation = network.decompose(shown, context)
-        missing = network.missing(shown)
-        gates, probability = functional_call(
-            network.gate, {"allowance": allowance}, (network.score(deviation), missing)
-        )
-        mask = (hold & held["held_mask"]) | (~hold & gates)
         evidence = torch.where(replay, held["held_evidence"], closed_to_zero(mask, deviation))
-        explanation = Explanation(
-            mask=mask, evidence=evidence, probability=probability, missing=missing, context=context
-        )
+        explanation = replace(own, mask=mask, evidence=evidence, context=context)
         return network.replay(explanation), *(row.of(explanation) for row in self.outputs)
 
 
@@ -89,8 +83,8 @@ def export(fitted: FittedModel, path: Path, overwrite: bool = False) -> None:
     defaults = {name: onnx.numpy_helper.from_array(value.numpy(), name) for name, value in _defaults(facts).items()}
     _make_optional(model.graph, defaults, facts.any_budget)
     card = Card(facts, {"ibforecast": __version__, "torch": torch.__version__, "onnx": onnx.__version__})
-    onnx.helper.set_model_props(model, {CARD: card.to_json(), SEAL: UNSEALED})
-    write_atomically(path, sealed(model.SerializeToString(deterministic=True)))
+    onnx.helper.set_model_props(model, {CARD: card.to_json(), FINGERPRINT: BLANK})
+    write_atomically(path, stamped(model.SerializeToString(deterministic=True)))
 
 
 def _defaults(facts: ModelFacts) -> dict[str, Tensor]:

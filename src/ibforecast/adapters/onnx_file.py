@@ -10,11 +10,15 @@ from ibforecast.core.facts import ModelFacts
 from ibforecast.core.files import sha256
 
 FORMAT, VERSION = "ibforecast.onnx", 1
-CARD, SEAL = "ibforecast", "ibforecast.sha256"
+CARD, FINGERPRINT = "ibforecast", "ibforecast.sha256"
 """The two entries of the file's metadata: everything except the graph, and the fingerprint of the whole file."""
 
-UNSEALED = "0" * 64
-_SEAL_MARK = SEAL.encode() + b"\x12\x40"  # the key, then the header of a text of 64 characters, as protobuf writes them
+BLANK = "0" * 64
+"""The place of the fingerprint before it is computed."""
+
+_MARK = (
+    FINGERPRINT.encode() + b"\x12\x40"
+)  # the key, then the header of a text of 64 characters, as protobuf writes them
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,11 @@ class Card:
         return cls(ModelFacts.of(content["facts"]), content["exported_with"])
 
 
-def sealed(content: bytes) -> bytes:
+def stamped(content: bytes) -> bytes:
     """Return the content with the fingerprint in the place that was left for it."""
     # The last one: the bytes before it, such as the weights, may contain the same mark by chance.
-    place = content.rindex(_SEAL_MARK) + len(_SEAL_MARK)
-    return content[:place] + sha256(content).encode() + content[place + len(UNSEALED) :]
+    place = content.rindex(_MARK) + len(_MARK)
+    return content[:place] + sha256(content).encode() + content[place + len(BLANK) :]
 
 
 def read(path: Path) -> bytes:
@@ -48,15 +52,15 @@ def read(path: Path) -> bytes:
     if not path.is_file():
         raise ModelFileError("a model must be a file", f"{path}, where there is no file", "check the path")
     content = path.read_bytes()
-    mark = content.rfind(_SEAL_MARK)
+    mark = content.rfind(_MARK)
     if mark < 0:
         raise ModelFileError(
             "an ONNX file must be complete and written by ibforecast",
             f"{path}, which has no fingerprint of ibforecast",
             "write it with IBForecaster.to_onnx",
         )
-    place = mark + len(_SEAL_MARK)
-    named, blank = content[place : place + len(UNSEALED)], UNSEALED.encode()
+    place = mark + len(_MARK)
+    named, blank = content[place : place + len(BLANK)], BLANK.encode()
     if sha256([content[:place], blank, content[place + len(blank) :]]).encode() != named:
         raise ModelFileError("an ONNX file must match its fingerprint", f"{path}, which was changed", "export it again")
     return content

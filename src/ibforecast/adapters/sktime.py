@@ -11,11 +11,11 @@ from jaxtyping import Int64
 from ibforecast.core.calendar import MONDAY, Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, require
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.sizes import Sizes
 from ibforecast.data.axis import Irregular
 from ibforecast.forecaster import IBForecaster
-from ibforecast.model.config import ModelConfig
 from ibforecast.settings import Settings
-from ibforecast.zoo.recipes import Recipe
+from ibforecast.zoo.recipes import Recipe, resolve_ours
 
 try:
     import pandas as pd
@@ -40,12 +40,12 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
 
     `horizon` is the farthest step ahead. By default it is the farthest step of `fh`, which `fit` then needs; with
     a horizon, `predict` takes any `fh` within it. `look_back` and `patch_len` depend on the length of the series if
-    they are None: at most 96 rows, at most half of the training rows, in eight patches or more. `cycle` is the number
-    of steps of the seasonal profile, or several such as (24, 168); "auto" takes it from the frequency, and is 1, no
-    season, if the frequency has no natural cycle or the index contains plain numbers. `budget`, `recipe`, `irregular`
-    and `device` are those of `IBForecaster`. `max_epochs` replaces the recipe's number of epochs. The last `val_size`
-    rows are held back to select the best epoch (None: one eighth, at least one horizon). Without `random_state` every
-    fit is different.
+    they are None: at most 96 rows, at most half of the training rows, in eight patches or more, which are at most as
+    long as the recipe's. `cycle` is the number of steps of the seasonal profile, or several such as (24, 168); "auto"
+    takes it from the frequency, and is 1, no season, if the frequency has no natural cycle or the index contains plain
+    numbers. `budget`, `recipe`, `irregular` and `device` are those of `IBForecaster`. `max_epochs` replaces the
+    recipe's number of epochs. The last `val_size` rows are held back to select the best epoch (None: one eighth, at
+    least one horizon). Without `random_state` every fit is different.
 
     Examples
     --------
@@ -209,7 +209,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _fit_to(self, y: pd.DataFrame, X: pd.DataFrame | None, horizon: int) -> "IBForecastForecaster":  # noqa: N803
         table = self._table(y, X)
-        cut = Cut.of(len(table), horizon, self.look_back, self.patch_len, self.val_size)
+        usual = _usual_patch_len(self.recipe, horizon, y.shape[1])
+        cut = Cut.of(len(table), horizon, self.look_back, self.patch_len, self.val_size, usual)
         model = IBForecaster(
             horizon,
             cut.look_back,
@@ -329,11 +330,20 @@ class Cut:
     train_share: float
 
     @classmethod
-    def of(cls, rows: int, horizon: int, look_back: int | None, patch_len: int | None, val_size: int | None) -> "Cut":
+    def of(
+        cls,
+        rows: int,
+        horizon: int,
+        look_back: int | None,
+        patch_len: int | None,
+        val_size: int | None,
+        usual_patch_len: int,
+    ) -> "Cut":
         """Keep the lengths that are not None and choose the others by the number of rows; refuse a series too short.
 
         One eighth of the rows, at least one horizon, selects the best epoch. The look-back is at most half of the
-        rest, so that there are as many windows as it has steps, but never less than eight rows.
+        rest, so that there are as many windows as it has steps, but never less than eight rows. `usual_patch_len` is
+        the longest patch to choose, the recipe's.
         """
         for name, least, value in (("patch_len", 1, patch_len), ("val_size", horizon, val_size)):
             require(
@@ -360,8 +370,15 @@ class Cut:
         if look_back is not None:
             return cls(look_back, patch_len, share)
         longest = min(USUAL_LOOK_BACK, max(shortest, (room + 1) // 2))
-        patch = patch_len or min(ModelConfig.patch_len, longest // FEWEST_PATCHES)
+        patch = patch_len or min(usual_patch_len, longest // FEWEST_PATCHES)
         return cls(longest // patch * patch, patch, share)
+
+
+def _usual_patch_len(recipe: str | Recipe, horizon: int, channels: int) -> int:
+    """Return the patch length of a recipe for the usual look-back."""
+    if isinstance(recipe, Recipe):
+        return int(recipe.config.patch_len)
+    return int(resolve_ours(recipe, Sizes(USUAL_LOOK_BACK, horizon, channels, cycle=1)).config.patch_len)
 
 
 def _level(share: float) -> float:

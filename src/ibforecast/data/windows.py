@@ -9,15 +9,20 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.tokens import to_tokens
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
+
+PART = 1024
+"""How many windows are looked at together."""
 
 
 @dataclass(frozen=True)
 class Windows:
     """The windows that begin at `starts`, in one series; missing values are 0 and not `observed`.
 
-    The last `past` channels are read and not forecast: in targets they count as not observed.
+    The last `past` channels are read and not forecast: in targets they count as not observed. `tokens` marks what a
+    sealed model reads, each token only if it is complete; None is for any other model, which sees every value.
     """
 
     values: Float[Tensor, "row channel"]
@@ -29,6 +34,7 @@ class Windows:
     calendar: Float[Tensor, "row_and_beyond 4"] | None = None
     known: Float[Tensor, "row_and_further covariate"] | None = None
     past: int = 0
+    tokens: Bool[Tensor, "patch channel"] | None = None
 
     @classmethod
     def of(
@@ -41,6 +47,7 @@ class Windows:
         horizon: int,
         with_calendar: bool = False,
         known: Standardiser | None = None,
+        tokens: Bool[np.ndarray, "patch channel"] | None = None,
     ) -> "Windows":
         """Standardise a series once for all its windows; it may end with the look-back of the last one.
 
@@ -60,6 +67,7 @@ class Windows:
             calendar=torch.from_numpy(series.clock.calendar(0, steps)).float() if with_calendar else None,
             known=None if ahead is None else torch.from_numpy(ahead).float(),
             past=series.past,
+            tokens=None if tokens is None else torch.from_numpy(tokens),
         )
 
     def __len__(self) -> int:
@@ -75,6 +83,7 @@ class Windows:
             starts=self.starts.to(device),
             calendar=None if self.calendar is None else self.calendar.to(device),
             known=None if self.known is None else self.known.to(device),
+            tokens=None if self.tokens is None else self.tokens.to(device),
         )
 
     def at(self, starts: range | Int64[np.ndarray, " window"]) -> "Windows":
@@ -83,15 +92,27 @@ class Windows:
         return replace(self, starts=chosen)
 
     def usable(self) -> "Windows":
-        """Return the windows in which every channel is observed at least once, in look-back and target.
+        """Return the windows in which every channel is observed at least once: where it is read, and in the target.
 
-        In the target, only the channels that are forecast count.
+        A model forecasts from no other window. A channel that is never read may be empty in the look-back. In the
+        target, only the channels that are forecast count. Without `tokens`, a value anywhere in the look-back counts;
+        so it is in training, also for a sealed model, which is still choosing its tokens.
         """
-        seen = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
+        counts = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
         past, now, end = self.starts, self.starts + self.look_back, self.starts + self.look_back + self.horizon
-        forecast = slice(seen.shape[1] - self.past)
-        keep = (seen[now] > seen[past]).all(dim=1) & (seen[end] > seen[now])[:, forecast].all(dim=1)
+        forecast = slice(counts.shape[1] - self.past)
+        read = counts[now] > counts[past]
+        if self.tokens is not None:  # by parts, because all windows at once may not fit into memory
+            read = torch.cat([self.read_in(self.look_backs(part)) for part in torch.split(self.starts, PART)])
+        keep = read.all(dim=1) & (counts[end] > counts[now])[:, forecast].all(dim=1)
         return replace(self, starts=self.starts[keep])
+
+    def read_in(self, window: Window) -> Bool[Tensor, "batch channel"]:
+        """Mark the channels of each window with a value where they are read, and those that are never read."""
+        if self.tokens is None:
+            return window.observed.any(dim=1)
+        complete = to_tokens(window.observed, self.look_back // len(self.tokens)).all(dim=-1)
+        return (complete & self.tokens).any(dim=1) | ~self.tokens.any(dim=0)
 
     def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
         """Return the look-back windows that begin at these rows; the rows after them need not exist."""

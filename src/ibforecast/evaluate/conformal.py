@@ -72,13 +72,13 @@ def checked_levels(level: Level | Sequence[Level]) -> tuple[float, ...]:
 def scores(predictor: Predictor, windows: Windows, batch: int = 1024) -> Float[Tensor, "window horizon target"]:
     """Return |error| / σ of every window and forecast channel, on the CPU.
 
-    A score is NaN if the truth or the channel's whole look-back is missing.
+    A score is NaN if the truth is missing, or every value of the channel that could have been read.
     """
     targets = windows.values.shape[1] - windows.past
     parts = [torch.empty(0, windows.horizon, targets)]  # so that no windows at all give an empty result
     for window, target in windows.batches(batch):
         off = (predictor(window).values - target.values).abs() / predictor.context(window).scale[:, None]
-        known = target.observed & window.observed.any(dim=1, keepdim=True)
+        known = target.observed & windows.read_in(window)[:, None]
         parts.append(off.where(known, torch.nan)[..., :targets].cpu())
     return torch.cat(parts)
 

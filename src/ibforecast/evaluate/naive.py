@@ -20,7 +20,7 @@ def repeated(window: Window, cycle: int, horizon: int) -> Float[Tensor, "batch h
     """Forecast by repeating the last `cycle` steps of each window.
 
     A missing step is replaced by the last value observed a whole number of cycles before it or, if there is none, by
-    the last value observed in the channel. Every channel must have one, as in `usable` windows.
+    the last value observed in the channel. A channel without any value is forecast as 0, its mean in training.
     """
     look_back, device = window.values.shape[1], window.values.device
     steps = torch.arange(look_back, dtype=torch.int32, device=device)[:, None]
@@ -28,7 +28,8 @@ def repeated(window: Window, cycle: int, horizon: int) -> Float[Tensor, "batch h
     filled = torch.nn.functional.pad(seen, (0, 0, -look_back % cycle, 0), value=-1)
     latest = filled.reshape(len(filled), -1, cycle, filled.shape[2]).amax(dim=1)
     latest = torch.where(latest < 0, seen.amax(dim=1, keepdim=True), latest)
-    return window.values.gather(1, latest.long())[:, torch.arange(horizon, device=device) % cycle]
+    cycles = window.values.gather(1, latest.clamp(min=0).long()).where(latest >= 0, 0.0)
+    return cycles[:, torch.arange(horizon, device=device) % cycle]
 
 
 def naive_errors(

@@ -1,0 +1,86 @@
+"""Running a model on the rows of a table, in any runtime: the values it reads, the rows it refuses, its forecast."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from ibforecast.core.calendar import Clock
+from ibforecast.core.errors import DataError, require
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.facts import ModelFacts
+from ibforecast.core.verification import Engine, Original
+
+Cells = Bool[np.ndarray, "look_back channel"]
+"""Which values of a window a model may read: those of the mask of a sealed model, and all for any other."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value that a sealed model reads: its channel, how many steps before the newest it is, and its time."""
+
+    channel: str
+    steps_back: int
+    time: str | None
+
+
+def reads(facts: ModelFacts, cells: Cells, at: Any = None) -> list[Cell]:
+    """Return the values that a sealed model reads for a forecast made at a moment, oldest first.
+
+    Without a moment their times are None.
+    """
+    require(
+        facts.sealed,
+        "only a sealed model reads places that are known before it reads",
+        "a model that looks at the whole window",
+        "fit with sealed=True",
+    )
+    times: tuple[str | None, ...] = (None,) * facts.look_back
+    if at is not None:
+        require(
+            facts.even or not facts.by_row,
+            "times of a table that is read by row are known only in the table",
+            f"at={at!r}",
+            "leave out the moment",
+        )
+        clock = facts.clock(np.array([facts.origin], dtype="datetime64[us]"))
+        times = clock.ending_at(at, facts.look_back).labels(0, facts.look_back)
+    return [
+        Cell(facts.channels[column], facts.look_back - 1 - step, times[step])
+        for step, column in np.argwhere(cells).tolist()
+    ]
+
+
+def require_observed(
+    facts: ModelFacts, cells: Cells, history: Float64[np.ndarray, "look_back channel"], clock: Clock
+) -> None:
+    """Refuse a window in which a channel has no value where it is read; `clock` is that of the window."""
+    read = cells & ~np.isnan(history)
+    if facts.sealed:  # it reads no part of a token: one with a missing step stays closed
+        read = read.reshape(-1, facts.patch_len, len(facts.channels)).all(axis=1)
+    silent = cells.any(axis=0) & ~read.any(axis=0)
+    if silent.any():
+        raise DataError(
+            "every channel must be observed at least once in the window"
+            + (", where it is read" if facts.sealed else ""),
+            f"nothing in {facts.channels[int(silent.argmax())]!r} from {clock.labels(0, 1)[0]} to "
+            f"{clock.labels(facts.look_back - 1, 1)[0]}",
+            "choose another moment or leave the channel out",
+        )
+
+
+def forecast(engine: Engine, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+    """Run a model on a window; return its explanation and its forecast in the table's units.
+
+    Values that are read must be of a size for which single precision gives a forecast.
+    """
+    facts = engine.facts
+    explanation, values = engine.run(rows.history, rows.clock.phase(0, facts.steps, facts.period), rows.known)
+    if not np.isfinite(values[:, : len(facts.channels) - len(facts.past)]).all():
+        raise DataError(
+            "values must be of a size the model can compute with",
+            f"no number after {rows.clock.labels(facts.look_back - 1, 1)[0]}",
+            "give them in the units of training",
+        )
+    return explanation, values
