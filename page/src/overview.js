@@ -140,7 +140,7 @@ function fixedWords({ open_frequency: frequency, open_rate: rates, windows }) {
   const gaps = `In ${reduced.toLocaleString("en")} of ${counted(windows, "window")} at least one of them was missing, and nothing was read in its place: the lowest read rate is ${percent(Math.min(...rates))}.`;
   return [
     `This model is sealed: it reads the same ${read.toLocaleString("en")} of ${places.length.toLocaleString("en")} places in every window, ${percent(read / places.length)}.`,
-    "They were chosen in training, so a history of masks has nothing to tell. The view of one forecast shows them.",
+    "They were chosen in training, so a history of masks would show nothing more. The view of one forecast shows them.",
     ...(reduced ? [gaps] : []),
   ].join(" ");
 }
