@@ -144,7 +144,7 @@ export function showShifts(explanation, changed) {
         make("th", { scope: "row", title: shift.channel }, shortened(shift.channel, 14)),
         make("td", { class: "is-forecast" }, number(meanOf(explanation.channels[shift.column].values.forecast))),
         make("td", { class: "is-whatif" }, number(meanOf(column(changed.forecast, shift.column)))),
-        make("td", {}, `${signed(shift.largest)}`, make("small", {}, ` ${scales(shift.in_scales)}`)),
+        make("td", {}, `${signed(shift.largest)} `, make("small", {}, scales(shift.in_scales))),
       ),
     );
   if (moved.length > MOST_SHIFTS)

@@ -306,6 +306,23 @@ def test_values_that_were_read_and_gaps_stay_as_they_are(client: Any, desk: Any,
     assert (untouched["replaced"], untouched["same_bits"]) == (0, True)
 
 
+def test_covariates_known_ahead_are_needed_in_addition_to_the_cells(
+    folder: Path, desk: Any, make: Any, over: Any
+) -> None:
+    client = over(make({"sealed": fit(folder, desk.table, "driven", past=["wind"], future=["heat"])}))
+    document, columns = explain(client, desk.columns()), desk.columns()
+    answer = client.post("/rerun", {"explanation": document, "values": [[1e30, -1e30]] * LOOK_BACK}).json()
+    assert (answer["same_bits"], answer["changed"]) == (True, [])
+    assert [shift["channel"] for shift in answer["shift"]] == ["load"]
+    reading = client.get("/models/sealed/reads", params={"at": MOMENT}).json()
+    assert {cell["channel"] for cell in reading["cells"]} == {"load", "wind"}
+    sparse, last = only(reading["cells"], columns), columns["when"].index(MOMENT)
+    ahead = {name: columns[name][last + 1 : last + 1 + HORIZON] for name in ("when", "heat")}
+    question = {"table": sparse | {"heat": columns["heat"][last + 1 - LOOK_BACK : last + 1]}, "future": ahead}
+    (forecast,) = client.post("/forecast", question).json()["forecasts"]
+    assert bits([row[0] for row in forecast["values"]]) == bits([row[0] for row in document["forecast"]])
+
+
 def test_values_of_another_shape_and_explanations_of_other_models_are_refused(
     client: Any, explained: dict[str, Any]
 ) -> None:

@@ -174,7 +174,7 @@ class Cell(BaseModel):
 
 
 class Reads(Answer):
-    """The values that a forecast of a sealed model needs, oldest first.
+    """The values that a forecast of a sealed model needs, oldest first, in addition to covariates known ahead.
 
     `complete` means that the forecast needs no others. `weights_sha256` names the weights that chose them: an
     explanation from these values has the same.
