@@ -9,6 +9,7 @@
  */
 export function readExplanation({ document: text, scene }) {
   const { steps, times, look_back: lookBack } = scene.time;
+  const { sealed, window } = JSON.parse(text);
   const rows = scene.rows.map((row) => ({
     ...row,
     values: Object.fromEntries(row.lines.map((line) => [line.role, padded(line, steps)])),
@@ -18,7 +19,8 @@ export function readExplanation({ document: text, scene }) {
     scene,
     rows,
     channels: rows.filter((row) => row.kind === "channel"),
-    history: JSON.parse(text).window.history, // from the document, which has every digit: edited values are sent back
+    history: window.history, // from the document, which has every digit: edited values are sent back
+    sealed,
     times,
     at: times[lookBack - 1],
     lookBack,

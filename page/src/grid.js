@@ -6,6 +6,7 @@ import { shortened } from "./words.js";
 const HEIGHT = 22;
 const SPARE = 6;
 const DENSE = 20;
+const FINE = 48;
 
 export class Grid {
   #names = [];
@@ -53,7 +54,8 @@ export class Grid {
     this.inner.style.height = `${names.length * HEIGHT}px`;
     this.host.style.height = `${Math.min(names.length, this.tallest + 0.5) * HEIGHT + 2}px`;
     this.host.classList.toggle("dense", columns > DENSE);
-    this.host.style.minWidth = `max(100%, ${columns > DENSE ? 92 + 4 * columns : 112 + 9 * columns}px)`;
+    this.host.classList.toggle("fine", columns > FINE);
+    this.host.style.minWidth = `max(100%, ${leastWidth(columns)}px)`;
     this.host.setAttribute("aria-rowcount", names.length);
     this.host.setAttribute("aria-colcount", columns);
     this.#draw();
@@ -144,4 +146,10 @@ export class Grid {
     this.#draw();
     this.#drawn.get(row).querySelectorAll("[role=gridcell]")[column].focus({ preventScroll: true });
   }
+}
+
+/** Return the width in pixels that the cells of a row need, with its name. */
+function leastWidth(columns) {
+  if (columns > FINE) return 92 + 2 * columns;
+  return columns > DENSE ? 92 + 4 * columns : 112 + 9 * columns;
 }

@@ -43,12 +43,13 @@ export function fromHash(hash) {
 }
 
 /**
- * Return a wish without the tokens that an explanation does not have.
+ * Return a wish without the tokens that an explanation does not have. Scrambling a sealed model allows no other change.
  * @param {Wish} wish
  * @param {Explanation} explanation
  * @returns {Wish}
  */
 export function restrictedTo(wish, explanation) {
+  if (explanation.sealed && wish.scramble !== null) return { ...unchanged(), scramble: wish.scramble };
   const exists = (name) => {
     const [patch, channel] = name.split(".").map(Number);
     return patch < explanation.patches && channel < explanation.channels.length;

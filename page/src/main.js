@@ -20,7 +20,7 @@ import {
 } from "./panels.js";
 import { Rows } from "./rows.js";
 import { Refusal, openSource } from "./source.js";
-import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged } from "./whatif.js";
+import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged, unreadScrambled } from "./whatif.js";
 import { percent } from "./words.js";
 
 /** @import { Explanation, Model, Table, Verdict, WhatIf } from "./types" */
@@ -285,15 +285,22 @@ function turn(patch, channel) {
     renderToken();
     return;
   }
+  endRerun();
   const name = token(patch, channel);
   if (!state.wish.flips.delete(name)) state.wish.flips.add(name);
   replayWish();
 }
 
 function edit(patch, channel, values) {
+  endRerun();
   if (values) state.wish.edits.set(token(patch, channel), values);
   else state.wish.edits.delete(token(patch, channel));
   replayWish();
+}
+
+/** Show what-ifs of a sealed model, which hold the context, only without its scramble, which holds nothing. */
+function endRerun() {
+  if (explanation?.sealed) state.wish.scramble = null;
 }
 
 function replayWish() {
@@ -312,39 +319,78 @@ async function replay() {
     return;
   }
   const begun = performance.now();
-  const mask = maskOf(mine, wish);
-  const evidence = evidenceOf(mine, wish, mask);
-  const unscrambled = evidenceOf(mine, { ...wish, scramble: null }, mask);
-  const gatesOf = mask.map((row) => row.map(Number));
-  const question = (contents) => ({ mask: gatesOf, evidence: contents, beyond_budget: true });
   try {
-    // With scrambling a second request without it: both forecasts must be equal to the last digit.
-    const questions = wish.scramble === null ? [evidence] : [evidence, unscrambled];
-    const [answer, plain] = await Promise.all(
-      questions.map((contents) => source.replay(state.model, mine.text, question(contents))),
-    );
+    const answer = await (mine.sealed && wish.scramble !== null ? rerunOf(mine, wish.scramble) : replayOf(mine, wish));
     if (number !== replays || explanation !== mine) return;
-    changed = {
-      mask,
-      history: evidence.length ? historyWith(mine, evidence) : null,
-      edited: unscrambled.length ? historyWith(mine, unscrambled) : null,
-      forecast: answer.forecast,
-      shift: answer.shift,
-      openCount: answer.open_count,
-      openRate: answer.open_rate,
-      allowance: answer.allowance,
-      withinBudget: answer.within_budget,
-      sameBits: answer.same_bits,
-      closedEdits: answer.closed_edits,
-      scrambled: wish.scramble === null ? 0 : mask.flat().filter((open) => !open).length,
-      scrambleMoved: Boolean(plain) && JSON.stringify(plain.forecast) !== JSON.stringify(answer.forecast),
-    };
+    changed = answer;
     hideError();
     render();
     requestAnimationFrame(() => performance.measure("what-if", { start: begun }));
   } catch (error) {
     if (number === replays) showError(error);
   }
+}
+
+/**
+ * Scramble everything that a sealed model did not read, and run the whole model again with nothing held.
+ * @param {Explanation} mine
+ * @returns {Promise<WhatIf>}
+ */
+async function rerunOf(mine, seed) {
+  const values = unreadScrambled(mine, seed);
+  const answer = await source.rerun(state.model, mine.text, values);
+  const mask = maskOf(mine, unchanged());
+  const openCount = mask.flat().filter(Boolean).length;
+  return {
+    mask,
+    history: values,
+    edited: null,
+    forecast: answer.forecast,
+    shift: answer.shift,
+    openCount,
+    openRate: mine.scene.open_rate,
+    allowance: openCount,
+    withinBudget: true,
+    sameBits: answer.same_bits,
+    closedEdits: 0,
+    scrambled: 0,
+    scrambleMoved: false,
+    rerun: { replaced: answer.replaced, changed: answer.changed },
+  };
+}
+
+/**
+ * Replay an explanation with the mask and the values of a wish; the context is held.
+ * @param {Explanation} mine
+ * @returns {Promise<WhatIf>}
+ */
+async function replayOf(mine, wish) {
+  const mask = maskOf(mine, wish);
+  const evidence = evidenceOf(mine, wish, mask);
+  const unscrambled = evidenceOf(mine, { ...wish, scramble: null }, mask);
+  const gatesOf = mask.map((row) => row.map(Number));
+  const question = (contents) => ({ mask: gatesOf, evidence: contents, beyond_budget: true });
+  // With scrambling a second request without it: both forecasts must be equal to the last digit.
+  const questions = wish.scramble === null ? [evidence] : [evidence, unscrambled];
+  const [answer, plain] = await Promise.all(
+    questions.map((contents) => source.replay(state.model, mine.text, question(contents))),
+  );
+  return {
+    mask,
+    history: evidence.length ? historyWith(mine, evidence) : null,
+    edited: unscrambled.length ? historyWith(mine, unscrambled) : null,
+    forecast: answer.forecast,
+    shift: answer.shift,
+    openCount: answer.open_count,
+    openRate: answer.open_rate,
+    allowance: answer.allowance,
+    withinBudget: answer.within_budget,
+    sameBits: answer.same_bits,
+    closedEdits: answer.closed_edits,
+    scrambled: wish.scramble === null ? 0 : mask.flat().filter((open) => !open).length,
+    scrambleMoved: Boolean(plain) && JSON.stringify(plain.forecast) !== JSON.stringify(answer.forecast),
+    rerun: null,
+  };
 }
 
 // --- drawing --------------------------------------------------------------------------------------------------------
@@ -373,6 +419,7 @@ function render() {
   showNumbers(explanation, changed);
   byId("outcome").textContent = outcomeOf(explanation, changed);
   byId("reset").disabled = isUnchanged(state.wish);
+  byId("scramble").textContent = explanation.sealed ? "Scramble all unread values" : "Scramble closed tokens";
   byId("scramble").setAttribute("aria-pressed", String(state.wish.scramble !== null));
   byId("dial-row").hidden = !source.isLive || !model.any_budget;
   byId("dial").value = explanation.scene.budget;
@@ -542,6 +589,7 @@ function wire() {
   });
   const onDialSettled = settled(60, () => lookAt(state.at));
   on("threshold", "input", () => {
+    endRerun();
     state.wish.threshold = Number(byId("threshold").value);
     byId("threshold-value").textContent = `p ≥ ${state.wish.threshold.toFixed(3)}`;
     onThresholdSettled();
@@ -549,6 +597,7 @@ function wire() {
   const onThresholdSettled = settled(20, replayWish);
   on("scramble", "click", () => {
     state.wish.scramble = state.wish.scramble === null ? Math.floor(Math.random() * 2 ** 31) : null;
+    if (explanation) state.wish = restrictedTo(state.wish, explanation);
     replayWish();
   });
   on("reset", "click", () => {

@@ -31,27 +31,43 @@ export class Overview {
    * @param {Model} model
    */
   show(history, model) {
-    const { channels, open_frequency: frequency, windows, available } = history;
+    const { windows, available } = history;
     byId("over").textContent =
       `${counted(windows, "window")}, evenly spaced among ${available.toLocaleString("en")}, from ${history.moments[0]} to ${history.moments.at(-1)}.`;
-    this.grid.show(channels, frequency.length, (patch, channel) => ({
-      value: frequency[patch][channel],
-      state: "",
-      label: `${channels[channel]}, patch ${patch + 1} of ${frequency.length}: open in ${percent(frequency[patch][channel])} of the windows`,
-    }));
+    // The mask of a sealed model is fixed: a map of frequencies would be that mask, and the read rate a straight line.
+    byId("fixed-card").hidden = !model.sealed;
+    byId("frequency-card").hidden = byId("rates-card").hidden = Boolean(model.sealed);
     for (const chart of this.#charts) chart.destroy();
     this.#charts = [
       this.#chart(byId("errors"), history.moments, [
         { values: history.squared_error, name: "forecast", width: 1.6 },
         { values: history.absolute_error, name: "baseline", width: 1.4 },
       ]),
+    ];
+    byId("error-words").textContent =
+      `Mean squared error ${number(meanOf(history.squared_error))}, mean absolute error ${number(meanOf(history.absolute_error))}, in standardised units.`;
+    if (model.sealed) byId("fixed-words").textContent = fixedWords(history);
+    else this.#showGates(history, model);
+  }
+
+  /**
+   * Show how often each gate is open, and the read rate.
+   * @param {History} history
+   * @param {Model} model
+   */
+  #showGates(history, model) {
+    const { channels, open_frequency: frequency } = history;
+    this.grid.show(channels, frequency.length, (patch, channel) => ({
+      value: frequency[patch][channel],
+      state: "",
+      label: `${channels[channel]}, patch ${patch + 1} of ${frequency.length}: open in ${percent(frequency[patch][channel])} of the windows`,
+    }));
+    this.#charts.push(
       this.#chart(byId("rates"), history.moments, [
         { values: history.open_rate, name: "open", width: 1.6 },
         { values: history.open_rate.map(() => model.budget), name: "ink", width: 1, dash: [6, 4] },
       ]),
-    ];
-    byId("error-words").textContent =
-      `Mean squared error ${number(meanOf(history.squared_error))}, mean absolute error ${number(meanOf(history.absolute_error))}, in standardised units.`;
+    );
     byId("rate-words").textContent =
       `On average ${percent(meanOf(history.open_rate))} of a window is read, at most ${percent(Math.max(...history.open_rate))}; the budget allows ${percent(model.budget)}.`;
   }
@@ -111,6 +127,22 @@ export class Overview {
       if (host?.clientWidth) chart.setSize({ width: host.clientWidth, height: host.clientHeight });
     }
   }
+}
+
+/**
+ * Return why there is no history of masks, and how often a missing value was not read.
+ * @param {History} history
+ */
+function fixedWords({ open_frequency: frequency, open_rate: rates, windows }) {
+  const places = frequency.flat();
+  const read = places.filter((share) => share > 0).length;
+  const reduced = rates.filter((rate) => Math.round(rate * places.length) < read).length;
+  const gaps = `In ${reduced.toLocaleString("en")} of ${counted(windows, "window")} at least one of them was missing, and nothing was read in its place: the lowest read rate is ${percent(Math.min(...rates))}.`;
+  return [
+    `This model is sealed: it reads the same ${read.toLocaleString("en")} of ${places.length.toLocaleString("en")} places in every window, ${percent(read / places.length)}.`,
+    "They were chosen in training, so a history of masks would show nothing more. The view of one forecast shows them.",
+    ...(reduced ? [gaps] : []),
+  ].join(" ");
 }
 
 /** Return a moment in seconds since 1970; without an offset it is taken as UTC. NaN if it is not a date. */

@@ -9,6 +9,9 @@ import { counted, number, percent, scales, shortened, signed } from "./words.js"
 const MOST_SHIFTS = 8;
 const INVITATION =
   "Click a gate to open or close it, or a patch in the picture. The context is held fixed; the new forecast is exactly what the readout computes.";
+const SEALED_INVITATION = `${INVITATION} Only scrambling holds nothing: the whole model runs again.`;
+const UNREAD_CHECKED =
+  " When it was made, every unread value was replaced and the whole model run again, with nothing held: mask, context and forecast were the same, bit for bit.";
 
 /**
  * Show the badge: green only if the model's own explanation is shown and its document passed every check.
@@ -42,6 +45,8 @@ export function showBadge(state, verdict = null, isWhatIf = false) {
       ]
     : [];
   byId("checks").replaceChildren(...checks, ...notes, ...again);
+  const wasScrambled = made && verdict?.checks.some((check) => check.name === "unread" && check.passed);
+  byId("unread-checked").textContent = wasScrambled ? UNREAD_CHECKED : "";
 }
 
 /**
@@ -139,7 +144,7 @@ export function showShifts(explanation, changed) {
         make("th", { scope: "row", title: shift.channel }, shortened(shift.channel, 14)),
         make("td", { class: "is-forecast" }, number(meanOf(explanation.channels[shift.column].values.forecast))),
         make("td", { class: "is-whatif" }, number(meanOf(column(changed.forecast, shift.column)))),
-        make("td", {}, `${signed(shift.largest)}`, make("small", {}, ` ${scales(shift.in_scales)}`)),
+        make("td", {}, `${signed(shift.largest)} `, make("small", {}, scales(shift.in_scales))),
       ),
     );
   if (moved.length > MOST_SHIFTS)
@@ -155,7 +160,8 @@ export function showShifts(explanation, changed) {
  * @param {WhatIf | null} changed
  */
 export function outcomeOf(explanation, changed) {
-  if (!changed) return INVITATION;
+  if (!changed) return explanation.sealed ? SEALED_INVITATION : INVITATION;
+  if (changed.rerun) return rerunWords(changed.rerun);
   const moved = changed.shift.filter((shift) => shift.largest).length;
   const forecast = explanation.channels.filter((row) => row.values.forecast).length;
   const sentences = [];
@@ -178,6 +184,15 @@ export function outcomeOf(explanation, changed) {
     `${changed.openCount} open, and the budget allows ${changed.allowance}${changed.withinBudget ? "" : ": more than the model may read"}.`,
   );
   return sentences.join(" ");
+}
+
+function rerunWords({ replaced, changed }) {
+  const same = "Mask, context and forecast are the same to the last bit.";
+  return [
+    `${counted(replaced, "unread value")} replaced by noise, and the whole model run again.`,
+    "Nothing was held, neither the mask nor the context.",
+    changed.length ? `Changed, which must not happen: ${changed.join(", ")}.` : same,
+  ].join(" ");
 }
 
 /**

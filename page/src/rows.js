@@ -248,7 +248,10 @@ export class Rows {
       series: [{}, ...series],
       hooks: {
         drawClear: [(chart) => this.#shade(chart, row.number)],
-        draw: [(chart) => drawMade(chart, this.#explanation.scene.time.made)],
+        draw: [
+          (chart) => this.#mark(chart, row.number),
+          (chart) => drawMade(chart, this.#explanation.scene.time.made),
+        ],
         setCursor: [(chart) => this.#hover(chart, row)],
       },
     };
@@ -273,12 +276,18 @@ export class Rows {
     for (let patch = 0; patch < explanation.patches; patch += 1) {
       const state = stateOf(explanation, this.#changed, patch, number);
       if (state === "closed") continue;
-      const left = Math.round(chart.valToPos(patch * explanation.patchLen - 0.5, "x", true)) + 1;
-      const right = Math.round(chart.valToPos((patch + 1) * explanation.patchLen - 0.5, "x", true)) - 1;
+      const isThin = explanation.patchLen === 1;
+      const gap = isThin ? 0 : 1;
+      const left = Math.round(chart.valToPos(patch * explanation.patchLen - 0.5, "x", true)) + gap;
+      const right = Math.round(chart.valToPos((patch + 1) * explanation.patchLen - 0.5, "x", true)) - gap;
       /** @type {[number, number, number, number]} */
       const box = [left, bbox.top, right - left, bbox.height];
       if (state === "missing") drawHatch(pen, box);
-      else {
+      else if (isThin && state !== "shut") {
+        // Two outlines would hide a band of one step.
+        pen.fillStyle = colour(state === "opened" ? "opened-wash" : "open-wash");
+        pen.fillRect(...box);
+      } else {
         pen.fillStyle = colour(state === "opened" ? "opened-wash" : "open-wash");
         if (state !== "shut") pen.fillRect(...box);
         pen.strokeStyle = colour(state === "open" ? "open" : "whatif");
@@ -286,6 +295,25 @@ export class Rows {
         pen.lineWidth = devicePixelRatio;
         pen.strokeRect(box[0] + 0.5, box[1] + 0.5, box[2] - 1, box[3] - 1);
       }
+    }
+    pen.restore();
+  }
+
+  /** Mark the values that were read with points, if each is a token by itself. */
+  #mark(chart, number) {
+    const explanation = this.#explanation;
+    const { kind, values } = explanation.rows[number];
+    if (kind !== "channel" || explanation.patchLen > 1) return;
+    const { ctx: pen } = chart;
+    pen.save();
+    for (let step = 0; step < explanation.patches; step += 1) {
+      const state = stateOf(explanation, this.#changed, step, number);
+      const value = values["look-back"]?.[step] ?? null;
+      if (value === null || !(state === "open" || state === "opened")) continue;
+      pen.fillStyle = colour(state === "open" ? "open" : "whatif");
+      pen.beginPath();
+      pen.arc(chart.valToPos(step, "x", true), chart.valToPos(value, "y", true), 2.4 * devicePixelRatio, 0, 2 * Math.PI);
+      pen.fill();
     }
     pen.restore();
   }

@@ -68,6 +68,11 @@ export class Service {
     return (await this.#post("replay", { model, explanation: text, ...question })).json();
   }
 
+  /** Run the whole model again on other values where nothing was read; nothing is held. */
+  async rerun(model, text, values) {
+    return (await this.#post("rerun", { model, explanation: text, values })).json();
+  }
+
   useToken(token) {
     sessionStorage.setItem(TOKEN, token);
   }

@@ -41,6 +41,8 @@ export interface Explanation {
   rows: DrawnRow[];
   channels: DrawnRow[];
   history: Values[];
+  /** Whether mask and context, too, were computed only from what was read. */
+  sealed: boolean;
   times: string[];
   at: string;
   lookBack: number;
@@ -77,6 +79,8 @@ export interface WhatIf {
   closedEdits: number;
   scrambled: number;
   scrambleMoved: boolean;
+  /** The result of the whole model with nothing held: how many values were replaced, and which arrays changed. */
+  rerun: { replaced: number; changed: string[] } | null;
 }
 
 export interface Model {
@@ -85,6 +89,8 @@ export interface Model {
   channels: string[];
   budget: number;
   any_budget: boolean;
+  /** Undefined in a report. */
+  sealed?: boolean;
 }
 
 export interface Table {

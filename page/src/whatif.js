@@ -57,6 +57,21 @@ export function evidenceOf(explanation, wish, mask) {
   });
 }
 
+/**
+ * Return the history with noise in place of every value that was not read; a missing value stays missing.
+ * @param {Explanation} explanation
+ */
+export function unreadScrambled(explanation, seed) {
+  const noise = gaussian(seed);
+  return explanation.history.map((row, step) =>
+    row.map((value, channel) => {
+      const patch = Math.floor(step / explanation.patchLen);
+      if (value === null || explanation.scene.gates.state[patch][channel] === "open") return value;
+      return noisy(explanation, step, channel, noise);
+    }),
+  );
+}
+
 /** Return the history with edits in place, for drawing. */
 export function historyWith(explanation, evidence) {
   const history = explanation.history.map((row) => row.slice());
@@ -69,14 +84,15 @@ export function historyWith(explanation, evidence) {
   return history;
 }
 
-/** Return noise around the baseline, about as large as the row's range. */
 function scrambled(explanation, patch, channel, noise) {
-  const { low, high, values } = explanation.channels[channel];
   const first = patch * explanation.patchLen;
-  return Array.from(
-    { length: explanation.patchLen },
-    (_, step) => values.baseline[first + step] + 0.3 * (high - low) * noise(),
-  );
+  return Array.from({ length: explanation.patchLen }, (_, step) => noisy(explanation, first + step, channel, noise));
+}
+
+/** Return noise around the baseline, about as large as the row's range. */
+function noisy(explanation, step, channel, noise) {
+  const { low, high, values } = explanation.channels[channel];
+  return values.baseline[step] + 0.3 * (high - low) * noise();
 }
 
 /** Return a generator of normal noise, by mulberry32 and Box–Muller: a seed in a link gives the same noise again. */

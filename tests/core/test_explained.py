@@ -910,3 +910,18 @@ def test_an_explanation_without_its_model_says_what_to_do(use: Callable[[Any], A
     with pytest.raises(UsageError, match=remedy):
         use(sample())
     assert sample()._repr_html_() is None
+
+
+def test_a_patch_of_one_step_is_named_by_its_only_time() -> None:
+    explained = sample()
+    thin = np.zeros((LOOK_BACK, len(CHANNELS)), dtype=bool)
+    thin[[5, 7, 8], 1] = True
+    explanation = replace(
+        explained.explanation,
+        mask=thin,
+        evidence=np.where(thin, np.float32(1), np.float32(0)),
+        probability=np.full(thin.shape, 0.5, dtype=np.float32),
+        missing=np.zeros_like(thin),
+    )
+    words = replace(explained, explanation=explanation).in_words(full=True)
+    assert "Read: beta (2020-01-01 05:00, 2020-01-01 07:00 to 2020-01-01 08:00)." in words

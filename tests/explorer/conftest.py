@@ -1,4 +1,4 @@
-"""Four small models behind a real server, and a real browser."""
+"""Five small models behind a real server, and a real browser."""
 
 import shutil
 import threading
@@ -70,6 +70,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
         model = IBForecaster(HORIZON, LOOK_BACK, recipe=str(recipe), device="cpu")
         model.fit(made.table(table)).save(made.model(name))
     _make_driven(made)
+    _make_sealed(made)
     return made
 
 
@@ -82,6 +83,18 @@ def _make_driven(desk: Desk) -> None:
         HORIZON, LOOK_BACK, cycle=(24, 168), recipe=str(recipe), device="cpu", past=["wind"], future=["price"]
     )
     model.fit(desk.table("driven")).save(desk.model("driven"))
+
+
+def _make_sealed(desk: Desk) -> None:
+    """Fit a sealed model with patches of one step, more than any other model here has."""
+    recipe = desk.folder / "sealed.toml"
+    recipe.write_text(
+        RECIPE.format(gate='attention = "none"\nrecent = 3\nevery = 8').replace(
+            "[model]", '[model]\npatch_len = 1\nsealed = true\nframe = "seasonal"', 1
+        )
+    )
+    model = IBForecaster(HORIZON, 2 * LOOK_BACK, cycle=24, recipe=str(recipe), device="cpu")
+    model.fit(desk.table("town")).save(desk.model("sealed"))
 
 
 def _write_table(path: Path, channels: tuple[str, ...], gap: bool) -> None:
@@ -126,8 +139,8 @@ def serve(desk: Desk) -> Callable[..., Any]:
 def place(serve: Callable[..., Any]) -> Iterator[Place]:
     """A service with all models and their tables uploaded."""
     httpx = pytest.importorskip("httpx", reason="the explorer's tests need httpx")
-    with serve("town", "dial", "fifty", "driven") as running:
-        for table, models in (("town", ("town", "dial")), ("fifty", ("fifty",)), ("driven", ("driven",))):
+    with serve("town", "dial", "fifty", "driven", "sealed") as running:
+        for table, models in (("town", ("town", "dial", "sealed")), ("fifty", ("fifty",)), ("driven", ("driven",))):
             content = running.desk.table(table).read_bytes()
             stored = httpx.post(f"{running.url}/tables?name={table}.csv", content=content).json()["table"]["id"]
             running.tables.update(dict.fromkeys(models, stored))

@@ -295,7 +295,7 @@ def test_every_control_has_an_accessible_name(view: Any, place: Any) -> None:
             assert name, f"a {role} without a name"
 
 
-@pytest.mark.parametrize("model", ["town", "fifty", "driven"])
+@pytest.mark.parametrize("model", ["town", "fifty", "driven", "sealed"])
 def test_the_page_fits_a_narrow_screen(view: Any, place: Any, model: str) -> None:
     page = view(place.at(model=model), width=390, height=844)
     for act in (
@@ -306,7 +306,7 @@ def test_the_page_fits_a_narrow_screen(view: Any, place: Any, model: str) -> Non
         act()
         page.wait_for_timeout(100)
         assert page.evaluate("() => document.documentElement.scrollWidth") == 390
-    page.wait_for_selector("#rates canvas")
+    page.wait_for_selector("#errors canvas")
 
 
 def test_of_fifty_channels_only_the_visible_ones_are_drawn(view: Any, place: Any) -> None:

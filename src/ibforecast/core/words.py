@@ -93,16 +93,17 @@ def _places(explained: ExplainedForecast, column: int) -> str:
         return ", ".join(spans)
     steps = {later - patch for patch, later in pairwise(patches)}
     evenly = f", one in {steps.pop()}" if len(steps) == 1 else ""
-    return f"{len(patches)} of {len(mask)} patches{evenly}, {_span(explained, patches[0], patches[-1])}"
+    return f"{len(patches)} of {len(mask)} patches{evenly}, {span_of(explained, patches[0], patches[-1])}"
 
 
 def _spans(explained: ExplainedForecast, patches: list[int]) -> Iterator[str]:
     """Yield the time span of each run of consecutive patches."""
     for _, run in groupby(enumerate(patches), key=lambda pair: pair[1] - pair[0]):
         members = [patch for _, patch in run]
-        yield _span(explained, members[0], members[-1])
+        yield span_of(explained, members[0], members[-1])
 
 
-def _span(explained: ExplainedForecast, first: int, last: int) -> str:
-    times = explained.times
-    return f"{times[explained.steps(first).start]} to {times[explained.steps(last).stop - 1]}"
+def span_of(explained: ExplainedForecast, first: int, last: int) -> str:
+    """Return the times of a run of patches: the first and the last one, or the only one."""
+    start, end = explained.times[explained.steps(first).start], explained.times[explained.steps(last).stop - 1]
+    return start if start == end else f"{start} to {end}"

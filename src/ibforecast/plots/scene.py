@@ -377,8 +377,7 @@ def _gates(explained: ExplainedForecast) -> Gates:
     state = [[_state(*cell) for cell in zip(*rows, strict=True)] for rows in zip(mask, missing, strict=True)]
     text = []
     for patch, states in enumerate(state):
-        steps = explained.steps(patch)
-        span = f"{explained.times[steps.start]} to {explained.times[steps.stop - 1]}"
+        span = words.span_of(explained, patch, patch)
         cells = zip(explained.channels, states, probability[patch], strict=True)
         text.append(tuple(f"{name}, {span}: {state}, probability {gate:.2f}" for name, state, gate in cells))
     return Gates(

@@ -35,6 +35,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": wire.Refusal, "description": description} for status, description in DESCRIPTIONS.items()
 }
 ABSENT: dict[int | str, dict[str, Any]] = {404: {"model": wire.Refusal, "description": "No such table."}}
+UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": wire.Refusal, "description": "No such model."}}
 NO_MODEL: dict[int | str, dict[str, Any]] = {409: {"model": wire.Refusal, "description": "A model cannot be read."}}
 UPLOAD = {
     "requestBody": {
@@ -56,6 +57,7 @@ RULES = {
 """The rules of fields that may be of several types, for error messages."""
 
 ModelName = Annotated[str | None, Query(description="Name of a loaded model; may be left out if there is only one.")]
+At = Annotated[str | None, Query(description="Moment of the forecast, as an ISO time: the cells then have times.")]
 FileName = Annotated[str, Query(description="Name of the table.", max_length=200)]
 Listed = Annotated[bool, Query(alias="list", description="Whether to list the moments one by one.")]
 Windows = Annotated[int, Query(ge=1, description="Number of windows, evenly spaced.")]
@@ -122,6 +124,11 @@ def _add_models(app: FastAPI, service: Service) -> None:
         """Describe each model: its input, its budget, and how it was trained."""
         return _answer(service.cards())
 
+    @app.get("/models/{name}/reads", response_model=wire.Reads, responses=UNKNOWN)
+    async def reads(name: str, at: At = None) -> Response:
+        """List the values that a forecast of a sealed model needs; a table may contain null everywhere else."""
+        return _answer(await service.reads(name, at))
+
     @app.post("/models/reload", response_model=wire.Reloaded, responses=NO_MODEL)
     async def reload(question: wire.Reload | None = None) -> Response:
         """Read models again from their folders; requests under way keep the model they began with."""
@@ -159,6 +166,11 @@ def _add_windows(app: FastAPI, service: Service) -> None:
     async def replay(question: wire.WhatIf) -> Response:
         """Forecast from another mask or other evidence in the same context: an exact what-if."""
         return _answer(await service.replay(question))
+
+    @app.post("/rerun", response_model=wire.Rerun, dependencies=STRICT)
+    async def rerun(question: wire.Scramble) -> Response:
+        """Replace what was not read and run the whole model again, with nothing held."""
+        return _answer(await service.rerun(question))
 
 
 def _add_tables(app: FastAPI, service: Service) -> None:

@@ -25,7 +25,7 @@ def history(model: LoadedModel, table: str, source: Table, count: int, stopped: 
     """
     series, config = source.series, model.fitted.config
     look_back, horizon = config.look_back, config.horizon
-    available = starts_of(series, look_back, horizon)
+    available = starts_of(series, model.fitted)
     starts = available[evenly_spaced(count, len(available)).numpy()]
     # Missing rows after the end, so that the last windows have a target too: their errors become null.
     unknown = np.full((horizon, len(series.channels)), np.nan)

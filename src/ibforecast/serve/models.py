@@ -61,6 +61,7 @@ class LoadedModel:
             budget=config.budget,
             allowance=config.allowance,
             any_budget=config.gate.any_budget,
+            sealed=config.sealed,
             gate=config.gate.kind,
             prior=config.objective.prior,
             recipe=summary.recipe,
@@ -95,13 +96,13 @@ class Models:
         """Names of the models, in the order of loading."""
         return list(self._loaded)
 
-    def get(self, name: str | None) -> LoadedModel:
-        """Find a model; the name may be left out if there is only one."""
+    def get(self, name: str | None, absent: int = 422) -> LoadedModel:
+        """Find a model; the name may be left out if there is only one. `absent` is the status if it is not loaded."""
         if name is None and len(self._loaded) == 1:
             return next(iter(self._loaded.values()))
         if name is None or name not in self._loaded:
             raise Refused(
-                422,
+                absent,
                 "model must be one that is loaded",
                 repr(name),
                 f"choose among {', '.join(self._loaded)}",

@@ -30,13 +30,15 @@ from ibforecast.serve.models import LoadedModel, Models
 from ibforecast.serve.refusals import Refused, reading
 from ibforecast.serve.settings import Settings
 from ibforecast.serve.tables import Kept, Shelf, from_bytes, from_json, keep, starts
-from ibforecast.serve.whatif import replay
+from ibforecast.serve.whatif import replay, rerun
+from ibforecast.zoo.saved import FittedModel
 
 READERS = 4
 HISTORIES_KEPT = 32
 READINGS_KEPT = 4
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound=wire.AboutExplanation)
 
 
 class Service:
@@ -102,16 +104,29 @@ class Service:
 
     async def replay(self, question: wire.WhatIf) -> wire.Replayed:
         """Compute the forecast for another mask or other evidence in the same context."""
-        read = await self._in_reader(_read_explanation, question.explanation)
-        if isinstance(read, Verification):
-            raise Refused(
-                422, f"an explanation must be true to be changed: {read.checks[0].detail}", field="explanation"
+        return await self._change(question, replay)
+
+    async def rerun(self, question: wire.Scramble) -> wire.Rerun:
+        """Run the whole model again with other values where nothing was read."""
+        return await self._change(question, rerun)
+
+    async def reads(self, name: str, at: str | None) -> wire.Reads:
+        """List the values that a forecast of a sealed model needs."""
+        model = self.models.get(name, absent=404)
+
+        def find() -> wire.Reads:
+            with reading("at" if model.fitted.config.sealed else "model"):
+                cells = model.forecaster.desk.reads(at)
+            return wire.Reads(
+                model=name,
+                weights_sha256=model.fitted.weights_sha256,
+                at=at,
+                look_back=model.fitted.config.look_back,
+                cells=[wire.Cell(**asdict(cell)) for cell in cells],
+                complete=True,
             )
-        model = self.models.that_gave(read.weights_sha256, question.model)
-        (replayed,) = await self._compute(
-            model, [partial(replay, model.name, model.fitted, read, question)], "explanation"
-        )
-        return replayed
+
+        return await self._in_reader(find)
 
     async def upload(self, content: bytes, name: str) -> wire.Uploaded:
         """Keep a table that can be read by one of the models, or without one."""
@@ -130,7 +145,7 @@ class Service:
 
         def find() -> wire.MomentsOf:
             clock, config = source.series.clock, model.fitted.config
-            rows = starts(source.series, config.look_back, config.horizon) + config.look_back - 1
+            rows = starts(source.series, model.fitted) + config.look_back - 1
             labels = clock.labels(0, source.series.rows) if listed else None
             first, last = (clock.labels(int(row), 1)[0] for row in rows[[0, -1]])
             return wire.MomentsOf(
@@ -169,6 +184,17 @@ class Service:
                 stopped.set()
             keep(self._histories, key, answer, HISTORIES_KEPT)
         return self._histories[key].model_copy(update={"model": model.name})
+
+    async def _change(self, question: Q, work: Callable[[str, FittedModel, ExplainedForecast, Q], T]) -> T:
+        """Compute another forecast from an explanation, with the named model or else with the one that made it."""
+        read = await self._in_reader(_read_explanation, question.explanation)
+        if isinstance(read, Verification):
+            raise Refused(
+                422, f"an explanation must be true to be changed: {read.checks[0].detail}", field="explanation"
+            )
+        model = self.models.that_gave(read.weights_sha256, question.model)
+        (answer,) = await self._compute(model, [partial(work, model.name, model.fitted, read, question)], "explanation")
+        return answer
 
     async def _explain(
         self, question: wire.AboutTable, render: Callable[[ExplainedForecast], T]

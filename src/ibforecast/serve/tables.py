@@ -24,6 +24,7 @@ from ibforecast.data.sources import load
 from ibforecast.data.tables import Table
 from ibforecast.serve import wire
 from ibforecast.serve.refusals import Refused
+from ibforecast.zoo.saved import FittedModel
 
 DEMO = "demo"
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
@@ -153,20 +154,27 @@ def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series
     )
 
 
-def starts(series: Series, look_back: int, horizon: int) -> Int64[np.ndarray, " window"]:
-    """Return the first rows of the windows in which every channel is observed; refuse a table without any.
+def starts(series: Series, fitted: FittedModel) -> Int64[np.ndarray, " window"]:
+    """Return the first rows of the windows from which a model can forecast; refuse a table without any.
 
-    One observation in the window is enough. With covariates known ahead, only windows whose horizon they cover count.
+    Every channel that the model reads must be observed at least once where it is read. With covariates known ahead,
+    only windows whose horizon they cover count.
     """
-    seen = np.cumsum(~np.isnan(series.values), axis=0)
-    before = np.concatenate([np.zeros((1, seen.shape[1]), dtype=seen.dtype), seen[:-look_back]])
-    rows = np.flatnonzero((seen[look_back - 1 :] > before).all(axis=1))
+    cells, observed, look_back = fitted.cells, ~np.isnan(series.values), fitted.config.look_back
+    windows = max(series.rows - look_back + 1, 0)
+    # A channel without a gap is observed wherever it is read, so only the others are looked at.
+    gaps = np.flatnonzero(cells.any(axis=0) & ~observed.all(axis=0))
+    seen = np.zeros((windows, len(gaps)), dtype=bool)
+    for step in np.flatnonzero(cells[:, gaps].any(axis=1)).tolist():
+        seen |= cells[step, gaps] & observed[step : step + windows, gaps]
+    rows = np.flatnonzero(seen.all(axis=1))
     if series.known is not None:
-        rows = rows[rows + look_back + horizon <= len(series.known)]
+        rows = rows[rows + look_back + fitted.config.horizon <= len(series.known)]
     if not len(rows):
         raise Refused(
             422,
-            f"a table must have look_back = {look_back} rows in which every channel is observed at least once",
+            f"a table must have look_back = {look_back} rows in which every channel is observed at least once"
+            + (", where it is read" if fitted.config.sealed else ""),
             f"none among {series.rows} rows",
             "give a longer table, or one with fewer gaps",
             "table",

@@ -1,4 +1,4 @@
-"""Exact what-ifs: the forecast from another mask or other evidence, with the context held fixed."""
+"""Exact what-ifs: the forecast from another mask or evidence in the same context, or from other unread values."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +16,9 @@ from ibforecast.zoo.saved import FittedModel
 OWN = "mask and evidence are those of the explanation"
 OTHER = "a what-if: mask or evidence were chosen by hand, so this is not the model's own explanation"
 
+NOTHING_HELD = "nothing was held, the whole model ran again:"
+SAME = "mask, context, evidence and forecast are the same, bit for bit"
+
 Mask = Bool[np.ndarray, "patch channel"]
 
 
@@ -28,13 +31,7 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
     with reading("evidence"):
         evidence, closed = _evidence(engine, explained, mask, question.evidence)
     forecast = engine.replay(replace(explained.explanation, mask=mask, evidence=evidence))
-    if not np.isfinite(forecast[:, explained.is_forecast]).all():
-        with reading("evidence"):
-            raise DataError(
-                "evidence must be of a size the model can compute with",
-                "a forecast that is not a number",
-                "use smaller values",
-            )
+    _check_finite(explained, forecast, "evidence")
     allowed, opened, own = engine.facts.allowance, int(mask.sum()), explained.explanation
     same = np.array_equal(mask, own.mask) and np.array_equal(evidence, own.evidence)
     return wire.Replayed(
@@ -49,6 +46,31 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
         within_budget=opened <= allowed,
         closed_edits=closed,
         same_bits=np.array_equal(forecast, explained.forecast, equal_nan=True),
+    )
+
+
+def rerun(name: str, fitted: FittedModel, explained: ExplainedForecast, question: wire.Scramble) -> wire.Rerun:
+    """Run the whole model with other values where nothing was read, and compare the result with the explanation."""
+    with reading("explanation"):
+        engine = _engine(fitted, explained)
+    with reading("values"):
+        history = _scrambled(explained, question.values)
+    own = explained.explanation
+    again, forecast = engine.run(history, own.context.phase, explained.known)
+    _check_finite(explained, forecast, "values")
+    # A value that was removed is missing now; that is what was sent, not what the model made of it.
+    arrays = ((row, array) for row, array in again.arrays() if row.name != "missing")
+    changed = [row.name for row, array in arrays if not np.array_equal(array, row.of(own))]
+    changed += [] if np.array_equal(forecast, explained.forecast, equal_nan=True) else ["forecast"]
+    return wire.Rerun(
+        model=name,
+        sealed=fitted.config.sealed,
+        forecast=nullable(forecast),
+        shift=_shifts(explained, forecast),
+        replaced=int(((history != explained.history) & ~np.isnan(explained.history)).sum()),
+        changed=changed,
+        same_bits=not changed,
+        note=f"{NOTHING_HELD} {' and '.join(changed)} changed" if changed else f"{NOTHING_HELD} {SAME}",
     )
 
 
@@ -130,6 +152,29 @@ def _place(explained: ExplainedForecast, edit: wire.Edit) -> tuple[slice, int]:
         got = f"{len(contents)} of them, with {[len(content) for content in contents]} numbers"
         raise UsageError(f"an edit must have deviation or values, {patch_len} of them", got, "send one of both")
     return explained.steps(edit.patch), explained.channels.index(edit.channel)
+
+
+def _scrambled(
+    explained: ExplainedForecast, sent: list[list[float | None]]
+) -> Float64[np.ndarray, "look_back channel"]:
+    """Return the history with the values that were sent, where a value was observed and not read."""
+    own = explained.history
+    if [len(row) for row in sent] != [own.shape[1]] * len(own):
+        got = f"{len(sent)} rows of {sorted({len(row) for row in sent})[:4]}"
+        raise UsageError(f"values must have {len(own)} rows, one per step, of {own.shape[1]} channels", got, "send all")
+    read = explained.explanation.mask.repeat(explained.explanation.patch_len, axis=0)
+    # A gap is not filled: in a place of the fixed mask the new value would be read.
+    return np.where(read | np.isnan(own), own, np.array(sent, dtype=np.float64))
+
+
+def _check_finite(explained: ExplainedForecast, forecast: Float64[np.ndarray, "horizon channel"], field: str) -> None:
+    if not np.isfinite(forecast[:, explained.is_forecast]).all():
+        with reading(field):
+            raise DataError(
+                f"{field} must be of a size the model can compute with",
+                "a forecast that is not a number",
+                "use smaller values",
+            )
 
 
 def _shifts(explained: ExplainedForecast, forecast: Float64[np.ndarray, "horizon channel"]) -> list[wire.Shift]:

@@ -90,6 +90,18 @@ class WhatIf(AboutExplanation):
     beyond_budget: Annotated[bool, Field(description="Let the mask open more than the budget allows.")] = False
 
 
+class Scramble(AboutExplanation):
+    """An explanation, and other values for what was not read; nothing is held fixed."""
+
+    values: Annotated[
+        list[list[FiniteFloat | None]],
+        Field(
+            description="Look-back × channel, in the table's units; null removes a value. They replace only what was "
+            "not read: a value that was read stays, and a missing one stays missing."
+        ),
+    ]
+
+
 class Reload(Question):
     """The models to read again; by default all."""
 
@@ -136,6 +148,9 @@ class Model(BaseModel):
     budget: float
     allowance: int
     any_budget: bool
+    sealed: Annotated[
+        bool, Field(description="Whether mask, level, scale and forecast are computed only from what is read.")
+    ]
     gate: str
     prior: float
     recipe: str
@@ -148,6 +163,29 @@ class Models(Answer):
     """The loaded models."""
 
     models: list[Model]
+
+
+class Cell(BaseModel):
+    """A value to be read: its channel, how many steps before the newest it is, and its time if `at` was sent."""
+
+    channel: str
+    steps_back: int
+    time: str | None
+
+
+class Reads(Answer):
+    """The values that a forecast of a sealed model needs, oldest first, in addition to covariates known ahead.
+
+    `complete` means that the forecast needs no others. `weights_sha256` names the weights that chose them: an
+    explanation from these values has the same.
+    """
+
+    model: str
+    weights_sha256: str
+    at: str | None
+    look_back: int
+    cells: list[Cell]
+    complete: bool
 
 
 class Reloaded(Answer):
@@ -225,6 +263,24 @@ class Replayed(Answer):
     within_budget: bool
     closed_edits: int
     same_bits: bool
+
+
+class Rerun(Answer):
+    """The whole model, run again with other values where nothing was read; neither mask nor context are held.
+
+    `changed` names the arrays that differ from the explanation, and `same_bits` is true if none does. That is so for
+    every sealed model; any other model may read elsewhere or take another level. `replaced` counts the values that
+    differ from the window's.
+    """
+
+    model: str
+    sealed: bool
+    forecast: list[list[float | None]]
+    shift: list[Shift]
+    replaced: int
+    changed: list[str]
+    same_bits: bool
+    note: str
 
 
 class Table(BaseModel):
