@@ -18,6 +18,10 @@ from ibforecast.evaluate.verification import changed_bits
 
 Marks = Bool[Tensor, " window"]
 
+CONSTANTS = {"NaN": nan, "+1e30": 1e30, "-1e30": -1e30, "+inf": inf, "-inf": -inf}
+KINDS = ("noise", *CONSTANTS, "another window", "mixed", "unobserved")
+"""The kinds of replacement, in the order in which `scrambles` yields them."""
+
 
 @dataclass(frozen=True)
 class Reaction:
@@ -43,10 +47,9 @@ def scrambles(
     values = window.values
     read = spread(mask, values.shape[1] // mask.shape[1])
     size = 10 * (values.abs().amax() + 1)
-    constants = {"NaN": nan, "+1e30": 1e30, "-1e30": -1e30, "+inf": inf, "-inf": -inf}
     others = {
         "noise": size * torch.randn(values.shape, generator=generator).to(values),
-        **{name: torch.full_like(values, value) for name, value in constants.items()},
+        **{name: torch.full_like(values, value) for name, value in CONSTANTS.items()},
         "another window": donor.values,
     }
     drawn = torch.randint(len(others), (1, *values.shape), generator=generator).to(values.device)
