@@ -1,7 +1,7 @@
 """Windows that react when every unread value is replaced and the whole model runs again, with nothing held."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf, nan
 
 import torch
@@ -71,16 +71,18 @@ def reactions(
     total = len(windows)
     require(total >= 2, "scrambling needs a second window", f"{total} windows", "measure more of them")
     donors = (torch.arange(total) + torch.randint(1, total, (total,), generator=generator)) % total
-    parts: dict[str, list[Reaction]] = {}
+    # Written in place: small results kept between large ones would fragment the memory of a long run.
+    marks = torch.zeros(len(KINDS), len(fields(Reaction)), total, dtype=torch.bool)
     for first, (window, _) in zip(range(0, total, batch), windows.batches(batch), strict=True):
         donor = windows.look_backs(windows.starts[donors[first : first + batch].to(windows.starts.device)])
         own = forecaster(window)
-        for name, other in scrambles(window, own.explanation.mask, donor, generator):
-            parts.setdefault(name, []).append(_reaction(own, forecaster(other)))
-    return {name: _joined(some) for name, some in parts.items()}
+        for number, (_, other) in enumerate(scrambles(window, own.explanation.mask, donor, generator)):
+            marks[number, :, first : first + batch] = _marks(own, forecaster(other))
+    return {kind: Reaction(*each) for kind, each in zip(KINDS, marks, strict=True)}
 
 
-def _reaction(own: Forecast, again: Forecast) -> Reaction:
+def _marks(own: Forecast, again: Forecast) -> Bool[Tensor, "4 window"]:
+    """Mark the windows of a batch that differ, in the order of the fields of `Reaction`."""
     before, after = own.explanation, again.explanation
     assert before is not None
     assert after is not None
@@ -89,17 +91,8 @@ def _reaction(own: Forecast, again: Forecast) -> Reaction:
     context |= _differ(before.context.scale[:, None], after.context.scale[:, None])
     forecast = _differ(own.values, again.values)
     read = _differ(before.evidence, after.evidence) | _differ(before.probability, after.probability)
-    return Reaction(mask, context, forecast, mask | context | forecast | read)
+    return torch.stack([mask, context, forecast, mask | context | forecast | read])
 
 
 def _differ(one: Tensor, other: Tensor) -> Marks:
     return changed_bits(one, other) > 0
-
-
-def _joined(parts: list[Reaction]) -> Reaction:
-    return Reaction(
-        torch.cat([part.mask for part in parts]),
-        torch.cat([part.context for part in parts]),
-        torch.cat([part.forecast for part in parts]),
-        torch.cat([part.anything for part in parts]),
-    )
