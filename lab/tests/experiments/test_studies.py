@@ -10,6 +10,7 @@ import torch
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
 from ibforecast.train.config import TrainConfig
+from ibforecast.train.loop import train
 from ibforecast.zoo.recipes import Recipe
 from ibforecast_lab.data import framed
 from ibforecast_lab.data.standin import STAND_INS
@@ -24,6 +25,7 @@ from ibforecast_lab.experiments.tables.errors import by_horizon
 from ibforecast_lab.explainers import EXPLAINERS
 from ibforecast_lab.explainers.dynamask import Dynamask
 from ibforecast_lab.explainers.extremal_mask import ExtremalMask
+from ibforecast_lab.measures.unread import KINDS
 from ibforecast_lab.recipes import resolve
 
 CPU = torch.device("cpu")
@@ -52,6 +54,13 @@ def parts() -> Parts:
 def ours(budget: float = 0.25) -> Forecaster:
     settings: dict[str, Any] = {"budget": budget, "gate": {"width": 8, "heads": 2}, "readout": {"width": 16}}
     return resolve("exact", sizes_of(PULSE), **settings).build(1).eval()
+
+
+def trained(recipe: str, parts: Parts, **settings: Any) -> Forecaster:
+    """Train a small model for one epoch."""
+    forecaster = resolve(recipe, sizes_of(PULSE), readout={"width": 16}, **settings).build(1)
+    train(forecaster, parts.training, parts.validation, TrainConfig(epochs=1, batch=512), seed=1)
+    return forecaster.eval()
 
 
 def rival() -> Forecaster:
@@ -104,6 +113,28 @@ def test_a_study_counts_bits_over_all_test_windows_and_finds_none_changed(parts:
     (row,) = by_measure(explanations.study(ours(), parts, PULSE))["certificate"]
     assert (row["windows"], row["replay_bits"], row["scramble_bits"]) == (30, 0, 0)
     assert row["compared"] == 30 * 24 * 4
+
+
+def test_a_study_of_a_sealed_model_counts_no_change_with_nothing_held(parts: Parts) -> None:
+    rows = by_measure(explanations.study(trained("sealed", parts), parts, PULSE))
+    (fixed,), (free,) = rows["certificate"], rows["sensitivity"]
+    assert (fixed["windows"], fixed["replay_bits"], fixed["scramble_bits"]) == (30, 0, 0)
+    assert fixed["scrambled"] > 0
+    assert (free["relative"], free["gates_relative"], free["masks_changed"]) == (0, 0, 0)
+    counts = {row.pop("kind"): row for row in rows["unread"]}
+    assert tuple(counts) == KINDS
+    none = {"measure": "unread", "windows": 30, "masks": 0, "contexts": 0, "forecasts": 0, "changed": 0}
+    assert all(row == none for row in counts.values())
+
+
+def test_a_study_of_a_conditional_model_counts_the_windows_that_change_with_nothing_held(parts: Parts) -> None:
+    gate = {"width": 8, "heads": 2}
+    rows = by_measure(explanations.study(trained("steady", parts, gate=gate), parts, PULSE))
+    (free,) = rows["sensitivity"]
+    assert free["relative"] > 0
+    assert [row["kind"] for row in rows["unread"]] == [*KINDS]
+    assert all(row["contexts"] == row["forecasts"] == row["changed"] == 30 for row in rows["unread"])
+    assert any(row["masks"] for row in rows["unread"])
 
 
 def test_gate_frequencies_average_to_the_open_rate(parts: Parts) -> None:

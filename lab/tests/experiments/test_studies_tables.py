@@ -365,11 +365,42 @@ def test_the_certificate_is_next_to_what_it_does_not_promise_in_named_units() ->
     assert (row["gates_sensitivity_squared"], row["gates_sensitivity_root"], row["rate_bits"]) == (None, None, 31.25)
 
 
+def unread(kind: str, changed: int = 0) -> dict[str, Any]:
+    counts = {"masks": 0, "contexts": changed, "forecasts": changed, "changed": changed}
+    return {"measure": "unread", "kind": kind, "windows": 2785, **counts}
+
+
+def test_a_sealed_row_counts_windows_that_change_with_nothing_held_and_prints_exact_zeros() -> None:
+    still = {"measure": "sensitivity", "windows": 2785, "relative": 0.0, "gates_relative": 0.0, "masks_changed": 0.0}
+    sealed = [*promises()[:2], still, *promises()[3:], unread("noise"), unread("NaN")]
+    records = [explained(recipe="sealed", seed=seed, extra=sealed) for seed in (1, 2)]
+    moved = [*promises(), unread("noise", changed=2784), unread("NaN", changed=1)]
+    sheet = TABLES["certificate"]([*records, explained(extra=moved)])
+    (line,) = lines(sheet, data="ETTh1", model="sealed")
+    assert (line["bits changed on scramble"], line["end to end, of the squared shift"]) == ("0", "0%")
+    assert (line["end to end, root of it"], line["masks changed"]) == ("0%", "0%")
+    assert (line["windows scrambled, nothing held"], line["windows changed by it"]) == ("11,140", "0")
+    (line,) = lines(sheet, data="ETTh1", model="steady")
+    assert (line["contexts changed by it"], line["masks changed by it"]) == ("2,785", "0")
+    assert (line["forecasts changed by it"], line["windows changed by it"]) == ("2,785", "2,785")
+    (row,) = rows(sheet, model="sealed")
+    assert (row["unread_windows"], row["unread_changed"], row["sensitivity_squared"]) == (11140, 0, 0)
+
+
+def test_counts_with_nothing_held_are_not_run_unless_every_seed_has_them() -> None:
+    with_counts, without = explained(seed=1, extra=[*promises(), unread("noise")]), explained(seed=2, extra=promises())
+    sheet = TABLES["certificate"]([with_counts, without])
+    (line,) = lines(sheet, data="ETTh1", model="steady")
+    assert (line["windows"], line["windows changed by it"]) == ("5,570", "not run")
+    (line,) = lines(sheet, data="ETTh1", model="sealed")
+    assert line["windows"] == line["windows scrambled, nothing held"] == line["windows changed by it"] == "not run"
+
+
 def test_a_data_set_without_a_certificate_is_not_run_and_other_models_follow() -> None:
     sheet = TABLES["certificate"]([explained(recipe="paper-sparse", extra=promises()), explained("ETTm1")])
     assert lines(sheet, data="Weather")[0]["windows"] == "not run"
     assert lines(sheet, data="ETTm1")[0]["windows"] == "not run"
-    assert [line["model"] for line in lines(sheet, data="ETTh1")] == ["steady", "paper-sparse"]
+    assert [line["model"] for line in lines(sheet, data="ETTh1")] == ["steady", "sealed", "paper-sparse"]
 
 
 # --- Recovery ---

@@ -56,13 +56,15 @@ NAMES = {
 }
 """Models as the page names them, in its order."""
 
+SEALED = "sealed"
 SOURCES = {"ledger": "our run", "published": "published"}
 BUDGETS = {0.2: "a fifth", 0.1: "a tenth", 0.05: "a twentieth"}
 EXPLAINERS = (NATIVE, "occlusion", "integrated_gradients")
 EXCERPTS = {
     "certificate": (
-        *("data", "windows", "bits changed on replay", "bits changed on scramble", "end to end, of the squared shift"),
-        *("end to end, root of it", "by gates only, of the squared shift", "masks changed"),
+        *("data", "model", "windows", "bits changed on replay", "bits changed on scramble"),
+        *("end to end, of the squared shift", "end to end, root of it", "by gates only, of the squared shift"),
+        *("masks changed", "windows scrambled, nothing held", "windows changed by it"),
     ),
     "cost": (
         *("data", "explainer", "forward passes", "backward passes"),
@@ -120,7 +122,7 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "maps": _excerpt(sheets, "fidelity", horizon=["96"], model=[REFERENCE, "paper-sparse"], explainer=shown),
         "below": _below(values, fidelity),
         "runs": _runs(fidelity),
-        "certificate": _excerpt(sheets, "certificate", horizon=["96"], model=[REFERENCE]),
+        "certificate": _excerpt(sheets, "certificate", horizon=["96"], model=[REFERENCE, SEALED]),
         "cost": _excerpt(sheets, "cost", explainer=[*EXPLAINERS, "saliency", "dynamask"]),
         "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[REFERENCE]),
         "planted": _excerpt(sheets, "support_recovery", explainer=EXPLAINERS),
@@ -157,6 +159,7 @@ def _phrases(sheets: Sheets, best: list[Row]) -> dict[str, str]:
         "own_strict": _by_lead({row["data"]: row["native_is_by_window"] for row in best}),
         "own_lenient": _by_lead({row["data"]: row["native_is"] for row in best}),
         "false_alarms": _listed(_false_alarms(sheets)),
+        "sealed": _sealed(sheets),
     }
 
 
@@ -194,6 +197,15 @@ def _false_alarms(sheets: Sheets) -> Iterator[str]:
         (ours,) = select(rows, model="framed", explainer=NATIVE)
         if any(lead(ours, other, "aup", larger_is_better=True) == "behind" for other in rows):
             yield f"`{mode}`"
+
+
+def _sealed(sheets: Sheets) -> str:
+    """Say how many windows of sealed models changed with nothing held."""
+    certified = select(sheets["certificate"].rows, model=SEALED, horizon=96)
+    rows = [row for row in certified if row["unread_windows"] is not None]
+    windows, changed = (sum(row[f"unread_{name}"] for row in rows) for name in ("windows", "changed"))
+    counted = f"of {windows:,} scrambled windows, {FORMS['none'](changed)} changed in any bit"
+    return counted if rows else "this was not run on these data sets yet"
 
 
 # --- Tables ---

@@ -1,1 +1,1 @@
-"""Measures that only experiments need: cost, recovery of a known truth, and the value of choosing tokens per window."""
+"""Measures that only experiments need: cost, recovery, what choosing is worth, and reactions to unread values."""

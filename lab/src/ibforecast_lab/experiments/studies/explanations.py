@@ -1,4 +1,4 @@
-"""Are the explanations true? Fidelity of every explainer, certificate, sensitivity, rate and open gates."""
+"""Are the explanations true? Fidelity of every explainer, certificate, sensitivity, unread values, rate and gates."""
 
 from math import isnan
 from typing import Any
@@ -20,6 +20,7 @@ from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import Parts
 from ibforecast_lab.experiments.studies.explainers import explainers_of
 from ibforecast_lab.explainers.native import Native
+from ibforecast_lab.measures.unread import reactions
 
 FIDELITY_WINDOWS, GATE_WINDOWS, BATCH = 1024, 512, 256
 BUDGET, PATCH_LEN, PRIOR = 0.2, 12, 0.2
@@ -34,7 +35,9 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
     for name, explainer in explainers_of(forecaster, windows.look_backs(windows.starts[:1])).items():
         rows += [flat(name, row) for row in fidelity(forecaster, windows, explainer, cell.seed)]
     if isinstance(forecaster, Accountable):
-        rows += [*_promises(forecaster, parts.test, cell.seed), *_gates(forecaster, parts.test)]
+        rows += _promises(forecaster, parts.test, cell.seed)
+        rows += _unread(forecaster, parts.test, cell.seed)
+        rows += _gates(forecaster, parts.test)
     return rows
 
 
@@ -91,6 +94,22 @@ def _promises(forecaster: Accountable, test: Windows, seed: int) -> list[dict[st
             "masks_changed": free.masks_changed,
         },
         {"measure": "rate", "windows": len(test), "prior": PRIOR, "bits": float(bits.mean())},
+    ]
+
+
+def _unread(forecaster: Accountable, test: Windows, seed: int) -> list[dict[str, Any]]:
+    """Count the windows that change when their unread values are replaced and nothing is held, by kind."""
+    return [
+        {
+            "measure": "unread",
+            "kind": kind,
+            "windows": len(test),
+            "masks": int(reaction.mask.sum()),
+            "contexts": int(reaction.context.sum()),
+            "forecasts": int(reaction.forecast.sum()),
+            "changed": int(reaction.anything.sum()),
+        }
+        for kind, reaction in reactions(forecaster, test, torch.Generator().manual_seed(seed)).items()
     ]
 
 

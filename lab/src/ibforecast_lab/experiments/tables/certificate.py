@@ -1,6 +1,6 @@
-"""The influence of closed tokens on a forecast: none if context and mask are fixed; measured end to end."""
+"""The influence of closed tokens on a forecast: none if context and mask are fixed; measured with nothing held."""
 
-from ibforecast_lab.experiments.frame import Row, grouped, mean, of_study, seeds, summarised, total
+from ibforecast_lab.experiments.frame import Row, Summary, grouped, mean, of_study, seeds, select, summarised, total
 from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.sheet import UNDEFINED, Column, Table, count, placed, places
 from ibforecast_lab.experiments.tables.fidelity import STUDY
@@ -20,6 +20,21 @@ SHARES = {
     "gates_sensitivity_root": "by gates only, root of it",
     "masks_changed": "masks changed",
 }
+UNREAD = {
+    "unread_windows": "windows scrambled, nothing held",
+    "unread_masks": "masks changed by it",
+    "unread_contexts": "contexts changed by it",
+    "unread_forecasts": "forecasts changed by it",
+    "unread_changed": "windows changed by it",
+}
+
+
+def _unread(field: str) -> Summary:
+    """Sum a count over the kinds of scrambling and the seeds; None if any run was not measured in this way."""
+    summed = total(field.removeprefix("unread_"), measure="unread")
+    return lambda rows: summed(rows) if seeds(select(rows, measure="unread")) == seeds(rows) else None
+
+
 FIELDS = {
     "seeds": seeds,
     **{name: total(name, measure="certificate") for name in COUNTS},
@@ -28,6 +43,7 @@ FIELDS = {
     "gates_sensitivity_squared": mean("gates_relative", measure="sensitivity"),
     "gates_sensitivity_root": mean("gates_relative_root", measure="sensitivity"),
     "masks_changed": mean("masks_changed", measure="sensitivity"),
+    **{name: _unread(name) for name in UNREAD},
     "rate_bits": mean("bits", measure="rate"),
 }
 
@@ -38,8 +54,15 @@ def _rows(tidy: list[Row]) -> list[Row]:
     return summarised([row for group in certified for row in group], KEYS, FIELDS)
 
 
+def _lines(rows: list[Row]) -> list[Row]:
+    """Return the planned lines and then all others, without the counts of unread values that were not measured."""
+    lines = placed(rows, places(PLANS["certificate"]))
+    return [{name: value for name, value in line.items() if name not in UNREAD or value is not None} for line in lines]
+
+
 def _percent(value: float | None) -> str:
-    return UNDEFINED if value is None else f"{value:.2%}"
+    """Format a share; "0%" is exactly zero."""
+    return UNDEFINED if value is None else f"{value:.2%}" if value else "0%"
 
 
 certificate = Table(
@@ -49,16 +72,21 @@ certificate = Table(
         *(Column(name, name) for name in ("data", "horizon", "model", "seeds")),
         *(Column(name, field, count) for field, name in COUNTS.items()),
         *(Column(name, field, _percent) for field, name in SHARES.items()),
+        *(Column(name, field, count) for field, name in UNREAD.items()),
         Column("rate in bits", "rate_bits", lambda bits: UNDEFINED if bits is None else f"{bits:.1f}"),
     ),
     rows=_rows,
-    lines=lambda rows: placed(rows, places(PLANS["certificate"])),
+    lines=_lines,
     note=(
         "Promised: with context and mask fixed, 0 bits of the forecast change when it is replayed and when every "
-        "closed token is scrambled (counts are summed over seeds). Not promised: with closed tokens taken from another "
-        "window and everything free to react, the mean squared shift of a forecast is this share of the mean squared "
-        "shift with all tokens deleted; the root of that share compares the shifts themselves. By gates only: the "
-        "context is fixed. masks changed: the share of windows with another mask. Rate: bits of the gates per window."
+        "closed token is scrambled (counts are summed over seeds). Only sealed promises the same with nothing held, "
+        "so its shares are exactly 0 (printed as 0%) and no window changes. End to end: with closed tokens taken from "
+        "another window and everything free to react, the mean squared shift of a forecast is this share of the mean "
+        "squared shift with all tokens deleted; the root of that share compares the shifts themselves. By gates only: "
+        "the context is fixed. masks changed: the share of windows with another mask. Windows scrambled, nothing held: "
+        "every window once with each kind of replacement of its unread values (noise, NaN, ±1e30, ±infinity, another "
+        "window, a mixture, nothing); the next columns count those with another bit in mask, context, forecast, or "
+        "anything of these, evidence and probabilities. Rate: bits of the gates per window."
     ),
-    missing=("windows",),
+    missing=("windows", *UNREAD),
 )
