@@ -131,7 +131,9 @@ PLANS: dict[str, Plan] = {
         also=(Plan(("ETTh2", "ETTm2"), (96,), ("steady",), study="native", budgets=(None, *SMALL_BUDGETS)),),
     ),
     "fidelity_rankings": Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), study="explanations"),
-    "certificate": Plan(MAIN, (96,), ("steady", "sealed"), study="explanations"),
+    "certificate": Plan(
+        MAIN, (96,), ("steady",), study="explanations", also=(Plan(MAIN, (96,), ("sealed",), study="promises"),)
+    ),
     "gate_map": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
     "gate_frequency": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
     "support_recovery": Plan(tuple(FRAMED), (24,), ("framed", "paper-sparse", "patchdecomp", "tft"), study="recovery"),

@@ -12,6 +12,7 @@ Study = Callable[[Forecaster, Parts, Cell], list[dict[str, Any]]]
 
 STUDIES: dict[str, Study] = {
     "explanations": explanations.study,
+    "promises": explanations.promises,
     "recovery": recovery.study,
     "cost": cost.study,
     "native": native.study,

@@ -35,10 +35,15 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
     for name, explainer in explainers_of(forecaster, windows.look_backs(windows.starts[:1])).items():
         rows += [flat(name, row) for row in fidelity(forecaster, windows, explainer, cell.seed)]
     if isinstance(forecaster, Accountable):
-        rows += _promises(forecaster, parts.test, cell.seed)
-        rows += _unread(forecaster, parts.test, cell.seed)
+        rows += promises(forecaster, parts, cell)
         rows += _gates(forecaster, parts.test)
     return rows
+
+
+def promises(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, Any]]:
+    """Measure on all test windows what closed tokens and unread values can change, and the rate."""
+    assert isinstance(forecaster, Accountable)
+    return _promised(forecaster, parts.test, cell.seed) + _unread(forecaster, parts.test, cell.seed)
 
 
 def spaced(test: Windows) -> Windows:
@@ -72,7 +77,7 @@ def points_of(forecaster: Forecaster, window: Window) -> Int[Tensor, " batch"]:
     return torch.full((batch,), points, device=window.values.device)
 
 
-def _promises(forecaster: Accountable, test: Windows, seed: int) -> list[dict[str, Any]]:
+def _promised(forecaster: Accountable, test: Windows, seed: int) -> list[dict[str, Any]]:
     generator = torch.Generator().manual_seed(seed)
     fixed, free = certificate(forecaster, test, generator), end_to_end(forecaster, test, generator)
     with torch.no_grad():

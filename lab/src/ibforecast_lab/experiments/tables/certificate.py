@@ -1,10 +1,10 @@
 """The influence of closed tokens on a forecast: none if context and mask are fixed; measured with nothing held."""
 
-from ibforecast_lab.experiments.frame import Row, Summary, grouped, mean, of_study, seeds, select, summarised, total
+from ibforecast_lab.experiments.frame import Row, Summary, grouped, mean, seeds, select, summarised, total
 from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.sheet import UNDEFINED, Column, Table, count, placed, places
-from ibforecast_lab.experiments.tables.fidelity import STUDY
 
+STUDIES = ("explanations", "promises")
 KEYS = ("data", "horizon", "model", "budget")
 COUNTS = {
     "windows": "windows",
@@ -49,15 +49,20 @@ FIELDS = {
 
 
 def _rows(tidy: list[Row]) -> list[Row]:
-    groups = grouped(of_study(tidy, STUDY), KEYS).values()
+    groups = grouped([row for study in STUDIES for row in select(tidy, study=study)], KEYS).values()
     certified = [group for group in groups if any(row["measure"] == "certificate" for row in group)]
     return summarised([row for group in certified for row in group], KEYS, FIELDS)
 
 
 def _lines(rows: list[Row]) -> list[Row]:
     """Return the planned lines and then all others, without the counts of unread values that were not measured."""
-    lines = placed(rows, places(PLANS["certificate"]))
+    lines = placed(rows, _places())
     return [{name: value for name, value in line.items() if name not in UNREAD or value is not None} for line in lines]
+
+
+def _places() -> list[Row]:
+    plan = PLANS["certificate"]
+    return [place for each in (plan, *plan.also) for place in places(each)]
 
 
 def _percent(value: float | None) -> str:
