@@ -22,7 +22,7 @@ def from_tokens(
 
 def spread(mask: Shaped[Tensor, "batch patch channel"], patch_len: int) -> Shaped[Tensor, "batch look_back channel"]:
     """Broadcast one value per token over the steps of its patch. Paper: Eq. 7, m̄."""
-    return mask.repeat_interleave(patch_len, dim=1)
+    return mask if patch_len == 1 else mask.repeat_interleave(patch_len, dim=1)
 
 
 def closed_to_zero(

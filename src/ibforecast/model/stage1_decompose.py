@@ -90,11 +90,12 @@ class SeasonalFrame(Frame):
     def forward(self, values: Steps, seen: Seen, season: Steps) -> tuple[PerChannel, PerChannel]:
         """Return (level, scale)."""
         weights = torch.softmax(self.logits, dim=0) * seen
-        first = weighted_mean(values - season, weights)
+        level, of_season = weighted_mean(values, weights), weighted_mean(season, weights)
+        first = level - of_season
         doubt = self.doubt.exp()
         squares = ((values - first[:, None]) ** 2 * seen).sum(dim=1)
         scale = ((doubt + squares) / (doubt + seen.sum(dim=1))).sqrt()
-        return weighted_mean(values - scale[:, None] * season, weights), scale
+        return level - scale * of_season, scale
 
 
 class NoFrame(Frame):
