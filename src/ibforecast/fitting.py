@@ -24,7 +24,7 @@ from ibforecast.model.network import IBForecast
 from ibforecast.settings import Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import train
-from ibforecast.zoo.recipes import DEFAULT, OURS, SEALED, Recipe, adapted, resolve_ours
+from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 OnEpoch = Callable[[int, int, Epoch], None]
@@ -132,13 +132,12 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
     if isinstance(settings.recipe, Recipe):
         recipe = adapted(settings.recipe, sizes, **overrides)
     else:
-        name = SEALED if settings.sealed and settings.recipe == DEFAULT else settings.recipe
-        recipe = resolve_ours(name, sizes, **overrides)
+        recipe = resolve_ours(settings.recipe, sizes, **overrides)
     require(
         recipe.config.sealed or not settings.sealed,
         "a sealed model needs a sealed recipe",
         f"recipe={recipe.name!r}",
-        f"leave the recipe out, use {SEALED!r}, or set sealed = true in yours",
+        f"leave the recipe out, use {DEFAULT!r}, or set sealed = true in yours",
     )
     return recipe if settings.epochs is None else replace(recipe, train=replace(recipe.train, epochs=settings.epochs))
 

@@ -19,7 +19,7 @@ from ibforecast.model.sealed import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build, changed, chosen
 
-DEFAULT, SEALED = "steady", "sealed"
+DEFAULT = "sealed"
 OURS = "ibforecast"
 
 Kind = Literal["many", "wide", "short", "usual"]
