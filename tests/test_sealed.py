@@ -79,6 +79,9 @@ def test_a_table_with_only_the_read_cells_gives_the_same_forecast(model: IBForec
     pd.testing.assert_frame_equal(model.predict(sparse), model.predict(table), check_exact=True)
     explained = model.explain(sparse)
     assert "Unconditionally" in explained.in_words()
+    words = explained.in_words().splitlines()[1]
+    assert words.startswith(f"It read {explained.open_count} of {explained.mask.size} values: ")
+    assert words.endswith(", in places that are the same for every window.")
     verification = model.verify(explained, sparse, exact=True)
     assert verification
     assert verification.checks[-1].name == "unread"

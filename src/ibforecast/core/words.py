@@ -19,15 +19,14 @@ def in_words(explained: ExplainedForecast, full: bool) -> str:
     read = _read_in_full(explained) if full else _read_in_brief(explained)
     unread = [channel for channel, opened in zip(explained.channels, mask.T, strict=True) if not opened.any()]
     gaps = [
-        f"{channel} ({count} of {len(mask)} patches)"
+        f"{channel} ({count} of {_patches(explained)})"
         for channel, count in zip(explained.channels, explained.explanation.missing.sum(axis=0), strict=True)
         if count
     ]
     lines = [
         f"Forecast of {times[explained.look_back]} to {times[-1]}, made at {explained.at}.",
-        f"It read {explained.open_count} of {mask.size} tokens: {percent(explained.open_rate)} of the window, "
-        f"where the budget allows {percent(explained.budget)}; its gates carry {explained.rate_bits:.1f} bits beyond "
-        "their prior.",
+        f"It read {explained.open_count} of {_tokens(explained)}: {percent(explained.open_rate)} of the window, "
+        f"where the budget allows {percent(explained.budget)}{_chosen(explained)}.",
         f"Read: {'; '.join(read)}." if read else "Read: nothing.",
     ]
     if unread:
@@ -44,10 +43,25 @@ def in_words(explained: ExplainedForecast, full: bool) -> str:
     return "\n".join(lines)
 
 
+def _chosen(explained: ExplainedForecast) -> str:
+    """Return how the places were chosen; those of a sealed model say nothing about this window, so no bits."""
+    if explained.sealed:
+        return ", in places that are the same for every window"
+    return f"; its gates carry {explained.rate_bits:.1f} bits beyond their prior"
+
+
+def _tokens(explained: ExplainedForecast) -> str:
+    return f"{explained.explanation.mask.size} {'values' if explained.patch_len == 1 else 'tokens'}"
+
+
+def _patches(explained: ExplainedForecast) -> str:
+    return f"{len(explained.explanation.mask)} {'values' if explained.patch_len == 1 else 'patches'}"
+
+
 def rate_line(explained: ExplainedForecast) -> str:
     """Return a line on how much of the window was read, and how much the budget allows."""
     return (
-        f"read {explained.open_count} of {explained.explanation.mask.size} tokens: {percent(explained.open_rate)} of "
+        f"read {explained.open_count} of {_tokens(explained)}: {percent(explained.open_rate)} of "
         f"the window (budget {percent(explained.budget)})"
     )
 
@@ -93,7 +107,7 @@ def _places(explained: ExplainedForecast, column: int) -> str:
         return ", ".join(spans)
     steps = {later - patch for patch, later in pairwise(patches)}
     evenly = f", one in {steps.pop()}" if len(steps) == 1 else ""
-    return f"{len(patches)} of {len(mask)} patches{evenly}, {span_of(explained, patches[0], patches[-1])}"
+    return f"{len(patches)} of {_patches(explained)}{evenly}, {span_of(explained, patches[0], patches[-1])}"
 
 
 def _spans(explained: ExplainedForecast, patches: list[int]) -> Iterator[str]:
