@@ -20,8 +20,12 @@ def write_recipe(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_the_default_recipe_equals_the_defaults_for_a_usual_table() -> None:
-    recipe = resolve(DEFAULT, SIZES)
+def test_a_plain_fit_promises_without_a_condition() -> None:
+    assert resolve(DEFAULT, SIZES).config.sealed
+
+
+def test_a_recipe_without_differences_for_a_table_equals_the_defaults() -> None:
+    recipe = resolve("steady", SIZES)
     assert recipe.config == ModelConfig(**vars(SIZES))
     assert recipe.train == TrainConfig()
 
