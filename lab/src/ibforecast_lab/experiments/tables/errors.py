@@ -32,8 +32,8 @@ FIELDS |= {"open_rate": mean("open_rate"), "validation_mse": mean("validation_ms
 COMPARED = {"default_is": "mse", "default_is_by_mae": "mae"}
 """The fields that say how the default recipe compares with a row, and the error that each compares."""
 
-# `steady` was the default, and readers of the flat rows know its fields. They keep their meaning, so that the default
-# has fields with a name that stays true when the default changes again.
+# Flat rows keep their fields: `steady_is` is still about `steady`. The fields of the default have a name that stays
+# true if the default changes again.
 REFERENCES = {DEFAULT: COMPARED, FORMER: {"steady_is": "mse", "steady_is_by_mae": "mae"}}
 NOTE = (
     "For a rival, the better of our run and the published number is shown, by MSE, with the MAE of the same source; "
