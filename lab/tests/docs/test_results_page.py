@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ibforecast_lab.experiments.ledger import Record
-from ibforecast_lab.experiments.page import FORMS, PAGE, page
+from ibforecast_lab.experiments.page import AIMS, FORMS, PAGE, page
 from ibforecast_lab.experiments.quoted import CELLS, best_rival
 from ibforecast_lab.experiments.sheet import Sheet
 
@@ -38,5 +38,14 @@ def test_a_miss_of_0_639_points_is_within_0_7() -> None:
 
 def test_a_cell_is_level_with_its_best_rival_only_if_both_were_run_with_several_seeds(sheets: dict[str, Sheet]) -> None:
     best = [best_rival(sheets, *cell, "mse") for cell in CELLS]
-    assert {row["steady_is"] for row in best if row["seeds"] == 1} <= {"one seed"}
-    assert all(row["steady_is"] != "one seed" for row in best if row["seeds"] != 1)
+    assert {row["default_is"] for row in best if row["seeds"] == 1} <= {"one seed"}
+    assert all(row["default_is"] != "one seed" for row in best if row["seeds"] != 1)
+
+
+def test_an_aim_is_met_only_if_its_number_is_within_the_limit(
+    sheets: dict[str, Sheet], values: dict[str, float], records: list[Record]
+) -> None:
+    for aim, name, limit, _ in AIMS:
+        for value, word in ((limit, "met"), (1.01 * limit, "**missed**")):
+            (line,) = (line for line in page(sheets, values | {name: value}, records).splitlines() if aim in line)
+            assert line.endswith(f"| {word} |")

@@ -13,17 +13,19 @@ from click.testing import CliRunner
 
 from ibforecast.cli.main import main
 from ibforecast.core.errors import UsageError
+from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.standin import STAND_INS, stand_in
+from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.frame import lead
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
-from ibforecast_lab.experiments.plans import HORIZONS, MAIN, PLANS, SEEDS, plan
+from ibforecast_lab.experiments.plans import FORMER, HORIZONS, MAIN, PLANS, SEEDS, plan
 from ibforecast_lab.experiments.sheet import FORMATS
 from ibforecast_lab.experiments.tables import TABLES
 from ibforecast_lab.recipes import names
 
 FLAT = [
-    *("data", "horizon", "model", "budget", "seeds", "mse", "mae", "mse_std", "mae_std", "open_rate"),
-    *("validation_mse", "steady_is", "steady_is_by_mae", "source"),
+    *("data", "horizon", "model", "budget", "other_budget", "seeds", "mse", "mae", "mse_std", "mae_std", "open_rate"),
+    *("validation_mse", "default_is", "default_is_by_mae", "steady_is", "steady_is_by_mae", "source"),
 ]
 
 
@@ -41,7 +43,7 @@ def record(cell: Cell, mse: float, open_rate: float = 0.2) -> Record:
         best_epoch=1,
         seconds=1.0,
         windows_per_second=10.0,
-        recipe={"config": {"budget": 0.2}, "train": {}},
+        recipe={"config": {"budget": cell.budget or 0.2}, "train": {}},
         recipe_sha256="r",
         data_sha256="d",
         results_version=1,
@@ -52,9 +54,9 @@ def record(cell: Cell, mse: float, open_rate: float = 0.2) -> Record:
     )
 
 
-def full_grid(recipe: str, mse: float) -> list[Record]:
+def full_grid(recipe: str, mse: float, budget: float | None = None) -> list[Record]:
     return [
-        record(Cell(data, horizon, recipe, seed), mse + 0.01 * (seed - 2025) + horizon / 1e4)
+        record(Cell(data, horizon, recipe, seed, budget), mse + 0.01 * (seed - 2025) + horizon / 1e4)
         for data in MAIN
         for horizon in HORIZONS
         for seed in SEEDS
@@ -80,7 +82,10 @@ def show(ledger: Ledger, label: str, form: str) -> str:
 
 def test_the_main_tables_need_every_data_set_horizon_model_and_seed() -> None:
     cells = PLANS["accuracy"].cells()
-    assert len(cells) == len(set(cells)) == 5 * 4 * len(PLANS["accuracy"].models) * 3
+    at_a_tenth = [cell for cell in cells if cell.budget == 0.1]
+    assert {cell.recipe for cell in at_a_tenth} == {DEFAULT}
+    assert len(cells) - len(at_a_tenth) == 5 * 4 * len(PLANS["accuracy"].models) * 3
+    assert len(cells) == len(set(cells))
     assert set(PLANS["accuracy"].models) <= set(names())
 
 
@@ -217,14 +222,35 @@ def test_a_rivals_line_is_the_better_of_our_run_and_the_published_number(ledger:
 
 
 def test_the_error_of_our_default_is_compared_with_every_line() -> None:
-    records = [*full_grid("steady", 0.30), *full_grid("exact", 0.305), *full_grid("tqnet", 0.2)]
+    records = [*full_grid(DEFAULT, 0.30), *full_grid("exact", 0.305), *full_grid("tqnet", 0.2)]
     sheet = TABLES["accuracy"]([*records, *(one for one in full_grid("patchtst", 0.31) if one.cell.seed == 2024)])
     lines = {(line[0], line[2]): dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
-    leads = {model: lines["Overall", model]["steady is, by MSE"] for model in ("steady", "exact", "tqnet", "timesnet")}
-    assert leads == {"steady": "–", "exact": "level", "tqnet": "behind", "timesnet": "ahead"}
-    assert lines["Overall", "timesnet"]["steady is, by MAE"] == "behind"
-    assert lines["ETTh1", "patchtst"]["steady is, by MSE"] == "one seed"
+    by_mse, by_mae = (f"{DEFAULT} is, by {metric}" for metric in ("MSE", "MAE"))
+    leads = {model: lines["Overall", model][by_mse] for model in (DEFAULT, "exact", "tqnet", "timesnet")}
+    assert leads == {DEFAULT: "–", "exact": "level", "tqnet": "behind", "timesnet": "ahead"}
+    assert lines["Overall", "timesnet"][by_mae] == "behind"
+    assert lines["ETTh1", "patchtst"][by_mse] == "one seed"
     assert "no more than the larger of the standard deviations" in sheet.note
+
+
+def test_flat_rows_compare_the_default_and_the_former_default_with_every_model() -> None:
+    sheet = TABLES["accuracy"]([*full_grid(DEFAULT, 0.2), *full_grid(FORMER, 0.3), *full_grid("tqnet", 0.25)])
+    rows = {row["model"]: row for row in sheet.rows if (row["data"], row["source"]) == ("Overall", "ledger")}
+    leads = {model: (row["default_is"], row["steady_is"]) for model, row in rows.items()}
+    assert leads == {DEFAULT: (None, "behind"), FORMER: ("ahead", None), "tqnet": ("ahead", "behind")}
+
+
+def test_runs_at_another_budget_have_lines_and_names_of_their_own() -> None:
+    records = [*full_grid(DEFAULT, 0.3, budget=0.1), *full_grid(DEFAULT, 0.2)]
+    for label, place in (("accuracy", "Overall"), ("per_horizon", "ETTh1/96")):
+        sheet = TABLES[label](records)
+        named = facts({label: sheet})
+        own, other = (named[f"{label}/{place}/{model}/mse"] for model in (DEFAULT, f"{DEFAULT}/0.1"))
+        assert other - own == pytest.approx(0.1)
+        lines = {line[2]: dict(zip(sheet.header, line, strict=True)) for line in sheet.body if line[0] == "ETTh1"}
+        assert list(lines)[:2] == [DEFAULT, f"{DEFAULT}, budget 0.1"]
+        assert lines[DEFAULT][f"{DEFAULT} is, by MSE"] == "–"
+        assert lines[f"{DEFAULT}, budget 0.1"][f"{DEFAULT} is, by MSE"] == "ahead"
 
 
 def test_the_best_and_the_best_interpretable_errors_are_marked_and_missing_ones_are_not_run(ledger: Ledger) -> None:

@@ -51,6 +51,7 @@ def _rows(record: Record) -> Iterable[Row]:
         "variant": variant,
         "budget": config.get("budget"),
         "own_budget": cell.budget is None,
+        "other_budget": cell.budget,
         "seed": cell.seed,
         "study": cell.study,
         "config": config,

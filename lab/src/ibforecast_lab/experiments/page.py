@@ -10,14 +10,16 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import get_args
 
 from ibforecast.core.files import write_atomically
+from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.experiments.frame import Lead, Row, lead, select
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.parts import FRAMED
-from ibforecast_lab.experiments.plans import EXPLAINED, HORIZONS, MAIN
+from ibforecast_lab.experiments.plans import EXPLAINED, FORMER, HORIZONS, MAIN
 from ibforecast_lab.experiments.quoted import (
     BENCH,
     CELLS,
@@ -32,12 +34,13 @@ from ibforecast_lab.experiments.quoted import (
 )
 from ibforecast_lab.experiments.sheet import NATIVE, NONE, PAPER, markdown_table, words
 from ibforecast_lab.experiments.tables import sheets_of
-from ibforecast_lab.experiments.tables.errors import COMPARED, OVERALL, REFERENCE, better_source
+from ibforecast_lab.experiments.tables.errors import COMPARED, OVERALL, better_source
 from ibforecast_lab.experiments.tables.fidelity import LOW
 
 PAGE = Path("docs/results.md")
 NAMES = {
-    "steady": "**ibforecast**, budget 0.2 (`steady`, the default)",
+    "sealed": "**ibforecast**, budget 0.2 (`sealed`, the default)",
+    "steady": "ibforecast, budget 0.2 (`steady`, the former default)",
     "dense": "ibforecast, gates open (`dense`)",
     "static-fixed": "one learned mask for all windows (`static-fixed`)",
     "static-newest": "the two newest patches, always (`static-newest`)",
@@ -56,7 +59,9 @@ NAMES = {
 }
 """Models as the page names them, in its order."""
 
-SEALED = "sealed"
+TENTH = 0.1
+"""The other budget at which the default was run on all cells."""
+
 SOURCES = {"ledger": "our run", "published": "published"}
 BUDGETS = {0.2: "a fifth", 0.1: "a tenth", 0.05: "a twentieth"}
 EXPLAINERS = (NATIVE, "occlusion", "integrated_gradients")
@@ -81,6 +86,16 @@ EXCERPTS = {
     ),
 }
 """The columns of tables that the page shows in part."""
+
+AIMS = (
+    ("MSE at a fifth at most 0.335", f"accuracy/{OVERALL}/{DEFAULT}/mse", 0.335, ".4f"),
+    ("MAE at a fifth at most 0.360", f"accuracy/{OVERALL}/{DEFAULT}/mae", 0.360, ".4f"),
+    ("MSE at a tenth at most 0.341", f"accuracy/{OVERALL}/{DEFAULT}/{TENTH}/mse", 0.341, ".4f"),
+    (f"MSE of every data set at most 1 % above `{FORMER}`", "results/over_former/most/mse", 0.01, "%+"),
+    (f"MAE of every data set at most 1 % above `{FORMER}`", "results/over_former/most/mae", 0.01, "%+"),
+    ("standard deviation of this MSE over seeds at most 0.001", f"accuracy/{OVERALL}/{DEFAULT}/mse_std", 0.001, ".4f"),
+)
+"""The aims of the change of the default: the words, the name of the number, its limit and its form."""
 
 Line = dict[str, str]
 """A line of a table: its cells by the names of their columns."""
@@ -116,15 +131,17 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "overall": _overall(sheets),
         "cells": _cells(sheets),
         "data_sets": _data_sets(sheets),
+        "former": _former(values),
+        "aims": _aims(values),
         "shares": _shares(values),
         "budgets": _budgets(sheets),
         "any_budget": _any_budget(values),
-        "maps": _excerpt(sheets, "fidelity", horizon=["96"], model=[REFERENCE, "paper-sparse"], explainer=shown),
+        "maps": _excerpt(sheets, "fidelity", horizon=["96"], model=[FORMER, "paper-sparse"], explainer=shown),
         "below": _below(values, fidelity),
         "runs": _runs(fidelity),
-        "certificate": _excerpt(sheets, "certificate", horizon=["96"], model=[REFERENCE, SEALED]),
+        "certificate": _excerpt(sheets, "certificate", horizon=["96"], model=[DEFAULT, FORMER]),
         "cost": _excerpt(sheets, "cost", explainer=[*EXPLAINERS, "saliency", "dynamask"]),
-        "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[REFERENCE]),
+        "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[FORMER]),
         "planted": _excerpt(sheets, "support_recovery", explainer=EXPLAINERS),
         "speed": _speed(values),
     }
@@ -146,11 +163,18 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
 
 
 def _phrases(sheets: Sheets, best: list[Row]) -> dict[str, str]:
-    overall = {row["model"]: row for row in select(sheets["accuracy"].rows, data=OVERALL, source="ledger")}
-    linear = {data: _shown(sheets, "cyclenet-linear", data)["steady_is"] for data in MAIN}
+    rows = select(sheets["accuracy"].rows, source="ledger", other_budget=None)
+    overall = {row["model"]: row for row in select(rows, data=OVERALL)}
+    linear = {data: _shown(sheets, "cyclenet-linear", data)["default_is"] for data in MAIN}
+    former = {
+        metric: {row["data"]: row[field] for row in select(rows, model=FORMER)} for field, metric in COMPARED.items()
+    }
     return {
-        "dense_is": words(overall["dense"]["steady_is"]),
-        "fixed_is": words(overall["static-fixed"]["steady_is"]),
+        "dense_is": words(overall["dense"]["default_is"]),
+        "fixed_is": words(overall["static-fixed"]["default_is"]),
+        **{f"former_{metric}": words(leads.pop(OVERALL)) for metric, leads in former.items()},
+        **{f"former_{metric}_by_data": _by_lead(leads) for metric, leads in former.items()},
+        **{f"worst_{metric}": _worst(sheets, metric) for metric in former},
         "linear": _by_lead(linear),
         "tenth": _by_lead(_learned(sheets, 0.1)),
         "twentieth": _by_lead(_learned(sheets, 0.05)),
@@ -159,7 +183,6 @@ def _phrases(sheets: Sheets, best: list[Row]) -> dict[str, str]:
         "own_strict": _by_lead({row["data"]: row["native_is_by_window"] for row in best}),
         "own_lenient": _by_lead({row["data"]: row["native_is"] for row in best}),
         "false_alarms": _listed(_false_alarms(sheets)),
-        "sealed": _sealed(sheets),
     }
 
 
@@ -174,6 +197,16 @@ def _by_lead(leads: Mapping[str, str | None]) -> str:
     return ", ".join(f"{word} on {_listed(data)}" for word, data in places.items() if data)
 
 
+def _worst(sheets: Sheets, metric: str) -> str:
+    """Name the cell in which the default loses most against the former default, and by how much."""
+    over = {
+        cell: row_of_ours(sheets, *cell, DEFAULT)[metric] / row_of_ours(sheets, *cell, FORMER)[metric] - 1
+        for cell in CELLS
+    }
+    data, horizon = max(over, key=lambda cell: over[cell])
+    return f"{FORMS['%+'](over[data, horizon])} ({data}, horizon {horizon})"
+
+
 def _learned(sheets: Sheets, budget: float) -> dict[str, str | None]:
     rows = select(sheets["fixed_mask"].rows, horizon=96, budget=budget)
     return {data: row["learned_is"] for data in MAIN for row in select(rows, data=data)}
@@ -186,7 +219,7 @@ def _newest(sheets: Sheets) -> str:
     return _listed(
         f"{words(lead(newest, row))} against {BUDGETS[budget]}"
         for budget in (0.2, 0.1)
-        for row in select(rows, model=REFERENCE, budget=budget)
+        for row in select(rows, model=FORMER, budget=budget)
     )
 
 
@@ -197,15 +230,6 @@ def _false_alarms(sheets: Sheets) -> Iterator[str]:
         (ours,) = select(rows, model="framed", explainer=NATIVE)
         if any(lead(ours, other, "aup", larger_is_better=True) == "behind" for other in rows):
             yield f"`{mode}`"
-
-
-def _sealed(sheets: Sheets) -> str:
-    """Say how many windows of sealed models changed with nothing held."""
-    certified = select(sheets["certificate"].rows, model=SEALED, horizon=96)
-    rows = [row for row in certified if row["unread_windows"] is not None]
-    windows, changed = (sum(row[f"unread_{name}"] for row in rows) for name in ("windows", "changed"))
-    counted = f"of {windows:,} scrambled windows, {FORMS['none'](changed)} changed in any bit"
-    return counted if rows else "this was not run on these data sets yet"
 
 
 # --- Tables ---
@@ -232,9 +256,11 @@ def _excerpt(sheets: Sheets, label: str, **where: Collection[str]) -> list[Line]
 
 def _overall(sheets: Sheets) -> list[Line]:
     rows, lines = select(sheets["accuracy"].rows, data=OVERALL), []
-    for model, title in NAMES.items():
-        ours, printed = ({} | next(iter(select(rows, model=model, source=source)), {}) for source in SOURCES)
-        if ours or printed:
+    for model, other_budget in product(NAMES, (None, TENTH)):
+        here = select(rows, model=model, other_budget=other_budget)
+        ours, printed = ({} | next(iter(select(here, source=source)), {}) for source in SOURCES)
+        title = NAMES[model] if other_budget is None else f"ibforecast, budget {other_budget:g} (`{model}`)"
+        if here:
             lines.append(
                 {"model": title, "read": _form(ours.get("open_rate"), "%1"), "seeds": _form(ours.get("seeds"), "n")}
                 | {metric.upper(): _with_spread(ours, metric, ".4f") for metric in COMPARED.values()}
@@ -246,7 +272,7 @@ def _overall(sheets: Sheets) -> list[Line]:
 def _cells(sheets: Sheets) -> list[Line]:
     lines = []
     for data, horizon in CELLS:
-        ours, line = row_of_ours(sheets, data, horizon, REFERENCE), {"data": data, "horizon": str(horizon)}
+        ours, line = row_of_ours(sheets, data, horizon, DEFAULT), {"data": data, "horizon": str(horizon)}
         for field, metric in COMPARED.items():
             rival = best_rival(sheets, data, horizon, metric)
             source = "" if rival["model"] == PAPER else f", {SOURCES[rival['source']]}"
@@ -261,12 +287,12 @@ def _cells(sheets: Sheets) -> list[Line]:
 
 def _shown(sheets: Sheets, model: str, data: str) -> Row:
     """Return the mean errors of a model on a data set: of a rival the better of our runs and print, by MSE."""
-    (row,) = better_source(select(sheets["accuracy"].rows, model=model, data=data))
+    (row,) = better_source(select(sheets["accuracy"].rows, model=model, data=data, other_budget=None))
     return row
 
 
 def _data_sets(sheets: Sheets) -> list[Line]:
-    models = ("steady", "dense", "static-fixed", "static-newest", "paper", "cyclenet-linear", "tqnet", PAPER)
+    models = (DEFAULT, FORMER, "dense", "static-fixed", "static-newest", "paper", "cyclenet-linear", "tqnet", PAPER)
     return [
         {"model": NAMES[model]}
         | {
@@ -279,14 +305,40 @@ def _data_sets(sheets: Sheets) -> list[Line]:
     ]
 
 
+def _former(values: Values) -> list[Line]:
+    """Return the errors of the default at two budgets, each with its change from the former default at a fifth."""
+    return [
+        {"data": data}
+        | {
+            f"{metric.upper()} at {BUDGETS[budget]}": f"{error:.3f} ({FORMS['%+'](error / former - 1)})"
+            for budget, name in ((0.2, DEFAULT), (TENTH, f"{DEFAULT}/{TENTH}"))
+            for metric in COMPARED.values()
+            for error, former in [
+                (values[f"accuracy/{data}/{name}/{metric}"], values[f"accuracy/{data}/{FORMER}/{metric}"])
+            ]
+        }
+        for data in (*MAIN, OVERALL)
+    ]
+
+
+def _aims(values: Values) -> list[Line]:
+    """Return the aims that were set for the change of the default, what was measured, and which were met."""
+    return [
+        {"aim": aim, "measured": FORMS[form](values[name]), "": "met" if values[name] <= limit else "**missed**"}
+        for aim, name, limit, form in AIMS
+    ]
+
+
 def _shares(values: Values) -> list[Line]:
     columns = {data: data for data in MAIN} | {"ETTm": "ETTm1 and ETTm2"}
     return [
-        {"TQNet": title}
+        {"lead of": f"`{model}`", "over TQNet": title}
+        | {"MSE": FORMS[".4f"](values[f"results/lead_over_tqnet/{model}/{source}/mse"])}
         | {
-            name: _form(values[f"results/lead_over_tqnet/{source}/{data}/share"], "%0")
+            name: _form(values[f"results/lead_over_tqnet/{model}/{source}/{data}/share"], "%0")
             for data, name in columns.items()
         }
+        for model in (DEFAULT, FORMER)
         for source, title in (("own", "our runs"), ("better", "the better"))
     ]
 

@@ -9,18 +9,20 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import get_args
 
+from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, frame, grouped, select
 from ibforecast_lab.experiments.ledger import Ledger, Record
-from ibforecast_lab.experiments.plans import BLACK_BOX, EXPLAINED, HORIZONS, INTERPRETABLE, MAIN
+from ibforecast_lab.experiments.plans import BLACK_BOX, EXPLAINED, FORMER, HORIZONS, INTERPRETABLE, MAIN
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Sheet
 from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.experiments.tables.coverage import CLOSE
-from ibforecast_lab.experiments.tables.errors import COMPARED, REFERENCE
+from ibforecast_lab.experiments.tables.errors import COMPARED
 from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
 from ibforecast_lab.experiments.tables.tradeoff import OWN
 
@@ -39,6 +41,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
     return values | {
         **_runs(records),
         **_comparisons(sheets),
+        **_over_the_former(sheets, values),
         **_lead_over_tqnet(sheets),
         **_fidelity(sheets, records),
         **_budgets(sheets, values),
@@ -80,7 +83,7 @@ def best_rival(sheets: Sheets, data: str, horizon: int, metric: str) -> Row:
 
 
 def fidelity_by_budget(records: list[Record]) -> dict[str, dict[str, list[float]]]:
-    """Return the strict score of every run of the default, by budget and by "data set, horizon"."""
+    """Return the strict score of every run of the former default, by budget and by "data set, horizon"."""
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     runs = runs_by_budget(frame(records))
     for row in sorted(runs, key=lambda row: (row["data"], row["horizon"], row["seed"])):
@@ -114,7 +117,7 @@ def _comparisons(sheets: Sheets) -> dict[str, float]:
         for word in get_args(Lead):
             count = len(select(best, **{compared: word}))
             figures[f"results/cells/{word.replace(' ', '_')}/{metric}"] = float(count)
-        for model in (REFERENCE, "dense"):
+        for model in (DEFAULT, FORMER, "dense"):
             close = [
                 row_of_ours(sheets, *cell, model)[metric] <= 1.01 * _published(sheets, *cell, metric) for cell in CELLS
             ]
@@ -122,9 +125,25 @@ def _comparisons(sheets: Sheets) -> dict[str, float]:
     return figures
 
 
+def _over_the_former(sheets: Sheets, values: Values) -> dict[str, float]:
+    """The change of the error from the former default to the default: the most of any data set, and cells by lead."""
+    figures: dict[str, float] = {}
+    for compared, metric in COMPARED.items():
+        over = [
+            values[f"accuracy/{data}/{DEFAULT}/{metric}"] / values[f"accuracy/{data}/{FORMER}/{metric}"] - 1
+            for data in MAIN
+        ]
+        figures[f"results/over_former/most/{metric}"] = max(over)
+        cells = [row_of_ours(sheets, *cell, FORMER) for cell in CELLS]
+        for word in ("ahead", "level", "behind"):
+            figures[f"results/over_former/{word}/{metric}"] = float(len(select(cells, **{compared: word})))
+    return figures
+
+
 def row_of_ours(sheets: Sheets, data: str, horizon: int, model: str) -> Row:
-    """Return the errors of our runs of a model on a cell."""
-    (row,) = select(sheets["per_horizon"].rows, data=data, horizon=horizon, model=model, source="ledger")
+    """Return the errors of our runs of a model on a cell, at its own budget."""
+    rows = select(sheets["per_horizon"].rows, data=data, horizon=horizon, model=model, source="ledger")
+    (row,) = select(rows, other_budget=None)
     return row
 
 
@@ -133,9 +152,10 @@ def _published(sheets: Sheets, data: str, horizon: int, metric: str) -> float:
 
 
 def _lead_over_tqnet(sheets: Sheets) -> dict[str, float]:
-    """The lead over TQNet and the share of each data set in it: over our runs of it, and over the better number."""
+    """The lead of both defaults over our runs of TQNet and over its better number, and the share of each data set."""
     figures: dict[str, float] = {}
-    for name, sources in (("own", ("ledger",)), ("better", ("ledger", "published"))):
+    sources_by_name = {"own": ("ledger",), "better": ("ledger", "published")}
+    for model, (name, sources) in product((DEFAULT, FORMER), sources_by_name.items()):
         leads = {
             data: mean(
                 min(
@@ -143,7 +163,7 @@ def _lead_over_tqnet(sheets: Sheets) -> dict[str, float]:
                     for row in select(rows_of_rivals(sheets, data, horizon), model="tqnet")
                     if row["source"] in sources
                 )
-                - row_of_ours(sheets, data, horizon, REFERENCE)["mse"]
+                - row_of_ours(sheets, data, horizon, model)["mse"]
                 for horizon in HORIZONS
             )
             for data in MAIN
@@ -151,8 +171,8 @@ def _lead_over_tqnet(sheets: Sheets) -> dict[str, float]:
         total = sum(leads.values())
         shares = {data: lead / total for data, lead in leads.items()}
         shares |= {"ETTm": shares["ETTm1"] + shares["ETTm2"]}
-        figures |= {f"results/lead_over_tqnet/{name}/{data}/share": share for data, share in shares.items()}
-        figures[f"results/lead_over_tqnet/{name}/mse"] = total / len(MAIN)
+        figures |= {f"results/lead_over_tqnet/{model}/{name}/{data}/share": share for data, share in shares.items()}
+        figures[f"results/lead_over_tqnet/{model}/{name}/mse"] = total / len(MAIN)
     return figures
 
 
@@ -165,7 +185,7 @@ def _fidelity(sheets: Sheets, records: list[Record]) -> dict[str, float]:
         for name, own in {**scores, "other_budgets": others}.items()
         for column, value in (("runs", len(own)), ("below", sum(score < LOW for score in own)), ("least", min(own)))
     }
-    native = select(of_the_default(sheets, "fidelity"), explainer=NATIVE)
+    native = select(rows_of(sheets, "fidelity", FORMER), explainer=NATIVE)
     for name, rows in (("native", native), ("best_explainer", best_explainers(sheets))):
         strict = [row["score_by_window"] for row in rows]
         figures |= {f"results/fidelity/{name}/least": min(strict), f"results/fidelity/{name}/most": max(strict)}
@@ -173,8 +193,8 @@ def _fidelity(sheets: Sheets, records: list[Record]) -> dict[str, float]:
 
 
 def best_explainers(sheets: Sheets) -> list[Row]:
-    """Return for each data set the explainer of the default, other than its own mask, with the highest strict score."""
-    rows = [row for row in of_the_default(sheets, "fidelity") if row["explainer"] != NATIVE]
+    """Return for each data set the explainer of the former default, except its mask, with the highest strict score."""
+    rows = [row for row in rows_of(sheets, "fidelity", FORMER) if row["explainer"] != NATIVE]
     return [max(here, key=lambda row: float(row["score_by_window"])) for here in grouped(rows, ["data"]).values()]
 
 
@@ -192,14 +212,16 @@ def _budgets(sheets: Sheets, values: Values) -> dict[str, float]:
     return figures | {"results/fixed_mask/cells": float(len(cells)), "results/fixed_mask/won": float(len(won))}
 
 
-def of_the_default(sheets: Sheets, label: str) -> list[Row]:
-    """Return the rows of the default recipe at horizon 96 on the main data sets, in their order."""
-    rows = select(sheets[label].rows, model=REFERENCE, horizon=96, source="ledger")
+def rows_of(sheets: Sheets, label: str, model: str) -> list[Row]:
+    """Return the rows of a model at horizon 96 on the main data sets, in their order."""
+    rows = select(sheets[label].rows, model=model, horizon=96, source="ledger")
     return [row for data in MAIN for row in select(rows, data=data)]
 
 
 def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
-    certified, covered = of_the_default(sheets, "certificate"), of_the_default(sheets, "coverage")
+    """The promises of the former default under `certificate` and `coverage`, those of the default under `sealed`."""
+    certified, covered = (rows_of(sheets, label, FORMER) for label in ("certificate", "coverage"))
+    sealed = rows_of(sheets, "certificate", DEFAULT)
     shares, roots = ([row[f"sensitivity_{unit}"] for row in certified] for unit in ("squared", "root"))
     plain, adaptive = (
         [abs(row[f"{prefix}coverage"] - row["level"] / 100) for row in covered] for prefix in ("", "adaptive_")
@@ -211,6 +233,11 @@ def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
         "results/certificate/sensitivity/most": max(shares),
         "results/certificate/root/least": min(roots),
         "results/certificate/root/most": max(roots),
+        "results/sealed/windows": float(sum(row["windows"] for row in sealed)),
+        "results/sealed/bits": float(sum(row["replay_bits"] + row["scramble_bits"] for row in sealed)),
+        "results/sealed/unread_windows": float(sum(row["unread_windows"] for row in sealed)),
+        "results/sealed/unread_changed": float(sum(row["unread_changed"] for row in sealed)),
+        "results/sealed/sensitivity/most": max(row["sensitivity_squared"] for row in sealed),
         "results/coverage/cases": float(len(covered)),
         "results/coverage/plain_missed": float(sum(miss > CLOSE for miss in plain)),
         "results/coverage/adaptive_most": max(adaptive),

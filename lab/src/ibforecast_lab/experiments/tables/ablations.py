@@ -99,8 +99,8 @@ ablations = Table(
     note=(
         "comp and suff: comprehensiveness (higher is better) and sufficiency (lower is better) of the model's own "
         "mask, gates run again. score: min(comp, 1) less suff; published: comp less suff. A score of 1 says nothing if "
-        "everything is read, and holds by construction if the mask never changes. steady is our default, paper-sparse "
-        "the paper's model for explanations, factors the only model with a diversity term."
+        "everything is read, and holds by construction if the mask never changes. steady is the former default, "
+        "paper-sparse the paper's model for explanations, factors the only model with a diversity term."
     ),
     missing=("mse",),
     published=published,

@@ -1,10 +1,10 @@
-"""Settings by kind of table (the default recipe), compared with settings chosen by hand for each data set."""
+"""Settings by kind of table (`steady`, the former default), compared with settings chosen by hand for each data set."""
 
-from ibforecast.zoo.recipes import DEFAULT, kind_of
+from ibforecast.zoo.recipes import kind_of
 from ibforecast_lab.experiments.frame import LEVEL, Row, lead, over, select
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import sizes_of
-from ibforecast_lab.experiments.plans import BY_HAND, MAIN, PLANS
+from ibforecast_lab.experiments.plans import BY_HAND, FORMER, MAIN, PLANS
 from ibforecast_lab.experiments.sheet import Column, Table, change, number, run_fields
 from ibforecast_lab.experiments.tables.errors import by_horizon
 
@@ -14,24 +14,24 @@ def _rows(tidy: list[Row]) -> list[Row]:
     plan = PLANS["by_kind"]
     ours = {(row["data"], row["horizon"], row["model"]): row for row in by_horizon(select(tidy, own_budget=True), MAIN)}
     return [
-        _row(data, horizon, *(ours.get((data, horizon, recipe)) for recipe in (DEFAULT, BY_HAND)))
+        _row(data, horizon, *(ours.get((data, horizon, recipe)) for recipe in (FORMER, BY_HAND)))
         for horizon in plan.horizons
         for data in plan.data
     ]
 
 
-def _row(data: str, horizon: int, default: Row | None, by_hand: Row | None) -> Row:
-    error, spread, other = (default or {}).get("mse"), (default or {}).get("mse_std"), (by_hand or {}).get("mse")
+def _row(data: str, horizon: int, former: Row | None, by_hand: Row | None) -> Row:
+    error, spread, other = (former or {}).get("mse"), (former or {}).get("mse_std"), (by_hand or {}).get("mse")
     return {
         "data": data,
         "horizon": horizon,
-        "kind": kind_of(sizes_of(Cell(data, horizon, DEFAULT, 0))),
-        "seeds": default["seeds"] if default else 0,
+        "kind": kind_of(sizes_of(Cell(data, horizon, FORMER, 0))),
+        "seeds": former["seeds"] if former else 0,
         "mse": error,
         "mse_std": spread,
         "mse_by_hand": other,
         "change": over(error, other),
-        "by_kind_is": lead(default, by_hand),
+        "by_kind_is": lead(former, by_hand),
         "source": "ledger",
     }
 
@@ -49,10 +49,10 @@ by_kind = Table(
     rows=_rows,
     lines=lambda rows: [run_fields(row) for row in rows],
     note=(
-        "kind: the settings of a plain fit depend on it; it is computed from the number of channels, the look-back and "
-        "the cycle. The kinds were formed on these same five data sets, so this is no test on unseen data. By hand: "
-        f"recipe `{BY_HAND}`, whose settings were chosen for each data set by its name. The change is of mean errors "
-        f"over seeds. {LEVEL}"
+        f"kind: the settings of `{FORMER}`, the former default, depend on it; it is computed from the number of "
+        "channels, the look-back and the cycle. The kinds were formed on these same five data sets, so this is no test "
+        f"on unseen data. By hand: recipe `{BY_HAND}`, whose settings were chosen for each data set by its name. The "
+        f"change is of mean errors over seeds. {LEVEL}"
     ),
     missing=("mse", "mse_by_hand"),
 )

@@ -1,8 +1,9 @@
 """Errors: by horizon, averaged, and with many channels. Paper: Tables "accuracy", "perhorizon" and "bigc"."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.standin import STAND_INS
 from ibforecast_lab.experiments.frame import (
     LEVEL,
@@ -17,24 +18,29 @@ from ibforecast_lab.experiments.frame import (
     spread,
     summarised,
 )
-from ibforecast_lab.experiments.plans import HORIZONS, INTERPRETABLE, LARGE, MAIN, OURS, PLANS
+from ibforecast_lab.experiments.plans import FORMER, HORIZONS, INTERPRETABLE, LARGE, MAIN, OURS, PLANS
 from ibforecast_lab.experiments.published import in_print
 from ibforecast_lab.experiments.sheet import PAPER, Column, Table, marked, number, share, words
 
-REFERENCE = "steady"
-"""The recipe that every other model is compared with."""
-
 OVERALL = "Overall"
-KEYS = ("data", "horizon", "model", "budget")
+KEYS = ("data", "horizon", "model", "budget", "other_budget")
+"""`other_budget` is the budget of a run if it is not that of its recipe, otherwise None."""
+
 ERRORS = ("mse", "mae", "open_rate", "validation_mse")
 FIELDS = {"seeds": seeds, "mse": mean("mse"), "mae": mean("mae"), "mse_std": spread("mse"), "mae_std": spread("mae")}
 FIELDS |= {"open_rate": mean("open_rate"), "validation_mse": mean("validation_mse")}
-COMPARED = {"steady_is": "mse", "steady_is_by_mae": "mae"}
+COMPARED = {"default_is": "mse", "default_is_by_mae": "mae"}
+"""The fields that say how the default recipe compares with a row, and the error that each compares."""
+
+# Flat rows keep their fields: `steady_is` is still about `steady`. The fields of the default have a name that stays
+# true if the default changes again.
+REFERENCES = {DEFAULT: COMPARED, FORMER: {"steady_is": "mse", "steady_is_by_mae": "mae"}}
 NOTE = (
     "For a rival, the better of our run and the published number is shown, by MSE, with the MAE of the same source; "
     "the flat rows have both. Published numbers of cyclenet-linear are its authors', all others are the paper's. Bold: "
     "the best MSE. Italics: the best MSE of an interpretable model, if that is another. The last columns say how the "
-    f"mean error of `{REFERENCE}` compares with that of the line. {LEVEL}"
+    f"mean error of `{DEFAULT}`, the default, compares with that of the line. A budget is named if it is not that of "
+    f"the recipe. {LEVEL}"
 )
 COLUMNS = (
     Column("data", "data"),
@@ -45,12 +51,12 @@ COLUMNS = (
     Column("seeds", "seeds", lambda count: words(count or None)),
     Column("MSE", "mse", number, "mse_std"),
     Column("MAE", "mae", number, "mae_std"),
-    *(Column(f"{REFERENCE} is, by {metric.upper()}", field) for field, metric in COMPARED.items()),
+    *(Column(f"{DEFAULT} is, by {metric.upper()}", field) for field, metric in COMPARED.items()),
 )
 
 
 def runs(tidy: list[Row], data: Iterable[str]) -> list[Row]:
-    """Return the errors of all runs except those made only for a study: variants of a recipe and other budgets."""
+    """Return the errors of all runs except those made only for a study: variants of a recipe, some other budgets."""
     return errors(
         row for row in tidy if row["data"] in data and (not row["study"] or (row["own_budget"] and not row["variant"]))
     )
@@ -58,7 +64,7 @@ def runs(tidy: list[Row], data: Iterable[str]) -> list[Row]:
 
 def averaged(rows: list[Row], over: str, values: tuple[str, ...] | tuple[int, ...], name: str | None) -> list[Row]:
     """Return the mean over horizons or data sets, for every model or seed that has all of them."""
-    keys = [key for key in ("data", "horizon", "model", "seed", "source") if key != over]
+    keys = [key for key in ("data", "horizon", "model", "other_budget", "seed", "source") if key != over]
     return [
         group[0]
         | {over: name, "budget": group[0]["budget"] if len({row["budget"] for row in group}) == 1 else None}
@@ -97,7 +103,7 @@ def printed(*tables: str) -> list[Row]:
     rows = []
     for table in tables:
         for (data, horizon, model), numbers in in_print(table).items():
-            row: Row = dict(zip(KEYS, (data, horizon, model, None), strict=True)) | dict.fromkeys(FIELDS)
+            row: Row = dict(zip(KEYS, (data, horizon, model, None, None), strict=True)) | dict.fromkeys(FIELDS)
             row |= {metric: one.value for metric, one in numbers.items()}
             row |= {f"{metric}_std": one.spread for metric, one in numbers.items()}
             rows.append(row | {"seeds": 0, "source": "published"})
@@ -111,16 +117,17 @@ def printed_means() -> list[Row]:
 
 
 def compared(rows: list[Row]) -> list[Row]:
-    """Add to every row how our reference compares with it."""
+    """Add to every row how the default and the former default compare with it, each at its own budget."""
     ours = {
-        (row["data"], row["horizon"]): row for row in rows if (row["model"], row["source"]) == (REFERENCE, "ledger")
+        (row["data"], row["horizon"], row["model"]): row for row in select(rows, source="ledger", other_budget=None)
     }
+
+    def leads(row: Row, model: str, fields: Mapping[str, str]) -> Row:
+        own = ours.get((row["data"], row["horizon"], model))
+        return {field: None if row is own else lead(own, row, metric) for field, metric in fields.items()}
+
     return [
-        row
-        | {
-            field: lead(ours.get((row["data"], row["horizon"])), row, metric) if row["model"] != REFERENCE else None
-            for field, metric in COMPARED.items()
-        }
+        row | {field: word for reference in REFERENCES.items() for field, word in leads(row, *reference).items()}
         for row in rows
     ]
 
@@ -145,8 +152,8 @@ def _at(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
     place = {name: rows[0][name] for name in ("data", "horizon")}
     lines: list[Row] = []
     for model in dict.fromkeys((*models, *(row["model"] for row in rows if row["source"] == "ledger"), PAPER)):
-        shown = better_source(select(rows, model=model))
-        lines += shown or ([place | {"model": model}] if model in models else [])
+        shown = sorted(better_source(select(rows, model=model)), key=lambda row: row["other_budget"] is not None)
+        lines += [_named(line) for line in shown] or ([place | {"model": model}] if model in models else [])
     known = [line for line in lines if line.get("mse") is not None]
     best = min(known, key=lambda line: line["mse"], default=None)
     interpretable = [line for line in known if line["model"] in (*OURS, *INTERPRETABLE, PAPER)]
@@ -157,12 +164,17 @@ def _at(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
     ]
 
 
+def _named(line: Row) -> Row:
+    """Add the budget to the model's name if it is not the recipe's own."""
+    return line if line["other_budget"] is None else marked(line, model=f"{{}}, budget {line['other_budget']:g}")
+
+
 def _table(
     label: str,
     title: str,
     rows: Callable[[list[Row]], list[Row]],
     published: Callable[[], list[Row]],
-    keys: tuple[str, ...] = ("data", "horizon", "model"),
+    keys: tuple[str, ...] = ("data", "horizon", "model", "other_budget"),
 ) -> Table:
     lines = partial(_lines, models=PLANS[label].models)
     return Table(
@@ -175,7 +187,7 @@ accuracy = _table(
     "Errors, mean over horizons 96, 192, 336 and 720",
     over_horizons,
     printed_means,
-    ("data", "model"),
+    ("data", "model", "other_budget"),
 )
 per_horizon = _table(
     "per_horizon",

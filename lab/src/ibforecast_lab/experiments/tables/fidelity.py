@@ -182,7 +182,7 @@ BY_BUDGET_FIELDS = {
 
 
 def runs_by_budget(tidy: list[Row]) -> list[Row]:
-    """Return the fidelity of the native map in every run of our default recipe."""
+    """Return the fidelity of the native map in every run of the former default."""
     rows = select(of_study(tidy, "native"), measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
     return [row for row in rows if row["model"] in PLANS["fidelity_by_budget"].models and row["score"] is not None]
 

@@ -1,11 +1,11 @@
 """The learned gate compared with one mask for all windows, at the same share read."""
 
 from ibforecast_lab.experiments.frame import LEVEL, Row, errors, lead, mean, over, seeds, select, spread, summarised
-from ibforecast_lab.experiments.plans import PLANS
+from ibforecast_lab.experiments.plans import FORMER, PLANS
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.sheet import Column, Table, change, number, run_fields, share
 
-LEARNED, FIXED = "steady", "static-fixed"
+LEARNED, FIXED = FORMER, "static-fixed"
 STUDY = "choice"
 KEYS = ("data", "horizon", "budget")
 FIELDS = {"seeds": seeds, "open_rate": mean("open_rate"), "mse": mean("mse"), "mse_std": spread("mse")}

@@ -1,13 +1,13 @@
 """Errors and the share read at every budget, and the cost of one model for all budgets. Paper: Figure "pareto"."""
 
 from ibforecast_lab.experiments.frame import Row, errors, mean, most, over, seeds, select, spread, summarised
-from ibforecast_lab.experiments.plans import OTHER_BUDGETS, PLANS, WHOLE_PATCHES
+from ibforecast_lab.experiments.plans import FORMER, OTHER_BUDGETS, PLANS, WHOLE_PATCHES
 from ibforecast_lab.experiments.published import in_print
 from ibforecast_lab.experiments.sheet import PAPER, Column, Table, change, measured, placed, share
 from ibforecast_lab.experiments.studies import budgets
 
 LABEL = "tradeoff"
-OURS, ANY_BUDGET, DENSE = "steady", "any-budget", "dense"
+OURS, ANY_BUDGET, DENSE = FORMER, "any-budget", "dense"
 """One model for each budget, one model for all budgets, and the model that both are compared with."""
 
 OWN, OWN_WHOLE_PATCHES = 0.2, 0.25
