@@ -16,7 +16,7 @@ from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
 from ibforecast.model.network import IBForecast
 from ibforecast.train.step import Step
-from ibforecast.zoo.recipes import DEFAULT, resolve
+from ibforecast.zoo.recipes import resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 96, 96, 7, 24, 256
 SHAPES = {"ETTh1": (7, 24), "ETTm1": (7, 96), "Weather": (21, 144)}
@@ -48,7 +48,7 @@ def explanation(device: torch.device) -> dict[str, float]:
 
 
 def gate_network(device: torch.device) -> dict[str, float]:
-    """Processor time of a forecast with its explanation under the default recipe, as ratios.
+    """Processor time of a forecast with its explanation under `steady`, as ratios.
 
     To the same network with every gate open, which still computes its gate network, and to the same network without a
     gate network, whose mask is the same for every window. One window and 64, in the shapes of three data sets.
@@ -59,7 +59,7 @@ def gate_network(device: torch.device) -> dict[str, float]:
         windows, sizes = _windows(torch.device("cpu"), count, cycle), Sizes(LOOK_BACK, HORIZON, count, cycle)
         torch.manual_seed(0)
         networks = [
-            IBForecast(resolve(DEFAULT, sizes, budget=budget, gate=gate).config).eval()
+            IBForecast(resolve("steady", sizes, budget=budget, gate=gate).config).eval()
             for budget, gate in ((None, None), (1.0, {"kind": "open"}), (None, {"attention": "none"}))
         ]
         for batch in (1, 64):
