@@ -14,7 +14,8 @@ from ibforecast import IBForecaster, demo_table
 demo = demo_table(seed=2024)
 table = pa.table(demo.columns())
 
-# At most a fifth of every look-back window may be read, with any weights.
+# At most a fifth of every look-back window may be read, with any weights. The mask of "quick" looks at the window;
+# leave the recipe out for the default, whose mask is fixed and whose proof has no condition.
 model = IBForecaster(horizon=24, look_back=96, budget=0.2, recipe="quick").fit(table)
 print(model.evaluate(table))
 
