@@ -9,6 +9,7 @@ from ibforecast import backtest, fitting, intervals
 from ibforecast.audit import Audit
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.data.sources import kind_for_files
@@ -111,6 +112,15 @@ class IBForecaster(Settings):
         result on a table in which every other cell is empty.
         """
         return dataclasses.replace(self.desk, kind=kind_for_files()).tabulate(Cell, self.desk.reads(at))
+
+    def reader(self, at: Any, *, budget: float | None = None, future: Any = None) -> Reader:
+        """Return a reader for a forecast of a sealed model made `at` a moment, from a source instead of a table.
+
+        It lists the cells that it needs, takes their values, and then predicts and explains. `future` is a table with
+        the covariates known ahead, for every step of look-back and horizon. The forecast is a table as `predict` gives
+        it for a file.
+        """
+        return self.desk.reader(at, budget, future)
 
     def explain(
         self, table: Any, at: Any = None, *, budget: float | None = None, future: Any = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,13 +18,14 @@ from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
+from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
 from ibforecast.data import tables
 from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
-from ibforecast.data.sources import Kind, from_rows, to_native
+from ibforecast.data.sources import Kind, from_rows, kind_for_files, to_native
 from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
@@ -119,6 +121,28 @@ class Desk:
         Without a moment their times are None.
         """
         return running.reads(facts_of(self.fitted), self.fitted.cells, at)
+
+    def reader(self, at: Any, budget: float | None = None, future: Any = None) -> Reader:
+        """Return a reader of the window of a sealed model that ends at a moment."""
+        engine, kind = TorchEngine(self.fitted.at_budget(budget)), kind_for_files()
+        facts, clock = engine.facts, running.window_at(engine.facts, at)
+        nothing = np.full((facts.look_back, len(facts.channels)), np.nan)
+        series = Series(nothing, facts.channels, clock, len(facts.past), facts.covariates)
+        window = Table(series, self.fitted.layout, kind)
+        require(
+            future is not None or not facts.covariates,
+            "a reader needs the covariates known ahead, for every step of look-back and horizon",
+            "future=None",
+            f"give a table of {', '.join(map(repr, facts.covariates))}",
+        )
+        return Reader(
+            engine,
+            engine.fitted.cells,
+            clock,
+            None if future is None else window.known_at(future, facts.steps),
+            replace(self, kind=kind),
+            partial(window.forecast, facts.look_back),
+        )
 
     def original(self, source: Table, start: int) -> Original:
         """Return the table's history, times, truth and covariates of the window that begins at a row."""

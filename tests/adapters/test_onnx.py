@@ -825,6 +825,39 @@ def test_the_runner_lists_the_cells_that_the_library_lists(
     assert {cell["time"] is None for cell in cells} == {at is None}
 
 
+@pytest.mark.parametrize("budget", [None, 0.07])
+@pytest.mark.parametrize("kind", ALL_SEALED)
+def test_a_reader_of_the_runner_gives_the_forecast_of_the_whole_history(
+    kind: str,
+    budget: float | None,
+    runners: Callable[[str], OnnxForecaster],
+    sealed_models: Callable[[str], IBForecaster],
+) -> None:
+    budget = budget if kind == SEALED_ANY_BUDGET else None
+    runner, values, known = runners(kind), numbers(), sealed_arguments(kind)
+    over_window = {"known": ahead()[-LOOK_BACK - HORIZON :]} if known else {}
+    reader = runner.reader(HOURS[-1], budget=budget, **over_window)
+    table, future = sealed_tables(kind, values)
+    whole_future = None if future is None else pd.concat([table, future])
+    other = sealed_models(kind).reader(HOURS[-1], budget=budget, future=whole_future)
+    assert reader.asks == other.asks
+    answers = {cell: values[-1 - cell.steps_back, CHANNELS.index(cell.channel)] for cell in reader.asks}
+    reader.answer(answers)
+    other.answer(answers)
+    whole = runner.explain(values, HOURS, budget=budget, **known)
+    assert reader.predict().tobytes() == reader.explain().forecast.tobytes() == whole.forecast.tobytes()
+    sparse = only_read(runner.at_budget(budget), values)
+    assert reader.explain().to_json() == runner.explain(sparse, HOURS, budget=budget, **known).to_json()
+    assert runner.verify(reader.explain(), sparse, HOURS, exact=True, **known)
+    full = sealed_models(kind).explain(table, future=future, budget=budget)
+    assert other.explain().forecast.tobytes() == full.forecast.tobytes()
+
+
+def test_only_a_sealed_runner_has_a_reader(runner: OnnxForecaster) -> None:
+    with pytest.raises(UsageError, match="only a sealed model reads places that are known before it reads"):
+        runner.reader(HOURS[-1])
+
+
 def test_only_a_sealed_runner_lists_its_cells(runner: OnnxForecaster) -> None:
     with pytest.raises(UsageError, match="only a sealed model reads places that are known before it reads"):
         runner.reads()

@@ -24,6 +24,7 @@ from ibforecast.core.errors import DataError, MissingExtraError, ModelFileError,
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation, Field
 from ibforecast.core.facts import ModelFacts
+from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell, Cells
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
@@ -95,6 +96,16 @@ class OnnxForecaster:
         every other value is NaN. Without a moment their times are None.
         """
         return running.reads(self.facts, self.cells, at)
+
+    def reader(self, at: Any, *, known: Any = None, budget: float | None = None) -> Reader:
+        """Return a reader for a forecast of a sealed model made `at` a moment, from a source instead of a history.
+
+        It lists the cells that it needs, takes their values, and then predicts and explains. `known` has the covariates
+        known ahead: a row for each step of look-back and horizon, a column per covariate.
+        """
+        model = self.at_budget(budget)
+        clock = running.window_at(model.facts, at)
+        return Reader(model, model.cells, clock, _known(known, model.facts, model.facts.steps))
 
     def explain(self, history: Any, times: Any, *, known: Any = None, budget: float | None = None) -> ExplainedForecast:
         """Forecast the steps after `history` and explain it, in one run of the graph; arguments as for `predict`."""

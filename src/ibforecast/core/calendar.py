@@ -206,7 +206,9 @@ class Clock:
         if not self.frequency.by_date:
             return replace(self, stamps=self.frequency.after(last, steps, 1))
         wall = to_wall(np.array([last]), self.zone)
-        return replace(self, stamps=to_utc(self.frequency.after(wall[0], steps, month_day(wall)), self.zone))
+        # A moment on the last day of its month does not show which day the others are on; the table may.
+        day = month_day(np.concatenate([self.wall, wall]))
+        return replace(self, stamps=to_utc(self.frequency.after(wall[0], steps, day), self.zone))
 
     def window(self, first: int, count: int) -> "Clock":
         """Return the axis of `count` rows from `first` on; if rows are counted, with the number of the first."""

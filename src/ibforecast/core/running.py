@@ -30,26 +30,39 @@ def reads(facts: ModelFacts, cells: Cells, at: Any = None) -> list[Cell]:
 
     Without a moment their times are None.
     """
+    _require_sealed(facts)
+    return listed(facts, cells, None if at is None else window_at(facts, at))
+
+
+def window_at(facts: ModelFacts, at: Any) -> Clock:
+    """Return the times of look-back and horizon of a forecast that a sealed model makes at a moment."""
+    _require_sealed(facts)
+    require(
+        facts.even or not facts.by_row,
+        "times of a table that is read by row are known only in the table",
+        f"at={at!r}",
+        "list the cells without a moment, and forecast from a table",
+    )
+    origin = facts.clock(np.array([facts.origin], dtype="datetime64[us]"))
+    return origin.ending_at(at, facts.look_back).window(0, facts.steps)
+
+
+def listed(facts: ModelFacts, cells: Cells, clock: Clock | None) -> list[Cell]:
+    """Return cells of a window with their times by its clock, oldest first."""
+    times = (None,) * facts.look_back if clock is None else clock.labels(0, facts.look_back)
+    return [
+        Cell(facts.channels[column], facts.look_back - 1 - step, times[step])
+        for step, column in np.argwhere(cells).tolist()
+    ]
+
+
+def _require_sealed(facts: ModelFacts) -> None:
     require(
         facts.sealed,
         "only a sealed model reads places that are known before it reads",
         "a model that looks at the whole window",
         "fit with sealed=True",
     )
-    times: tuple[str | None, ...] = (None,) * facts.look_back
-    if at is not None:
-        require(
-            facts.even or not facts.by_row,
-            "times of a table that is read by row are known only in the table",
-            f"at={at!r}",
-            "leave out the moment",
-        )
-        clock = facts.clock(np.array([facts.origin], dtype="datetime64[us]"))
-        times = clock.ending_at(at, facts.look_back).labels(0, facts.look_back)
-    return [
-        Cell(facts.channels[column], facts.look_back - 1 - step, times[step])
-        for step, column in np.argwhere(cells).tolist()
-    ]
 
 
 def require_observed(

@@ -74,6 +74,24 @@ def known_in(series: Series, first: int, steps: int) -> Float64[np.ndarray, "ste
     return known
 
 
+def known_at(
+    series: Series, moments: Shaped[np.ndarray, " row"], values: Float64[np.ndarray, "row covariate"], steps: int
+) -> Float64[np.ndarray, "steps covariate"]:
+    """Return covariates of other rows at the times of the first `steps` steps of a series; refuse a missing one."""
+    wanted = series.clock.times(0, steps)
+    rows = np.searchsorted(moments, wanted).clip(max=len(moments) - 1)
+    known = np.where((moments[rows] == wanted)[:, None], values[rows], np.nan)
+    if (gaps := np.isnan(known)).any():
+        step, column = np.argwhere(gaps)[0]
+        labels = series.clock.labels(0, steps)
+        raise DataError(
+            f"a forecast needs {', '.join(map(repr, series.covariates))} from {labels[0]} to {labels[-1]}",
+            f"no {series.covariates[column]!r} at {labels[step]}, gaps in {gaps.any(axis=1).sum()} of {steps} steps",
+            "give a row for every step of look-back and horizon",
+        )
+    return known
+
+
 def _chosen(series: Series, names: tuple[str, ...]) -> Float64[np.ndarray, "row column"]:
     """Return some columns, contiguous by row as in a table: the last bits of a sum depend on the memory order."""
     return np.ascontiguousarray(series.values[:, [series.channels.index(name) for name in names]])

@@ -6,13 +6,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float64
+from jaxtyping import Float64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError, hint, require_choice
 from ibforecast.core.zones import to_wall
 from ibforecast.data.axis import Axis, Irregular, warn_of_marks
 from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
-from ibforecast.data.roles import by_role, with_ahead
+from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
 
@@ -88,6 +88,14 @@ class Table:
 
         Only the time column and the covariates of the other table are read; rows up to the last one here are skipped.
         """
+        return replace(self, series=with_ahead(self.series, *self._covariates(source)))
+
+    def known_at(self, source: Any, steps: int) -> Float64[np.ndarray, "steps covariate"]:
+        """Return the covariates of another table, which may have more rows, at `steps` times from the first row on."""
+        return known_at(self.series, *self._covariates(source), steps)
+
+    def _covariates(self, source: Any) -> tuple[Shaped[np.ndarray, " row"], Float64[np.ndarray, "row covariate"]]:
+        """Return the times and the covariates of another table."""
         covariates = self.series.covariates
         if not covariates:
             raise UsageError(
@@ -100,7 +108,7 @@ class Table:
         axis.check_order()
         values[np.isin(values, layout.missing_values)] = np.nan
         assert columns == covariates
-        return replace(self, series=with_ahead(self.series, axis.moments, values))
+        return axis.moments, values
 
     def _column(self, name: str, column: Any) -> pa.Array:
         array, zone = pa.array(column), self.series.clock.zone
