@@ -226,17 +226,23 @@ def test_a_channel_observed_only_where_it_is_not_read_is_refused(client: Any, de
 
 @pytest.mark.parametrize("name", ["sealed", "town"])
 def test_the_starts_are_those_that_the_desk_accepts(service: Service, desk: Any, name: str) -> None:
-    loaded, random = service.models.get(name), np.random.default_rng(3)
-    frame = desk.frame
+    check_starts(service.models.get(name).forecaster, desk.frame, gaps=0.95)
+
+
+def test_the_starts_of_longer_patches_need_a_complete_patch_of_every_channel(folder: Path, desk: Any) -> None:
+    check_starts(IBForecaster.load(fit(folder, desk.table, "patched", patch_len=4)), desk.frame, gaps=0.3)
+
+
+def check_starts(model: IBForecaster, frame: pd.DataFrame, gaps: float) -> None:
+    random = np.random.default_rng(3)
     for column in ("load", "wind", "heat"):
-        frame.loc[random.random(len(frame)) < 0.95, column] = np.nan
-    series = loaded.open(frame).series
-    accepted = []
+        frame.loc[random.random(len(frame)) < gaps, column] = np.nan
+    series, accepted = model.open(frame).series, []
     for start in range(len(frame) - LOOK_BACK + 1):
         with suppress(DataError):
-            accepted.append(loaded.forecaster.desk.start_of(series, start + LOOK_BACK - 1))
+            accepted.append(model.desk.start_of(series, start + LOOK_BACK - 1))
     assert 0 < len(accepted) < len(frame) - LOOK_BACK
-    assert starts(series, loaded.fitted).tolist() == accepted
+    assert starts(series, model.fitted).tolist() == accepted
 
 
 def noise(document: dict[str, Any], size: float = 100.0) -> list[list[float]]:
