@@ -94,22 +94,29 @@ def test_a_table_with_only_the_read_cells_gives_the_same_forecast(model: IBForec
     assert verification.checks[-1].name == "unread"
 
 
-def test_a_channel_that_is_never_read_may_be_empty(model: IBForecaster, table: pd.DataFrame) -> None:
-    sparse = only_what_is_read(model, table)
-    sparse.loc[:, "wind"] = sparse["wind"].where(sparse.index < 0)
-    if model.fitted.cells[:, 1].any():
-        with pytest.raises(DataError, match=r"must be observed at least once in the window, where it is read"):
-            model.predict(sparse)
-    else:
-        model.predict(sparse)
-
-
 def without_wind(model: IBForecaster) -> IBForecaster:
     """Return the model with a mask that never reads the channel wind."""
     network = deepcopy(model.fitted.network)
     with torch.no_grad():
         network.score.bias[:, 1] = -100
     return IBForecaster.of(replace(model.fitted, network=network), device="cpu")
+
+
+def test_a_channel_may_be_empty_only_if_it_is_never_read(model: IBForecaster, table: pd.DataFrame) -> None:
+    empty = table.assign(wind=np.nan)
+    with pytest.raises(DataError, match=r"must be observed at least once in the window, where it is read"):
+        model.predict(empty)
+    blind = without_wind(model)
+    pd.testing.assert_frame_equal(blind.predict(empty), blind.predict(table), check_exact=True)
+
+
+@pytest.mark.parametrize("size", [1e30, 1e300, -1.7e308])
+def test_unread_values_may_be_of_any_size(model: IBForecaster, table: pd.DataFrame, size: float) -> None:
+    huge = table.copy()
+    huge.iloc[-LOOK_BACK:, 1:] = np.where(model.fitted.cells, table.iloc[-LOOK_BACK:, 1:], size)
+    explained = model.explain(huge)
+    assert np.array_equal(explained.forecast, model.explain(table).forecast)
+    assert model.verify(explained, huge, exact=True)
 
 
 def with_gaps(model: IBForecaster, table: pd.DataFrame) -> pd.DataFrame:
@@ -193,7 +200,7 @@ def test_daily_and_monthly_steps_are_counted_by_the_calendar(tmp_path: Path) -> 
     assert pd.to_datetime(cells["time"]).tolist() == expected
 
 
-def test_the_setting_chooses_the_sealed_recipe_and_refuses_any_other() -> None:
+def test_the_setting_refuses_a_recipe_that_is_not_sealed() -> None:
     table = make_table()
     with pytest.raises(UsageError, match=r"a sealed model needs a sealed recipe \(got recipe='quick'\)"):
         IBForecaster(HORIZON, LOOK_BACK, sealed=True, recipe="quick", device="cpu").fit(table)
