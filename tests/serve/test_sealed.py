@@ -1,7 +1,9 @@
 """Sealed models in the service: what they read, forecasts from nothing else, and scrambling with nothing held."""
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from ibforecast import DataError, IBForecaster
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.serve.service import Service
 from ibforecast.serve.settings import Settings
 from ibforecast.serve.tables import starts
@@ -273,6 +276,15 @@ def test_scrambling_what_a_sealed_model_did_not_read_changes_no_bit(
     assert answer["replaced"] == mask.size - mask.sum()
     assert answer["note"].startswith("nothing was held")
     assert answer["note"].endswith("the same, bit for bit")
+
+
+def test_last_digits_of_another_machine_are_no_change(client: Any, explained: dict[str, Any]) -> None:
+    there = ExplainedForecast.from_json(json.dumps(explained))
+    there = replace(there, forecast=np.nextafter(there.forecast, np.inf))
+    question = {"explanation": json.loads(there.to_json()), "values": noise(explained)}
+    answer = client.post("/rerun", question).json()
+    assert (answer["same_bits"], answer["changed"]) == (True, [])
+    assert bits(answer["forecast"]) == bits(explained["forecast"]) != bits(there.forecast.tolist())
 
 
 def test_scrambling_with_nothing_held_moves_a_model_that_looks_at_everything(client: Any, desk: Any) -> None:
