@@ -54,10 +54,10 @@ def fit(folder: Path, table: pd.DataFrame, **settings: Any) -> IBForecaster:
     return IBForecaster(HORIZON, LOOK_BACK, **settings).fit(table)
 
 
-def only_what_is_read(model: IBForecaster, table: pd.DataFrame) -> pd.DataFrame:
+def only_what_is_read(model: IBForecaster, table: pd.DataFrame, budget: float | None = None) -> pd.DataFrame:
     """Return the last window of a table with every cell empty that the model does not read."""
     window = table[-LOOK_BACK:].reset_index(drop=True)
-    kept = {(LOOK_BACK - 1 - row.steps_back, row.channel) for row in model.reads().itertuples()}
+    kept = {(LOOK_BACK - 1 - row.steps_back, row.channel) for row in model.reads(budget=budget).itertuples()}
     for channel in window.columns[1:]:
         window.loc[[step for step in range(LOOK_BACK) if (step, channel) not in kept], channel] = np.nan
     return window
@@ -92,6 +92,15 @@ def test_a_table_with_only_the_read_cells_gives_the_same_forecast(model: IBForec
     verification = model.verify(explained, sparse, exact=True)
     assert verification
     assert verification.checks[-1].name == "unread"
+
+
+def test_a_model_for_any_budget_lists_what_it_reads_at_each(tmp_path: Path, table: pd.DataFrame) -> None:
+    (tmp_path / "any.toml").write_text(RECIPE.replace("[model.gate]", "[model.gate]\nany_budget = true"))
+    model = fit(tmp_path, table, recipe=str(tmp_path / "any.toml"), epochs=1)
+    for budget in (0.1, 0.6):
+        sparse = only_what_is_read(model, table, budget)
+        whole, part = (model.predict(one, budget=budget) for one in (table, sparse))
+        pd.testing.assert_frame_equal(part, whole, check_exact=True)
 
 
 def without_wind(model: IBForecaster) -> IBForecaster:

@@ -104,13 +104,13 @@ class IBForecaster(Settings):
         require(not adaptive, "intervals that adapt must have a level", "level=None", "try level=[80, 95]")
         return desk.predict(source, desk.start(source.series, at, budget), budget)
 
-    def reads(self, at: Any = None) -> Any:
+    def reads(self, at: Any = None, *, budget: float | None = None) -> Any:
         """Return a table of the values that a sealed model reads for a forecast made `at` a moment.
 
         Its columns are channel, steps_back and time (empty without a moment). `predict` and `explain` give the same
-        result on a table in which every other cell is empty.
+        result, at the same `budget`, on a table in which every other cell is empty.
         """
-        return dataclasses.replace(self.desk, kind=kind_for_files()).tabulate(Cell, self.desk.reads(at))
+        return dataclasses.replace(self.desk, kind=kind_for_files()).tabulate(Cell, self.desk.reads(at, budget))
 
     def explain(
         self, table: Any, at: Any = None, *, budget: float | None = None, future: Any = None

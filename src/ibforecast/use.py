@@ -113,12 +113,12 @@ class Desk:
         running.require_observed(facts_of(self.fitted), cells, series.values[start : last + 1], clock)
         return start
 
-    def reads(self, at: Any = None) -> list[Cell]:
+    def reads(self, at: Any = None, budget: float | None = None) -> list[Cell]:
         """Return the values that a sealed model reads for a forecast made at a moment, oldest first.
 
         Without a moment their times are None.
         """
-        return running.reads(facts_of(self.fitted), self.fitted.cells, at)
+        return running.reads(facts_of(self.fitted), self.fitted.at_budget(budget).cells, at)
 
     def original(self, source: Table, start: int) -> Original:
         """Return the table's history, times, truth and covariates of the window that begins at a row."""
