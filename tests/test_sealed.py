@@ -184,6 +184,20 @@ def test_intervals_leave_out_windows_without_a_value_where_a_channel_is_read(
     assert len(calibrated.predict(table, level=50, adaptive=True)) == HORIZON
 
 
+def test_fitting_calibrates_on_the_validation_windows_that_the_model_forecasts(
+    tmp_path: Path, table: pd.DataFrame
+) -> None:
+    gaps, rows = table.copy(), np.arange(len(table))
+    gaps.loc[(rows >= 240) & (np.random.default_rng(0).random(len(rows)) < 0.7), "load"] = np.nan
+    model = fit(tmp_path, gaps)
+    fitted = model.fitted.calibration
+    again = model.calibrate(gaps, "validation").fitted.calibration
+    assert fitted is not None
+    assert again is not None
+    assert 0 < fitted.windows == again.windows == model.evaluate(gaps, "validation").windows < 35
+    assert torch.equal(fitted.quantiles, again.quantiles)
+
+
 def test_the_cells_have_the_times_of_the_window(model: IBForecaster, table: pd.DataFrame) -> None:
     cells = model.reads(at=table["when"].iloc[-1])
     assert len(cells) == model.fitted.cells.sum() == model.explain(table).mask.sum() * 2

@@ -194,16 +194,16 @@ class Desk:
 
     def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
         """Return the windows that begin at these rows, with their targets."""
-        fitted, config = self.fitted, self.fitted.config
+        fitted = self.fitted
         return Windows.of(
             series,
             fitted.standardiser,
-            config.period,
+            fitted.config.period,
             starts,
             self.look_back,
             self.horizon,
             known=fitted.known,
-            tokens=fitted.cells[:: config.patch_len] if config.sealed else None,
+            tokens=fitted.tokens,
         )
 
     def windows(self, series: Series, split: Selection, at_least: int = 1) -> Windows:
