@@ -54,10 +54,10 @@ def fit(folder: Path, table: pd.DataFrame, **settings: Any) -> IBForecaster:
     return IBForecaster(HORIZON, LOOK_BACK, **settings).fit(table)
 
 
-def only_what_is_read(model: IBForecaster, table: pd.DataFrame) -> pd.DataFrame:
+def only_what_is_read(model: IBForecaster, table: pd.DataFrame, budget: float | None = None) -> pd.DataFrame:
     """Return the last window of a table with every cell empty that the model does not read."""
     window = table[-LOOK_BACK:].reset_index(drop=True)
-    kept = {(LOOK_BACK - 1 - row.steps_back, row.channel) for row in model.reads().itertuples()}
+    kept = {(LOOK_BACK - 1 - row.steps_back, row.channel) for row in model.reads(budget=budget).itertuples()}
     for channel in window.columns[1:]:
         window.loc[[step for step in range(LOOK_BACK) if (step, channel) not in kept], channel] = np.nan
     return window
@@ -94,14 +94,13 @@ def test_a_table_with_only_the_read_cells_gives_the_same_forecast(model: IBForec
     assert verification.checks[-1].name == "unread"
 
 
-def test_a_channel_that_is_never_read_may_be_empty(model: IBForecaster, table: pd.DataFrame) -> None:
-    sparse = only_what_is_read(model, table)
-    sparse.loc[:, "wind"] = sparse["wind"].where(sparse.index < 0)
-    if model.fitted.cells[:, 1].any():
-        with pytest.raises(DataError, match=r"must be observed at least once in the window, where it is read"):
-            model.predict(sparse)
-    else:
-        model.predict(sparse)
+def test_a_model_for_any_budget_lists_what_it_reads_at_each(tmp_path: Path, table: pd.DataFrame) -> None:
+    (tmp_path / "any.toml").write_text(RECIPE.replace("[model.gate]", "[model.gate]\nany_budget = true"))
+    model = fit(tmp_path, table, recipe=str(tmp_path / "any.toml"), epochs=1)
+    for budget in (0.1, 0.6):
+        sparse = only_what_is_read(model, table, budget)
+        whole, part = (model.predict(one, budget=budget) for one in (table, sparse))
+        pd.testing.assert_frame_equal(part, whole, check_exact=True)
 
 
 def without_wind(model: IBForecaster) -> IBForecaster:
@@ -110,6 +109,23 @@ def without_wind(model: IBForecaster) -> IBForecaster:
     with torch.no_grad():
         network.score.bias[:, 1] = -100
     return IBForecaster.of(replace(model.fitted, network=network), device="cpu")
+
+
+def test_a_channel_may_be_empty_only_if_it_is_never_read(model: IBForecaster, table: pd.DataFrame) -> None:
+    empty = table.assign(wind=np.nan)
+    with pytest.raises(DataError, match=r"must be observed at least once in the window, where it is read"):
+        model.predict(empty)
+    blind = without_wind(model)
+    pd.testing.assert_frame_equal(blind.predict(empty), blind.predict(table), check_exact=True)
+
+
+@pytest.mark.parametrize("size", [1e30, 1e300, -1.7e308])
+def test_unread_values_may_be_of_any_size(model: IBForecaster, table: pd.DataFrame, size: float) -> None:
+    huge = table.copy()
+    huge.iloc[-LOOK_BACK:, 1:] = np.where(model.fitted.cells, table.iloc[-LOOK_BACK:, 1:], size)
+    explained = model.explain(huge)
+    assert np.array_equal(explained.forecast, model.explain(table).forecast)
+    assert model.verify(explained, huge, exact=True)
 
 
 def with_gaps(model: IBForecaster, table: pd.DataFrame) -> pd.DataFrame:
@@ -168,6 +184,20 @@ def test_intervals_leave_out_windows_without_a_value_where_a_channel_is_read(
     assert len(calibrated.predict(table, level=50, adaptive=True)) == HORIZON
 
 
+def test_fitting_calibrates_on_the_validation_windows_that_the_model_forecasts(
+    tmp_path: Path, table: pd.DataFrame
+) -> None:
+    gaps, rows = table.copy(), np.arange(len(table))
+    gaps.loc[(rows >= 240) & (np.random.default_rng(0).random(len(rows)) < 0.7), "load"] = np.nan
+    model = fit(tmp_path, gaps)
+    fitted = model.fitted.calibration
+    again = model.calibrate(gaps, "validation").fitted.calibration
+    assert fitted is not None
+    assert again is not None
+    assert 0 < fitted.windows == again.windows == model.evaluate(gaps, "validation").windows < 35
+    assert torch.equal(fitted.quantiles, again.quantiles)
+
+
 def test_the_cells_have_the_times_of_the_window(model: IBForecaster, table: pd.DataFrame) -> None:
     cells = model.reads(at=table["when"].iloc[-1])
     assert len(cells) == model.fitted.cells.sum() == model.explain(table).mask.sum() * 2
@@ -193,7 +223,7 @@ def test_daily_and_monthly_steps_are_counted_by_the_calendar(tmp_path: Path) -> 
     assert pd.to_datetime(cells["time"]).tolist() == expected
 
 
-def test_the_setting_chooses_the_sealed_recipe_and_refuses_any_other() -> None:
+def test_the_setting_refuses_a_recipe_that_is_not_sealed() -> None:
     table = make_table()
     with pytest.raises(UsageError, match=r"a sealed model needs a sealed recipe \(got recipe='quick'\)"):
         IBForecaster(HORIZON, LOOK_BACK, sealed=True, recipe="quick", device="cpu").fit(table)
@@ -205,7 +235,7 @@ def test_the_setting_chooses_the_sealed_recipe_and_refuses_any_other() -> None:
 def test_a_saved_model_is_still_sealed(model: IBForecaster, table: pd.DataFrame, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     loaded = IBForecaster.load(tmp_path / "model", device="cpu")
-    assert loaded.sealed
+    assert loaded.fitted.config.sealed
     assert loaded.explain(table).to_json() == model.explain(table).to_json()
 
 

@@ -238,13 +238,15 @@ class Audit(FidelityAudit):
         )
 
     def _facts(self) -> list[str]:
+        # The mask of a sealed model says nothing about a window, so its bits are no rate.
+        rate = f"rate          {_number(self.rate_bits, '.1f')} bits per window beyond a prior of {self.prior:g}"
         return [
             f"certificate   {self.changed_bits} bits changed, context and mask held "
             f"({self.compared:,} forecast values compared, {self.scrambled:,} closed points scrambled)",
             f"end to end    other values in closed tokens cause {_percent(self.relative)} of the squared shift that "
             f"deleting everything causes, through the gates {_percent(self.gates_relative)}; "
             f"{_percent(self.masks_changed)} of masks change",
-            f"rate          {_number(self.rate_bits, '.1f')} bits per window beyond a prior of {self.prior:g}",
+            *([] if self.sealed else [rate]),
             f"errors        MSE {_number(self.mse, '.4f')}, MAE {_number(self.mae, '.4f')} (standardised)",
         ]
 

@@ -82,8 +82,7 @@ def fit_source(
         lambda epoch, outcome: on_epoch(epoch, recipe.train.epochs, outcome),
     )
     seconds = round(time.perf_counter() - begun, 3)
-    calibration = calibrated_on(network, validation, series)
-    return FittedModel(
+    fitted = FittedModel(
         network=network.cpu(),
         standardiser=standardiser,
         layout=source.layout,
@@ -105,8 +104,13 @@ def fit_source(
             schedule=recipe.train,
         ),
         known=known,
-        calibration=calibration,
     )
+    # The mask is known only now: a sealed model does not forecast from windows without a value where it reads.
+    tokens = None if fitted.tokens is None else torch.from_numpy(fitted.tokens).to(device)
+    readable = replace(validation, tokens=tokens).usable()
+    calibration = calibrated_on(network.to(device), readable, series) if len(readable) else None
+    network.cpu()
+    return replace(fitted, calibration=calibration)
 
 
 def calibrated_on(network: IBForecast, windows: Windows, series: Series) -> Calibration:
@@ -151,8 +155,6 @@ def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
         budget=config.budget,
         cycle=config.cycles if config.further_cycles else config.cycle,
         patch_len=config.patch_len,
-        sealed=config.sealed,
-        loss=config.objective.loss,
         recipe=Recipe(summary.recipe, OURS, config, summary.schedule) if summary.schedule else summary.recipe,
         seed=summary.seed,
         device=device,

@@ -105,13 +105,13 @@ class IBForecaster(Settings):
         require(not adaptive, "intervals that adapt must have a level", "level=None", "try level=[80, 95]")
         return desk.predict(source, desk.start(source.series, at, budget), budget)
 
-    def reads(self, at: Any = None) -> Any:
+    def reads(self, at: Any = None, *, budget: float | None = None) -> Any:
         """Return a table of the values that a sealed model reads for a forecast made `at` a moment.
 
         Its columns are channel, steps_back and time (empty without a moment). `predict` and `explain` give the same
-        result on a table in which every other cell is empty.
+        result, at the same `budget`, on a table in which every other cell is empty.
         """
-        return dataclasses.replace(self.desk, kind=kind_for_files()).tabulate(Cell, self.desk.reads(at))
+        return dataclasses.replace(self.desk, kind=kind_for_files()).tabulate(Cell, self.desk.reads(at, budget))
 
     def reader(self, at: Any, *, budget: float | None = None, future: Any = None) -> Reader:
         """Return a reader for a forecast of a sealed model made `at` a moment, from a source instead of a table.
@@ -142,8 +142,9 @@ class IBForecaster(Settings):
         """Check that an explanation, or the text of its document, is true, without raising.
 
         The explanation and its context must give the same forecast again, bit for bit, even if every closed token is
-        scrambled with the mask held; and the model must compute this explanation from this history. If another machine
-        computed it, the last digits may differ by the effect of rounding on this machine; the verdict then names the
+        scrambled with the mask held; and the model must compute this explanation from this history. A sealed model must
+        also compute it, bit for bit, with every unread value replaced and nothing held. If another machine computed the
+        explanation, the last digits may differ by the effect of rounding on this machine; the verdict then names the
         tolerance, and `exact` forbids it.
 
         With a `table` (and `future`, as in `explain`) history, times and truth are compared with the table's own rows;

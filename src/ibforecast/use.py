@@ -115,12 +115,12 @@ class Desk:
         running.require_observed(facts_of(self.fitted), cells, series.values[start : last + 1], clock)
         return start
 
-    def reads(self, at: Any = None) -> list[Cell]:
+    def reads(self, at: Any = None, budget: float | None = None) -> list[Cell]:
         """Return the values that a sealed model reads for a forecast made at a moment, oldest first.
 
         Without a moment their times are None.
         """
-        return running.reads(facts_of(self.fitted), self.fitted.cells, at)
+        return running.reads(facts_of(self.fitted), self.fitted.at_budget(budget).cells, at)
 
     def reader(self, at: Any, budget: float | None = None, future: Any = None) -> Reader:
         """Return a reader of the window of a sealed model that ends at a moment."""
@@ -218,16 +218,16 @@ class Desk:
 
     def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
         """Return the windows that begin at these rows, with their targets."""
-        fitted, config = self.fitted, self.fitted.config
+        fitted = self.fitted
         return Windows.of(
             series,
             fitted.standardiser,
-            config.period,
+            fitted.config.period,
             starts,
             self.look_back,
             self.horizon,
             known=fitted.known,
-            tokens=fitted.cells[:: config.patch_len] if config.sealed else None,
+            tokens=fitted.tokens,
         )
 
     def windows(self, series: Series, split: Selection, at_least: int = 1) -> Windows:

@@ -416,6 +416,15 @@ def test_the_words_name_exactly_the_open_tokens(mask: np.ndarray) -> None:
     assert [name in unread for name in explained.channels] == (~mask.any(axis=0)).tolist()
 
 
+def test_channels_with_equally_many_places_in_the_same_span_are_grouped() -> None:
+    mask = np.zeros((8, 3))
+    mask[[0, 2, 3, 5, 7], 0] = mask[[0, 2, 4, 5, 7], 1] = mask[[0, 2, 5, 7], 2] = 1
+    assert sample(mask, budget=1.0).in_words().splitlines()[2] == (
+        "Read: alpha, beta (5 of 8 patches, 2020-01-01 00:00 to 2020-01-02 07:00); "
+        "gamma (4 of 8 patches, 2020-01-01 00:00 to 2020-01-02 07:00)."
+    )
+
+
 @pytest.mark.parametrize(
     ("open_patches", "spans", "words"),
     [

@@ -1,7 +1,9 @@
 """Sealed models in the service: what they read, forecasts from nothing else, and scrambling with nothing held."""
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from ibforecast import DataError, IBForecaster
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.serve.service import Service
 from ibforecast.serve.settings import Settings
 from ibforecast.serve.tables import starts
@@ -226,17 +229,23 @@ def test_a_channel_observed_only_where_it_is_not_read_is_refused(client: Any, de
 
 @pytest.mark.parametrize("name", ["sealed", "town"])
 def test_the_starts_are_those_that_the_desk_accepts(service: Service, desk: Any, name: str) -> None:
-    loaded, random = service.models.get(name), np.random.default_rng(3)
-    frame = desk.frame
+    check_starts(service.models.get(name).forecaster, desk.frame, gaps=0.95)
+
+
+def test_the_starts_of_longer_patches_need_a_complete_patch_of_every_channel(folder: Path, desk: Any) -> None:
+    check_starts(IBForecaster.load(fit(folder, desk.table, "patched", patch_len=4)), desk.frame, gaps=0.3)
+
+
+def check_starts(model: IBForecaster, frame: pd.DataFrame, gaps: float) -> None:
+    random = np.random.default_rng(3)
     for column in ("load", "wind", "heat"):
-        frame.loc[random.random(len(frame)) < 0.95, column] = np.nan
-    series = loaded.open(frame).series
-    accepted = []
+        frame.loc[random.random(len(frame)) < gaps, column] = np.nan
+    series, accepted = model.open(frame).series, []
     for start in range(len(frame) - LOOK_BACK + 1):
         with suppress(DataError):
-            accepted.append(loaded.forecaster.desk.start_of(series, start + LOOK_BACK - 1))
+            accepted.append(model.desk.start_of(series, start + LOOK_BACK - 1))
     assert 0 < len(accepted) < len(frame) - LOOK_BACK
-    assert starts(series, loaded.fitted).tolist() == accepted
+    assert starts(series, model.fitted).tolist() == accepted
 
 
 def noise(document: dict[str, Any], size: float = 100.0) -> list[list[float]]:
@@ -267,6 +276,15 @@ def test_scrambling_what_a_sealed_model_did_not_read_changes_no_bit(
     assert answer["replaced"] == mask.size - mask.sum()
     assert answer["note"].startswith("nothing was held")
     assert answer["note"].endswith("the same, bit for bit")
+
+
+def test_last_digits_of_another_machine_are_no_change(client: Any, explained: dict[str, Any]) -> None:
+    there = ExplainedForecast.from_json(json.dumps(explained))
+    there = replace(there, forecast=np.nextafter(there.forecast, np.inf))
+    question = {"explanation": json.loads(there.to_json()), "values": noise(explained)}
+    answer = client.post("/rerun", question).json()
+    assert (answer["same_bits"], answer["changed"]) == (True, [])
+    assert bits(answer["forecast"]) == bits(explained["forecast"]) != bits(there.forecast.tolist())
 
 
 def test_scrambling_with_nothing_held_moves_a_model_that_looks_at_everything(client: Any, desk: Any) -> None:

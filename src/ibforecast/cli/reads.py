@@ -5,15 +5,16 @@ from pathlib import Path
 import click
 
 from ibforecast.cli.predict import deliver_table, out_option
-from ibforecast.cli.shared import check_file, json_option
+from ibforecast.cli.shared import budget_option, check_file, json_option
 
 
 @click.command("reads")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--at", help="The newest moment of the window, which gives each value its time; default: no times.")
+@budget_option
 @out_option
 @json_option
-def command(model: Path, at: str | None, out: Path | None, as_json: bool) -> None:
+def command(model: Path, at: str | None, budget: float | None, out: Path | None, as_json: bool) -> None:
     """List the values that the sealed MODEL reads: channel, steps before the newest, and time.
 
     A forecast from a table in which every other cell is empty is the same, bit for bit.
@@ -28,4 +29,5 @@ def command(model: Path, at: str | None, out: Path | None, as_json: bool) -> Non
     if out:
         check_suffix(out)
         check_file(out)
-    deliver_table({"model": str(model)}, "reads", IBForecaster.load(model).reads(at), out, as_json)
+    cells = IBForecaster.load(model).reads(at, budget=budget)
+    deliver_table({"model": str(model)}, "reads", cells, out, as_json)

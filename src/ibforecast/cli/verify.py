@@ -32,8 +32,9 @@ def command(
     """Check EXPLANATION (a .json file that `explain` wrote) with MODEL; exit code 4 if it is not true.
 
     The forecast is computed again from only the explanation and its context, then once more with every closed token
-    scrambled and the mask held fixed: not a bit may differ. Last, the model is run again on the same history. Without
-    --table, an explanation of a made-up table would pass as well.
+    scrambled and the mask held fixed: not a bit may differ. Then the model is run again on the same history. A sealed
+    model also runs with every unread value replaced and nothing held fixed. Without --table, an explanation of a
+    made-up table would pass as well.
 
     \b
     ibforecast verify model why.json

@@ -48,7 +48,8 @@ class Standardiser:
 
     def standardise(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
         """Convert from the table's units to standardised ones."""
-        return np.asarray((values - self.mean) / self.std)
+        with np.errstate(over="ignore"):  # a value too large becomes infinite
+            return np.asarray((values - self.mean) / self.std)
 
     def to_units(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
         """Convert from standardised units to the table's."""

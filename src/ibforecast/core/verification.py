@@ -29,6 +29,9 @@ LARGEST_ROUNDING = 1e-4
 DRAWS, ROUNDINGS = 4, 16
 """How often the last digits of the history are changed to measure rounding, and which multiple is tolerated."""
 
+LARGEST_NOISE = 1e30
+"""The largest value that noise is made larger than; sizes beyond it would be infinite in single precision."""
+
 NOT_COMPARED = (
     "table: history, times, truth and what was known ahead were not compared with a table, so an explanation of a "
     "made-up table would pass; give the table to compare them"
@@ -298,7 +301,7 @@ def _scrambled(facts: ModelFacts, explained: ExplainedForecast) -> dict[str, Val
 def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
     """Return by how much each recomputed result differs from the explanation."""
     explanation, history, units = explained.explanation, explained.history, engine.facts.units
-    size = 10 * (np.abs(np.nan_to_num(units.standardise(history))).max() + 1)
+    size = 10 * (np.abs(np.nan_to_num(units.standardise(history))).clip(max=LARGEST_NOISE).max() + 1)
     noise = units.to_units(size * np.random.default_rng(0).standard_normal(history.shape))
     # The model runs on noise first: one that remembered its last window would otherwise repeat it.
     engine.run(noise, explanation.context.phase, explained.known)

@@ -88,14 +88,11 @@ def _read_in_full(explained: ExplainedForecast) -> list[str]:
 
 
 def _read_in_brief(explained: ExplainedForecast) -> list[str]:
-    """Return one item for all channels that were read in the same places."""
-    mask, alike = explained.explanation.mask, defaultdict[bytes, list[int]](list)
+    """Return one item for all channels whose places are described alike."""
+    mask, alike = explained.explanation.mask, defaultdict[str, list[str]](list)
     for column in np.flatnonzero(mask.any(axis=0)).tolist():
-        alike[mask[:, column].tobytes()].append(column)
-    return [
-        f"{', '.join(explained.channels[column] for column in columns)} ({_places(explained, columns[0])})"
-        for columns in alike.values()
-    ]
+        alike[_places(explained, column)].append(explained.channels[column])
+    return [f"{', '.join(channels)} ({places})" for places, channels in alike.items()]
 
 
 def _places(explained: ExplainedForecast, column: int) -> str:

@@ -9,12 +9,8 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
 from ibforecast.core.standardiser import Standardiser
-from ibforecast.core.tokens import to_tokens
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
-
-PART = 1024
-"""How many windows are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -98,21 +94,28 @@ class Windows:
         target, only the channels that are forecast count. Without `tokens`, a value anywhere in the look-back counts;
         so it is in training, also for a sealed model, which is still choosing its tokens.
         """
-        counts = torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
-        past, now, end = self.starts, self.starts + self.look_back, self.starts + self.look_back + self.horizon
+        counts = self._counts()
+        now, end = self.starts + self.look_back, self.starts + self.look_back + self.horizon
         forecast = slice(counts.shape[1] - self.past)
-        read = counts[now] > counts[past]
-        if self.tokens is not None:  # by parts, because all windows at once may not fit into memory
-            read = torch.cat([self.read_in(self.look_backs(part)) for part in torch.split(self.starts, PART)])
-        keep = read.all(dim=1) & (counts[end] > counts[now])[:, forecast].all(dim=1)
+        keep = self.read().all(dim=1) & (counts[end] > counts[now])[:, forecast].all(dim=1)
         return replace(self, starts=self.starts[keep])
 
-    def read_in(self, window: Window) -> Bool[Tensor, "batch channel"]:
+    def read(self) -> Bool[Tensor, "window channel"]:
         """Mark the channels of each window with a value where they are read, and those that are never read."""
+        counts = self._counts()
         if self.tokens is None:
-            return window.observed.any(dim=1)
-        complete = to_tokens(window.observed, self.look_back // len(self.tokens)).all(dim=-1)
-        return (complete & self.tokens).any(dim=1) | ~self.tokens.any(dim=0)
+            return counts[self.starts + self.look_back] > counts[self.starts]
+        patch_len = self.look_back // len(self.tokens)
+        complete = counts[patch_len:] - counts[:-patch_len] == patch_len
+        read = (~self.tokens.any(dim=0)).repeat(len(self), 1)
+        # One patch at a time, because the look-backs of all windows may not fit into memory.
+        for patch in self.tokens.any(dim=1).nonzero().flatten().tolist():
+            read |= self.tokens[patch] & complete[self.starts + patch * patch_len]
+        return read
+
+    def _counts(self) -> Int[Tensor, "row_and_one channel"]:
+        """Return the number of observed values of each channel before each row."""
+        return torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
 
     def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
         """Return the look-back windows that begin at these rows; the rows after them need not exist."""

@@ -83,9 +83,7 @@ class GateNetwork(Scorer):
 def spacing(patches: int, allowed: int, recent: int) -> int:
     """Return the smallest distance of patches at which they and the `recent` newest ones are at most `allowed`."""
     ages = range(patches)
-    return next(
-        (every for every in ages[1:] if sum(age < recent or age % every == 0 for age in ages) <= allowed), patches
-    )
+    return next((n for n in ages[1:] if len(ages[:recent]) + len(ages[::n]) - len(ages[:recent:n]) <= allowed), patches)
 
 
 def first_bias(patches: int, channels: int, recent: int, every: int = 0) -> Float[Tensor, "patch channel"] | None:

@@ -24,6 +24,7 @@ from ibforecast.data.sources import load
 from ibforecast.data.tables import Table
 from ibforecast.serve import wire
 from ibforecast.serve.refusals import Refused
+from ibforecast.use import Desk
 from ibforecast.zoo.saved import FittedModel
 
 DEMO = "demo"
@@ -160,14 +161,9 @@ def starts(series: Series, fitted: FittedModel) -> Int64[np.ndarray, " window"]:
     Every channel that the model reads must be observed at least once where it is read. With covariates known ahead,
     only windows whose horizon they cover count.
     """
-    cells, observed, look_back = fitted.cells, ~np.isnan(series.values), fitted.config.look_back
-    windows = max(series.rows - look_back + 1, 0)
-    # A channel without a gap is observed wherever it is read, so only the others are looked at.
-    gaps = np.flatnonzero(cells.any(axis=0) & ~observed.all(axis=0))
-    seen = np.zeros((windows, len(gaps)), dtype=bool)
-    for step in np.flatnonzero(cells[:, gaps].any(axis=1)).tolist():
-        seen |= cells[step, gaps] & observed[step : step + windows, gaps]
-    rows = np.flatnonzero(seen.all(axis=1))
+    look_back = fitted.config.look_back
+    windows = Desk(fitted).windows_at(series, range(series.rows - look_back + 1))
+    rows = np.flatnonzero(windows.read().all(dim=1).numpy())
     if series.known is not None:
         rows = rows[rows + look_back + fitted.config.horizon <= len(series.known)]
     if not len(rows):

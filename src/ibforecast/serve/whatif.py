@@ -20,6 +20,7 @@ NOTHING_HELD = "nothing was held, the whole model ran again:"
 SAME = "mask, context, evidence and forecast are the same, bit for bit"
 
 Mask = Bool[np.ndarray, "patch channel"]
+Future = Float64[np.ndarray, "horizon channel"]
 
 
 def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, question: wire.WhatIf) -> wire.Replayed:
@@ -37,7 +38,7 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
     return wire.Replayed(
         model=name,
         forecast=nullable(forecast),
-        shift=_shifts(explained, forecast),
+        shift=_shifts(explained, forecast, explained.forecast),
         what_if=not same,
         note=OWN if same else OTHER,
         open_count=opened,
@@ -50,23 +51,27 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
 
 
 def rerun(name: str, fitted: FittedModel, explained: ExplainedForecast, question: wire.Scramble) -> wire.Rerun:
-    """Run the whole model with other values where nothing was read, and compare the result with the explanation."""
+    """Run the whole model on the window, and again with other values where nothing was read, and compare both.
+
+    Both runs are made here, because another machine may have computed the last digits of the explanation differently.
+    """
     with reading("explanation"):
         engine = _engine(fitted, explained)
     with reading("values"):
         history = _scrambled(explained, question.values)
-    own = explained.explanation
-    again, forecast = engine.run(history, own.context.phase, explained.known)
+    phase = explained.explanation.context.phase
+    own, before = engine.run(explained.history, phase, explained.known)
+    again, forecast = engine.run(history, phase, explained.known)
     _check_finite(explained, forecast, "values")
     # A value that was removed is missing now; that is what was sent, not what the model made of it.
     arrays = ((row, array) for row, array in again.arrays() if row.name != "missing")
     changed = [row.name for row, array in arrays if not np.array_equal(array, row.of(own))]
-    changed += [] if np.array_equal(forecast, explained.forecast, equal_nan=True) else ["forecast"]
+    changed += [] if np.array_equal(forecast, before, equal_nan=True) else ["forecast"]
     return wire.Rerun(
         model=name,
         sealed=fitted.config.sealed,
         forecast=nullable(forecast),
-        shift=_shifts(explained, forecast),
+        shift=_shifts(explained, forecast, before),
         replaced=int(((history != explained.history) & ~np.isnan(explained.history)).sum()),
         changed=changed,
         same_bits=not changed,
@@ -167,7 +172,7 @@ def _scrambled(
     return np.where(read | np.isnan(own), own, np.array(sent, dtype=np.float64))
 
 
-def _check_finite(explained: ExplainedForecast, forecast: Float64[np.ndarray, "horizon channel"], field: str) -> None:
+def _check_finite(explained: ExplainedForecast, forecast: Future, field: str) -> None:
     if not np.isfinite(forecast[:, explained.is_forecast]).all():
         with reading(field):
             raise DataError(
@@ -177,9 +182,9 @@ def _check_finite(explained: ExplainedForecast, forecast: Float64[np.ndarray, "h
             )
 
 
-def _shifts(explained: ExplainedForecast, forecast: Float64[np.ndarray, "horizon channel"]) -> list[wire.Shift]:
+def _shifts(explained: ExplainedForecast, forecast: Future, before: Future) -> list[wire.Shift]:
     """Return how far the forecast of each channel moved; channels that are not forecast are left out."""
-    shift, shifts = forecast - explained.forecast, []
+    shift, shifts = forecast - before, []
     scales = explained.units.std * explained.explanation.context.scale
     for column in np.flatnonzero(explained.is_forecast):
         moved = shift[:, column]

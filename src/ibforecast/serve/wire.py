@@ -268,9 +268,9 @@ class Replayed(Answer):
 class Rerun(Answer):
     """The whole model, run again with other values where nothing was read; neither mask nor context are held.
 
-    `changed` names the arrays that differ from the explanation, and `same_bits` is true if none does. That is so for
-    every sealed model; any other model may read elsewhere or take another level. `replaced` counts the values that
-    differ from the window's.
+    `changed` names the arrays that differ from those of the model on the window itself, and `same_bits` is true if none
+    does. That is so for every sealed model; any other model may read elsewhere or take another level. `replaced` counts
+    the values that differ from the window's.
     """
 
     model: str

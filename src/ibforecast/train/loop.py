@@ -53,15 +53,15 @@ def train(
     after the last one. Every epoch has its own seed, so a resumed run draws the same numbers as an uninterrupted one.
     """
     device = training.values.device
-    batch = config.batch_of(len(training))
     if not len(training) or not len(validation):
         raise DataError("training and validation need at least one window each", "none", "give a longer table")
+    batch = config.batch_of(len(training))
     history: tuple[Epoch, ...] = ()
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), _in_order(device):
         forecaster.to(device).train()
         generator = torch.Generator(device)
-        step = Step(forecaster, training, batch, generator, config.kept_share(max(1, len(training) // max(1, batch))))
+        step = Step(forecaster, training, batch, generator, config.kept_share(len(training) // batch))
         best_weights = _copy(forecaster.state_dict())
         resumed = Checkpoint.load(checkpoint, identity) if checkpoint else None
         if resumed:

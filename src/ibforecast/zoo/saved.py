@@ -120,6 +120,11 @@ class FittedModel:
         return spread(mask, config.patch_len)[0].numpy()
 
     @property
+    def tokens(self) -> Bool[np.ndarray, "patch channel"] | None:
+        """Which tokens a sealed model reads, each only if it is complete; None for any other model."""
+        return self.cells[:: self.config.patch_len] if self.config.sealed else None
+
+    @property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels, in the network's order."""
         assert self.layout.channels is not None
