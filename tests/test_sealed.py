@@ -282,3 +282,13 @@ def test_the_verb_prints_the_same_cells(
         run(["reads", str(tmp_path / "model"), "--at", at, "--json"])
     assert stop.value.code == 0
     assert pd.DataFrame(json.loads(capsys.readouterr().out)["reads"]).equals(model.reads(at))
+
+
+def test_a_loaded_model_may_be_fitted_again_with_a_recipe_that_looks(
+    model: IBForecaster, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "model")
+    other = IBForecaster.load(tmp_path / "model", device="cpu").replace(recipe="static-fixed", patch_len=None, epochs=1)
+    fitted = other.fit(table).fitted
+    assert not fitted.config.sealed
+    assert fitted.config.objective.loss == "mse"
