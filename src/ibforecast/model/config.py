@@ -109,7 +109,7 @@ class ReadoutConfig:
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """The error that is minimised, the knobs of Eq. 9, and the weights of three terms about the choice of the gates.
+    """The error that is minimised, the knobs of Eq. 9, and the weights of four terms about the choice of the gates.
 
     `loss` is "mse", "mae", or "frequency": the mean absolute error mixed with that of the spectrum over the horizon,
     which has the weight `frequency_share`. A weight of zero leaves a term out.
@@ -117,6 +117,8 @@ class ObjectiveConfig:
     If it sees only the evidence, the gate network must return the same mask (`consistency_weight`). If it sees the
     window without the evidence, it must not open anything else instead (`absence_weight`). It pays for every departure
     from its bias, the mask it would use for all windows (`departure_weight`; without a bias, for logits far from 0).
+    With `exchange_weight` it learns only from what exchanging an open token for a closed one does to the error, and the
+    readout is trained on these masks as well.
     """
 
     rate_weight: float = 0.02
@@ -126,6 +128,7 @@ class ObjectiveConfig:
     consistency_weight: float = 0.05
     absence_weight: float = 0.0
     departure_weight: float = 0.1
+    exchange_weight: float = 0.0
     loss: LossKind = "mse"
     frequency_share: float = 0.5
 
@@ -145,6 +148,7 @@ class ObjectiveConfig:
             self.consistency_weight,
             self.absence_weight,
             self.departure_weight,
+            self.exchange_weight,
         )
         require(
             all(0 <= weight < inf for weight in weights),

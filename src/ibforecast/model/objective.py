@@ -74,6 +74,23 @@ def absence(
     return mean_where(softplus(margin.where(closed, margin.new_zeros(())).clamp(-30, 30)), closed)
 
 
+def exchange(
+    gain: Float[Tensor, " batch"], opened: Float[Tensor, " batch"], closed: Float[Tensor, " batch"]
+) -> Float[Tensor, ""]:
+    """Return −mean gain · σ(ℓᵢ − ℓⱼ), where token j was open and token i closed, and the gain is of exchanging them.
+
+    The gain is the error with the window's mask minus that with j closed and i open. Descending raises the logit of a
+    token that would have been worth reading, also one that the gates never open.
+    """
+    return -(gain.detach() * torch.sigmoid(closed - opened)).mean()
+
+
+def squared_by_window(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
+    """Return the mean squared error of each window over the observed part of its target; 0 if nothing is observed."""
+    squares = ((forecast - target.values) ** 2).where(target.observed, forecast.new_zeros(()))
+    return squares.sum(dim=(1, 2)) / target.observed.sum(dim=(1, 2)).clamp(min=1)
+
+
 def departure(
     logits: Float[Tensor, "batch patch channel"],
     bias: Float[Tensor, "*tokens"],
