@@ -4,7 +4,9 @@ import ast
 import importlib.util
 import os
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -141,13 +143,18 @@ def training() -> Training:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory, training: Training) -> Path:
-    """The folder that `ibforecast demo` writes. Tests that use it are in the group "pages": one worker trains it."""
+    """The folder that `ibforecast demo` writes, next to the document it prints, `demo.json`.
+
+    Tests that use it are in the group "pages": one worker trains it.
+    """
     folder = tmp_path_factory.mktemp("docs") / "demo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ibforecast.fitting.train", training)
         training.whole = True
         from ibforecast.cli.main import main
 
-        main(["demo", "--out", str(folder)], standalone_mode=False)
+        with redirect_stdout(StringIO()) as printed:
+            main(["demo", "--out", str(folder), "--json"], standalone_mode=False)
         training.whole = False
+    folder.with_suffix(".json").write_text(printed.getvalue())
     return folder

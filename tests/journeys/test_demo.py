@@ -22,8 +22,9 @@ def ibforecast(*words: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def test_the_demo_ends_with_a_picture_and_a_verifiable_explanation(tmp_path: Path) -> None:
-    document = ibforecast("demo", "--out", tmp_path / "demo")
+@pytest.mark.xdist_group("pages")
+def test_the_demo_ends_with_a_picture_and_a_verifiable_explanation(demo: Path) -> None:
+    document = json.loads(demo.with_suffix(".json").read_text())
     picture, page, explanation = (Path(document[name]) for name in ("picture", "page", "explanation"))
     assert document["verified"] is True
     assert picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -37,6 +38,6 @@ def test_the_demo_ends_with_a_picture_and_a_verifiable_explanation(tmp_path: Pat
 
     again = ibforecast("verify", document["model"], explanation)
     assert again["verified"] is True
-    measured = ibforecast("evaluate", document["model"], tmp_path / "demo" / "town.csv")
+    measured = ibforecast("evaluate", document["model"], demo / "town.csv")
     assert measured["mse"] == pytest.approx(document["mse"])
     assert measured["largest_open_rate"] <= 0.2
