@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import os
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -197,14 +198,18 @@ def _fetch(dataset: DataSet) -> Path:
     return Path(path)
 
 
+def unzipped(content: bytes, path: Path) -> bytes:
+    """Return the unpacked content of a gzip file; the error for a damaged one names its path."""
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} must be a complete gzip file", error, "delete it and fetch it again") from error
+
+
 def _verified(dataset: DataSet, path: Path) -> str:
     """Return the text of a file whose published form has the known checksum."""
     content = path.read_bytes()
-    zipped = path.name.endswith(".gz")
-    try:
-        plain = gzip.decompress(content) if zipped else content
-    except (OSError, EOFError) as error:
-        raise DataError(f"{path} must be a complete gzip file", error, "delete it and fetch it again") from error
+    plain = unzipped(content, path) if path.name.endswith(".gz") else content
     algorithm, expected = dataset.checksum.split(":")
     # The checksum is of the file as published, so a file that was zipped later is unzipped before it is hashed.
     digest = hashlib.new(algorithm, content if dataset.file.endswith(".gz") else plain).hexdigest()

@@ -12,7 +12,7 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
-from ibforecast_lab.data import catalogue, drivers, framed
+from ibforecast_lab.data import catalogue, drivers, framed, suite
 from ibforecast_lab.data.resident import resident
 from ibforecast_lab.data.standin import STAND_INS, stand_in
 from ibforecast_lab.experiments.ledger import Cell
@@ -42,9 +42,9 @@ def sizes_of(cell: Cell) -> Sizes:
     return Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
 
 
-def facts_of(name: str) -> catalogue.DataSet:
-    """Return the facts of a data set or a stand-in."""
-    return STAND_INS[name] if name in STAND_INS else catalogue.CATALOGUE[name]
+def facts_of(name: str) -> catalogue.DataSet | suite.SuiteTable:
+    """Return the facts of a data set, a stand-in or a table of the suite."""
+    return STAND_INS.get(name) or suite.SUITE.get(name) or catalogue.CATALOGUE[name]
 
 
 def fingerprint_of(name: str) -> str:
@@ -54,12 +54,18 @@ def fingerprint_of(name: str) -> str:
 
 @cache
 def series_of(name: str) -> Series:
-    """Return the numbers of a data set or a stand-in."""
+    """Return the numbers of a data set, a stand-in or a table of the suite."""
+    if name in suite.SUITE:
+        return suite.load(name)
     return stand_in(name) if name in STAND_INS else catalogue.load(name)
 
 
 def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
-    """Cut the windows of a cell. Real data are standardised by the training rows; generated windows stay unchanged."""
+    """Cut the windows of a cell. Real data are standardised by the training rows; generated windows stay unchanged.
+
+    Of the tables of the suite, which have gaps, only usable windows are taken, as in the product: the same for every
+    model.
+    """
     if cell.data in GENERATED:
         drawn = _generated(cell.data)
         train, validation, test = (resident(part.window, part.target, part.phase).to(device) for part in drawn)
@@ -69,10 +75,13 @@ def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
     split = facts.parts
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
     starts = {part: split.starts(part, cell.look_back, cell.horizon) for part in ("train", "validation", "test")}
+    ahead = None if series.known is None else series.known[: split.train_end]
+    known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
     training = Windows.of(
-        series, standardiser, facts.cycle, starts["train"], cell.look_back, cell.horizon, with_calendar
+        series, standardiser, facts.cycle, starts["train"], cell.look_back, cell.horizon, with_calendar, known
     ).to(device)
-    return Parts(training, training.at(starts["validation"]), training.at(starts["test"]))
+    parts = (training, training.at(starts["validation"]), training.at(starts["test"]))
+    return Parts(*(part.usable() for part in parts) if cell.data in suite.SUITE else parts)
 
 
 def _generated(name: str) -> tuple[framed.FramedWindows, ...] | tuple[drivers.DriverWindows, ...]:

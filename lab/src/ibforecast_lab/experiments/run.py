@@ -3,11 +3,13 @@
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,13 +20,17 @@ from ibforecast.core.files import sha256
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.verification import verify_windows
+from ibforecast.model.config import ModelConfig
 from ibforecast.train.loop import train
+from ibforecast.zoo.configs import changed
 from ibforecast.zoo.recipes import Recipe
 from ibforecast_lab.data.standin import SUFFIX
+from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.parts import fingerprint_of, parts_of, sizes_of
 from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.variants import varied
+from ibforecast_lab.rivals.fitted import Fitted
 
 RESULTS_VERSION = 1
 """The version of the arithmetic behind every record.
@@ -39,8 +45,18 @@ VERIFIED_WINDOWS = 1000
 
 
 def recipe_of(cell: Cell) -> Recipe:
-    """Return the recipe of a cell, with the sizes of its data set."""
-    return varied(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), cell.budget)
+    """Return the recipe of a cell, with the sizes of its data set and the roles of its columns.
+
+    Rivals know no roles: they also read and forecast `past` channels, which do not count, and ignore covariates.
+    """
+    recipe = varied(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), cell.budget)
+    table = SUITE.get(cell.data)
+    if table is None or not isinstance(recipe.config, ModelConfig):
+        return recipe
+    roles: dict[str, Any] = {"past": len(table.past), "future": len(table.future)}
+    if table.past:
+        roles["readout"] = {"cross_channel": True}  # needed to read `past` channels, as in ibforecast.fitting
+    return replace(recipe, config=changed(recipe.config, roles))
 
 
 def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Record:
@@ -52,11 +68,17 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
     forecaster = recipe.build(cell.seed)
     parts = parts_of(cell, device, forecaster.reads_calendar)
 
-    identity = f"{recipe.sha256}/{fingerprint_of(cell.data)}/{cell.seed}/{RESULTS_VERSION}/{device.type}"
-    training_run = train(
-        forecaster, parts.training, parts.validation, recipe.train, cell.seed, checkpoint, sha256(identity.encode())
-    )
-    seconds = training_run.seconds
+    if isinstance(forecaster, Fitted):
+        epochs, best_epoch, libraries, begun = 0, 0, forecaster.libraries, time.perf_counter()
+        forecaster.fit(parts.training)
+        seconds = time.perf_counter() - begun
+    else:
+        identity = f"{recipe.sha256}/{fingerprint_of(cell.data)}/{cell.seed}/{RESULTS_VERSION}/{device.type}"
+        training_run = train(
+            forecaster, parts.training, parts.validation, recipe.train, cell.seed, checkpoint, sha256(identity.encode())
+        )
+        epochs, best_epoch, libraries = len(training_run.history), training_run.best_epoch, ()
+        seconds = training_run.seconds
 
     scores = {
         part: _scores(forecaster, windows) for part, windows in (("validation", parts.validation), ("test", parts.test))
@@ -66,7 +88,6 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
     checked, failed = (0, 0)
     if isinstance(forecaster, Accountable):
         checked, failed = verify_windows(forecaster.to(cpu), parts.test.to(cpu), VERIFIED_WINDOWS)
-    epochs = len(training_run.history)
     return Record(
         cell=cell,
         forecaster=recipe.forecaster,
@@ -75,7 +96,7 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
         broken_windows=failed,
         parameters=sum(p.numel() for p in forecaster.parameters() if p.requires_grad),
         epochs=epochs,
-        best_epoch=training_run.best_epoch,
+        best_epoch=best_epoch,
         seconds=round(seconds, 3),
         windows_per_second=round(len(parts.training) * epochs / seconds, 1),
         recipe={"config": asdict(recipe.config), "train": asdict(recipe.train)},
@@ -84,7 +105,7 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
         results_version=RESULTS_VERSION,
         commit=commit(),
         device=device_name(device),
-        versions=versions(),
+        versions=versions(*libraries),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         measurements=measurements,
     )
@@ -126,10 +147,10 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a result may depend on."""
+def versions(*further: str) -> dict[str, str]:
+    """Return the versions of Python and of the packages that a result may depend on, with some further ones."""
     collected = {"python": platform.python_version(), "ibforecast": __version__}
-    for library in ("torch", "numpy"):
+    for library in ("torch", "numpy", *further):
         try:
             collected[library] = version(library)
         except PackageNotFoundError:
