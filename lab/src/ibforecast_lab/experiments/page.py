@@ -16,6 +16,7 @@ from typing import get_args
 
 from ibforecast.core.files import write_atomically
 from ibforecast.zoo.recipes import DEFAULT
+from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.frame import Lead, Row, lead, select
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
 from ibforecast_lab.experiments.parts import FRAMED
@@ -143,6 +144,8 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "cost": _excerpt(sheets, "cost", explainer=[*EXPLAINERS, "saliency", "dynamask"]),
         "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[FORMER]),
         "planted": _excerpt(sheets, "support_recovery", explainer=EXPLAINERS),
+        "suite": _whole(sheets, "tables"),
+        "origins": _origins(),
         "speed": _speed(values),
     }
     phrases = _phrases(sheets, best)
@@ -246,11 +249,31 @@ def _with_spread(row: Row, field: str, form: str = ".3f") -> str:
 
 def _excerpt(sheets: Sheets, label: str, **where: Collection[str]) -> list[Line]:
     """Return some columns of a table, of the lines that have one of these texts in each named column."""
-    lines = [dict(zip(sheets[label].header, cells, strict=True)) for cells in sheets[label].body]
     return [
         {name: line[name].replace("%", " %") for name in EXCERPTS[label]}
-        for line in lines
+        for line in _whole(sheets, label)
         if all(line[name] in texts for name, texts in where.items())
+    ]
+
+
+def _whole(sheets: Sheets, label: str) -> list[Line]:
+    """Return a table with all its lines and columns."""
+    return [dict(zip(sheets[label].header, cells, strict=True)) for cells in sheets[label].body]
+
+
+def _origins() -> list[Line]:
+    """Return what the tables of the suite are, where they come from, and their licences."""
+    return [
+        {
+            "table": table.name,
+            "content": table.content,
+            "rows × columns": f"{table.rows:,} × {table.columns}",
+            "step": table.frequency,
+            "cycle": str(table.cycle),
+            "origin": table.origin,
+            "licence": table.licence,
+        }
+        for table in SUITE.values()
     ]
 
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from ibforecast.core.errors import UsageError, hint
 from ibforecast_lab.data.standin import STAND_INS
+from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import DRIVERS, FRAMED
 from ibforecast_lab.experiments.variants import JOIN, SWEEPS
@@ -31,6 +32,10 @@ The studies of explanations, budgets, cost and intervals were run with it.
 
 BY_HAND = "exact"
 """The recipe that the former default is compared with: its settings were chosen for each data set by name."""
+
+IN_SUITE = ("sealed", FORMER, "cyclenet-mlp", "tqnet")
+FITTED_IN_SUITE = ("seasonal-naive", "lightgbm")
+"""The models that are run on the tables of the suite. Fitted ones draw no random numbers, so one seed is enough."""
 
 SMALL_BUDGETS = (0.05, 0.1)
 OTHER_BUDGETS = (*SMALL_BUDGETS, 0.35, 0.5)
@@ -120,6 +125,11 @@ def _sweeps(recipe: str, *knobs: str) -> tuple[str, ...]:
 _OTHER_KNOBS, _WITH_RATE = tuple(knob for knob in SWEEPS if knob != "prior"), ("ETTh1", "Weather")
 """The prior has an effect only through the rate term, which recipe `steady` leaves out on ETTm1."""
 
+_SUITE = tuple(
+    Plan(tuple(table.name for table in SUITE.values() if horizon in table.horizons), (horizon,), models, seeds)
+    for horizon in (24, 7, 48, 96, 144)
+    for models, seeds in ((IN_SUITE, SEEDS), (FITTED_IN_SUITE, SEEDS[:1]))
+)
 _ERRORS = Plan(
     MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("sealed",), budgets=(0.1,)),)
 )
@@ -128,6 +138,7 @@ PLANS: dict[str, Plan] = {
     "configuration": Plan(),
     "accuracy": _ERRORS,
     "per_horizon": _ERRORS,
+    "tables": replace(_SUITE[0], also=_SUITE[1:]),
     "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("sealed", "steady", "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
     "fidelity_by_budget": Plan(

@@ -19,6 +19,7 @@ from ibforecast_lab.experiments.tables.fidelity_rankings import sheet as fidelit
 from ibforecast_lab.experiments.tables.fixed_mask import fixed_mask
 from ibforecast_lab.experiments.tables.gates import gate_frequency, gate_map
 from ibforecast_lab.experiments.tables.sensitivity import sensitivity
+from ibforecast_lab.experiments.tables.suite import suite
 from ibforecast_lab.experiments.tables.support_recovery import support_recovery
 from ibforecast_lab.experiments.tables.tradeoff import tradeoff
 
@@ -27,6 +28,7 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "configuration": configuration,
     "accuracy": accuracy,
     "per_horizon": per_horizon,
+    "tables": suite,
     "large_channels": large_channels,
     "fidelity": fidelity,
     "fidelity_by_budget": fidelity_by_budget,
