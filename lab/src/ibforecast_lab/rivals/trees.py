@@ -103,7 +103,7 @@ class Trees(Fitted):
         ahead = self._ahead(
             training.phase[:rows].cpu().numpy(), None if known is None else known[steps.clip(max=len(known) - 1)]
         )
-        number = np.repeat(np.float32(channels), rows)
+        number = np.repeat(np.array(channels, np.float32), rows)
         table = pd.DataFrame(
             {"unique_id": number.astype(np.int64), "ds": np.tile(steps[:, 0], len(channels)), "y": values.T.ravel()}
             | {name: np.tile(column, len(channels)) for name, column in ahead.items()}
