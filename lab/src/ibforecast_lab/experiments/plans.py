@@ -32,6 +32,26 @@ The studies of explanations, budgets, cost and intervals were run with it.
 BY_HAND = "exact"
 """The recipe that the former default is compared with: its settings were chosen for each data set by name."""
 
+CHOOSING = "choosing"
+"""The recipe whose mask depends on the window and which is compared with a fixed mask on every table of `SUITE`."""
+
+ONE_MASK = f"{CHOOSING}{JOIN}fixed-mask"
+"""The same recipe with one learned mask for all windows."""
+
+SUITE = {
+    "bike_dc": 24,
+    "elec2_nsw": 24,
+    "epf_de": 24,
+    "flow_wye": 24,
+    "flow_france19": 7,
+    "metro_i94": 24,
+    "pm25_beijing": 24,
+    "tetuan": 24,
+    "vic_elec": 48,
+    "eia_demand": 24,
+}
+"""The tables on which choosing is tested, and the horizon of each."""
+
 SMALL_BUDGETS = (0.05, 0.1)
 OTHER_BUDGETS = (*SMALL_BUDGETS, 0.35, 0.5)
 """The budgets at which the trade-off is measured, in addition to the recipes' own, 0.2."""
@@ -120,6 +140,13 @@ def _sweeps(recipe: str, *knobs: str) -> tuple[str, ...]:
 _OTHER_KNOBS, _WITH_RATE = tuple(knob for knob in SWEEPS if knob != "prior"), ("ETTh1", "Weather")
 """The prior has an effect only through the rate term, which recipe `steady` leaves out on ETTm1."""
 
+
+def _of_suite(horizon: int, *also: Plan) -> Plan:
+    data = tuple(name for name, own in SUITE.items() if own == horizon)
+    return Plan(data, (horizon,), (CHOOSING, ONE_MASK), study="choice", also=also)
+
+
+CHOICE = _of_suite(24, _of_suite(7), _of_suite(48))
 _ERRORS = Plan(
     MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("sealed",), budgets=(0.1,)),)
 )
@@ -166,6 +193,7 @@ PLANS: dict[str, Plan] = {
             Plan(MAIN, (96,), ("steady",), study="choice", budgets=(None, *SMALL_BUDGETS)),
         ),
     ),
+    "choice": Plan(),
     "by_kind": Plan(MAIN, HORIZONS, ("steady", BY_HAND)),
     "ablations": Plan(
         ("ETTh1",),
