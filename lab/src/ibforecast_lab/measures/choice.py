@@ -61,7 +61,7 @@ def blocks_of(windows: Windows, steps: int) -> Int[Tensor, " window"]:
 
     Steps are counted from the start of the first window. Only blocks that have windows are numbered.
     """
-    _, block = ((windows.starts - windows.starts.min()) // steps).unique(return_inverse=True)
+    block: Tensor = ((windows.starts - windows.starts.min()) // steps).unique(return_inverse=True)[1]
     return block.cpu()
 
 

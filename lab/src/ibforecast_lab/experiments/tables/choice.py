@@ -81,7 +81,7 @@ def _difference(rows: list[Row], mask: str, others: list[Row], other: str) -> Di
 
 
 def _averaged(rows: list[Row], mask: str) -> Float64[np.ndarray, " block"]:
-    return np.array([row["blocks"][mask] for row in rows]).mean(axis=0)
+    return np.asarray(np.mean([row["blocks"][mask] for row in rows], axis=0))
 
 
 def _overall(rows: list[Row]) -> Row:
@@ -99,7 +99,7 @@ def _lines(rows: list[Row]) -> list[Row]:
     last: Row = overall | {"another": None, "usual": None}
     if overall["tables"]:
         last["fixed"] = (
-            f"geometric mean {change(overall['over_fixed'])}; ahead on {overall['tables_ahead']} of "
+            f"ratio {1 + overall['over_fixed']:.3f} (geometric mean); ahead on {overall['tables_ahead']} of "
             f"{overall['tables']}, more than {MUCH:.0%} worse on {overall['tables_behind']}"
         )
     return [*(run_fields(row | {name: _text(row, name) for name in OTHERS}) for row in tables), last]
