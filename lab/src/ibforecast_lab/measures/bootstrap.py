@@ -1,6 +1,7 @@
-"""Is a difference of mean errors larger than chance? A paired bootstrap over blocks of windows."""
+"""Is a difference of mean errors larger than chance? A paired bootstrap over runs of blocks of windows."""
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,12 @@ from ibforecast.core.errors import require
 Verdict = Literal["ahead", "level", "behind"]
 
 DRAWS = 10_000
+RUN = 7
+"""The number of successive blocks that are drawn together. A run of seven days is a week."""
+
+FEWEST_RUNS = 4
+"""The smallest number of runs. With fewer, all draws contain nearly the same blocks and intervals are too short."""
+
 TAILS = (2.5, 97.5)
 """The percentiles that bound an interval of 95 %."""
 
@@ -37,20 +44,25 @@ def paired(
     weights: Shaped[np.ndarray, " block"],
     draws: int = DRAWS,
     seed: int = 0,
+    run: int = RUN,
 ) -> Difference:
     """Compare the mean errors of two models on the same blocks: mean(errors) / mean(others) − 1.
 
-    The weight of a block is its number of windows. Each draw takes as many blocks as there are, with replacement, and
-    the same blocks for both models, so that blocks that are hard for both do not widen the interval.
+    The weight of a block is its number of windows. Each draw takes runs of successive blocks, with replacement, until
+    there are as many blocks as before; a run may continue from the last block to the first. Runs are needed because
+    neighbouring blocks are not independent: the targets of windows at the end of one reach into the next. The blocks
+    are the same for both models, so that blocks that are hard for both do not widen the interval.
     """
+    blocks = len(weights)
     require(
-        len(weights) > 1,
-        "a bootstrap needs several blocks",
-        len(weights),
+        blocks >= FEWEST_RUNS * run,
+        f"a bootstrap with runs of {run} needs at least {FEWEST_RUNS * run} blocks",
+        blocks,
         "measure more windows, or make the blocks shorter",
     )
     sums, other_sums = weights * errors, weights * others
-    drawn = np.random.default_rng(seed).integers(len(weights), size=(draws, len(weights)))
+    first = np.random.default_rng(seed).integers(blocks, size=(draws, ceil(blocks / run), 1))
+    drawn = ((first + np.arange(run)) % blocks).reshape(draws, -1)[:, :blocks]
     differences = sums[drawn].sum(axis=1) / other_sums[drawn].sum(axis=1) - 1
     low, high = np.percentile(differences, TAILS)
     return Difference(float(sums.sum() / other_sums.sum() - 1), float(low), float(high))

@@ -1,5 +1,6 @@
 """Errors of windows read through other masks than their own: is a mask specific to its window?"""
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -61,8 +62,8 @@ def blocks_of(windows: Windows, steps: int) -> Int[Tensor, " window"]:
 
     Steps are counted from the start of the first window. Only blocks that have windows are numbered.
     """
-    block: Tensor = ((windows.starts - windows.starts.min()) // steps).unique(return_inverse=True)[1]
-    return block.cpu()
+    starts = windows.starts.cpu().numpy()
+    return torch.from_numpy(np.unique((starts - starts.min()) // steps, return_inverse=True)[1])
 
 
 def block_means(errors: Float[Tensor, " window"], block: Int[Tensor, " window"]) -> Float[Tensor, " block"]:

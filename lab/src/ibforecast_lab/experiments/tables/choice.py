@@ -11,7 +11,7 @@ from ibforecast_lab.experiments.frame import Row, grouped, mean, seeds, select
 from ibforecast_lab.experiments.plans import CHOOSING, ONE_MASK, SUITE
 from ibforecast_lab.experiments.sheet import Column, Table, change, number, run_fields, share
 from ibforecast_lab.experiments.tables.errors import OVERALL
-from ibforecast_lab.measures.bootstrap import Difference, paired
+from ibforecast_lab.measures.bootstrap import RUN, Difference, paired
 
 OTHERS = {"another": "another window's", "usual": "the usual mask", "fixed": "a fixed mask"}
 """The masks that a window's own one is compared with, and their names in print."""
@@ -132,8 +132,9 @@ choice = Table(
         "same model with another window's mask for each window, of the same model with the tokens read most often for "
         f"all windows, and of `{ONE_MASK}`, trained with one learned mask for all windows; negative is better. In "
         "brackets: 95 % intervals by a paired bootstrap over blocks of windows, each as long as the longer of a day "
-        "and the horizon, with errors averaged over seeds. They are about other days, not about other seeds. Ahead or "
-        "behind: the interval excludes 0. unusual: the share of tokens read that are not among those read most often. "
+        f"and the horizon, drawn in runs of {RUN}, with errors averaged over seeds. They are about other days, not "
+        "about other seeds. Ahead or behind: the interval excludes 0. unusual: the share of tokens read that are not "
+        "among those read most often. "
         f"The last line counts a table as more than {MUCH:.0%} worse whatever its interval."
     ),
     missing=("mse", *OTHERS),
