@@ -3,14 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from ibforecast.core.context import Context
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.window import Window
 from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.model.network import IBForecast
+from ibforecast_lab.data.catalogue import CATALOGUE
 from ibforecast_lab.experiments.ledger import Cell
-from ibforecast_lab.experiments.parts import Parts, parts_of, sizes_of
+from ibforecast_lab.experiments.parts import Parts, parts_of, sizes_of, steps_per_day
 from ibforecast_lab.experiments.studies import budgets, choice, explanations, native
 from ibforecast_lab.explainers import EXPLAINERS
 from ibforecast_lab.measures.choice import usual_mask
@@ -98,6 +104,43 @@ def test_a_model_has_its_own_error_with_its_own_mask_and_a_fixed_mask_with_any(
     monkeypatch.setattr("ibforecast_lab.measures.choice.BATCH", 7)
     for row, same in zip(choice.study(forecaster, parts, CELL), rows, strict=True):
         assert [row[name] for name in numbers] == pytest.approx([same[name] for name in numbers], rel=1e-5)
+
+
+@pytest.mark.parametrize("recipe", ["steady", "sealed"])
+def test_the_errors_of_blocks_average_to_those_of_all_windows(parts: Parts, recipe: str) -> None:
+    # Windows of the benchmark are apart from each other. Here they start at every second step, as in a real table.
+    near = replace(parts, test=replace(parts.test, starts=torch.arange(0, 130, 2)))
+    row = {row["part"]: row for row in choice.study(ours(recipe), near, CELL)}["test"]
+    blocks = row["blocks"]
+    assert (blocks["steps"], blocks["windows"]) == (CELL.horizon, [12] * 5 + [5])
+    for name in ("own", "another", "usual"):
+        assert np.average(blocks[name], weights=blocks["windows"]) == pytest.approx(row[name], rel=1e-5)
+        assert all(value == float(f"{value:.6g}") for value in blocks[name])
+
+
+@pytest.mark.parametrize(("data", "steps"), [("ETTh1", 24), ("ETTm1", 96), ("Weather", 144), ("framed-pulse", 1)])
+def test_a_block_is_at_least_a_day(data: str, steps: int) -> None:
+    assert steps_per_day(data) == steps
+
+
+@pytest.mark.parametrize(("frequency", "steps"), [("30min", 48), ("1d", 1), ("1w", 1), ("1mo", 1)])
+def test_a_step_of_a_day_or_more_is_a_day(monkeypatch: pytest.MonkeyPatch, frequency: str, steps: int) -> None:
+    monkeypatch.setitem(CATALOGUE, "table", replace(CATALOGUE["ETTh1"], frequency=frequency))
+    assert steps_per_day("table") == steps
+
+
+def test_a_model_with_another_source_of_its_level_is_refused(parts: Parts) -> None:
+    class OfTheNewest(IBForecast):
+        """A network that takes its context from the newer half of the window."""
+
+        def read(self, window: Window, held: Context | None = None) -> Explanation:
+            newer = window.observed.clone()
+            newer[:, : newer.shape[1] // 2] = False
+            return super().read(window, self.context(replace(window, observed=newer)))
+
+    forecaster = OfTheNewest(resolve("steady", sizes_of(CELL), **SMALL).config).eval()
+    with pytest.raises(UsageError, match="a window read through its own mask must have its own error"):
+        choice.study(forecaster, parts, CELL)
 
 
 def test_the_usual_mask_contains_the_tokens_open_most_often_and_the_earlier_of_equals() -> None:

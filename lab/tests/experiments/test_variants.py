@@ -1,6 +1,7 @@
 """Variants of recipes: their names, their settings, and their separate records in the ledger."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,11 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import sizes_of
-from ibforecast_lab.experiments.plans import MAIN, PLANS
+from ibforecast_lab.experiments.plans import CHOICE, CHOOSING, MAIN, ONE_MASK, PLANS, SUITE
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.tables.tradeoff import BUDGETS
-from ibforecast_lab.experiments.variants import NETWORKS, SWEEPS, VARIANTS, split_name, varied, words_for
+from ibforecast_lab.experiments.variants import JOIN, NETWORKS, SWEEPS, VARIANTS, split_name, varied, words_for
 from ibforecast_lab.networks.ablations import SoftForecast
 from ibforecast_lab.recipes import names, resolve
 
@@ -35,9 +36,32 @@ def test_every_cell_of_the_labels_has_its_own_study_recipe_and_file(label: str) 
         assert cell.budget in (None, recipe.config.budget)
 
 
-def test_every_variant_is_run_by_some_label() -> None:
-    run = {split_name(model)[1] for whole in PLANS.values() for plan in (whole, *whole.also) for model in plan.models}
-    assert run - {""} == VARIANTS.keys()
+def test_every_variant_but_gates_open_is_run_by_some_label() -> None:
+    plans = (*PLANS.values(), CHOICE)
+    run = {model.partition(JOIN)[2] for whole in plans for plan in (whole, *whole.also) for model in plan.models}
+    assert run - {""} == VARIANTS.keys() - {"open"}
+
+
+@pytest.mark.parametrize("sizes", [SIZES, SHORT])
+def test_with_a_fixed_mask_or_open_gates_only_the_fit_is_learned(sizes: Sizes) -> None:
+    whole, fixed, opened = (varied(name, sizes).config for name in ("steady", "steady+fixed-mask", "steady+open"))
+    assert fixed.gate == replace(whole.gate, attention="none")
+    assert (opened.gate, opened.budget) == (replace(whole.gate, kind="open"), 1.0)
+    for config in (fixed, opened):
+        weights = {name: value for name, value in vars(config.objective).items() if name.endswith("_weight")}
+        assert set(weights.values()) == {0.0}
+        assert (
+            replace(config.objective, **{name: getattr(whole.objective, name) for name in weights}) == whole.objective
+        )
+        assert replace(config, objective=whole.objective, gate=whole.gate, budget=whole.budget) == whole
+
+
+def test_choosing_and_a_fixed_mask_are_compared_on_every_table_of_the_suite() -> None:
+    cells = CHOICE.cells()
+    assert len(cells) == len(set(cells)) == len(SUITE) * 2 * 3
+    assert {(cell.data, cell.horizon) for cell in cells} == set(SUITE.items())
+    assert {cell.recipe for cell in cells} == {CHOOSING, ONE_MASK}
+    assert {cell.study for cell in cells} == {"choice"}
 
 
 def test_a_variant_changes_the_fingerprint_and_no_two_share_one() -> None:

@@ -72,6 +72,10 @@ EXCERPTS = {
         *("end to end, of the squared shift", "end to end, root of it", "by gates only, of the squared shift"),
         *("masks changed", "windows scrambled, nothing held", "windows changed by it"),
     ),
+    "choice": (
+        *("data", "horizon", "unusual"),
+        *("own against another window's", "own against the usual mask", "own against a fixed mask"),
+    ),
     "cost": (
         *("data", "explainer", "forward passes", "backward passes"),
         *("time on the GPU, in forecasts", "time on the CPU, in forecasts"),
@@ -137,6 +141,7 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "shares": _shares(values),
         "budgets": _budgets(sheets),
         "any_budget": _any_budget(values),
+        "choice": _excerpt(sheets, "choice"),
         "maps": _excerpt(sheets, "fidelity", horizon=["96"], model=[FORMER, "paper-sparse"], explainer=shown),
         "below": _below(values, fidelity),
         "runs": _runs(fidelity),

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from ibforecast.core.calendar import DAY, Frequency
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
@@ -45,6 +46,14 @@ def sizes_of(cell: Cell) -> Sizes:
 def facts_of(name: str) -> catalogue.DataSet | suite.SuiteTable:
     """Return the facts of a data set, a stand-in or a table of the suite."""
     return STAND_INS.get(name) or suite.SUITE.get(name) or catalogue.CATALOGUE[name]
+
+
+def steps_per_day(name: str) -> int:
+    """Return the number of steps in a day: 1 if a step is no shorter, and for generated data, which have no times."""
+    if name in GENERATED:
+        return 1
+    step = Frequency.parse(facts_of(name).frequency).seconds
+    return max(DAY // step, 1) if step else 1  # a step of months has no seconds
 
 
 def fingerprint_of(name: str) -> str:

@@ -1,6 +1,6 @@
 """The labels of tables and figures, and the cells that each needs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -33,9 +33,15 @@ The studies of explanations, budgets, cost and intervals were run with it.
 BY_HAND = "exact"
 """The recipe that the former default is compared with: its settings were chosen for each data set by name."""
 
-IN_SUITE = ("sealed", FORMER, "cyclenet-mlp", "tqnet")
+CHOOSING, ONE_MASK = "choosing", "sealed"
+"""The recipe whose mask depends on the window, and the same with one learned mask for all windows."""
+
+IN_SUITE = ("default", "choosing+open", FORMER, "cyclenet-mlp", "tqnet")
 FITTED_IN_SUITE = ("seasonal-naive", "lightgbm")
-"""The models that are run on the tables of the suite. Fitted ones draw no random numbers, so one seed is enough."""
+"""The models that are run on the tables of the suite, in addition to `CHOOSING` and `ONE_MASK`, which are studied.
+
+Fitted ones draw no random numbers, so one seed is enough.
+"""
 
 SMALL_BUDGETS = (0.05, 0.1)
 OTHER_BUDGETS = (*SMALL_BUDGETS, 0.35, 0.5)
@@ -125,11 +131,15 @@ def _sweeps(recipe: str, *knobs: str) -> tuple[str, ...]:
 _OTHER_KNOBS, _WITH_RATE = tuple(knob for knob in SWEEPS if knob != "prior"), ("ETTh1", "Weather")
 """The prior has an effect only through the rate term, which recipe `steady` leaves out on ETTm1."""
 
-_SUITE = tuple(
-    Plan(tuple(table.name for table in SUITE.values() if horizon in table.horizons), (horizon,), models, seeds)
-    for horizon in (24, 7, 48, 96, 144)
-    for models, seeds in ((IN_SUITE, SEEDS), (FITTED_IN_SUITE, SEEDS[:1]))
-)
+
+def _of_suite(models: tuple[str, ...], seeds: tuple[int, ...] = SEEDS, study: str = "") -> Iterator[Plan]:
+    for horizon in (24, 7, 48, 96, 144):
+        data = tuple(table.name for table in SUITE.values() if horizon in table.horizons)
+        yield Plan(data, (horizon,), models, seeds, study)
+
+
+CHOICE = Plan(also=tuple(_of_suite((CHOOSING, ONE_MASK), study="choice")))
+_SUITE = (*CHOICE.also, *_of_suite(IN_SUITE), *_of_suite(FITTED_IN_SUITE, SEEDS[:1]))
 _ERRORS = Plan(
     MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("sealed",), budgets=(0.1,)),)
 )
@@ -177,6 +187,7 @@ PLANS: dict[str, Plan] = {
             Plan(MAIN, (96,), ("steady",), study="choice", budgets=(None, *SMALL_BUDGETS)),
         ),
     ),
+    "choice": CHOICE,
     "by_kind": Plan(MAIN, HORIZONS, ("steady", BY_HAND)),
     "ablations": Plan(
         ("ETTh1",),

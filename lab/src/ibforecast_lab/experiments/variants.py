@@ -1,13 +1,14 @@
 """Variants of recipes, named RECIPE+VARIANT: one part removed or one setting changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError, hint, require
 from ibforecast.core.sizes import Sizes
+from ibforecast.model.config import ObjectiveConfig
 from ibforecast.zoo.recipes import Recipe
 from ibforecast_lab.networks.ablations import PhaselessForecast, SoftForecast, UngatedForecast
 from ibforecast_lab.recipes import names, resolve
@@ -41,6 +42,9 @@ SWEEPS: dict[str, tuple[float, ...]] = {
 }
 """Settings of the objective and the values each is given, one at a time. Other budgets are separate cells."""
 
+_NO_GATE_TERMS = {knob.name: 0.0 for knob in fields(ObjectiveConfig) if knob.name.endswith("_weight")}
+"""An objective with only the fit: all other terms are about the choice of the gates, and nothing chooses."""
+
 VARIANTS: dict[str, Variant] = {
     "no-gated-base": Variant("− gated base", network="ibforecast-ungated"),
     "no-hard-gates": Variant("− hard gates", network="ibforecast-soft"),
@@ -52,6 +56,8 @@ VARIANTS: dict[str, Variant] = {
     "no-consistency": Variant("− self-consistency", {"objective": {"consistency_weight": 0.0}}),
     "no-phase": Variant("− phase in the readout", network="ibforecast-phaseless"),
     "no-bias": Variant("− gate bias", {"gate": {"recent": 0, "every": 0}}),
+    "fixed-mask": Variant("one fixed mask", {"gate": {"attention": "none"}, "objective": _NO_GATE_TERMS}),
+    "open": Variant("gates open", {"budget": 1.0, "gate": {"kind": "open"}, "objective": _NO_GATE_TERMS}),
     **{
         f"{knob}={value:g}": Variant(f"{knob} = {value:g}", {"objective": {knob: value}})
         for knob, values in SWEEPS.items()

@@ -8,6 +8,7 @@ from ibforecast_lab.experiments.sheet import Sheet, Table
 from ibforecast_lab.experiments.tables.ablations import ablations
 from ibforecast_lab.experiments.tables.by_kind import by_kind
 from ibforecast_lab.experiments.tables.certificate import certificate
+from ibforecast_lab.experiments.tables.choice import choice
 from ibforecast_lab.experiments.tables.configuration import configuration
 from ibforecast_lab.experiments.tables.cost import cost
 from ibforecast_lab.experiments.tables.coverage import coverage
@@ -41,6 +42,7 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "coverage": coverage,
     "tradeoff": tradeoff,
     "fixed_mask": fixed_mask,
+    "choice": choice,
     "by_kind": by_kind,
     "ablations": ablations,
     "sensitivity": sensitivity,

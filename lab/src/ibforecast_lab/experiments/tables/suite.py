@@ -5,12 +5,12 @@ from typing import Any
 
 from ibforecast_lab.data.suite import KNOWN, SUITE
 from ibforecast_lab.experiments.frame import Row, errors, grouped, mean, seeds, spread, summarised
-from ibforecast_lab.experiments.plans import FITTED_IN_SUITE, FORMER, IN_SUITE
+from ibforecast_lab.experiments.plans import CHOOSING, FITTED_IN_SUITE, FORMER, IN_SUITE, ONE_MASK
 from ibforecast_lab.experiments.sheet import NONE, Column, Table, marked
 
 REFERENCE = FORMER
 OVERALL = "Overall"
-MODELS = tuple(model for model in (*IN_SUITE, *FITTED_IN_SUITE) if model != REFERENCE)
+MODELS = tuple(model for model in ("default", ONE_MASK, CHOOSING, *IN_SUITE[1:], *FITTED_IN_SUITE) if model != REFERENCE)
 METRICS = ("mse", "mae")
 KEYS = ("data", "horizon", "model")
 FIELDS = {"seeds": seeds, "open_rate": mean("open_rate")}
