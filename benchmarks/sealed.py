@@ -19,7 +19,7 @@ from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.sealed import SealedForecast
+from ibforecast.model.reading import SealedForecast
 from ibforecast.train.step import Step
 from ibforecast.zoo.recipes import Recipe, resolve
 from ibforecast_lab.data.catalogue import folders

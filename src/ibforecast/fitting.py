@@ -23,9 +23,9 @@ from ibforecast.evaluate.conformal import Calibration, scores
 from ibforecast.model.network import IBForecast
 from ibforecast.settings import Settings
 from ibforecast.train.checkpoint import Epoch
-from ibforecast.train.loop import train
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
+from ibforecast.zoo.stages import train_recipe
 
 OnEpoch = Callable[[int, int, Epoch], None]
 """Called after each epoch with its number, the largest number of epochs, and its outcome."""
@@ -65,22 +65,21 @@ def fit_source(
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()
     validation = training.at(starts["validation"]).usable()
-    network = recipe.build(settings.seed)
-    assert isinstance(network, IBForecast)
     begun = time.perf_counter()
-    run = train(
-        network,
+    trained = train_recipe(
+        recipe,
         training,
         validation,
-        recipe.train,
         settings.seed,
         Path(checkpoint) if checkpoint else None,
         sha256(
             f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
             f"{settings.seed}/{device.type}".encode()
         ),
-        lambda epoch, outcome: on_epoch(epoch, recipe.train.epochs, outcome),
+        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, outcome),
     )
+    network, run = trained.forecaster, trained.training
+    assert isinstance(network, IBForecast)
     seconds = round(time.perf_counter() - begun, 3)
     fitted = FittedModel(
         network=network.cpu(),
@@ -100,8 +99,9 @@ def fit_source(
             windows=len(training),
             epochs=len(run.history),
             best_epoch=run.best_epoch,
-            validation_error=run.history[run.best_epoch - 1].validation_error,
-            schedule=recipe.train,
+            validation_error=run.best_error,
+            schedule=trained.recipe.train,
+            contest=trained.contest,
         ),
         known=known,
     )
@@ -136,14 +136,21 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
     if isinstance(settings.recipe, Recipe):
         recipe = adapted(settings.recipe, sizes, **overrides)
     else:
-        recipe = resolve_ours(settings.recipe, sizes, **overrides)
-    require(
-        recipe.config.sealed or not settings.sealed,
-        "a sealed model needs a sealed recipe",
-        f"recipe={recipe.name!r}",
-        f"leave the recipe out, use {DEFAULT!r}, or set sealed = true in yours",
-    )
-    return recipe if settings.epochs is None else replace(recipe, train=replace(recipe.train, epochs=settings.epochs))
+        by_hand = "sealed" if settings.sealed else "choosing" if settings.choosing else DEFAULT
+        recipe = resolve_ours(by_hand if settings.recipe == DEFAULT else settings.recipe, sizes, **overrides)
+    for name, wanted, fits in (
+        ("sealed", settings.sealed, recipe.config.sealed),
+        ("choosing", settings.choosing, not recipe.config.sealed),
+    ):
+        require(
+            fits or not wanted,
+            f"a {name} model needs a {name} recipe",
+            f"recipe={recipe.name!r}",
+            f"leave the recipe out, use {name!r}, or set sealed = {str(name == 'sealed').lower()} in yours",
+        )
+    if settings.epochs is None:
+        return recipe
+    return replace(recipe, train=recipe.train.at_most(settings.epochs))
 
 
 def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:

@@ -117,6 +117,9 @@ class Settings:
     sealed: bool = field(
         default=False, metadata=_about("Insist on a model whose mask and level, too, depend only on what is read.")
     )
+    choosing: bool = field(
+        default=False, metadata=_about("Insist on a model that looks at a window to choose what it reads.")
+    )
     recipe: str | Recipe = field(default=DEFAULT, metadata=_about("A recipe's name, or a path to a TOML file."))
     loss: LossKind | None = field(
         default=None,
@@ -132,6 +135,8 @@ class Settings:
     def __post_init__(self) -> None:
         for each in fields(Settings):
             object.__setattr__(self, each.name, each.metadata["read"](each.name, getattr(self, each.name)))
+        if self.sealed and self.choosing:
+            raise UsageError("a model is either sealed or choosing", "both", "leave one of them out")
         _ = self.layout  # refuses contradicting columns now instead of when a table is read
 
     @property

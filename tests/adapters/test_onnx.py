@@ -31,7 +31,7 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.sealed import network_of
+from ibforecast.model.reading import network_of
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 LOOK_BACK, HORIZON, PATCH_LEN, CYCLE = 48, 12, 6, 24

@@ -18,7 +18,7 @@ from ibforecast.core.tokens import spread
 from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
-from ibforecast.model.sealed import SealedForecast, network_of, only
+from ibforecast.model.reading import SealedForecast, network_of, only
 from ibforecast.zoo.recipes import resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 24, 8, 3, 6, 5

@@ -9,7 +9,7 @@ from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import squared_error
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.sealed import SealedForecast, network_of
+from ibforecast.model.reading import SealedForecast, network_of
 from ibforecast_lab.measures.choice import (
     block_means,
     blocks_of,

@@ -15,7 +15,7 @@ from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.sealed import SealedForecast
+from ibforecast.model.reading import SealedForecast
 from ibforecast_lab.measures.unread import KINDS, reactions, scrambles
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, ROWS, PATCH_LEN = 12, 4, 2, 5, 60, 2

@@ -12,6 +12,7 @@ from ibforecast.core.errors import IBForecastError, UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.zoo.recipes import usual_patch_len
 from ibforecast.zoo.saved import DOCUMENT
+from ibforecast.zoo.stages import forget
 
 if TYPE_CHECKING:
     from ibforecast.forecaster import IBForecaster
@@ -45,7 +46,7 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
             raise
         raise IBForecastError("stopped", remedy="run the same command again to continue") from stop
     model.save(out, overwrite)
-    checkpoint.unlink(missing_ok=True)
+    forget(checkpoint)
     _announce_fit(model)
     summary, config = model.fitted.summary, model.fitted.config
     chosen = {"patch_len": config.patch_len, "tokens": config.patches * config.channels, "allowance": config.allowance}
@@ -70,6 +71,8 @@ def _announce_fit(model: "IBForecaster") -> None:
         f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}; "
         f"patches of {config.patch_len} {steps}, {tokens} tokens, at most {config.allowance} read"
     )
+    if summary.contest:
+        announce(str(summary.contest))
     sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)
     usual = usual_patch_len(model.recipe_name, sizes)
     if model.patch_len is None and config.look_back % usual:

@@ -1,1 +1,1 @@
-"""IB-Forecast. To read in this order: the four stages, network, sealed, objective."""
+"""IB-Forecast. To read in this order: the four stages, network, reading, objective."""

@@ -12,7 +12,8 @@ from ibforecast.core.sizes import Sizes
 FrameKind = Literal["mean", "weighted", "seasonal", "none"]
 LossKind = Literal["mse", "mae", "frequency"]
 GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
-GateAttention = Literal["auto", "joint", "within", "none"]
+GateAttention = Literal["auto", "joint", "within", "mixing", "none"]
+LevelSource = Literal["window", "reading"]
 ReadoutKind = Literal["linear", "mlp", "phase"]
 LONGEST = 1_000_000
 """The longest look-back, in steps; no longer one was ever trained."""
@@ -24,8 +25,10 @@ class GateConfig:
 
     `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's gate,
     p > ½, capped by the budget in use; "capped" is the same with the cap in training as well; "open" reads everything;
-    "newest" always reads the newest patches of every channel. With `attention` "none" there is no gate network: tokens
-    are scored only by a learned bias, which gives a fixed mask. That bias, one logit per (patch, channel), starts in
+    "newest" always reads the newest patches of every channel. `attention` is over all tokens ("joint") or those of one
+    channel ("within"); "auto" decides by the number of channels. "mixing" is a small network without attention, whose
+    cost is proportional to the number of tokens. With "none" there is no gate network: tokens are scored only by a
+    learned bias, which gives a fixed mask. That bias, one logit per (patch, channel), starts in
     favour of the `recent` newest patches and of every `every`-th one, counted back from the newest; there is no bias if
     both are 0. `spread` determines `every` from the budget: as small as it allows. `noise` is the size of the logistic
     noise in training, which falls to zero at `noise_until` of the epochs (1: it never falls). With `narrow_until` the
@@ -117,8 +120,8 @@ class ObjectiveConfig:
     If it sees only the evidence, the gate network must return the same mask (`consistency_weight`). If it sees the
     window without the evidence, it must not open anything else instead (`absence_weight`). It pays for every departure
     from its bias, the mask it would use for all windows (`departure_weight`; without a bias, for logits far from 0).
-    With `exchange_weight` it learns only from what exchanging an open token for a closed one does to the error, and the
-    readout is trained on these masks as well.
+    With `exchange_weight` it also learns from what exchanging an open token for a closed one does to the error, and the
+    readout is trained on these masks as well; the gain is relative to the error.
     """
 
     rate_weight: float = 0.02
@@ -162,8 +165,9 @@ class ObjectiveConfig:
 class ModelConfig(Sizes):
     """Everything that shapes the network: sizes, context, gate, readout, objective.
 
-    `sealed` computes mask, level and scale from what is read and from nothing else: the mask is then a fixed one. The
-    `frame` gives level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile,
+    `sealed` computes mask, level and scale from what is read and from nothing else: the mask is then a fixed one. With
+    `level_from` "reading" the gate network looks at the window to choose what is read, and level and scale come from
+    what was read; with "window" they come from the whole window. The `frame` gives level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile,
     made for few values) or "none". `further_cycles` have their own profiles, which add to that of the first. The last
     `past` channels are read and not forecast; `future` is the number of covariates known ahead.
     """
@@ -171,6 +175,7 @@ class ModelConfig(Sizes):
     patch_len: int = 12
     budget: float = 0.2
     sealed: bool = False
+    level_from: LevelSource = "window"
     frame: FrameKind = "weighted"
     profile: bool = True
     context_rate: float = 3.0
@@ -185,6 +190,7 @@ class ModelConfig(Sizes):
         super().__post_init__()
         self.require_positive("patch_len")
         require_choice("frame", self.frame, get_args(FrameKind))
+        require_choice("level_from", self.level_from, get_args(LevelSource))
         require(0 < self.context_rate < inf, "context_rate must be positive", str(self.context_rate), "try 3")
         require(self.look_back <= LONGEST, f"look_back must be at most {LONGEST}", self.look_back, "try 96")
         if self.look_back % self.patch_len:
@@ -220,6 +226,20 @@ class ModelConfig(Sizes):
             "a sealed model reads by a fixed mask, chosen without looking",
             f"kind={self.gate.kind!r}, attention={self.gate.attention!r}",
             'set kind = "exact" and attention = "none", or sealed = false',
+        )
+        objective = self.objective
+        unknown = ("rate_weight", "budget_weight", "contiguity_weight", "consistency_weight", "absence_weight")
+        require(
+            self.level_from == "window" or not any(getattr(objective, name) for name in unknown),
+            'with level_from "reading" the gates learn only from fit, exchange and departure',
+            ", ".join(f"{name}={getattr(objective, name)}" for name in unknown if getattr(objective, name)),
+            "set these weights to 0",
+        )
+        require(
+            self.level_from == "reading" or not objective.exchange_weight,
+            'exchange_weight needs level_from "reading"',
+            f"exchange_weight={objective.exchange_weight}",
+            'set level_from = "reading", or exchange_weight = 0',
         )
         require(
             min(self.cycles) >= 1 and len(set(self.cycles)) == len(self.cycles),

@@ -15,7 +15,7 @@ from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.stage1_decompose import Decompose, Frame, MeanFrame, NoFrame, SeasonalFrame, WeightedFrame
-from ibforecast.model.stage2_score import FixedScores, GateNetwork, Scorer, first_bias, spacing
+from ibforecast.model.stage2_score import FixedScores, GateNetwork, MixingNetwork, Scorer, first_bias, spacing
 from ibforecast.model.stage3_gate import (
     CappedGate,
     ExactGate,
@@ -35,9 +35,6 @@ from ibforecast.model.stage4_readout import (
 
 JOINT_UP_TO = 64
 """Channels up to which "auto" gate attention spans all tokens of the window."""
-
-EXCHANGES = 2
-"""Exchanges drawn for each window of a training batch, if the objective has that term."""
 
 GATES: dict[str, type[Gate]] = {
     "exact": ExactGate,
@@ -118,8 +115,6 @@ class IBForecast(Accountable, SelfExplaining):
         missing = self.missing(window)
         count = self.gate.drawn_count(progress, generator)
         mask = self.gate.sample(logits, missing, progress, generator, count)
-        if knobs.exchange_weight:  # then exchanges are all that the gate learns from
-            mask = mask.detach()
         evidence = spread(mask, patch_len) * deviation
         forecast = context.restore(self.readout(evidence, mask, context))
         terms = {"fit": objective.fit(forecast, target, knobs)}
@@ -135,37 +130,9 @@ class IBForecast(Accountable, SelfExplaining):
         if knobs.absence_weight:
             _, margin = self.gate.margin(self.score((deviation - evidence).detach()), missing, count)
             terms["absence"] = knobs.absence_weight * objective.absence(margin, mask.detach(), missing)
-        if knobs.exchange_weight:
-            closed = (mask == 0) & ~missing
-            for _ in range(EXCHANGES):
-                other, worth = self._exchange(mask, closed, logits, generator)
-                exchanged = context.restore(self.readout(spread(other, patch_len) * deviation, other, context))
-                before, after = (objective.squared_by_window(values, target) for values in (forecast, exchanged))
-                term = knobs.exchange_weight * objective.exchange(before - after, *worth)
-                term = term + objective.fit(exchanged, target, knobs)
-                terms["exchange"] = terms.get("exchange", 0.0) + term / EXCHANGES
         if knobs.departure_weight:
             terms["departure"] = knobs.departure_weight * objective.departure(logits, self.score.unseen(), missing)
         return Loss(terms, mask.detach().mean())
-
-    def _exchange(
-        self,
-        mask: Float[Tensor, "batch patch channel"],
-        closed: Bool[Tensor, "batch patch channel"],
-        logits: Float[Tensor, "batch patch channel"],
-        generator: torch.Generator,
-    ) -> tuple[Float[Tensor, "batch patch channel"], tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]]:
-        """Exchange a random open token of each window for a random closed one; return the mask and their logits.
-
-        A window in which nothing is open, or nothing can be opened, keeps its mask.
-        """
-        order = torch.rand(mask.shape, generator=generator, device=mask.device).flatten(1)
-        marks = (mask > 0).flatten(1), closed.flatten(1)
-        possible = marks[0].any(dim=1, keepdim=True) & marks[1].any(dim=1, keepdim=True)
-        chosen = [order.masked_fill(~marked, -1.0).argmax(dim=1, keepdim=True) for marked in marks]
-        other = mask.flatten(1).scatter(1, chosen[0], 0.0).scatter(1, chosen[1], 1.0)
-        opened, opening = (logits.flatten(1).gather(1, place).squeeze(1) for place in chosen)
-        return other.where(possible, mask.flatten(1)).view_as(mask), (opened, opening)
 
     def with_budget(self, budget: float) -> "IBForecast":
         """Return the network under another budget, with the same weights; a larger one reads what a smaller does."""
@@ -210,6 +177,8 @@ def _scorer(config: ModelConfig) -> Scorer:
     bias = first_bias(config.patches, config.channels, gate.recent, every)
     if gate.attention == "none" and bias is not None:
         return FixedScores(bias)
+    if gate.attention == "mixing":
+        return MixingNetwork(config.patch_len, config.patches, config.channels, gate.width, gate.layers, bias)
     joint = gate.attention == "joint" or (gate.attention == "auto" and config.channels <= JOINT_UP_TO)
     return GateNetwork(
         config.patch_len,

@@ -9,6 +9,9 @@ from ibforecast.core.window import Target
 from ibforecast.layers.masked import mean_where
 from ibforecast.model.config import ObjectiveConfig
 
+SMALLEST_ERROR = 1e-12
+"""The divisor of a gain is at least this large."""
+
 
 def fit(forecast: Float[Tensor, "batch horizon channel"], target: Target, knobs: ObjectiveConfig) -> Float[Tensor, ""]:
     """Return the error over the observed part of the target, of the kind `knobs.loss` names. Paper: Eq. 9, ‖Ŷ − Y‖².
@@ -75,14 +78,19 @@ def absence(
 
 
 def exchange(
-    gain: Float[Tensor, " batch"], opened: Float[Tensor, " batch"], closed: Float[Tensor, " batch"]
+    before: Float[Tensor, " batch"],
+    after: Float[Tensor, " batch"],
+    opened: Float[Tensor, " batch"],
+    closed: Float[Tensor, " batch"],
 ) -> Float[Tensor, ""]:
-    """Return −mean gain · σ(ℓᵢ − ℓⱼ), where token j was open and token i closed, and the gain is of exchanging them.
+    """Return −mean g σ(ℓᵢ − ℓⱼ), where token j was open and token i closed, and g is the gain of exchanging them.
 
-    The gain is the error with the window's mask minus that with j closed and i open. Descending raises the logit of a
-    token that would have been worth reading, also one that the gates never open.
+    g = (before − after) / mean(before), where `before` is the error of each window with its own mask and `after` with
+    j closed and i open. Descending raises the logit of a token that would have been worth reading, also one that the
+    gates never open.
     """
-    return -(gain.detach() * torch.sigmoid(closed - opened)).mean()
+    gain = ((before - after) / before.mean().clamp(min=SMALLEST_ERROR)).detach()
+    return -(gain * torch.sigmoid(closed - opened)).mean()
 
 
 def squared_by_window(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:

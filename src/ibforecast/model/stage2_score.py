@@ -6,9 +6,13 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import gelu, pad
 
 from ibforecast.core.tokens import to_tokens
 from ibforecast.layers.attention import EncoderLayer
+
+REACH = 2
+"""How many patches a layer of the mixing network sees to either side."""
 
 
 class Scorer(nn.Module, ABC):
@@ -78,6 +82,67 @@ class GateNetwork(Scorer):
     def unseen(self) -> Float[Tensor, "*tokens"]:
         """Return the bias."""
         return self.bias
+
+
+class MixingNetwork(Scorer):
+    """A gate network without attention, whose cost is proportional to the number of tokens.
+
+    Every token sees its own values and how large they are, its neighbours in time within `REACH` patches, the mean of
+    all channels at its time, and the mean of its channel over the window. At first its logits are the bias.
+    """
+
+    def __init__(
+        self,
+        patch_len: int,
+        patches: int,
+        channels: int,
+        width: int,
+        layers: int,
+        bias: Float[Tensor, "patch channel"] | None,
+    ) -> None:
+        super().__init__()
+        self.patch_len = patch_len
+        self.embed = nn.Linear(2 * patch_len, width)
+        self.position = nn.Parameter(0.02 * torch.randn(patches, width))
+        self.channel = nn.Parameter(0.02 * torch.randn(channels, 1, width))
+        self.layers = nn.ModuleList(_Mixing(width) for _ in range(layers))
+        self.head = nn.Linear(width, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+        self.bias = nn.Parameter(torch.zeros(patches, channels) if bias is None else bias.clone())
+
+    def forward(self, deviation: Float[Tensor, "batch look_back channel"]) -> Float[Tensor, "batch patch channel"]:
+        """Score all tokens of a window."""
+        tokens = to_tokens(deviation, self.patch_len).transpose(1, 2)
+        hidden = self.embed(torch.cat([tokens, tokens.abs()], dim=-1)) + self.position + self.channel
+        for layer in self.layers:
+            hidden = layer(hidden)
+        logits: Tensor = self.head(hidden).squeeze(-1)
+        return logits.transpose(1, 2) + self.bias
+
+    def unseen(self) -> Float[Tensor, "patch channel"]:
+        """Return the bias."""
+        return self.bias
+
+
+class _Mixing(nn.Module):
+    """One residual layer of a mixing network."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.near = nn.Linear((2 * REACH + 1) * width, width)
+        self.across, self.along = nn.Linear(width, width), nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, hidden: Float[Tensor, "batch channel patch width"]) -> Float[Tensor, "batch channel patch width"]:
+        """Add to every token what its surroundings say."""
+        rows, patches = self.norm(hidden), hidden.shape[2]
+        padded = pad(rows, (0, 0, REACH, REACH))
+        near = torch.cat([padded[:, :, shift : shift + patches] for shift in range(2 * REACH + 1)], dim=-1)
+        means = self.across(rows.mean(dim=1, keepdim=True)) + self.along(rows.mean(dim=2, keepdim=True))
+        mixed: Tensor = hidden + self.out(gelu(self.near(near) + means))
+        return mixed
 
 
 def spacing(patches: int, allowed: int, recent: int) -> int:

@@ -1,12 +1,15 @@
 """The settings of training: length, learning rate, early stopping."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf
 
 from ibforecast.core.errors import UsageError
 
 SMALLEST_BATCH = 16
 """Batches do not shrink below this size, however few windows there are."""
+
+CONTEST_EPOCHS = 4
+"""How many epochs each candidate is trained in a contest."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,10 @@ class TrainConfig:
     Training stops when the validation error has not improved for `patience` epochs; the best epoch is kept. If there
     are few windows, batches shrink until an epoch has `fewest_steps` steps. With `averaged`, the weights that are
     validated and kept are an exponential average over about that many epochs of steps; 0 keeps those of the last step.
+
+    With `second_epochs` training starts again from the best weights, for at most that many epochs: the learning rate is
+    `learning_rate` again and falls in the same way, in proportion to the number of epochs. A choosing reader learns to
+    choose only then. With a `contest_margin` it must first be better than a sealed one by this share of the error.
     """
 
     epochs: int = 36
@@ -26,6 +33,8 @@ class TrainConfig:
     patience: int = 14
     fewest_steps: int = 8
     averaged: float = 0.0
+    second_epochs: int = 0
+    contest_margin: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "constant_epochs", "patience", "fewest_steps"):
@@ -37,6 +46,30 @@ class TrainConfig:
             raise UsageError("learning_rate must be positive", self.learning_rate, "try 0.001")
         if not 0 <= self.averaged < inf:
             raise UsageError("averaged must be finite and not negative", self.averaged, "try 1, or 0 for none")
+        if self.second_epochs < 0:
+            raise UsageError("second_epochs must not be negative", self.second_epochs, "use 0 for none")
+        if not 0 <= self.contest_margin < 1:
+            raise UsageError("contest_margin must lie in [0, 1)", self.contest_margin, "try 0.02, or 0 for no contest")
+
+    def at_most(self, epochs: int) -> "TrainConfig":
+        """Return the settings with at most this many epochs in each stage."""
+        return replace(self, epochs=epochs, second_epochs=min(epochs, self.second_epochs))
+
+    @property
+    def second(self) -> "TrainConfig":
+        """The settings of the second stage."""
+        return self._shortened(self.second_epochs, patience=max(1, self.second_epochs // 3))
+
+    @property
+    def contest(self) -> "TrainConfig":
+        """The settings of a contest: a few epochs, all of which are run."""
+        return self._shortened(min(CONTEST_EPOCHS, self.second_epochs), patience=CONTEST_EPOCHS)
+
+    def _shortened(self, epochs: int, patience: int) -> "TrainConfig":
+        """Return the same schedule in other epochs: as large a share at the full rate, and the same rate at the end."""
+        share = epochs / self.epochs
+        constant, decay = max(1, round(self.constant_epochs * share)), self.decay ** (1 / share)
+        return replace(self, epochs=epochs, constant_epochs=constant, decay=decay, patience=patience, second_epochs=0)
 
     def rate_at(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""

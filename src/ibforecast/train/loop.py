@@ -22,14 +22,15 @@ VALIDATION_BATCH = 1024
 
 @dataclass(frozen=True)
 class Training:
-    """The history of a run; the forecaster has the weights of the best epoch."""
+    """The history of a run, and the epoch whose weights were kept, counted from 1."""
 
     history: tuple[Epoch, ...]
+    best_epoch: int
 
     @property
-    def best_epoch(self) -> int:
-        """The epoch that was kept, counted from 1; the last of equal ones."""
-        return best_of(self.history) + 1
+    def best_error(self) -> float:
+        """The validation error of the epoch that was kept."""
+        return self.history[self.best_epoch - 1].validation_error
 
     @property
     def seconds(self) -> float:
@@ -98,7 +99,7 @@ def train(
             on_epoch(number + 1, outcome)
     forecaster.load_state_dict(best_weights)
     forecaster.eval()
-    return Training(history)
+    return Training(history, best_of(history) + 1)
 
 
 @contextmanager

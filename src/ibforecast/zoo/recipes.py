@@ -15,11 +15,11 @@ from ibforecast.core.errors import UsageError, hint
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.config import ModelConfig
-from ibforecast.model.sealed import network_of
+from ibforecast.model.reading import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build, changed, chosen
 
-DEFAULT = "sealed"
+DEFAULT = "default"
 OURS = "ibforecast"
 
 Kind = Literal["many", "wide", "short", "usual"]
@@ -70,12 +70,18 @@ class Book:
         except UnicodeDecodeError as error:
             raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
 
-    def read(self, name: str) -> dict[str, Any]:
-        """Return a recipe as it is written, given its name or the path of a file."""
+    def read(self, name: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return a recipe, given its name or the path of a file, with what it does not write from the one it extends."""
         try:
-            return tomllib.loads(self.text(name))
+            document = tomllib.loads(self.text(name))
         except tomllib.TOMLDecodeError as error:
             raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
+        base = document.pop("extends", None)
+        if base is None:
+            return document
+        if not isinstance(base, str) or base in (name, *extended_by):
+            raise UsageError(f"recipe {name}: extends must name another recipe", repr(base), f"try {DEFAULT!r}")
+        return _laid_over(self.read(base, (name, *extended_by)), document)
 
 
 OWN = Book(("ibforecast.recipes",), {OURS: (ModelConfig, network_of)})
@@ -100,6 +106,12 @@ class Recipe:
         default gets a new meaning, results change: raise RESULTS_VERSION.
         """
         return sha256(to_json([self.forecaster, chosen(self.config), chosen(self.train)]))
+
+    @property
+    def epochs(self) -> int:
+        """The largest number of epochs of all stages together, with those of a contest."""
+        contest = 2 * self.train.contest.epochs if self.train.contest_margin else 0
+        return self.train.epochs + contest + self.train.second_epochs
 
     def build(self, seed: int) -> Forecaster:
         """Return the forecaster with initial weights drawn from the seed."""

@@ -27,9 +27,10 @@ from ibforecast.data.tables import Layout
 from ibforecast.evaluate.conformal import LEVELS, Calibration
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
-from ibforecast.model.sealed import SealedForecast, network_of
+from ibforecast.model.reading import SealedForecast, network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
+from ibforecast.zoo.stages import Contest
 
 FORMAT, VERSION = "ibforecast.model", 1
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
@@ -51,6 +52,7 @@ class TrainingSummary:
     best_epoch: int
     validation_error: float
     schedule: TrainConfig | None = None
+    contest: Contest | None = None
     ibforecast_version: str = __version__
     torch_version: str = torch.__version__
     python_version: str = platform.python_version()

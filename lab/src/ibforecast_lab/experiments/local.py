@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from ibforecast.core.workers import Processes
+from ibforecast.zoo.stages import forget
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record
 from ibforecast_lab.experiments.run import missing_from, run
 
@@ -40,5 +41,5 @@ def _run(cell: Cell, packed: Path, device: str, jobs: int) -> Record:
     checkpoint = ledger.path(cell).with_suffix(".safetensors")
     record = run(cell, torch.device(device), checkpoint)
     ledger.write(record)
-    checkpoint.unlink(missing_ok=True)
+    forget(checkpoint)
     return record

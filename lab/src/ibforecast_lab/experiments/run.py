@@ -21,9 +21,9 @@ from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.verification import verify_windows
 from ibforecast.model.config import ModelConfig
-from ibforecast.train.loop import train
 from ibforecast.zoo.configs import changed
 from ibforecast.zoo.recipes import Recipe
+from ibforecast.zoo.stages import train_recipe
 from ibforecast_lab.data.standin import SUFFIX
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
@@ -67,6 +67,7 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
     recipe = recipe_of(cell)
     forecaster = recipe.build(cell.seed)
     parts = parts_of(cell, device, forecaster.reads_calendar)
+    config, contest = recipe.config, None
 
     if isinstance(forecaster, Fitted):
         epochs, best_epoch, libraries, begun = 0, 0, forecaster.libraries, time.perf_counter()
@@ -74,16 +75,19 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
         seconds = time.perf_counter() - begun
     else:
         identity = f"{recipe.sha256}/{fingerprint_of(cell.data)}/{cell.seed}/{RESULTS_VERSION}/{device.type}"
-        training_run = train(
-            forecaster, parts.training, parts.validation, recipe.train, cell.seed, checkpoint, sha256(identity.encode())
+        trained = train_recipe(
+            recipe, parts.training, parts.validation, cell.seed, checkpoint, sha256(identity.encode())
         )
+        forecaster, config, training_run = trained.forecaster, trained.recipe.config, trained.training
         epochs, best_epoch, libraries = len(training_run.history), training_run.best_epoch, ()
-        seconds = training_run.seconds
+        seconds, contest = training_run.seconds, trained.contest
 
     scores = {
         part: _scores(forecaster, windows) for part, windows in (("validation", parts.validation), ("test", parts.test))
     }
     measurements = STUDIES[cell.study](forecaster, parts, cell) if cell.study else []
+    if contest:
+        measurements.append({"measure": "contest", "winner": contest.winner, "gain": contest.gain, **asdict(contest)})
     cpu = torch.device("cpu")
     checked, failed = (0, 0)
     if isinstance(forecaster, Accountable):
@@ -99,7 +103,7 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
         best_epoch=best_epoch,
         seconds=round(seconds, 3),
         windows_per_second=round(len(parts.training) * epochs / seconds, 1),
-        recipe={"config": asdict(recipe.config), "train": asdict(recipe.train)},
+        recipe={"config": asdict(config), "train": asdict(recipe.train)},
         recipe_sha256=recipe.sha256,
         data_sha256=fingerprint_of(cell.data),
         results_version=RESULTS_VERSION,

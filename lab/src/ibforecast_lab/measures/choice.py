@@ -12,7 +12,7 @@ from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import squared_error
 from ibforecast.model.network import IBForecast
-from ibforecast.model.sealed import SealedForecast, only
+from ibforecast.model.reading import SealedForecast, only
 
 BATCH = 1024
 

@@ -10,7 +10,9 @@ from ibforecast_lab.experiments.sheet import NONE, Column, Table, marked
 
 REFERENCE = FORMER
 OVERALL = "Overall"
-MODELS = tuple(model for model in ("default", ONE_MASK, CHOOSING, *IN_SUITE[1:], *FITTED_IN_SUITE) if model != REFERENCE)
+MODELS = tuple(
+    model for model in ("default", ONE_MASK, CHOOSING, *IN_SUITE[1:], *FITTED_IN_SUITE) if model != REFERENCE
+)
 METRICS = ("mse", "mae")
 KEYS = ("data", "horizon", "model")
 FIELDS = {"seeds": seeds, "open_rate": mean("open_rate")}

@@ -1,0 +1,158 @@
+"""Training of a recipe in two stages, and the contest between a sealed and a choosing reader.
+
+The first stage trains a sealed reader. The second stage starts again from its best weights: a sealed reader goes on
+learning, and a choosing one, which at first reads the same, learns to choose. In a contest both are trained from there
+for a few epochs with the same seed. The sealed reader has the stronger promise, so it wins unless the choosing one is
+better by the margin.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from ibforecast.core.contracts import Forecaster
+from ibforecast.core.files import sha256
+from ibforecast.data.windows import Windows
+from ibforecast.model.config import GateConfig, ModelConfig
+from ibforecast.train.checkpoint import Epoch
+from ibforecast.train.config import TrainConfig
+from ibforecast.train.loop import Training, epoch_seed, train
+from ibforecast.zoo.recipes import Recipe
+
+STAGES = ("", ".sealed", ".choosing", ".second")
+"""What is appended to the path of a checkpoint: first stage, the two candidates of a contest, second stage."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The validation errors of a sealed and a choosing reader after a short training, and the time of both."""
+
+    sealed: float
+    choosing: float
+    margin: float
+    seconds: float
+
+    @property
+    def gain(self) -> float:
+        """By what share of the sealed reader's error the choosing one is better; negative if it is worse."""
+        return 1 - self.choosing / self.sealed if self.sealed else 0.0
+
+    @property
+    def winner(self) -> str:
+        """The name of the winner."""
+        return "choosing" if self.gain > self.margin else "sealed"
+
+    def __str__(self) -> str:
+        difference = f"{abs(self.gain):.1%} {'better' if self.gain > 0 else 'worse'}"
+        if self.winner == "choosing":
+            verdict = f"{difference}, more than the {self.margin:.0%} that the weaker promise must be worth"
+        elif self.gain > 0:
+            verdict = f"{difference}, not worth the weaker promise (margin {self.margin:.0%})"
+        else:
+            verdict = difference
+        return f"{self.winner}: a choosing reader was {verdict}; 2 candidates, {self.seconds:.0f} s"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained forecaster, its recipe with the configuration it ended with, and the history of all its stages."""
+
+    forecaster: Forecaster
+    recipe: Recipe
+    training: Training
+    contest: Contest | None = None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What all stages of a training have in common."""
+
+    training: Windows
+    validation: Windows
+    seed: int
+    checkpoint: Path | None
+    identity: str
+    on_epoch: Callable[[int, Epoch], None]
+
+    def train(self, forecaster: Forecaster, config: TrainConfig, stage: str, done: int) -> Training:
+        """Train for one stage, of which `done` epochs were before it."""
+        return train(
+            forecaster,
+            self.training,
+            self.validation,
+            config,
+            self.seed if stage == STAGES[0] else epoch_seed(self.seed, -1),
+            None if self.checkpoint is None else Path(f"{self.checkpoint}{stage}"),
+            sha256(f"{self.identity}{stage}".encode()),
+            lambda epoch, outcome: self.on_epoch(done + epoch, outcome),
+        )
+
+
+def train_recipe(
+    recipe: Recipe,
+    training: Windows,
+    validation: Windows,
+    seed: int,
+    checkpoint: Path | None = None,
+    identity: str = "",
+    on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
+) -> Trained:
+    """Train a recipe in all its stages; arguments as in `ibforecast.train.loop.train`.
+
+    With a `checkpoint` path every stage has a file there; `forget` removes them.
+    """
+    run = _Run(training, validation, seed, checkpoint, identity, on_epoch)
+    if not recipe.train.second_epochs:
+        forecaster = recipe.build(seed)
+        return Trained(forecaster, recipe, run.train(forecaster, recipe.train, STAGES[0], 0))
+    sealed = sealed_of(recipe)
+    first = sealed.build(seed)
+    early = run.train(first, recipe.train, STAGES[0], 0)
+    contest, chosen, done = None, recipe, len(early.history)
+    if not recipe.config.sealed and recipe.train.contest_margin:
+        contest = _contest(recipe, sealed, first, run, done)
+        chosen, done = (recipe if contest.winner == "choosing" else sealed), done + 2 * recipe.train.contest.epochs
+    second = _grown(chosen, first, seed)
+    late = run.train(second, recipe.train.second, STAGES[3], done)
+    history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
+    by_hand = contest is None and not recipe.config.sealed
+    if by_hand or late.best_error < early.best_error:
+        training = Training(history, len(early.history) + late.best_epoch)
+        return Trained(second, replace(chosen, train=schedule), training, contest)
+    return Trained(first, replace(sealed, train=schedule), Training(history, early.best_epoch), contest)
+
+
+def sealed_of(recipe: Recipe) -> Recipe:
+    """Return the recipe with a fixed mask instead of a gate network that looks; itself if it is sealed."""
+    config: ModelConfig = recipe.config
+    if config.sealed:
+        return recipe
+    gate = replace(config.gate, attention="none", width=GateConfig.width, layers=GateConfig.layers)
+    objective = replace(config.objective, exchange_weight=0.0, departure_weight=0.0)
+    return replace(recipe, config=replace(config, sealed=True, level_from="window", gate=gate, objective=objective))
+
+
+def forget(checkpoint: Path) -> None:
+    """Remove the files of all stages of a checkpoint."""
+    for stage in STAGES:
+        Path(f"{checkpoint}{stage}").unlink(missing_ok=True)
+
+
+def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done: int) -> Contest:
+    """Train both candidates for a few epochs from the same weights, in the same order of windows."""
+    begun, config, errors = time.perf_counter(), recipe.train.contest, []
+    for candidate, stage in ((sealed, STAGES[1]), (recipe, STAGES[2])):
+        history = run.train(_grown(candidate, first, run.seed), config, stage, done + len(errors) * config.epochs)
+        errors.append(history.best_error)
+    return Contest(*errors, recipe.train.contest_margin, round(time.perf_counter() - begun, 3))
+
+
+def _grown(recipe: Recipe, first: Forecaster, seed: int) -> Forecaster:
+    """Return the network of a recipe with the weights of the first stage; a new gate network has those of the seed."""
+    network = recipe.build(seed)
+    weights = {name: tensor.to(torch.device("cpu")) for name, tensor in first.state_dict().items()}
+    network.load_state_dict({**network.state_dict(), **weights})
+    return network
