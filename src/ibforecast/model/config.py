@@ -167,9 +167,10 @@ class ModelConfig(Sizes):
 
     `sealed` computes mask, level and scale from what is read and from nothing else: the mask is then a fixed one. With
     `level_from` "reading" the gate network looks at the window to choose what is read, and level and scale come from
-    what was read; with "window" they come from the whole window. The `frame` gives level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile,
-    made for few values) or "none". `further_cycles` have their own profiles, which add to that of the first. The last
-    `past` channels are read and not forecast; `future` is the number of covariates known ahead.
+    what was read; with "window" they come from the whole window. A sealed model has no use for it. The `frame` gives
+    level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile, made for few
+    values) or "none". `further_cycles` have their own profiles, which add to that of the first. The last `past`
+    channels are read and not forecast; `future` is the number of covariates known ahead.
     """
 
     patch_len: int = 12
@@ -230,13 +231,13 @@ class ModelConfig(Sizes):
         objective = self.objective
         unknown = ("rate_weight", "budget_weight", "contiguity_weight", "consistency_weight", "absence_weight")
         require(
-            self.level_from == "window" or not any(getattr(objective, name) for name in unknown),
+            not self.chooses or not any(getattr(objective, name) for name in unknown),
             'with level_from "reading" the gates learn only from fit, exchange and departure',
             ", ".join(f"{name}={getattr(objective, name)}" for name in unknown if getattr(objective, name)),
             "set these weights to 0",
         )
         require(
-            self.level_from == "reading" or not objective.exchange_weight,
+            self.chooses or not objective.exchange_weight,
             'exchange_weight needs level_from "reading"',
             f"exchange_weight={objective.exchange_weight}",
             'set level_from = "reading", or exchange_weight = 0',
@@ -260,6 +261,11 @@ class ModelConfig(Sizes):
             f"past={self.past}, cross_channel={self.readout.cross_channel}",
             'set cross_channel = true, with kind = "phase"',
         )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the gates look at the window to choose what is read, and nothing else depends on the rest of it."""
+        return self.level_from == "reading" and not self.sealed
 
     @property
     def cycles(self) -> tuple[int, ...]:

@@ -22,7 +22,6 @@ from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
 
-
 Marks = Bool[Tensor, "batch patch channel"]
 PerToken = Float[Tensor, "batch patch channel"]
 
@@ -159,4 +158,4 @@ def network_of(config: ModelConfig) -> IBForecast:
     """Build the network a configuration describes."""
     if config.sealed:
         return SealedForecast(config)
-    return IBForecast(config) if config.level_from == "window" else ChoosingForecast(config)
+    return ChoosingForecast(config) if config.chooses else IBForecast(config)

@@ -112,13 +112,13 @@ def train_recipe(
     first = sealed.build(seed)
     early = run.train(first, recipe.train, STAGES[0], 0)
     contest, chosen, done = None, recipe, len(early.history)
-    if not recipe.config.sealed and recipe.train.contest_margin:
+    if recipe.config.chooses and recipe.train.contest_margin:
         contest = _contest(recipe, sealed, first, run, done)
         chosen, done = (recipe if contest.winner == "choosing" else sealed), done + 2 * recipe.train.contest.epochs
     second = _grown(chosen, first, seed)
     late = run.train(second, recipe.train.second, STAGES[3], done)
     history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
-    by_hand = contest is None and not recipe.config.sealed
+    by_hand = contest is None and recipe.config.chooses
     if by_hand or late.best_error < early.best_error:
         training = Training(history, len(early.history) + late.best_epoch)
         return Trained(second, replace(chosen, train=schedule), training, contest)
@@ -126,9 +126,9 @@ def train_recipe(
 
 
 def sealed_of(recipe: Recipe) -> Recipe:
-    """Return the recipe with a fixed mask instead of a gate network that looks; itself if it is sealed."""
+    """Return the recipe with a fixed mask, if its reader chooses; otherwise the recipe itself."""
     config: ModelConfig = recipe.config
-    if config.sealed:
+    if not config.chooses:
         return recipe
     gate = replace(config.gate, attention="none", width=GateConfig.width, layers=GateConfig.layers)
     objective = replace(config.objective, exchange_weight=0.0, departure_weight=0.0)

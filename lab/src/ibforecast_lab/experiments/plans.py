@@ -20,7 +20,7 @@ LARGE = ("Electricity", "Solar", "Traffic")
 SEEDS = (2024, 2025, 2026)
 EXPLAINED = ("ETTh1", "ETTm1", "Weather")
 AT_A_BUDGET = ("steady", "paper-sparse", "static-newest", "static-fixed")
-OURS = ("sealed", "steady", "exact", "dense", "paper", "static-newest", "static-fixed")
+OURS = ("default", "steady", "exact", "dense", "paper", "static-newest", "static-fixed")
 INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
 BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet")
 STATIC = ("static-fixed", "static-newest")
@@ -141,7 +141,7 @@ def _of_suite(models: tuple[str, ...], seeds: tuple[int, ...] = SEEDS, study: st
 CHOICE = Plan(also=tuple(_of_suite((CHOOSING, ONE_MASK), study="choice")))
 _SUITE = (*CHOICE.also, *_of_suite(IN_SUITE), *_of_suite(FITTED_IN_SUITE, SEEDS[:1]))
 _ERRORS = Plan(
-    MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("sealed",), budgets=(0.1,)),)
+    MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("default",), budgets=(0.1,)),)
 )
 PLANS: dict[str, Plan] = {
     "datasets": Plan(),
@@ -149,7 +149,7 @@ PLANS: dict[str, Plan] = {
     "accuracy": _ERRORS,
     "per_horizon": _ERRORS,
     "tables": replace(_SUITE[0], also=_SUITE[1:]),
-    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("sealed", "steady", "dense", "tqnet")),
+    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("default", "steady", "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
     "fidelity_by_budget": Plan(
         EXPLAINED,

@@ -56,8 +56,16 @@ VARIANTS: dict[str, Variant] = {
     "no-consistency": Variant("− self-consistency", {"objective": {"consistency_weight": 0.0}}),
     "no-phase": Variant("− phase in the readout", network="ibforecast-phaseless"),
     "no-bias": Variant("− gate bias", {"gate": {"recent": 0, "every": 0}}),
-    "fixed-mask": Variant("one fixed mask", {"gate": {"attention": "none"}, "objective": _NO_GATE_TERMS}),
-    "open": Variant("gates open", {"budget": 1.0, "gate": {"kind": "open"}, "objective": _NO_GATE_TERMS}),
+    "no-exchange": Variant("− exchange worth", {"objective": {"exchange_weight": 0.0}}),
+    "open": Variant(
+        "gates open",
+        {
+            "budget": 1.0,
+            "level_from": "window",
+            "gate": {"kind": "open", "attention": "none"},
+            "objective": _NO_GATE_TERMS,
+        },
+    ),
     **{
         f"{knob}={value:g}": Variant(f"{knob} = {value:g}", {"objective": {knob: value}})
         for knob, values in SWEEPS.items()

@@ -12,7 +12,7 @@ from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import squared_error
 from ibforecast.model.network import IBForecast
-from ibforecast.model.reading import SealedForecast, only
+from ibforecast.model.reading import ReadingForecast, only
 
 BATCH = 1024
 
@@ -38,7 +38,7 @@ def read_through(forecaster: IBForecast, window: Window, mask: Bool[Tensor, "bat
     """
     missing = forecaster.missing(window)
     readable = mask & ~missing  # a missing token stays closed: there is no value to read
-    seen = only(window, readable) if isinstance(forecaster, SealedForecast) else window
+    seen = only(window, readable) if isinstance(forecaster, ReadingForecast) else window
     context, deviation = forecaster.decompose(seen)
     evidence = closed_to_zero(readable, deviation)
     return Explanation(readable, evidence, readable.to(evidence.dtype), missing, context)

@@ -51,7 +51,7 @@ def command(
     were running.
 
     \b
-    ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model sealed
+    ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model default
     ibforecast reproduce accuracy --jobs 8 --device cuda
     """
     from ibforecast.core.devices import find_device
