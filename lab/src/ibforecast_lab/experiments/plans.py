@@ -140,9 +140,7 @@ def _of_suite(models: tuple[str, ...], seeds: tuple[int, ...] = SEEDS, study: st
 
 CHOICE = Plan(also=tuple(_of_suite((CHOOSING, ONE_MASK), study="choice")))
 _SUITE = (*CHOICE.also, *_of_suite(IN_SUITE), *_of_suite(FITTED_IN_SUITE, SEEDS[:1]))
-_ERRORS = Plan(
-    MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("default",), budgets=(0.1,)),)
-)
+_ERRORS = Plan(MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX))
 PLANS: dict[str, Plan] = {
     "datasets": Plan(),
     "configuration": Plan(),

@@ -15,10 +15,11 @@ from statistics import mean
 from typing import get_args
 
 from ibforecast.zoo.recipes import DEFAULT
+from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, frame, grouped, select
 from ibforecast_lab.experiments.ledger import Ledger, Record
-from ibforecast_lab.experiments.plans import BLACK_BOX, EXPLAINED, FORMER, HORIZONS, INTERPRETABLE, MAIN
+from ibforecast_lab.experiments.plans import BLACK_BOX, EXPLAINED, FORMER, HORIZONS, INTERPRETABLE, MAIN, ONE_MASK
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Sheet
 from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.experiments.tables.coverage import CLOSE
@@ -47,7 +48,24 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
         **_budgets(sheets, values),
         **_promises(sheets, records),
         **_speed(values),
+        **_contests(records),
     }
+
+
+def _contests(records: list[Record]) -> dict[str, float]:
+    """Count the contests of the default on the benchmarks and on the tables of the suite, and those that sealed won."""
+    values: dict[str, float] = {}
+    for prefix, places in (("", MAIN), ("tables/", SUITE)):
+        contests = [
+            row
+            for record in records
+            if record.cell.recipe == DEFAULT and record.cell.data in places
+            for row in record.measurements
+            if row["measure"] == "contest"
+        ]
+        values[f"results/contest/{prefix}runs"] = float(len(contests))
+        values[f"results/contest/{prefix}sealed"] = float(len(select(contests, winner="sealed")))
+    return values
 
 
 def benchmarks(folder: Path) -> dict[str, float]:
@@ -219,9 +237,9 @@ def rows_of(sheets: Sheets, label: str, model: str) -> list[Row]:
 
 
 def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
-    """The promises of the former default under `certificate` and `coverage`, those of the default under `sealed`."""
+    """The promises of the former default under `certificate` and `coverage`, those of sealed models under `sealed`."""
     certified, covered = (rows_of(sheets, label, FORMER) for label in ("certificate", "coverage"))
-    sealed = rows_of(sheets, "certificate", DEFAULT)
+    sealed = rows_of(sheets, "certificate", ONE_MASK)
     shares, roots = ([row[f"sensitivity_{unit}"] for row in certified] for unit in ("squared", "root"))
     plain, adaptive = (
         [abs(row[f"{prefix}coverage"] - row["level"] / 100) for row in covered] for prefix in ("", "adaptive_")

@@ -5,10 +5,10 @@ from typing import Any
 
 from ibforecast_lab.data.suite import KNOWN, SUITE
 from ibforecast_lab.experiments.frame import Row, errors, grouped, mean, seeds, spread, summarised
-from ibforecast_lab.experiments.plans import CHOOSING, FITTED_IN_SUITE, FORMER, IN_SUITE, ONE_MASK
+from ibforecast_lab.experiments.plans import CHOOSING, FITTED_IN_SUITE, IN_SUITE, ONE_MASK
 from ibforecast_lab.experiments.sheet import NONE, Column, Table, marked
 
-REFERENCE = FORMER
+REFERENCE = "seasonal-naive"
 OVERALL = "Overall"
 MODELS = tuple(
     model for model in ("default", ONE_MASK, CHOOSING, *IN_SUITE[1:], *FITTED_IN_SUITE) if model != REFERENCE
