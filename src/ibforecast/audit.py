@@ -180,11 +180,11 @@ class Audit(FidelityAudit):
 
     _LOST: ClassVar[str] = (
         "without its evidence the gate opens something else: "
-        "fit with the recipe steady, or raise absence_weight and departure_weight in a copy of yours"
+        "fit a sealed model (--sealed), whose mask cannot look for a replacement"
     )
     _KEPT: ClassVar[str] = (
         "given only its evidence the gate opens something else: "
-        "fit with the recipe steady, or raise consistency_weight in a copy of yours"
+        "fit a sealed model (--sealed), whose mask is the same whatever it sees"
     )
     _STILL: ClassVar[str] = "fit longer or with a larger budget, or audit windows in which something happens"
 
