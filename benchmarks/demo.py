@@ -1,4 +1,4 @@
-"""The demo table under the recipes `quick` and the default: which planted events are read, and what the audit says."""
+"""The demo table under the default, `sealed` and `choosing`: which planted events are read, and what the audit says."""
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,8 @@ def demo(device: torch.device) -> dict[str, float]:
     town = demo_table()
     table = pa.table(town.columns())
     results: dict[str, float] = {}
-    for name, recipe in {"quick": "quick", "default": DEFAULT}.items():
-        model = IBForecaster(HORIZON, budget=0.2, recipe=recipe, device=device.type).fit(table)
+    for name in (DEFAULT, "sealed", "choosing"):
+        model = IBForecaster(HORIZON, budget=0.2, recipe=name, device=device.type).fit(table)
         audit = model.audit(table)
         read = events_read(town, model, table)
         results |= {

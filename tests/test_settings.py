@@ -29,7 +29,14 @@ def table() -> pd.DataFrame:
 
 
 def unfitted(**settings: Any) -> IBForecaster:
-    usual = {"horizon": HORIZON, "look_back": LOOK_BACK, "budget": 0.5, "recipe": "quick", "epochs": 1, "device": "cpu"}
+    usual = {
+        "horizon": HORIZON,
+        "look_back": LOOK_BACK,
+        "budget": 0.5,
+        "recipe": "any-budget",
+        "epochs": 1,
+        "device": "cpu",
+    }
     return IBForecaster(**(usual | settings))
 
 
@@ -123,7 +130,7 @@ def test_the_remedy_is_another_forecaster(model: IBForecaster) -> None:
 def test_another_forecaster_is_not_fitted_and_has_the_other_settings(model: IBForecaster) -> None:
     other = model.replace(seed=1)
     assert isinstance(other, IBForecaster)
-    assert (other.seed, other.look_back, other.recipe) == (1, LOOK_BACK, "quick")
+    assert (other.seed, other.look_back, other.recipe) == (1, LOOK_BACK, "any-budget")
     with pytest.raises(UsageError, match="must be fitted"):
         _ = other.fitted
     assert other != model.replace(seed=1)
@@ -142,14 +149,14 @@ def test_settings_are_frozen_and_compare_by_value() -> None:
 
 def test_a_recipe_may_be_an_object() -> None:
     sizes = Sizes(LOOK_BACK, HORIZON, 1, 24)
-    recipe = resolve_ours("quick", sizes, budget=0.5)
+    recipe = resolve_ours("any-budget", sizes, budget=0.5)
     named, by_object = unfitted().fit(table()), unfitted(recipe=recipe).fit(table())
     assert by_object.fitted.weights_sha256 == named.fitted.weights_sha256
     assert by_object.fitted.summary.recipe_sha256 == named.fitted.summary.recipe_sha256
 
 
 def test_a_recipe_object_is_adapted_to_the_table_and_the_settings() -> None:
-    recipe = resolve_ours("quick", Sizes(96, 24, 5, 7))
+    recipe = resolve_ours("any-budget", Sizes(96, 24, 5, 7))
     fitted = unfitted(recipe=recipe, budget=0.5).fit(table()).fitted
     assert (fitted.config.look_back, fitted.config.horizon, fitted.config.channels) == (LOOK_BACK, HORIZON, 1)
     assert (fitted.config.budget, LOOK_BACK % fitted.config.patch_len) == (0.5, 0)

@@ -55,7 +55,7 @@ def unfitted(**settings: Any) -> NeuralForecast:
         "n_series": 2,
         "cycle": CYCLE,
         "patch_len": PATCH,
-        "recipe": "quick",
+        "recipe": "any-budget",
         "max_steps": 5,
         "val_check_steps": 5,
     }
@@ -83,7 +83,7 @@ def by_series(forecast: Any, name: str = "IBForecast") -> Any:
 
 def test_with_the_same_weights_forecasts_and_masks_equal_those_of_ibforecaster(fitted: NeuralForecast) -> None:
     wide = table().pivot(index="ds", columns="unique_id", values="y").reset_index()
-    own = IBForecaster(HORIZON, LOOK_BACK, patch_len=PATCH, recipe="quick", epochs=2, device="cpu").fit(wide)
+    own = IBForecaster(HORIZON, LOOK_BACK, patch_len=PATCH, recipe="any-budget", epochs=2, device="cpu").fit(wide)
     nf = fit(max_steps=1, val_check_steps=1)
     model = nf.models[0]
     model.network.load_state_dict(own.fitted.network.state_dict())
@@ -379,7 +379,9 @@ def test_a_series_that_starts_later_is_padded_and_keeps_its_phase(fitted: Neural
 
 def test_one_of_several_models_can_be_explained_by_name() -> None:
     usual = {"h": HORIZON, "input_size": LOOK_BACK, "n_series": 2, "cycle": CYCLE, "patch_len": PATCH, "max_steps": 2}
-    models = [IBForecast(**usual, recipe="quick", val_check_steps=2, budget=b, alias=f"at {b}") for b in (0.2, 0.5)]
+    models = [
+        IBForecast(**usual, recipe="any-budget", val_check_steps=2, budget=b, alias=f"at {b}") for b in (0.2, 0.5)
+    ]
     nf = NeuralForecast(models=models, freq="h")
     nf.fit(TABLE)
     assert nf.predict().columns.tolist() == ["unique_id", "ds", "at 0.2", "at 0.5"]

@@ -264,7 +264,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "0.9,0.9,0.9"], ["three fractions that add up to 1"]),
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
         (["--epochs", "0"], ["epochs must be at least 1 (got 0)", "give a positive number"]),
-        (["--recipe", "exakt"], ["recipe must be one that ships", "did you mean 'exact'?"]),
+        (["--recipe", "seeled"], ["recipe must be one that ships", "did you mean 'sealed'?"]),
         (["--recipe", "dlinear"], ["one that ships", "choose among"]),
         (["--device", "abacus"], ["device must be", "try"]),
         (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),

@@ -6,7 +6,6 @@ for a few epochs with the same seed. The sealed reader has the stronger promise,
 better by the margin.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,11 +142,12 @@ def forget(checkpoint: Path) -> None:
 
 def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done: int) -> Contest:
     """Train both candidates for a few epochs from the same weights, in the same order of windows."""
-    begun, config, errors = time.perf_counter(), recipe.train.contest, []
+    config, trainings = recipe.train.contest, []
     for candidate, stage in ((sealed, STAGES[1]), (recipe, STAGES[2])):
-        history = run.train(_grown(candidate, first, run.seed), config, stage, done + len(errors) * config.epochs)
-        errors.append(history.best_error)
-    return Contest(*errors, recipe.train.contest_margin, round(time.perf_counter() - begun, 3))
+        network = _grown(candidate, first, run.seed)
+        trainings.append(run.train(network, config, stage, done + len(trainings) * config.epochs))
+    errors, seconds = (training.best_error for training in trainings), sum(training.seconds for training in trainings)
+    return Contest(*errors, recipe.train.contest_margin, round(seconds, 3))
 
 
 def _grown(recipe: Recipe, first: Forecaster, seed: int) -> Forecaster:
