@@ -19,7 +19,7 @@ STEPS_A_DAY = {"hours": 24, "quarter_hours": 96}
 def fits(device: torch.device) -> dict[str, float]:
     """Measure the seconds of a whole fit by recipe, and their ratio; five channels, a day ahead.
 
-    The second epoch of each stage is timed and multiplied by the number of its epochs; a fit that stops early is faster.
+    The second epoch of each stage is timed and multiplied by the number of epochs; a fit that stops early is faster.
     """
     results: dict[str, float] = {}
     for name, steps in STEPS_A_DAY.items():

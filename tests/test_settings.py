@@ -16,7 +16,7 @@ from ibforecast.cli.fit import command as fit_command
 from ibforecast.cli.settings import forecaster_of
 from ibforecast.core.sizes import Sizes
 from ibforecast.settings import Settings
-from ibforecast.zoo.recipes import Recipe, resolve, resolve_ours
+from ibforecast.zoo.recipes import DEFAULT, Recipe, resolve, resolve_ours
 
 NAMES = [each.name for each in fields(Settings)]
 HORIZON, LOOK_BACK, ROWS = 6, 24, 200
@@ -142,6 +142,39 @@ def test_settings_are_frozen_and_compare_by_value() -> None:
     assert hash(settings) == hash(Settings(HORIZON, channels=("a", "b")))
     with pytest.raises(FrozenInstanceError):
         settings.horizon = 12  # type: ignore[misc]
+
+
+# --- Sealed or choosing ---
+
+
+def test_a_model_that_is_both_sealed_and_choosing_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"a model is either sealed or choosing \(got both\); leave one of them out"):
+        IBForecaster(HORIZON, sealed=True, choosing=True)
+
+
+@pytest.mark.parametrize(("name", "recipe"), [("sealed", "any-budget"), ("choosing", "sealed")])
+def test_a_recipe_of_the_other_kind_is_refused(name: str, recipe: str) -> None:
+    rule = rf"a {name} model needs a {name} recipe \(got recipe='{recipe}'\); leave the recipe out, use '{name}'"
+    with pytest.raises(UsageError, match=rule):
+        unfitted(recipe=recipe, **{name: True}).fit(table())
+
+
+@pytest.mark.parametrize("name", ["sealed", "choosing"])
+def test_a_kind_chosen_by_hand_needs_no_contest(name: str) -> None:
+    fitted = unfitted(recipe=DEFAULT, **{name: True}).fit(table()).fitted
+    assert (fitted.summary.recipe, fitted.summary.contest) == (name, None)
+    assert fitted.config.sealed is (name == "sealed")
+
+
+def test_a_plain_fit_stores_its_contest_and_a_refit_repeats_its_outcome(tmp_path: Path) -> None:
+    model = unfitted(recipe=DEFAULT).fit(table())
+    model.save(tmp_path / "model")
+    summary, loaded = model.fitted.summary, IBForecaster.load(tmp_path / "model")
+    assert summary.contest is not None
+    assert loaded.fitted.summary.contest == summary.contest
+    again = loaded.fit(table()).fitted
+    assert again.config == model.fitted.config
+    assert again.summary.contest is None
 
 
 # --- A recipe as an object ---

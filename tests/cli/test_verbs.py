@@ -497,6 +497,19 @@ def test_an_interrupt_prints_no_traceback(desk: Any, call: Call, monkeypatch: py
     assert (outcome.code, outcome.out, outcome.err.strip()) == (1, "", "error: stopped")
 
 
+def test_a_plain_fit_prints_the_outcome_of_its_contest(desk: Any, call: Call, tmp_path: Path) -> None:
+    words = ("--horizon", 12, "--look-back", 48, "--epochs", 1, "--device", "cpu")
+    plain = call("fit", desk.table, *words, "--out", tmp_path / "plain", "--json")
+    contest = IBForecaster.load(tmp_path / "plain").fitted.summary.contest
+    assert contest is not None
+    assert str(contest) in plain.err.splitlines()
+    assert plain.document["training"]["contest"] == asdict(contest)
+    choosing = call("fit", desk.table, *words, "--choosing", "--out", tmp_path / "choosing", "--json")
+    assert choosing.document["training"]["contest"] is None
+    assert not IBForecaster.load(tmp_path / "choosing").fitted.config.sealed
+    assert names_in(tmp_path) == ["choosing", "plain"]
+
+
 def test_an_interrupted_fit_prints_how_to_continue(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

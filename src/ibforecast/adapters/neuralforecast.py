@@ -27,8 +27,8 @@ from ibforecast.model.network import IBForecast as Network
 from ibforecast.settings import Settings
 from ibforecast.train.loop import epoch_seed
 from ibforecast.zoo.recipes import DEFAULT, resolve_ours
-from ibforecast.zoo.stages import sealed_of
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
+from ibforecast.zoo.stages import sealed_of
 
 try:
     from neuralforecast import NeuralForecast

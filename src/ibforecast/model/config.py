@@ -167,9 +167,10 @@ class ModelConfig(Sizes):
 
     `sealed` computes mask, level and scale from what is read and from nothing else: the mask is then a fixed one. With
     `level_from` "reading" the gate network looks at the window to choose what is read, and level and scale come from
-    what was read; with "window" they come from the whole window. The `frame` gives level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile,
-    made for few values) or "none". `further_cycles` have their own profiles, which add to that of the first. The last
-    `past` channels are read and not forecast; `future` is the number of covariates known ahead.
+    what was read; with "window" they come from the whole window. The `frame` gives level and scale: "mean", "weighted"
+    (a learned mean), "seasonal" (a learned mean without the profile, made for few values) or "none". `further_cycles`
+    have their own profiles, which add to that of the first. The last `past` channels are read and not forecast;
+    `future` is the number of covariates known ahead.
     """
 
     patch_len: int = 12

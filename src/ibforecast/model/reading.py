@@ -112,8 +112,8 @@ class ChoosingForecast(ReadingForecast):
             size = to_tokens(looked, self.config.patch_len).square().mean(dim=-1)
             other, opened, closed = exchanged(mask.detach(), missing, size, logits, generator)
             tried = self._forecast(window, other)
-            errors = (objective.squared_by_window(values, target) for values in (forecast, tried))
-            terms["exchange"] = knobs.exchange_weight * objective.exchange(*errors, opened, closed)
+            before, after = (objective.squared_by_window(values, target) for values in (forecast, tried))
+            terms["exchange"] = knobs.exchange_weight * objective.exchange(before, after, opened, closed)
             terms["exchanged"] = EXCHANGED_SHARE * objective.fit(tried, target, knobs)
         if knobs.departure_weight:
             terms["departure"] = knobs.departure_weight * objective.departure(logits, self.score.unseen(), missing)

@@ -71,7 +71,7 @@ class Book:
             raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
 
     def read(self, name: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return a recipe, given its name or the path of a file, with what it does not write from the one it extends."""
+        """Return a recipe, given its name or the path of a file, laid over the one that it extends."""
         try:
             document = tomllib.loads(self.text(name))
         except tomllib.TOMLDecodeError as error:

@@ -119,8 +119,8 @@ def train_recipe(
     history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
     by_hand = contest is None and not recipe.config.sealed
     if by_hand or late.best_error < early.best_error:
-        training = Training(history, len(early.history) + late.best_epoch)
-        return Trained(second, replace(chosen, train=schedule), training, contest)
+        best_epoch = len(early.history) + late.best_epoch
+        return Trained(second, replace(chosen, train=schedule), Training(history, best_epoch), contest)
     return Trained(first, replace(sealed, train=schedule), Training(history, early.best_epoch), contest)
 
 
@@ -142,12 +142,11 @@ def forget(checkpoint: Path) -> None:
 
 def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done: int) -> Contest:
     """Train both candidates for a few epochs from the same weights, in the same order of windows."""
-    config, trainings = recipe.train.contest, []
-    for candidate, stage in ((sealed, STAGES[1]), (recipe, STAGES[2])):
-        network = _grown(candidate, first, run.seed)
-        trainings.append(run.train(network, config, stage, done + len(trainings) * config.epochs))
-    errors, seconds = (training.best_error for training in trainings), sum(training.seconds for training in trainings)
-    return Contest(*errors, recipe.train.contest_margin, round(seconds, 3))
+    config = recipe.train.contest
+    fixed = run.train(_grown(sealed, first, run.seed), config, STAGES[1], done)
+    chosen = run.train(_grown(recipe, first, run.seed), config, STAGES[2], done + config.epochs)
+    seconds = round(fixed.seconds + chosen.seconds, 3)
+    return Contest(fixed.best_error, chosen.best_error, recipe.train.contest_margin, seconds)
 
 
 def _grown(recipe: Recipe, first: Forecaster, seed: int) -> Forecaster:
