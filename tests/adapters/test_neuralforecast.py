@@ -105,7 +105,7 @@ def test_the_explanation_matches_the_forecast_and_verifies(fitted: NeuralForecas
     explained = explain(fitted, TABLE)
     assert explained.verify()
     np.testing.assert_array_equal(explained.forecast.astype(np.float32), by_series(fitted.predict()))
-    assert 0 < explained.open_rate <= explained.budget == 0.2
+    assert 0 < explained.open_rate <= explained.budget <= 0.2
     assert explained.times[LOOK_BACK] == "2020-01-15 00:00"
     assert isinstance(explained.to_table(), pd.DataFrame)
 
@@ -192,16 +192,19 @@ def test_the_default_recipe_forecasts_and_explains() -> None:
     usual = {"h": HORIZON, "input_size": LOOK_BACK, "n_series": 2, "cycle": CYCLE, "max_steps": 2, "val_check_steps": 2}
     nf = NeuralForecast(models=[IBForecast(**usual)], freq="h")
     nf.fit(TABLE)
+    assert nf.models[0].network.config.sealed, "there is no contest here"
     assert explain(nf, TABLE).verify()
 
 
 # --- The objective ---
 
 
-def test_the_loss_contains_every_term_of_the_objective(fitted: NeuralForecast) -> None:
-    metrics = {name: float(value) for name, value in fitted.models[0].metrics.items()}
-    names = ("fit", "rate", "budget", "consistency", "absence", "departure")
-    terms = [metrics[f"train_{name}"] for name in names]
+def test_the_loss_contains_every_term_of_the_objective(tmp_path: Path) -> None:
+    names = ("rate", "budget", "contiguity", "consistency", "absence", "departure")
+    recipe = tmp_path / "every.toml"
+    recipe.write_text("[model.objective]\n" + "".join(f"{name}_weight = 0.1\n" for name in names))
+    metrics = {name: float(value) for name, value in fit(recipe=str(recipe)).models[0].metrics.items()}
+    terms = [metrics[f"train_{name}"] for name in ("fit", *names)]
     assert min(terms) > 0
     assert sum(terms) == pytest.approx(metrics["train_loss"], rel=1e-5)
 
@@ -224,8 +227,10 @@ def test_a_term_other_than_the_error_changes_the_gates(tmp_path: Path) -> None:
     assert differences
 
 
-def test_training_uses_the_learning_rates_and_schedule_of_the_recipe() -> None:
-    model = unfitted(max_steps=24).models[0]
+def test_training_uses_the_learning_rates_and_schedule_of_the_recipe(tmp_path: Path) -> None:
+    recipe = tmp_path / "paced.toml"
+    recipe.write_text("[train]\nepochs = 12\nlearning_rate = 3e-3\nconstant_epochs = 7\ndecay = 0.8\n")
+    model = unfitted(max_steps=24, recipe=str(recipe)).models[0]
     chosen = model.configure_optimizers()
     readout, context = chosen["optimizer"].param_groups
     assert context["lr"] == pytest.approx(3 * readout["lr"])
