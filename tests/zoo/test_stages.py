@@ -10,6 +10,8 @@ from torch import Tensor
 
 from ibforecast.core.sizes import Sizes
 from ibforecast.data.windows import Windows
+from ibforecast.model.config import ObjectiveConfig
+from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import ChoosingForecast, SealedForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
@@ -186,6 +188,19 @@ def test_a_recipe_without_a_second_stage_is_trained_once() -> None:
     outcome = trained(replace(single, train=replace(single.train, second_epochs=0)))
     assert len(outcome.training.history) == 2
     assert outcome.contest is None
+
+
+def test_a_recipe_with_open_gates_reads_everything_in_both_stages() -> None:
+    choosing = recipe("choosing")
+    gate, silent = replace(choosing.config.gate, kind="open"), ObjectiveConfig(0.0, consistency_weight=0.0)
+    dense = replace(choosing, config=replace(choosing.config, budget=1.0, gate=gate, objective=silent))
+    outcome = trained(dense)
+    assert outcome.recipe.config == dense.config
+    window, _ = next(VALIDATION.batches(8))
+    for forecaster in (outcome.forecaster, sealed_of(dense).build(0).eval()):
+        assert isinstance(forecaster, IBForecast)
+        mask = forecaster.read(window).mask
+        assert torch.equal(mask, window.observed)
 
 
 def test_a_sealed_recipe_is_its_own_sealed_counterpart() -> None:

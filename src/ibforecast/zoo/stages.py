@@ -129,7 +129,8 @@ def sealed_of(recipe: Recipe) -> Recipe:
     config: ModelConfig = recipe.config
     if config.sealed:
         return recipe
-    gate = replace(config.gate, attention="none", width=GateConfig.width, layers=GateConfig.layers)
+    # A gate that counts; if it was open, its budget is the whole window, so that it is still open.
+    gate = replace(config.gate, kind="exact", attention="none", width=GateConfig.width, layers=GateConfig.layers)
     objective = replace(config.objective, exchange_weight=0.0, departure_weight=0.0)
     return replace(recipe, config=replace(config, sealed=True, level_from="window", gate=gate, objective=objective))
 
