@@ -150,7 +150,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, training: Training) -> Path:
     """
     folder = tmp_path_factory.mktemp("docs") / "demo"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ibforecast.fitting.train", training)
+        patch.setattr("ibforecast.zoo.stages.train", training)
         training.whole = True
         from ibforecast.cli.main import main
 

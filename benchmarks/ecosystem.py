@@ -26,8 +26,8 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.windows import Windows
 from ibforecast.train.step import Step
-from ibforecast.zoo.recipes import resolve
 from ibforecast_lab.data import catalogue
+from ibforecast_lab.recipes import resolve
 
 ROWS = 12 * 30 * 24
 """The training part of ETTh1."""

@@ -16,7 +16,7 @@ from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
 from ibforecast.model.network import IBForecast
 from ibforecast.train.step import Step
-from ibforecast.zoo.recipes import resolve
+from ibforecast_lab.recipes import resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 96, 96, 7, 24, 256
 SHAPES = {"ETTh1": (7, 24), "ETTm1": (7, 96), "Weather": (21, 144)}

@@ -17,8 +17,8 @@ from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.model.network import IBForecast
-from ibforecast.zoo.recipes import resolve
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
+from ibforecast_lab.recipes import resolve
 
 FRESH = {
     "torch": "from ibforecast import IBForecaster; IBForecaster.load(sys.argv[1] + '/model', device='cpu')",

@@ -21,11 +21,12 @@ from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import SealedForecast
 from ibforecast.train.step import Step
-from ibforecast.zoo.recipes import Recipe, resolve
+from ibforecast.zoo.recipes import Recipe
 from ibforecast_lab.data.catalogue import folders
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import parts_of
 from ibforecast_lab.measures.unread import KINDS, reactions
+from ibforecast_lab.recipes import resolve
 
 RECIPE, GATED = "sealed", "steady"
 TABLES = {"ETTh1.csv.gz": 96, "tables/metro_i94.csv.gz": 24}

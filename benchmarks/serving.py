@@ -24,8 +24,8 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.engine import TorchEngine
 from ibforecast.model.network import IBForecast
-from ibforecast.zoo.recipes import resolve
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
+from ibforecast_lab.recipes import resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 96, 96, 7, 24, 64
 CLIENTS = (1, 16, 64)

@@ -67,7 +67,7 @@ def machine() -> str:
 def fit_demo() -> IBForecaster:
     """Fit the model of the demo, of README.md and of docs/index.md."""
     torch.set_num_threads(1)
-    return IBForecaster(horizon=24, recipe="quick", device="cpu").fit(pa.table(demo_table().columns()))
+    return IBForecaster(horizon=24, device="cpu").fit(pa.table(demo_table().columns()))
 
 
 def fit_covariates() -> ExplainedForecast:

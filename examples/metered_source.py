@@ -12,7 +12,7 @@ import pandas as pd
 from ibforecast import IBForecaster, demo_table
 
 table = pd.DataFrame(demo_table().columns())[-9 * 7 * 24 :].reset_index(drop=True)  # nine weeks, hour by hour
-model = IBForecaster(horizon=24, look_back=96, epochs=1).fit(table)  # one epoch is quick; leave it out for a good model
+model = IBForecaster(horizon=24, look_back=96, sealed=True, epochs=1).fit(table)  # without epochs: a good model
 
 
 @dataclass

@@ -20,7 +20,6 @@ model = IBForecaster(
     look_back=96,  # steps a window spans
     budget=0.2,  # largest fraction of a window that may be read
     cycle="auto",  # steps of the seasonal profile: a day for hourly data; 168 would be a week
-    recipe="quick",  # small and fast; leave it out for the default, "sealed", whose proof has no condition
     seed=2024,
     split=(0.7, 0.1, 0.2),  # fractions to train, to select and to test on, in order of time
     time=None,  # name of the time column; None: recognised

@@ -1,4 +1,4 @@
-"""From a table to a forecast that carries its proof, on the embedded demo table, in about a minute.
+"""From a table to a forecast that carries its proof, on the embedded demo table, in about three minutes.
 
 python examples/quickstart.py
 """
@@ -14,9 +14,10 @@ from ibforecast import IBForecaster, demo_table
 demo = demo_table(seed=2024)
 table = pa.table(demo.columns())
 
-# At most a fifth of every look-back window may be read, with any weights. The mask of "quick" looks at the window;
-# leave the recipe out for the default, whose mask is fixed and whose proof has no condition.
-model = IBForecaster(horizon=24, look_back=96, budget=0.2, recipe="quick").fit(table)
+# At most a fifth of every look-back window may be read, with any weights. A contest decides whether the mask is fixed
+# (sealed) or chosen by a look at the window (choosing).
+model = IBForecaster(horizon=24, look_back=96, budget=0.2).fit(table)
+print(model.fitted.summary.contest)
 print(model.evaluate(table))
 
 # The forecast after the end of the table, as a table of the same kind in the same units.

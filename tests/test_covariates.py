@@ -318,7 +318,7 @@ def test_a_future_that_does_not_follow_the_table_is_refused(
 )
 def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        unfitted("quick", **settings)
+        unfitted("any-budget", **settings)
 
 
 def test_a_table_without_a_channel_to_forecast_is_refused(recipe: Callable[..., str]) -> None:

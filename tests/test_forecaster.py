@@ -798,7 +798,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"patch_len": 0}, r"patch_len must be at least 1 \(got patch_len=0\); give a positive"),
     ({"horizon": 0}, r"horizon must be at least 1 \(got horizon=0\); give a positive"),
     ({"look_back": 0}, r"look_back must be at least 1 \(got look_back=0\); give a positive"),
-    ({"recipe": "exakt"}, r"recipe must be one that ships or a path .*\(got 'exakt'\); did you mean 'exact'\?"),
+    ({"recipe": "seeled"}, r"recipe must be one that ships or a path .*\(got 'seeled'\); did you mean 'sealed'\?"),
     ({"recipe": "tqnet"}, r"one that ships or a path to a .toml file \(got 'tqnet'\); choose among"),
     ({"split": (0.9, 0.2, 0.2)}, r"three fractions that add up to 1.*\(got \(0\.9, 0\.2, 0\.2\)\); try \(0\.7"),
     ({"split": (1.0, 0.0, 0.0)}, r"three fractions that add up to 1, the first two positive"),

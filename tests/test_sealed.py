@@ -225,8 +225,8 @@ def test_daily_and_monthly_steps_are_counted_by_the_calendar(tmp_path: Path) -> 
 
 def test_the_setting_refuses_a_recipe_that_is_not_sealed() -> None:
     table = make_table()
-    with pytest.raises(UsageError, match=r"a sealed model needs a sealed recipe \(got recipe='quick'\)"):
-        IBForecaster(HORIZON, LOOK_BACK, sealed=True, recipe="quick", device="cpu").fit(table)
+    with pytest.raises(UsageError, match=r"a sealed model needs a sealed recipe \(got recipe='any-budget'\)"):
+        IBForecaster(HORIZON, LOOK_BACK, sealed=True, recipe="any-budget", device="cpu").fit(table)
     fitted = IBForecaster(HORIZON, LOOK_BACK, sealed=True, epochs=1, device="cpu").fit(table).fitted
     assert fitted.summary.recipe == "sealed"
     assert fitted.config.sealed

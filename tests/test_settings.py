@@ -16,7 +16,7 @@ from ibforecast.cli.fit import command as fit_command
 from ibforecast.cli.settings import forecaster_of
 from ibforecast.core.sizes import Sizes
 from ibforecast.settings import Settings
-from ibforecast.zoo.recipes import Recipe, resolve, resolve_ours
+from ibforecast.zoo.recipes import DEFAULT, Recipe, resolve, resolve_ours
 
 NAMES = [each.name for each in fields(Settings)]
 HORIZON, LOOK_BACK, ROWS = 6, 24, 200
@@ -29,7 +29,14 @@ def table() -> pd.DataFrame:
 
 
 def unfitted(**settings: Any) -> IBForecaster:
-    usual = {"horizon": HORIZON, "look_back": LOOK_BACK, "budget": 0.5, "recipe": "quick", "epochs": 1, "device": "cpu"}
+    usual = {
+        "horizon": HORIZON,
+        "look_back": LOOK_BACK,
+        "budget": 0.5,
+        "recipe": "any-budget",
+        "epochs": 1,
+        "device": "cpu",
+    }
     return IBForecaster(**(usual | settings))
 
 
@@ -123,7 +130,7 @@ def test_the_remedy_is_another_forecaster(model: IBForecaster) -> None:
 def test_another_forecaster_is_not_fitted_and_has_the_other_settings(model: IBForecaster) -> None:
     other = model.replace(seed=1)
     assert isinstance(other, IBForecaster)
-    assert (other.seed, other.look_back, other.recipe) == (1, LOOK_BACK, "quick")
+    assert (other.seed, other.look_back, other.recipe) == (1, LOOK_BACK, "any-budget")
     with pytest.raises(UsageError, match="must be fitted"):
         _ = other.fitted
     assert other != model.replace(seed=1)
@@ -137,19 +144,52 @@ def test_settings_are_frozen_and_compare_by_value() -> None:
         settings.horizon = 12  # type: ignore[misc]
 
 
+# --- Sealed or choosing ---
+
+
+def test_a_model_that_is_both_sealed_and_choosing_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"a model is either sealed or choosing \(got both\); leave one of them out"):
+        IBForecaster(HORIZON, sealed=True, choosing=True)
+
+
+@pytest.mark.parametrize(("name", "recipe"), [("sealed", "any-budget"), ("choosing", "sealed")])
+def test_a_recipe_of_the_other_kind_is_refused(name: str, recipe: str) -> None:
+    rule = rf"a {name} model needs a {name} recipe \(got recipe='{recipe}'\); leave the recipe out, use '{name}'"
+    with pytest.raises(UsageError, match=rule):
+        unfitted(recipe=recipe, **{name: True}).fit(table())
+
+
+@pytest.mark.parametrize("name", ["sealed", "choosing"])
+def test_a_kind_chosen_by_hand_needs_no_contest(name: str) -> None:
+    fitted = unfitted(recipe=DEFAULT, **{name: True}).fit(table()).fitted
+    assert (fitted.summary.recipe, fitted.summary.contest) == (name, None)
+    assert fitted.config.sealed is (name == "sealed")
+
+
+def test_a_plain_fit_stores_its_contest_and_a_refit_repeats_its_outcome(tmp_path: Path) -> None:
+    model = unfitted(recipe=DEFAULT).fit(table())
+    model.save(tmp_path / "model")
+    summary, loaded = model.fitted.summary, IBForecaster.load(tmp_path / "model")
+    assert summary.contest is not None
+    assert loaded.fitted.summary.contest == summary.contest
+    again = loaded.fit(table()).fitted
+    assert again.config == model.fitted.config
+    assert again.summary.contest is None
+
+
 # --- A recipe as an object ---
 
 
 def test_a_recipe_may_be_an_object() -> None:
     sizes = Sizes(LOOK_BACK, HORIZON, 1, 24)
-    recipe = resolve_ours("quick", sizes, budget=0.5)
+    recipe = resolve_ours("any-budget", sizes, budget=0.5)
     named, by_object = unfitted().fit(table()), unfitted(recipe=recipe).fit(table())
     assert by_object.fitted.weights_sha256 == named.fitted.weights_sha256
     assert by_object.fitted.summary.recipe_sha256 == named.fitted.summary.recipe_sha256
 
 
 def test_a_recipe_object_is_adapted_to_the_table_and_the_settings() -> None:
-    recipe = resolve_ours("quick", Sizes(96, 24, 5, 7))
+    recipe = resolve_ours("any-budget", Sizes(96, 24, 5, 7))
     fitted = unfitted(recipe=recipe, budget=0.5).fit(table()).fitted
     assert (fitted.config.look_back, fitted.config.horizon, fitted.config.channels) == (LOOK_BACK, HORIZON, 1)
     assert (fitted.config.budget, LOOK_BACK % fitted.config.patch_len) == (0.5, 0)

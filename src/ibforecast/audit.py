@@ -180,11 +180,11 @@ class Audit(FidelityAudit):
 
     _LOST: ClassVar[str] = (
         "without its evidence the gate opens something else: "
-        "fit a sealed model (--sealed), whose mask cannot look for a replacement"
+        "fit with the recipe sealed, or raise absence_weight and departure_weight in a copy of yours"
     )
     _KEPT: ClassVar[str] = (
         "given only its evidence the gate opens something else: "
-        "fit a sealed model (--sealed), whose mask is the same whatever it sees"
+        "fit with the recipe sealed, or raise consistency_weight in a copy of yours"
     )
     _STILL: ClassVar[str] = "fit longer or with a larger budget, or audit windows in which something happens"
 

@@ -30,8 +30,9 @@ class IBForecaster(Settings):
     `budget` is the largest fraction of it that may be read (None: the recipe's, 0.2 by default). `cycle` is the number
     of steps of the seasonal profile; "auto" takes it from the frequency, and for several, such as (24, 168), the
     profile is the sum of one for each. `split` gives the fractions of a table used to train, to select and to test.
-    `sealed` insists on a model whose mask and level, too, depend only on what is read. `recipe` is a name, a TOML path
-    or a `Recipe`; `loss` is the error that training minimises and `epochs` the largest number to train (None: the
+    `sealed` insists on a model whose mask and level, too, depend only on what is read, `choosing` on one that looks at
+    a window to choose what it reads; without either, a contest decides. `recipe` is a name, a TOML path or a `Recipe`;
+    `loss` is the error that training minimises and `epochs` the largest number in each stage of training (None: the
     recipe's); `seed` determines the weights, `device` where they are computed.
 
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the

@@ -127,7 +127,9 @@ class Settings:
     )
     epochs: int | None = field(
         default=None,
-        metadata=_about("Largest number of epochs to train; default: the recipe's.", _unless_none(_at_least_one)),
+        metadata=_about(
+            "Largest number of epochs in each stage of training; default: the recipe's.", _unless_none(_at_least_one)
+        ),
     )
     seed: int = field(default=2024, metadata=_about("Seed of the first weights and of the training.", whole))
     device: str = field(default="auto", metadata=_about("auto, cpu or cuda."))

@@ -188,7 +188,7 @@ def _knobs(base: Recipe, forecaster: IBForecaster, budgets: tuple[float, ...]) -
     spread = config.gate.spread or config.gate.every > 0
     if config.gate.attention == "none" and not spread:  # with 0, gates would have only their bias
         knobs["model.gate.recent"] = Choice((1, 2, 4))
-    if config.sealed:  # the mask does not look at the window, so that it cannot be inconsistent
+    if config.sealed or config.level_from == "reading":  # neither has this term
         del knobs["model.objective.consistency_weight"]
     if budgets:
         knobs["model.budget"] = Choice(tuple(map(float, budgets)))
@@ -312,7 +312,10 @@ def _ended(study: "optuna.Study") -> list[Trial]:
         Trial(
             number=number,
             state=states[trial.state],
-            validation_error=min(trial.intermediate_values.values(), default=None),
+            # The epochs of a finished trial include those of a candidate that lost its contest.
+            validation_error=min(trial.intermediate_values.values(), default=None)
+            if trial.value is None
+            else trial.value,
             open_rate=trial.user_attrs.get("open_rate"),
             epochs=len(trial.intermediate_values),
             seconds=trial.user_attrs.get("seconds", 0.0),

@@ -27,7 +27,7 @@ def table(rows: int = 160) -> Any:
     return pd.DataFrame({"day": times, "load": values[:, 0], "heat": values[:, 1], "wind": values[:, 2]})
 
 
-def fit(recipe: str = "exact", budget: float = 0.25) -> IBForecaster:
+def fit(recipe: str = "any-budget", budget: float = 0.25) -> IBForecaster:
     model = IBForecaster(HORIZON, 12, budget, patch_len=PATCH, recipe=recipe, epochs=3, device="cpu")
     return model.fit(table())
 

@@ -29,7 +29,7 @@ def long_table() -> pd.DataFrame:
 
 
 def fitted(table: Any) -> IBForecaster:
-    return IBForecaster(HORIZON, 12, patch_len=3, recipe="quick", epochs=1, device="cpu").fit(table)
+    return IBForecaster(HORIZON, 12, patch_len=3, recipe="any-budget", epochs=1, device="cpu").fit(table)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
@@ -80,7 +80,7 @@ def test_interval_columns_get_nixtlas_names(make: Any) -> None:
 
 def test_other_column_names_become_nixtlas() -> None:
     table = long_table().set_axis(["hour", "site", "kw"], axis=1)
-    model = IBForecaster(HORIZON, 12, patch_len=3, recipe="quick", epochs=1, device="cpu", id="site", target="kw")
+    model = IBForecaster(HORIZON, 12, patch_len=3, recipe="any-budget", epochs=1, device="cpu", id="site", target="kw")
     forecast = model.fit(table).predict(table, at=wide_table()["day"][NOW - 1])
     joined = with_truth(forecast, table, time="hour", id="site", target="kw")
     assert set(joined.columns) == {"unique_id", "ds", "y", "IBForecast"}

@@ -78,7 +78,7 @@ def test_a_model_with_a_broken_gate_exits_with_4_and_the_reason(desk: Any, call:
     assert outcome.out.endswith(f"\nNOT passed, with a bar of 0.5: {desk.model}\n")
     error, hint = outcome.err.splitlines()
     assert error.startswith("error: fidelity must be at least 0.5 (got ")
-    assert hint.startswith("hint: given only its evidence the gate opens something else: fit with the recipe steady")
+    assert hint.startswith("hint: given only its evidence the gate opens something else: fit with the recipe sealed")
 
 
 @pytest.mark.usefixtures("peeking")

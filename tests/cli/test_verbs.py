@@ -264,7 +264,7 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--split", "0.9,0.9,0.9"], ["three fractions that add up to 1"]),
         (["--split", "nan,0.1,0.2"], ["three fractions that add up to 1"]),
         (["--epochs", "0"], ["epochs must be at least 1 (got 0)", "give a positive number"]),
-        (["--recipe", "exakt"], ["recipe must be one that ships", "did you mean 'exact'?"]),
+        (["--recipe", "seeled"], ["recipe must be one that ships", "did you mean 'sealed'?"]),
         (["--recipe", "dlinear"], ["one that ships", "choose among"]),
         (["--device", "abacus"], ["device must be", "try"]),
         (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),
@@ -495,6 +495,19 @@ def test_an_interrupt_prints_no_traceback(desk: Any, call: Call, monkeypatch: py
     monkeypatch.setattr("ibforecast.forecaster.IBForecaster.predict", stop)
     outcome = call("predict", desk.model, desk.table)
     assert (outcome.code, outcome.out, outcome.err.strip()) == (1, "", "error: stopped")
+
+
+def test_a_plain_fit_prints_the_outcome_of_its_contest(desk: Any, call: Call, tmp_path: Path) -> None:
+    words = ("--horizon", 12, "--look-back", 48, "--epochs", 1, "--device", "cpu")
+    plain = call("fit", desk.table, *words, "--out", tmp_path / "plain", "--json")
+    contest = IBForecaster.load(tmp_path / "plain").fitted.summary.contest
+    assert contest is not None
+    assert str(contest) in plain.err.splitlines()
+    assert plain.document["training"]["contest"] == asdict(contest)
+    choosing = call("fit", desk.table, *words, "--choosing", "--out", tmp_path / "choosing", "--json")
+    assert choosing.document["training"]["contest"] is None
+    assert not IBForecaster.load(tmp_path / "choosing").fitted.config.sealed
+    assert names_in(tmp_path) == ["choosing", "plain"]
 
 
 def test_an_interrupted_fit_prints_how_to_continue(

@@ -1,5 +1,6 @@
-"""The default recipe equals the defaults; an invalid recipe is refused with the reason."""
+"""The default recipe begins sealed; an invalid recipe is refused with the reason."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.model.config import ModelConfig
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.recipes import DEFAULT, OWN, resolve
+from ibforecast.zoo.stages import sealed_of
 
 SIZES = Sizes(look_back=96, horizon=96, channels=7, cycle=24)
 RULE_VALUE_REMEDY = r"^.+ must .+ \(got .+\); .+"
@@ -20,19 +22,23 @@ def write_recipe(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_plain_fit_promises_without_a_condition() -> None:
-    assert resolve(DEFAULT, SIZES).config.sealed
+def test_a_plain_fit_is_sealed_unless_a_contest_is_won() -> None:
+    default, sealed = resolve(DEFAULT, SIZES), resolve("sealed", SIZES)
+    assert sealed.config.sealed
+    assert not default.config.sealed
+    assert default.train == replace(sealed.train, contest_margin=0.02)
+    assert sealed_of(default).config == sealed.config
 
 
-def test_a_recipe_without_differences_for_a_table_equals_the_defaults() -> None:
-    recipe = resolve("steady", SIZES)
+def test_an_empty_recipe_equals_the_defaults(tmp_path: Path) -> None:
+    recipe = resolve(write_recipe(tmp_path, ""), SIZES)
     assert recipe.config == ModelConfig(**vars(SIZES))
     assert recipe.train == TrainConfig()
 
 
 def test_an_override_wins_unless_it_is_none() -> None:
-    assert resolve("exact", SIZES, budget=0.5).config.budget == 0.5
-    assert resolve("exact", SIZES, budget=None) == resolve("exact", SIZES)
+    assert resolve("any-budget", SIZES, budget=0.5).config.budget == 0.5
+    assert resolve("any-budget", SIZES, budget=None) == resolve("any-budget", SIZES)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +103,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
     assert f"(got {name!r})" in str(refusal.value)
 
 
-@pytest.mark.parametrize(("name", "meant"), [("exakt", "exact"), ("paper.toml", "paper")])
+@pytest.mark.parametrize(("name", "meant"), [("seeled", "sealed"), ("paper.toml", "paper")])
 def test_a_misspelt_name_is_refused_with_the_correct_one(name: str, meant: str) -> None:
     with pytest.raises(UsageError, match=rf"\(got '{name}'\); did you mean '{meant}'\?"):
         resolve(name, SIZES)

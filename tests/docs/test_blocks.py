@@ -20,7 +20,6 @@ import click
 import pytest
 from matplotlib import pyplot
 
-import ibforecast.fitting
 from ibforecast import MissingExtraError
 from ibforecast.cli.main import main, run
 
@@ -66,7 +65,7 @@ def _working_folder(tmp_path: Path, demo: Path, training: Any, monkeypatch: pyte
     shutil.copytree(demo, tmp_path / "demo")
     (tmp_path / "docs" / "images").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ibforecast.fitting, "train", training)
+    monkeypatch.setattr("ibforecast.zoo.stages.train", training)
     yield
     pyplot.close("all")
 

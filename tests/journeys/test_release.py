@@ -38,7 +38,7 @@ hours = np.arange(300)
 load = np.sin(2 * np.pi * hours / 24) + np.random.default_rng(0).normal(0, 0.3, 300)
 table = pd.DataFrame({"time": pd.date_range("2024-01-01", periods=300, freq="h"), "load": load})
 table.to_csv("load.csv", index=False)
-model = IBForecaster(12, 48, 0.3, recipe="quick", epochs=1).fit(table)
+model = IBForecaster(12, 48, 0.3, recipe="any-budget", epochs=1).fit(table)
 model.save("model")
 """
 
@@ -107,7 +107,7 @@ def environment(folder: Path, *wheels: Path) -> Path:
 
 
 def test_there_is_data_that_must_ship() -> None:
-    for wanted in ("ibforecast/py.typed", "ibforecast/recipes/quick.toml", "ibforecast/plots/explorer/index.html"):
+    for wanted in ("ibforecast/py.typed", "ibforecast/recipes/default.toml", "ibforecast/plots/explorer/index.html"):
         assert wanted in DATA
 
 

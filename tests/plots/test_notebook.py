@@ -27,7 +27,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def model() -> IBForecaster:
-    return IBForecaster(HORIZON, LOOK_BACK, 0.25, recipe="quick", epochs=1, device="cpu").fit(table())
+    return IBForecaster(HORIZON, LOOK_BACK, 0.25, recipe="any-budget", epochs=1, device="cpu").fit(table())
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_a_fitted_model_shows_its_inputs_and_training(model: IBForecaster) -> No
         "wind",
         "48 steps of 1h",
         "25 % of a window",
-        "recipe quick",
+        "recipe any-budget",
         model.fitted.weights_sha256[:12],
     ):
         assert shown in text

@@ -45,11 +45,41 @@ def test_progress_goes_from_zero_to_one_over_the_epochs(epochs: int, expected: l
         ("fewest_steps", 0),
         ("averaged", -1.0),
         ("averaged", float("nan")),
+        ("second_epochs", -1),
+        ("contest_margin", -0.1),
+        ("contest_margin", 1.0),
+        ("contest_margin", float("nan")),
     ],
 )
 def test_an_invalid_setting_is_refused_with_rule_value_and_remedy(setting: str, value: Any) -> None:
     with pytest.raises(UsageError, match=rf"^{setting} must .+ \(got {re.escape(str(value))}\); .+"):
         TrainConfig(**{setting: value})
+
+
+def test_a_contest_without_a_second_stage_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"a contest must have a second stage \(got second_epochs=0\); set second_epochs"
+    ):
+        TrainConfig(contest_margin=0.02)
+
+
+@given(some.integers(1, 60), some.integers(1, 60), some.integers(1, 30))
+def test_a_shorter_stage_ends_with_the_same_rate(epochs: int, second_epochs: int, constant_epochs: int) -> None:
+    pace = TrainConfig(epochs, constant_epochs=constant_epochs, second_epochs=second_epochs, contest_margin=0.02)
+    second, contest = pace.second, pace.contest
+    assert (second.epochs, contest.epochs) == (second_epochs, min(4, second_epochs))
+    assert contest.patience >= contest.epochs, "all epochs of a contest are run"
+    for stage in (second, contest):
+        assert (stage.second_epochs, stage.contest_margin, stage.learning_rate) == (0, 0.0, pace.learning_rate)
+        assert stage.decay ** (stage.epochs / epochs) == pytest.approx(pace.decay)
+        assert 1 <= stage.constant_epochs == max(1, round(constant_epochs * stage.epochs / epochs))
+
+
+def test_a_largest_number_of_epochs_limits_every_stage() -> None:
+    pace = TrainConfig(24, second_epochs=12)
+    assert (pace.at_most(3).epochs, pace.at_most(3).second_epochs) == (3, 3)
+    assert (pace.at_most(20).epochs, pace.at_most(20).second_epochs) == (20, 12)
+    assert TrainConfig(24).at_most(3).second_epochs == 0
 
 
 @given(some.integers(1, 512), some.integers(1, 20_000), some.integers(1, 200))

@@ -1,5 +1,6 @@
 """A recipe builds the forecaster it names; its first weights depend only on the seed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from ibforecast.zoo.recipes import OWN, kind_of, resolve, resolve_ours
 SIZES = Sizes(look_back=96, horizon=6, channels=2, cycle=24)
 
 
-def weights(seed: int, name: str = "exact") -> dict[str, torch.Tensor]:
+def weights(seed: int, name: str = "any-budget") -> dict[str, torch.Tensor]:
     return resolve(name, SIZES).build(seed).state_dict()
 
 
@@ -32,15 +33,15 @@ def test_building_leaves_the_global_generator_unchanged() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("name", ["exact", "paper", "paper-sparse", "dense"])
+@pytest.mark.parametrize("name", ["default", "paper", "paper-sparse", "dense"])
 def test_the_recipes_of_the_package_build_its_network(name: str) -> None:
     assert isinstance(resolve(name, SIZES).build(0), IBForecast)
 
 
 def test_a_setting_overrides_the_recipe_unless_it_is_none() -> None:
-    plain = resolve("exact", SIZES)
-    assert resolve("exact", SIZES, budget=None).sha256 == plain.sha256
-    other = resolve("exact", SIZES, budget=0.5)
+    plain = resolve("any-budget", SIZES)
+    assert resolve("any-budget", SIZES, budget=None).sha256 == plain.sha256
+    other = resolve("any-budget", SIZES, budget=0.5)
     assert other.config.budget == 0.5
     assert other.sha256 != plain.sha256
 
@@ -53,9 +54,9 @@ def test_the_settings_that_differ_from_the_defaults_rebuild_the_configuration(na
 
 
 def test_a_default_written_out_does_not_change_the_fingerprint() -> None:
-    plain = resolve("exact", SIZES)
-    assert resolve("exact", SIZES, objective={"absence_weight": 0.0}).sha256 == plain.sha256
-    assert resolve("exact", SIZES, objective={"absence_weight": 0.1}).sha256 != plain.sha256
+    plain = resolve("any-budget", SIZES)
+    assert resolve("any-budget", SIZES, objective={"absence_weight": 0.0}).sha256 == plain.sha256
+    assert resolve("any-budget", SIZES, objective={"absence_weight": 0.1}).sha256 != plain.sha256
 
 
 def test_an_unknown_forecaster_is_refused_with_the_known_ones(tmp_path: Path) -> None:
@@ -105,3 +106,57 @@ def test_a_patch_length_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
     path.write_text("[model]\npatch_len = true\n")
     with pytest.raises(UsageError, match=r"patch_len must be a whole number \(got True"):
         resolve_ours(str(path), SIZES)
+
+
+# --- A recipe that extends another ---
+
+
+def test_a_recipe_that_extends_another_writes_only_what_differs(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'extends = "sealed"\n[model]\nbudget = 0.3\n[model.readout]\nwidth = 64\n[kind.many.train]\nepochs = 3\n'
+    )
+    own, base = resolve(str(path), SIZES), resolve("sealed", SIZES)
+    assert own.name == "own"
+    assert own.config == replace(base.config, budget=0.3, readout=replace(base.config.readout, width=64))
+    assert own.train == base.train
+    many = Sizes(96, 6, 65, 24)
+    assert resolve(str(path), many).train == replace(resolve("sealed", many).train, epochs=3)
+
+
+def test_a_recipe_may_extend_one_that_extends_another(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text('extends = "sealed"\n[model]\nbudget = 0.3\n[train]\nepochs = 3\n')
+    second.write_text(f'extends = "{first}"\n[model]\nbudget = 0.4\n')
+    recipe = resolve(str(second), SIZES)
+    assert (recipe.config.budget, recipe.train.epochs, recipe.config.sealed) == (0.4, 3, True)
+
+
+def test_a_recipe_that_extends_an_unknown_one_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text('extends = "seeled"\n')
+    with pytest.raises(UsageError, match=r"\(got 'seeled'\); did you mean 'sealed'\?"):
+        resolve(str(path), SIZES)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_recipes_that_extend_each_other_are_refused(tmp_path: Path, length: int) -> None:
+    paths = [tmp_path / f"{number}.toml" for number in range(length)]
+    for path, base in zip(paths, [*paths[1:], paths[0]], strict=True):
+        path.write_text(f'extends = "{base}"\n')
+    with pytest.raises(UsageError, match=rf"extends must name another recipe \(got '{paths[0]}'\); try 'default'"):
+        resolve(str(paths[0]), SIZES)
+
+
+def test_a_base_that_is_not_a_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text("extends = 3\n")
+    with pytest.raises(UsageError, match=r"extends must name another recipe \(got 3\)"):
+        resolve(str(path), SIZES)
+
+
+def test_the_epochs_of_a_recipe_are_those_of_all_its_stages() -> None:
+    sealed, default = resolve("sealed", SIZES), resolve("default", SIZES)
+    assert sealed.epochs == sealed.train.epochs + sealed.train.second_epochs
+    assert default.epochs == sealed.epochs + 2 * default.train.contest.epochs
+    assert resolve("any-budget", SIZES).epochs == resolve("any-budget", SIZES).train.epochs

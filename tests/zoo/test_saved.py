@@ -22,8 +22,10 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.train.config import TrainConfig
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import DOCUMENT, FORMAT, VERSION, WEIGHTS, FittedModel, TrainingSummary, load
+from ibforecast.zoo.stages import Contest
 
 RULE_VALUE_REMEDY = r"(?s)^.+ \(.+\); .+"
 
@@ -47,7 +49,7 @@ def fitted_model(seed: int = 0, **settings: Any) -> FittedModel:
             for parameter in network.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))
     summary = TrainingSummary(
-        recipe="exact",
+        recipe="default",
         recipe_sha256="a" * 64,
         data_sha256="b" * 64,
         rows=100,
@@ -102,6 +104,16 @@ def test_a_loaded_model_gives_the_same_forecast_and_mask_bit_for_bit(tmp_path: P
     assert torch.equal(one.values.view(torch.int32), other.values.view(torch.int32))
     assert torch.equal(one.explanation.mask, other.explanation.mask)
     assert not again.network.training
+
+
+def test_a_loaded_model_has_the_contest_and_the_schedule_of_its_training(tmp_path: Path) -> None:
+    model = fitted_model()
+    summary = replace(model.summary, contest=Contest(1 / 3, 0.3, 0.02, 12.5), schedule=TrainConfig(second_epochs=5))
+    replace(model, summary=summary).save(tmp_path / "model")
+    again = load(tmp_path / "model").summary
+    assert again == summary
+    assert isinstance(again.contest, Contest)
+    assert str(again.contest).startswith("choosing: a choosing reader was 10.0% better")
 
 
 def test_a_loaded_model_has_the_same_configuration_layout_and_summary(folder: Path) -> None:

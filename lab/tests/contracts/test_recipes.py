@@ -64,9 +64,10 @@ def flat(settings: Mapping[str, Any], *place: str) -> dict[tuple[str, ...], Any]
 
 def repeated(document: dict[str, Any]) -> set[tuple[str, ...]]:
     """Return the settings that could be left out, because the settings below them have the same value."""
-    kinds, data = document.pop("kind", {}), document.pop("data", {})
+    kinds, data, extended = document.pop("kind", {}), document.pop("data", {}), document.pop("extends", None)
     config = BOOK.forecasters[document.get("forecaster", OURS)][0]
     defaults = flat({"forecaster": OURS, "model": asdict(config(**vars(SIZES))), "train": asdict(TrainConfig())})
+    defaults |= flat(BOOK.read(extended)) if extended else {}
     common = defaults | flat(document)
     by_kind = [common, *(common | flat(settings) for settings in kinds.values())]
     pairs = [((), document, [defaults])]
@@ -87,6 +88,11 @@ def repeated(document: dict[str, Any]) -> set[tuple[str, ...]]:
 @pytest.mark.parametrize("name", names())
 def test_no_recipe_repeats_a_default_or_a_setting_it_overrides(name: str) -> None:
     assert not repeated(tomllib.loads(BOOK.text(name)))
+
+
+def test_a_recipe_that_extends_another_must_not_repeat_its_settings() -> None:
+    document = 'extends = "sealed"\n[model]\npatch_len = 1\nbudget = 0.3\n[model.gate]\nspread = false\n'
+    assert repeated(tomllib.loads(document)) == {("model", "patch_len")}
 
 
 def test_the_check_for_repeated_settings_finds_them() -> None:

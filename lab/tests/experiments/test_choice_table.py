@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ibforecast.core.errors import DataError
+from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import Cell, Record, Scores
-from ibforecast_lab.experiments.plans import CHOOSING, ONE_MASK, SEEDS, SUITE
+from ibforecast_lab.experiments.plans import CHOOSING, ONE_MASK, SEEDS
 from ibforecast_lab.experiments.sheet import FORMATS, Sheet
 from ibforecast_lab.experiments.tables import TABLES
 
@@ -33,7 +34,7 @@ def record(
         }
         for part in ("validation", "test")
     ]
-    cell = Cell(data, SUITE[data], model, seed, budget, study="choice")
+    cell = Cell(data, SUITE[data].horizons[0], model, seed, budget, study="choice")
     scores, numbers = Scores(10, float(days.mean()), 1.0, 0.2, 0.2), (10, 0, 1, 2, 1, 1.0, 10.0)
     settings = {"config": {"budget": budget or 0.2}, "train": {}}
     return Record(cell, "ibforecast", scores, scores, *numbers, settings, "r", "d", 1, "c", "CPU", {}, "now", rows)
@@ -66,7 +67,7 @@ def test_a_table_has_a_line_for_every_table_of_the_suite_and_one_for_all() -> No
     for records in ([], pair(0.9)):
         sheet = TABLES["choice"](records)
         assert [(cells[0], cells[1]) for cells in sheet.body] == [
-            *((data, str(horizon)) for data, horizon in SUITE.items()),
+            *((name, str(table.horizons[0])) for name, table in SUITE.items() if not name.endswith("-known")),
             ("Overall", "–"),
         ]
         assert line(sheet, "tetuan")["own against a fixed mask"] == "not run"
@@ -129,7 +130,7 @@ def test_one_model_can_be_shown_without_the_other() -> None:
 
 
 def test_different_blocks_are_refused() -> None:
-    with pytest.raises(DataError, match=r"the same blocks of windows \(got bike_dc, horizon 24, choosing\+fixed-mask"):
+    with pytest.raises(DataError, match=r"the same blocks of windows \(got bike_dc, horizon 24, sealed"):
         TABLES["choice"]([record(CHOOSING, DAYS), record(ONE_MASK, DAYS[1:])])
 
 

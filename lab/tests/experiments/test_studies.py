@@ -216,5 +216,5 @@ def test_the_rows_of_a_study_are_in_the_study_that_contains_it(parts: Parts, stu
 @pytest.mark.parametrize("label", [label for label, plan in PLANS.items() if plan.study])
 def test_every_studied_label_has_a_study_and_recipes_for_its_cells(label: str) -> None:
     for cell in PLANS[label].cells():
-        assert cell.study in STUDIES
+        assert cell.study in STUDIES or (label, cell.study) == ("tables", "")  # only errors of other models are shown
         assert recipe_of(cell).config.horizon == cell.horizon

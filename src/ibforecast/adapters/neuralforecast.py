@@ -28,6 +28,7 @@ from ibforecast.settings import Settings
 from ibforecast.train.loop import epoch_seed
 from ibforecast.zoo.recipes import resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
+from ibforecast.zoo.stages import sealed_of
 
 try:
     from neuralforecast import NeuralForecast
@@ -107,6 +108,8 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         )
         _require_trainer_settings(trainer_kwargs)
         resolved = resolve_ours(recipe, Sizes(input_size, h, n_series, cycle), budget=budget, patch_len=patch_len)
+        if resolved.train.contest_margin:  # neuralforecast trains in one stage, without a contest
+            resolved = sealed_of(resolved)
         pace = resolved.train if learning_rate is None else replace(resolved.train, learning_rate=learning_rate)
         super().__init__(
             h=h,

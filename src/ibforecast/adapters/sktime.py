@@ -132,7 +132,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Return settings for sktime's checks, quick to train: one with automatic lengths, one with explicit ones."""
-        tiny: dict[str, Any] = {"recipe": "quick", "max_epochs": 1, "device": "cpu"}
+        tiny: dict[str, Any] = {"recipe": "sealed", "max_epochs": 1, "device": "cpu"}
         return [tiny, {**tiny, "horizon": 5, "look_back": 4, "patch_len": 1, "budget": 0.5, "cycle": 3}]
 
     def _fit(self, y: pd.DataFrame, X: Any, fh: ForecastingHorizon | None) -> "IBForecastForecaster":  # noqa: N803

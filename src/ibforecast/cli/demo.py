@@ -36,7 +36,7 @@ def command(out: Path, seed: int, as_json: bool) -> None:
     write(pa.table(demo.columns()), table)
     announce(f"table: {table}, {demo.series.rows} hours of {', '.join(demo.series.channels)}")
 
-    model = IBForecaster(HORIZON, budget=0.2, seed=seed, recipe="quick")
+    model = IBForecaster(HORIZON, budget=0.2, seed=seed)
     with epochs_bar() as advance:
         model.fit(table, on_epoch=advance)
     model.save(out / "model", overwrite=(out / "model").exists())
@@ -45,6 +45,8 @@ def command(out: Path, seed: int, as_json: bool) -> None:
         f"model: {out / 'model'}, fitted in {model.fitted.summary.seconds:.0f} s; on {result.windows} test windows "
         f"MSE {result.mse:.3f}, MAE {result.mae:.3f} (standardised), at most {result.largest_open_rate:.1%} read"
     )
+    if model.fitted.summary.contest:
+        announce(str(model.fitted.summary.contest))
 
     explanation = model.explain(table, at=demo.moment_before_echo(model.fitted.split.validation_end))
     verification = explanation.verify()

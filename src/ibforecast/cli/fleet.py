@@ -38,7 +38,7 @@ def command() -> None:
     and, with --json, stdout say which and why.
 
     \b
-    ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet
+    ibforecast fleet fit meters.parquet --horizon 24 --out fleet
     ibforecast fleet predict fleet meters.parquet --out forecasts.parquet
     """
 
@@ -79,7 +79,7 @@ def fit(
     table or the settings changed: after a stop the same command continues, and series that failed are tried again.
 
     \b
-    ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet
+    ibforecast fleet fit meters.parquet --horizon 24 --out fleet
     ibforecast fleet fit tables/ --horizon 48 --irregular fill --jobs 8 --out fleet
     ibforecast fleet fit meters.parquet --horizon 24 --engine ray --address auto --out fleet
     """

@@ -92,7 +92,7 @@ def main() -> None:
     ibforecast report model load.csv                  the explorer as one file, every explanation verified
     ibforecast audit model load.csv                   can its explanations be relied on? a gate for builds
     ibforecast tune load.csv --horizon 24             search for a better recipe, on validation windows
-    ibforecast fleet fit meters.parquet --horizon 24 --recipe quick --out fleet    a model for each of many series
+    ibforecast fleet fit meters.parquet --horizon 24 --out fleet    a model for each of many series
 
     Exit codes: 0 ok, 2 usage, 3 bad data, 4 verification failed, 5 unusable model file, 6 some series of a fleet
     failed, 1 any other error.

@@ -15,7 +15,7 @@ def command(name: str | None, as_json: bool) -> None:
     """Print the recipe NAME, which lists its differences from the defaults. Without a NAME, list all names.
 
     \b
-    ibforecast recipe quick > mine.toml
+    ibforecast recipe sealed > mine.toml
     ibforecast fit load.csv --horizon 24 --recipe mine.toml --out model
     """
     if name is None:

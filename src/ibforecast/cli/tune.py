@@ -57,7 +57,7 @@ def command(
 
     \b
     ibforecast tune load.csv --horizon 24 --trials 30 --storage search.log
-    ibforecast tune load.csv --horizon 24 --recipe quick --timeout 600 --out model
+    ibforecast tune load.csv --horizon 24 --recipe sealed --timeout 600 --out model
     ibforecast fit load.csv --horizon 24 --recipe tuned.toml --out model
     """
     from ibforecast.tune import tune

@@ -112,8 +112,8 @@ class ChoosingForecast(ReadingForecast):
             size = to_tokens(looked, self.config.patch_len).square().mean(dim=-1)
             other, opened, closed = exchanged(mask.detach(), missing, size, logits, generator)
             tried = self._forecast(window, other)
-            errors = (objective.squared_by_window(values, target) for values in (forecast, tried))
-            terms["exchange"] = knobs.exchange_weight * objective.exchange(*errors, opened, closed)
+            before, after = (objective.squared_by_window(values, target) for values in (forecast, tried))
+            terms["exchange"] = knobs.exchange_weight * objective.exchange(before, after, opened, closed)
             terms["exchanged"] = EXCHANGED_SHARE * objective.fit(tried, target, knobs)
         if knobs.departure_weight:
             terms["departure"] = knobs.departure_weight * objective.departure(logits, self.score.unseen(), missing)
@@ -133,7 +133,7 @@ def exchanged(
 
     The open token is drawn evenly. The closed one is drawn evenly in about half of the windows, and in the others in
     proportion to its size, because rare events are large. A window in which nothing is open, or nothing can be opened,
-    keeps its mask.
+    keeps its mask, and its two logits are the same one, so that nothing is learned from it.
     """
     open_marks, closed_marks = (mask > 0).flatten(1), ((mask == 0) & ~missing).flatten(1)
     drawn = torch.empty_like(mask).uniform_(1e-6, 1 - 1e-6, generator=generator).flatten(1)
@@ -142,7 +142,7 @@ def exchanged(
     heavy = gumbel + by_size * (size.flatten(1) + 1e-6).log()
     possible = open_marks.any(dim=1, keepdim=True) & closed_marks.any(dim=1, keepdim=True)
     opened = gumbel.masked_fill(~open_marks, -inf).argmax(dim=1, keepdim=True)
-    closed = heavy.masked_fill(~closed_marks, -inf).argmax(dim=1, keepdim=True)
+    closed = heavy.masked_fill(~closed_marks, -inf).argmax(dim=1, keepdim=True).where(possible, opened)
     other = mask.flatten(1).scatter(1, opened, 0.0).scatter(1, closed, 1.0).where(possible, mask.flatten(1))
     of_opened, of_closed = (logits.flatten(1).gather(1, place).squeeze(1) for place in (opened, closed))
     return other.view_as(mask), of_opened, of_closed

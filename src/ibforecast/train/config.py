@@ -50,6 +50,10 @@ class TrainConfig:
             raise UsageError("second_epochs must not be negative", self.second_epochs, "use 0 for none")
         if not 0 <= self.contest_margin < 1:
             raise UsageError("contest_margin must lie in [0, 1)", self.contest_margin, "try 0.02, or 0 for no contest")
+        if self.contest_margin and not self.second_epochs:
+            raise UsageError(
+                "a contest must have a second stage", "second_epochs=0", "set second_epochs, or contest_margin = 0"
+            )
 
     def at_most(self, epochs: int) -> "TrainConfig":
         """Return the settings with at most this many epochs in each stage."""
@@ -69,7 +73,8 @@ class TrainConfig:
         """Return the same schedule in other epochs: as large a share at the full rate, and the same rate at the end."""
         share = epochs / self.epochs
         constant, decay = max(1, round(self.constant_epochs * share)), self.decay ** (1 / share)
-        return replace(self, epochs=epochs, constant_epochs=constant, decay=decay, patience=patience, second_epochs=0)
+        single = replace(self, second_epochs=0, contest_margin=0.0)
+        return replace(single, epochs=epochs, constant_epochs=constant, decay=decay, patience=patience)
 
     def rate_at(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""

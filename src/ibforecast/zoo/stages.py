@@ -6,7 +6,6 @@ for a few epochs with the same seed. The sealed reader has the stronger promise,
 better by the margin.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,8 +119,8 @@ def train_recipe(
     history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
     by_hand = contest is None and recipe.config.chooses
     if by_hand or late.best_error < early.best_error:
-        training = Training(history, len(early.history) + late.best_epoch)
-        return Trained(second, replace(chosen, train=schedule), training, contest)
+        best_epoch = len(early.history) + late.best_epoch
+        return Trained(second, replace(chosen, train=schedule), Training(history, best_epoch), contest)
     return Trained(first, replace(sealed, train=schedule), Training(history, early.best_epoch), contest)
 
 
@@ -130,7 +129,8 @@ def sealed_of(recipe: Recipe) -> Recipe:
     config: ModelConfig = recipe.config
     if not config.chooses:
         return recipe
-    gate = replace(config.gate, attention="none", width=GateConfig.width, layers=GateConfig.layers)
+    # A gate that counts; if it was open, its budget is the whole window, so that it is still open.
+    gate = replace(config.gate, kind="exact", attention="none", width=GateConfig.width, layers=GateConfig.layers)
     objective = replace(config.objective, exchange_weight=0.0, departure_weight=0.0)
     return replace(recipe, config=replace(config, sealed=True, level_from="window", gate=gate, objective=objective))
 
@@ -143,11 +143,11 @@ def forget(checkpoint: Path) -> None:
 
 def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done: int) -> Contest:
     """Train both candidates for a few epochs from the same weights, in the same order of windows."""
-    begun, config, errors = time.perf_counter(), recipe.train.contest, []
-    for candidate, stage in ((sealed, STAGES[1]), (recipe, STAGES[2])):
-        history = run.train(_grown(candidate, first, run.seed), config, stage, done + len(errors) * config.epochs)
-        errors.append(history.best_error)
-    return Contest(*errors, recipe.train.contest_margin, round(time.perf_counter() - begun, 3))
+    config = recipe.train.contest
+    fixed = run.train(_grown(sealed, first, run.seed), config, STAGES[1], done)
+    chosen = run.train(_grown(recipe, first, run.seed), config, STAGES[2], done + config.epochs)
+    seconds = round(fixed.seconds + chosen.seconds, 3)
+    return Contest(fixed.best_error, chosen.best_error, recipe.train.contest_margin, seconds)
 
 
 def _grown(recipe: Recipe, first: Forecaster, seed: int) -> Forecaster:

@@ -1,4 +1,4 @@
-"""Sealed models: unread values cannot change mask, context or forecast."""
+"""Sealed models: unread values cannot change anything. Choosing models: they cannot, if the mask stays the same."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,8 @@ from ibforecast.core.tokens import spread
 from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
-from ibforecast.model.reading import SealedForecast, network_of, only
+from ibforecast.model.reading import ChoosingForecast, SealedForecast, exchanged, network_of, only
+from ibforecast.model.stage2_score import MixingNetwork
 from ibforecast.zoo.recipes import resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 24, 8, 3, 6, 5
@@ -47,6 +48,26 @@ def network(seed: int = 0, **changes: Any) -> SealedForecast:
             for parameter in model.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))
     assert isinstance(model, SealedForecast)
+    return model.eval()
+
+
+def choosing(seed: int = 0, weights: float = 0.3, **changes: Any) -> ChoosingForecast:
+    """Build a small choosing network with perturbed weights."""
+    silent = {f"{name}_weight": 0.0 for name in ("rate", "consistency")}
+    changes = {
+        "level_from": "reading",
+        "gate": GateConfig(attention="mixing", width=8, recent=1, every=3),
+        "objective": ObjectiveConfig(**silent, departure_weight=0.01, exchange_weight=1.0, loss="frequency"),
+        **changes,
+    }
+    config = replace(network().config, sealed=False, **changes)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        model = network_of(config)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(weights * torch.randn_like(parameter))
+    assert isinstance(model, ChoosingForecast)
     return model.eval()
 
 
@@ -225,3 +246,165 @@ def test_the_frequency_loss_is_a_sum_over_waves() -> None:
 def test_an_invalid_share_is_refused() -> None:
     with pytest.raises(UsageError, match="frequency_share must lie in"):
         ObjectiveConfig(frequency_share=1.5)
+
+
+# --- Choosing ---
+
+
+def same_explanation(one: Explanation, other: Explanation, rows: Tensor) -> bool:
+    """Compare mask, evidence and context of some windows, bit for bit."""
+    pairs = [(one.evidence, other.evidence), (one.context.level, other.context.level)]
+    pairs.append((one.context.scale, other.context.scale))
+    return torch.equal(one.mask[rows], other.mask[rows]) and all(same_bits(a[rows], b[rows]) for a, b in pairs)
+
+
+@torch.no_grad()
+def test_a_choosing_network_with_the_weights_of_a_sealed_one_begins_with_its_mask_and_forecast() -> None:
+    sealed, grown, window = network(), choosing(weights=0.0), windows()
+    before = grown(window)
+    grown.load_state_dict({**grown.state_dict(), **sealed.state_dict()})
+    after, expected = grown(window), sealed(window)
+    assert not torch.equal(before.values, expected.values)
+    assert same_bits(after.values, expected.values)
+    assert same_explanation(after.explanation, expected.explanation, torch.ones(BATCH, dtype=torch.bool))
+
+
+@torch.no_grad()
+def test_a_choosing_network_chooses_another_mask_for_another_window() -> None:
+    mask = choosing()(windows()).explanation.mask
+    assert (mask != mask[:1]).any()
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(seed=st.integers(0, 2**16), missing=st.sampled_from([0.0, 0.1]), future=st.sampled_from([0, 2]))
+@torch.no_grad()
+def test_where_the_mask_stays_the_same_no_bit_changes_if_unread_values_do(
+    seed: int, missing: float, future: int
+) -> None:
+    model, window = choosing(seed, future=future), windows(seed, missing, future)
+    before = model(window)
+    mask = before.explanation.mask
+    # A hundredth of the noise, so that most masks stay the same.
+    unread = ~spread(mask, 2) & window.observed
+    other = replace(window, values=window.values + (0.01 * noise(window)).where(unread, torch.zeros(())))
+    after = model(other)
+    same = (mask == after.explanation.mask).flatten(1).all(dim=1)
+    assert same.any()
+    assert not torch.equal(window.values[same], other.values[same])
+    assert same_bits(before.values[same], after.values[same])
+    assert same_explanation(before.explanation, after.explanation, same)
+    replayed = model.replay(after.explanation)
+    assert same_bits(before.values[same], replayed[same])
+
+
+@pytest.mark.parametrize("how", SCRAMBLES)
+@torch.no_grad()
+def test_given_the_mask_of_a_choosing_network_no_bit_changes(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, window = choosing(), windows()
+    before, reading = model(window), model.reading(window)
+    monkeypatch.setattr(model, "reading", lambda window: reading)
+    after = model(scramble(window, reading[0], torch.zeros_like(reading[0]), how))
+    assert same_bits(before.values, after.values)
+    assert same_explanation(before.explanation, after.explanation, torch.ones(BATCH, dtype=torch.bool))
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(st.integers(0, 2**16), st.sampled_from([0.0, 0.3]), st.sampled_from([0.05, 0.3, 1.0]))
+@torch.no_grad()
+def test_a_choosing_network_never_reads_more_than_its_allowance(seed: int, missing: float, budget: float) -> None:
+    model = choosing(seed, budget=budget)
+    explanation = model(windows(seed, missing)).explanation
+    assert (explanation.mask.sum(dim=(1, 2)) <= model.config.allowance).all()
+    assert not (explanation.mask & explanation.missing).any()
+
+
+def test_the_terms_of_a_choosing_network_train_what_they_are_for() -> None:
+    model, window = choosing().train(), windows(missing=0.05)
+    target = Target(torch.randn(BATCH, HORIZON, CHANNELS), torch.rand(BATCH, HORIZON, CHANNELS) > 0.1)
+    loss = model.loss(window, target, torch.tensor(0.2), torch.Generator().manual_seed(0))
+    reached = {}
+    for name, term in loss.terms.items():
+        model.zero_grad()
+        term.backward(retain_graph=True)
+        reached[name] = {n.split(".")[0] for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert reached == {
+        "fit": {"decompose", "score", "readout"},
+        "exchange": {"score"},
+        "exchanged": {"decompose", "readout"},
+        "departure": {"score"},
+    }
+    model.zero_grad()
+    loss.total.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.any(), name
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_an_exchange_closes_one_open_token_and_opens_one_that_may_be_read(seed: int) -> None:
+    random, shape = torch.Generator().manual_seed(seed), (6, 4, 3)
+    missing = torch.rand(shape, generator=random) < 0.2
+    mask = ((torch.rand(shape, generator=random) < 0.3) & ~missing).float()
+    mask[0], mask[1] = 0.0, (~missing[1]).float()  # nothing to close, and nothing to open
+    size, logits = torch.rand(shape, generator=random), torch.randn(shape, generator=random)
+    other, opened, closed = exchanged(mask, missing, size, logits, random)
+    assert torch.equal(other[:2], mask[:2])
+    for window in range(6):
+        before, after = mask[window].bool(), other[window].bool()
+        assert not (after & missing[window]).any()
+        if before.any() and (~before & ~missing[window]).any():
+            assert logits[window][before & ~after].tolist() == [opened[window].item()]
+            assert logits[window][after & ~before].tolist() == [closed[window].item()]
+        else:
+            assert torch.equal(before, after)
+            assert opened[window] == closed[window]
+
+
+def test_about_half_of_the_exchanges_open_a_token_in_proportion_to_its_size() -> None:
+    mask, size = torch.zeros(4000, 4, 1), torch.ones(4000, 4, 1)
+    mask[:, 0], size[:, 3] = 1.0, 1e6
+    other, *_ = exchanged(mask, mask > 1, size, torch.zeros_like(mask), torch.Generator().manual_seed(0))
+    share = other.mean(dim=(0, 2)).tolist()
+    assert share == pytest.approx([0, 1 / 6, 1 / 6, 2 / 3], abs=0.03)
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+@torch.no_grad()
+def test_a_mixing_network_gives_every_token_a_logit_which_at_first_is_the_bias(with_bias: bool) -> None:
+    bias = torch.randn(12, CHANNELS) if with_bias else None
+    mixing, deviation = MixingNetwork(2, 12, CHANNELS, 8, 2, bias), torch.randn(BATCH, 24, CHANNELS)
+    first = mixing(deviation)
+    assert first.shape == (BATCH, 12, CHANNELS)
+    assert torch.equal(first, (torch.zeros(12, CHANNELS) if bias is None else bias).expand_as(first))
+    assert torch.equal(mixing.unseen(), first[0])
+    mixing.head.weight.add_(1.0)
+    assert (mixing(deviation) != first).all()
+
+
+def test_a_logit_of_a_mixing_network_depends_on_every_token() -> None:
+    mixing, deviation = MixingNetwork(2, 12, CHANNELS, 8, 2, None), torch.randn(1, 24, CHANNELS, requires_grad=True)
+    with torch.no_grad():
+        mixing.head.weight.add_(torch.randn_like(mixing.head.weight))
+    mixing(deviation)[0, 0, 0].backward()
+    assert deviation.grad is not None
+    assert (deviation.grad != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objective": ObjectiveConfig()}, r'with level_from "reading" the gates learn only from .*rate_weight=0\.02'),
+        ({"level_from": "window"}, r'exchange_weight needs level_from "reading" \(got exchange_weight=1\.0\)'),
+    ],
+)
+def test_an_objective_that_does_not_fit_the_source_of_the_level_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        choosing(**changes)
+
+
+def test_the_recipes_choosing_and_default_build_a_choosing_network() -> None:
+    for name in ("choosing", "default"):
+        assert isinstance(resolve(name, Sizes(96, 24, 7, 24)).build(0), ChoosingForecast)

@@ -1,0 +1,209 @@
+"""Training in stages: the contest between a sealed and a choosing reader, and how it is resumed and stored."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from ibforecast.core.sizes import Sizes
+from ibforecast.data.windows import Windows
+from ibforecast.model.config import ObjectiveConfig
+from ibforecast.model.network import IBForecast
+from ibforecast.model.reading import ChoosingForecast, SealedForecast
+from ibforecast.train.checkpoint import Epoch
+from ibforecast.train.config import TrainConfig
+from ibforecast.zoo.recipes import Recipe, resolve
+from ibforecast.zoo.stages import STAGES, Contest, Trained, forget, sealed_of, train_recipe
+
+LOOK_BACK, HORIZON, CHANNELS, CYCLE, ROWS = 12, 3, 2, 4, 240
+SIZES = Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
+
+
+def windows(starts: range) -> Windows:
+    random = torch.Generator().manual_seed(0)
+    values = torch.randn(ROWS, CHANNELS, generator=random).cumsum(dim=0) / 4
+    return Windows(
+        values=values,
+        observed=torch.rand(ROWS, CHANNELS, generator=random) > 0.01,
+        phase=torch.arange(ROWS + HORIZON) % CYCLE,
+        starts=torch.tensor(starts),
+        look_back=LOOK_BACK,
+        horizon=HORIZON,
+    )
+
+
+TRAINING, VALIDATION = windows(range(150)), windows(range(150, 220))
+
+
+def recipe(name: str, margin: float | None = None, epochs: int = 2) -> Recipe:
+    """Return a recipe with a few short epochs in each stage."""
+    resolved = resolve(name, SIZES, budget=0.5, readout={"width": 8}, objective={"loss": "mse"})
+    short = replace(resolved.train, fewest_steps=2, batch=32, learning_rate=1e-2).at_most(epochs)
+    return replace(resolved, train=short if margin is None else replace(short, contest_margin=margin))
+
+
+def trained(
+    recipe: Recipe,
+    checkpoint: Path | None = None,
+    on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
+) -> Trained:
+    return train_recipe(recipe, TRAINING, VALIDATION, 7, checkpoint, "identity", on_epoch)
+
+
+def same_weights(one: Trained, other: Trained) -> bool:
+    mine, theirs = one.forecaster.state_dict(), other.forecaster.state_dict()
+    return mine.keys() == theirs.keys() and all(_same_bits(mine[name], theirs[name]) for name in mine)
+
+
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and one.numpy().tobytes() == other.numpy().tobytes()
+
+
+def rigged(monkeypatch: pytest.MonkeyPatch, winner: str) -> None:
+    """Give the winner of every contest a gain that no margin exceeds."""
+    monkeypatch.setattr(Contest, "gain", property(lambda contest: 1.0 if winner == "choosing" else -1.0))
+
+
+def test_a_sealed_reader_that_wins_the_contest_has_the_weights_of_the_sealed_recipe() -> None:
+    default, sealed = trained(recipe("default", margin=0.99)), trained(recipe("sealed"))
+    assert default.contest is not None
+    assert default.contest.winner == "sealed"
+    assert sealed.contest is None
+    assert isinstance(default.forecaster, SealedForecast)
+    assert same_weights(default, sealed)
+    assert default.recipe.config == sealed.recipe.config
+    assert default.recipe.train == sealed.recipe.train
+    assert default.training.best_epoch == sealed.training.best_epoch
+
+
+def test_a_choosing_reader_that_wins_the_contest_has_the_weights_of_the_choosing_recipe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rigged(monkeypatch, "choosing")
+    default, choosing = trained(recipe("default")), trained(recipe("choosing"))
+    assert choosing.contest is None
+    assert isinstance(choosing.forecaster, ChoosingForecast)
+    assert same_weights(default, choosing)
+    assert default.recipe.config == choosing.recipe.config
+    assert default.recipe.train == choosing.recipe.train
+    assert default.training.best_epoch == choosing.training.best_epoch > 2
+
+
+@pytest.mark.parametrize("winner", ["sealed", "choosing"])
+def test_the_first_stage_is_kept_if_the_second_is_worse_unless_a_choosing_reader_was_requested(
+    monkeypatch: pytest.MonkeyPatch, winner: str
+) -> None:
+    rigged(monkeypatch, winner)
+    second = TrainConfig.second.fget
+    assert second is not None
+    monkeypatch.setattr(TrainConfig, "second", property(lambda train: replace(second(train), learning_rate=3.0)))
+    default, choosing = trained(recipe("default")), trained(recipe("choosing"))
+    assert isinstance(default.forecaster, SealedForecast)
+    assert default.recipe.config == sealed_of(recipe("default")).config
+    assert default.training.best_epoch <= 2
+    assert isinstance(choosing.forecaster, ChoosingForecast)
+    assert choosing.training.best_epoch > 2
+
+
+def test_the_winner_is_determined_by_the_margin() -> None:
+    assert Contest(1.0, 0.97, 0.02, 3.0).winner == "choosing"
+    assert Contest(1.0, 0.985, 0.02, 3.0).winner == "sealed"
+    assert Contest(1.0, 1.2, 0.02, 3.0).winner == "sealed"
+    assert Contest(0.0, 0.0, 0.02, 3.0).winner == "sealed"
+
+
+@pytest.mark.parametrize(
+    ("choosing", "words"),
+    [
+        (
+            0.9,
+            "choosing: a choosing reader was 10.0% better, more than the 2% that the weaker promise must be worth; "
+            "2 candidates, 12 s",
+        ),
+        (
+            0.985,
+            "sealed: a choosing reader was 1.5% better, not worth the weaker promise (margin 2%); 2 candidates, 12 s",
+        ),
+        (1.25, "sealed: a choosing reader was 25.0% worse; 2 candidates, 12 s"),
+    ],
+)
+def test_a_contest_says_who_won_and_why(choosing: float, words: str) -> None:
+    assert str(Contest(1.0, choosing, 0.02, 12.3)) == words
+
+
+def test_a_contest_compares_the_best_errors_of_both_candidates() -> None:
+    epochs: list[tuple[int, Epoch]] = []
+    outcome = trained(recipe("default", margin=0.5), on_epoch=lambda epoch, outcome: epochs.append((epoch, outcome)))
+    assert [epoch for epoch, _ in epochs] == list(range(1, 9))
+    assert len(epochs) == recipe("default").epochs
+    errors = [outcome.validation_error for _, outcome in epochs]
+    assert outcome.contest is not None
+    assert (outcome.contest.sealed, outcome.contest.choosing) == (min(errors[2:4]), min(errors[4:6]))
+    assert outcome.contest.seconds == pytest.approx(sum(outcome.seconds for _, outcome in epochs[2:6]), abs=1e-3)
+    assert [epoch.validation_error for epoch in outcome.training.history] == errors[:2] + errors[6:]
+    assert outcome.training.best_error == min(errors[:2] + errors[6:])
+
+
+@pytest.mark.parametrize("winner", ["sealed", "choosing"])
+@pytest.mark.parametrize("last", [1, 3, 5, 6, 7])
+def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, winner: str, last: int
+) -> None:
+    rigged(monkeypatch, winner)
+    checkpoint = tmp_path / "run"
+
+    def stop(epoch: int, outcome: Epoch) -> None:
+        if epoch == last:
+            raise KeyboardInterrupt
+
+    expected = trained(recipe("default"))
+    with pytest.raises(KeyboardInterrupt):
+        trained(recipe("default"), checkpoint, stop)
+    seen: list[int] = []
+    resumed = trained(recipe("default"), checkpoint, lambda epoch, outcome: seen.append(epoch))
+    assert seen == list(range(last + 1, 9))
+    assert same_weights(resumed, expected)
+    assert resumed.training.best_epoch == expected.training.best_epoch
+    assert resumed.recipe.config == expected.recipe.config
+    assert resumed.contest is not None
+    assert expected.contest is not None
+    assert replace(resumed.contest, seconds=0.0) == replace(expected.contest, seconds=0.0)
+
+
+def test_forgetting_a_checkpoint_removes_the_files_of_all_its_stages(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "run"
+    (tmp_path / "runner").write_text("of somebody else")
+    trained(recipe("default", epochs=1), checkpoint)
+    assert {path.name for path in tmp_path.iterdir()} == {"runner", *(f"run{stage}" for stage in STAGES)}
+    forget(checkpoint)
+    forget(checkpoint)
+    assert [path.name for path in tmp_path.iterdir()] == ["runner"]
+
+
+def test_a_recipe_without_a_second_stage_is_trained_once() -> None:
+    single = recipe("sealed")
+    outcome = trained(replace(single, train=replace(single.train, second_epochs=0)))
+    assert len(outcome.training.history) == 2
+    assert outcome.contest is None
+
+
+def test_a_recipe_with_open_gates_reads_everything_in_both_stages() -> None:
+    choosing = recipe("choosing")
+    gate, silent = replace(choosing.config.gate, kind="open"), ObjectiveConfig(0.0, consistency_weight=0.0)
+    dense = replace(choosing, config=replace(choosing.config, budget=1.0, gate=gate, objective=silent))
+    outcome = trained(dense)
+    assert outcome.recipe.config == dense.config
+    window, _ = next(VALIDATION.batches(8))
+    for forecaster in (outcome.forecaster, sealed_of(dense).build(0).eval()):
+        assert isinstance(forecaster, IBForecast)
+        mask = forecaster.read(window).mask
+        assert torch.equal(mask, window.observed)
+
+
+def test_a_sealed_recipe_is_its_own_sealed_counterpart() -> None:
+    sealed = recipe("sealed")
+    assert sealed_of(sealed) is sealed
+    assert sealed_of(recipe("choosing")).config == sealed.config
