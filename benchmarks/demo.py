@@ -24,7 +24,7 @@ def demo(device: torch.device) -> dict[str, float]:
     sizes = Sizes(LOOK_BACK, HORIZON, len(town.series.channels), town.series.clock.frequency.cycle())
     without = resolve_ours("choosing", sizes, objective={"exchange_weight": 0.0})
     results: dict[str, float] = {}
-    runs = {"default": DEFAULT, "sealed": "sealed", "no_exchange": without}
+    runs: dict[str, str | Recipe] = {"default": DEFAULT, "sealed": "sealed", "no_exchange": without}
     for name, recipe in runs.items():
         results |= _measured(name, _fitted(table, recipe, SEEDS[0], device), town, table)
     others = [_fitted(table, DEFAULT, seed, device) for seed in SEEDS[1:]]
