@@ -12,7 +12,7 @@ import pytest
 from ibforecast import DataError, IBForecaster, IBForecastError, MissingExtraError, UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.tune import KNOBS, Span, Trial, Tuning, to_toml, tune
-from ibforecast.zoo.recipes import OWN, resolve
+from ibforecast.zoo.recipes import DEFAULT, OWN, resolve
 
 pytest.importorskip("optuna", reason="needs the tune extra")
 
@@ -246,6 +246,18 @@ def test_a_sealed_recipe_stays_sealed_and_has_no_knob_without_effect(
     assert all("model.objective.consistency_weight" not in trial.knobs for trial in tuning.trials)
     assert tuning.trials[0].knobs["model.patch_len"] == 1
     assert tuning.fit(table).fitted.config.sealed
+
+
+def test_a_trial_of_the_default_is_a_contest_and_has_the_error_of_its_winner(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster]
+) -> None:
+    tuning = tune(table, forecaster(recipe=DEFAULT, epochs=1), 3)
+    assert [trial.state for trial in tuning.trials] == ["finished"] * 3
+    assert all("model.objective.consistency_weight" not in trial.knobs for trial in tuning.trials)
+    first = forecaster(recipe=DEFAULT, epochs=1).fit(table).fitted.summary
+    assert first.contest is not None
+    assert tuning.trials[0].validation_error == first.validation_error
+    assert tuning.fit(table).fitted.summary.validation_error == tuning.best.validation_error
 
 
 def test_settings_of_the_table_in_a_recipe_are_ignored(
