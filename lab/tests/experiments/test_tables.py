@@ -83,7 +83,7 @@ def show(ledger: Ledger, label: str, form: str) -> str:
 def test_the_main_tables_need_every_data_set_horizon_model_and_seed() -> None:
     cells = PLANS["accuracy"].cells()
     at_a_tenth = [cell for cell in cells if cell.budget == 0.1]
-    assert {cell.recipe for cell in at_a_tenth} == {"sealed"}
+    assert {cell.recipe for cell in at_a_tenth} == {DEFAULT}
     assert len(cells) - len(at_a_tenth) == 5 * 4 * len(PLANS["accuracy"].models) * 3
     assert len(cells) == len(set(cells))
     assert set(PLANS["accuracy"].models) <= set(names())
@@ -241,16 +241,15 @@ def test_flat_rows_compare_the_default_and_the_former_default_with_every_model()
 
 
 def test_runs_at_another_budget_have_lines_and_names_of_their_own() -> None:
-    records = [*full_grid("sealed", 0.3, budget=0.1), *full_grid("sealed", 0.2), *full_grid(DEFAULT, 0.2)]
+    records = [*full_grid(DEFAULT, 0.3, budget=0.1), *full_grid(DEFAULT, 0.2)]
     for label, place in (("accuracy", "Overall"), ("per_horizon", "ETTh1/96")):
         sheet = TABLES[label](records)
         named = facts({label: sheet})
-        own, other = (named[f"{label}/{place}/{model}/mse"] for model in ("sealed", "sealed/0.1"))
+        own, other = (named[f"{label}/{place}/{model}/mse"] for model in (DEFAULT, f"{DEFAULT}/0.1"))
         assert other - own == pytest.approx(0.1)
         lines = {line[2]: dict(zip(sheet.header, line, strict=True)) for line in sheet.body if line[0] == "ETTh1"}
-        assert list(lines)[:2] == ["sealed", "sealed, budget 0.1"]
-        assert lines["sealed"][f"{DEFAULT} is, by MSE"] == "level"
-        assert lines["sealed, budget 0.1"][f"{DEFAULT} is, by MSE"] == "ahead"
+        assert list(lines)[:2] == [DEFAULT, f"{DEFAULT}, budget 0.1"]
+        assert lines[f"{DEFAULT}, budget 0.1"][f"{DEFAULT} is, by MSE"] == "ahead"
 
 
 def test_the_best_and_the_best_interpretable_errors_are_marked_and_missing_ones_are_not_run(ledger: Ledger) -> None:

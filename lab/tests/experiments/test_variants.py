@@ -36,24 +36,22 @@ def test_every_cell_of_the_labels_has_its_own_study_recipe_and_file(label: str) 
         assert cell.budget in (None, recipe.config.budget)
 
 
-def test_every_variant_but_a_fixed_mask_is_run_by_some_label() -> None:
-    plans = (*PLANS.values(), CHOICE)
-    run = {model.partition(JOIN)[2] for whole in plans for plan in (whole, *whole.also) for model in plan.models}
-    assert run - {""} == VARIANTS.keys() - {"fixed-mask"}
+def test_every_variant_is_run_by_some_label() -> None:
+    run = {
+        model.partition(JOIN)[2] for whole in PLANS.values() for plan in (whole, *whole.also) for model in plan.models
+    }
+    assert run - {""} == VARIANTS.keys()
 
 
 @pytest.mark.parametrize("sizes", [SIZES, SHORT])
-def test_with_a_fixed_mask_or_open_gates_only_the_fit_is_learned(sizes: Sizes) -> None:
-    whole, fixed, opened = (varied(name, sizes).config for name in ("steady", "steady+fixed-mask", "steady+open"))
-    assert fixed.gate == replace(whole.gate, attention="none")
-    assert (opened.gate, opened.budget) == (replace(whole.gate, kind="open"), 1.0)
-    for config in (fixed, opened):
-        weights = {name: value for name, value in vars(config.objective).items() if name.endswith("_weight")}
-        assert set(weights.values()) == {0.0}
-        assert (
-            replace(config.objective, **{name: getattr(whole.objective, name) for name in weights}) == whole.objective
-        )
-        assert replace(config, objective=whole.objective, gate=whole.gate, budget=whole.budget) == whole
+def test_with_open_gates_only_the_fit_is_learned(sizes: Sizes) -> None:
+    whole, opened = (varied(name, sizes).config for name in ("choosing", "choosing+open"))
+    assert opened.gate == replace(whole.gate, kind="open", attention="none")
+    assert (opened.budget, opened.level_from) == (1.0, "window")
+    weights = {name: value for name, value in vars(opened.objective).items() if name.endswith("_weight")}
+    assert set(weights.values()) == {0.0}
+    changed = {"objective": whole.objective, "gate": whole.gate, "budget": whole.budget, "level_from": "reading"}
+    assert replace(opened, **changed) == whole
 
 
 def test_choosing_and_a_fixed_mask_are_compared_on_every_table_of_the_suite() -> None:

@@ -26,7 +26,7 @@ from ibforecast.forecaster import IBForecaster
 from ibforecast.model.network import IBForecast as Network
 from ibforecast.settings import Settings
 from ibforecast.train.loop import epoch_seed
-from ibforecast.zoo.recipes import resolve_ours
+from ibforecast.zoo.recipes import DEFAULT, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 from ibforecast.zoo.stages import sealed_of
 
@@ -75,7 +75,7 @@ class IBForecast(BaseModel):  # type: ignore[misc]
         cycle: int,
         budget: float | None = Settings.budget,
         patch_len: int | None = Settings.patch_len,
-        recipe: str = "sealed",
+        recipe: str = DEFAULT,
         valid_loss: Any = None,
         max_steps: int = 1000,
         learning_rate: float | None = None,

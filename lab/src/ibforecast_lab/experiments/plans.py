@@ -36,7 +36,7 @@ BY_HAND = "exact"
 CHOOSING, ONE_MASK = "choosing", "sealed"
 """The recipe whose mask depends on the window, and the same with one learned mask for all windows."""
 
-IN_SUITE = ("default", "choosing+open", FORMER, "cyclenet-mlp", "tqnet")
+IN_SUITE = ("default", "choosing+no-exchange", "choosing+open", FORMER, "cyclenet-mlp", "tqnet")
 FITTED_IN_SUITE = ("seasonal-naive", "lightgbm")
 """The models that are run on the tables of the suite, in addition to `CHOOSING` and `ONE_MASK`, which are studied.
 
@@ -140,7 +140,9 @@ def _of_suite(models: tuple[str, ...], seeds: tuple[int, ...] = SEEDS, study: st
 
 CHOICE = Plan(also=tuple(_of_suite((CHOOSING, ONE_MASK), study="choice")))
 _SUITE = (*CHOICE.also, *_of_suite(IN_SUITE), *_of_suite(FITTED_IN_SUITE, SEEDS[:1]))
-_ERRORS = Plan(MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX))
+_ERRORS = Plan(
+    MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("default",), budgets=(0.1,)),)
+)
 PLANS: dict[str, Plan] = {
     "datasets": Plan(),
     "configuration": Plan(),
