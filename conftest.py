@@ -26,7 +26,7 @@ from hypothesis import settings  # noqa: E402
 from ibforecast.core.errors import MissingExtraError  # noqa: E402
 
 # Timings never fail a test. Every run draws other examples, so half of the usual number is enough for one run.
-settings.register_profile("house", deadline=None, max_examples=30)
+settings.register_profile("house", deadline=None, max_examples=20)
 settings.load_profile("house")
 
 
