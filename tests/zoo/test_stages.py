@@ -97,8 +97,7 @@ def test_the_first_stage_is_kept_if_the_second_is_worse_unless_a_choosing_reader
     monkeypatch: pytest.MonkeyPatch, winner: str
 ) -> None:
     rigged(monkeypatch, winner)
-    second = TrainConfig.second.fget
-    assert second is not None
+    second = vars(TrainConfig)["second"].fget
     monkeypatch.setattr(TrainConfig, "second", property(lambda train: replace(second(train), learning_rate=3.0)))
     default, choosing = trained(recipe("default")), trained(recipe("choosing"))
     assert isinstance(default.forecaster, SealedForecast)
