@@ -201,12 +201,12 @@ def _position(recipe: Recipe, name: str) -> Any:
 
 
 def _with_knobs(base: Recipe, knobs: Mapping[str, Any]) -> Recipe:
-    """Return the recipe with these knobs; settings of a phase readout are turned off for any other readout."""
+    """Return the recipe with these knobs; settings that only some readouts have are turned off for the others."""
     settings: dict[str, Any] = {}
     for name, value in knobs.items():
         *path, last = name.split(".")
         reduce(lambda table, key: table.setdefault(key, {}), path, settings)[last] = value
-    if knobs["model.readout.kind"] != "phase":
+    if knobs["model.readout.kind"] not in ("phase", "additive"):
         settings["model"]["readout"] |= {"cross_channel": False, "by_channel": False}
     config, schedule = changed(base.config, settings["model"]), changed(base.train, settings["train"])
     return replace(base, name="tuned", config=config, train=schedule)

@@ -14,7 +14,7 @@ LossKind = Literal["mse", "mae", "frequency"]
 GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
 GateAttention = Literal["auto", "joint", "within", "mixing", "none"]
 LevelSource = Literal["window", "reading"]
-ReadoutKind = Literal["linear", "mlp", "phase"]
+ReadoutKind = Literal["linear", "mlp", "phase", "additive"]
 LONGEST = 1_000_000
 """The longest look-back, in steps; no longer one was ever trained."""
 
@@ -90,6 +90,7 @@ class ReadoutConfig:
     """Stage 4: "linear" and "mlp" are the paper's; "phase" also reads the mask and the phase.
 
     With "phase", `cross_channel` lets channels read each other's evidence, and `by_channel` embeds the channel.
+    "additive" always does both. It is a sum over what was read, so that what each value adds to a forecast is exact.
     """
 
     kind: ReadoutKind = "phase"
@@ -103,10 +104,16 @@ class ReadoutConfig:
         require(self.width > 0, "width must be positive", str(self.width), "try 512")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.5")
         require(
-            self.kind == "phase" or not (self.cross_channel or self.by_channel),
-            'cross_channel and by_channel need the "phase" readout',
+            self.kind in ("phase", "additive") or not (self.cross_channel or self.by_channel),
+            'cross_channel and by_channel need the "phase" or the "additive" readout',
             self.kind,
             'set kind = "phase"',
+        )
+        require(
+            self.kind != "additive" or (self.cross_channel and self.by_channel),
+            'in the "additive" readout channels are distinguished and read each other',
+            f"cross_channel={self.cross_channel}, by_channel={self.by_channel}",
+            "set both to true",
         )
 
 
@@ -254,6 +261,12 @@ class ModelConfig(Sizes):
             "at least one channel must be forecast",
             f"past={self.past} of {self.channels} channels",
             "name fewer of them as past",
+        )
+        require(
+            self.readout.kind != "additive" or self.frame == "seasonal",
+            'the "additive" readout needs the "seasonal" frame',
+            f"frame={self.frame!r}",
+            'set frame = "seasonal", as recipe "additive" does',
         )
         require(
             not self.past or self.readout.cross_channel,

@@ -25,6 +25,7 @@ from ibforecast.model.stage3_gate import (
     ThresholdGate,
 )
 from ibforecast.model.stage4_readout import (
+    AdditiveReadout,
     CrossChannel,
     LinearReadout,
     MLPReadout,
@@ -199,6 +200,9 @@ def _readout(config: ModelConfig) -> Readout:
         return LinearReadout(look_back, horizon)
     if readout.kind == "mlp":
         return MLPReadout(look_back, horizon, readout.width)
+    if readout.kind == "additive":
+        added = AdditiveReadout(look_back, horizon, phases, config.channels, readout.width, readout.dropout)
+        return TargetsOnly(added, config.past) if config.past else added
     channels = config.channels if readout.by_channel else 0
     plain = PhaseReadout(look_back, horizon, config.patches, phases, channels, readout.width, readout.dropout)
     if not readout.cross_channel:

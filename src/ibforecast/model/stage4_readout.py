@@ -11,11 +11,15 @@ from torch.nn.functional import embedding, pad
 
 from ibforecast.core.context import Context
 from ibforecast.core.cycles import parts, tiled
+from ibforecast.core.tokens import spread
 from ibforecast.layers.attention import Attention
 
 Evidence = Float[Tensor, "batch look_back channel"]
 Mask = Float[Tensor, "batch patch channel"]
 Future = Float[Tensor, "batch horizon channel"]
+
+MIXTURES = 4
+"""How many learned maps over time the channels of an additive readout share to read each other."""
 
 
 class Readout(nn.Module, ABC):
@@ -75,6 +79,71 @@ class PhaseReadout(Readout):
         hidden = self.dropout(hidden + self.block(hidden))
         future: Tensor = self.leave(hidden)
         return future.transpose(1, 2)
+
+
+class AdditiveReadout(Readout):
+    """A readout that is a sum over what was read: each value adds a function of itself, given phase and channel.
+
+    A value enters as it is and, so that extreme values count less, bent by tanh. With u = x − Q, its departure from the
+    profile, and all sums over the open values, the future deviation of channel c in standardised units is
+
+        σ_c D̂_c = σ_c base_c + Σ_c' [ A_cc' (x − μ − σQ)_c' + B_cc' (tanh u − mean tanh u)_c' ]
+
+    A and B are the two halves of one map of rank `width`, W_out diag(1 + gain) (W_in δ_cc' + Σ_k M_k,cc' V_k), and gain
+    and base depend only on phase and channel. Scales cancel, so nothing is a product of two values; only the scale
+    itself, which multiplies the calendar, depends on several.
+    """
+
+    def __init__(self, look_back: int, horizon: int, cycle: int, channels: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.enter = nn.Linear(2 * look_back, width, bias=False)
+        self.over = nn.Linear(2 * look_back, MIXTURES * width, bias=False)
+        self.mix = nn.Parameter(torch.zeros(MIXTURES, channels, channels))
+        self.phase = nn.Embedding(cycle, width)
+        self.channel = nn.Parameter(torch.zeros(channels, width))
+        self.block = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
+        self.gain = nn.Linear(width, width)
+        self.base = nn.Linear(width, horizon)
+        self.leave = nn.Linear(width, horizon, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        for weights in (self.phase.weight, self.gain.weight, self.gain.bias):
+            nn.init.zeros_(weights)
+
+    def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
+        """Return the future deviation."""
+        scale, opened = context.scale[:, None], spread(mask, evidence.shape[1] // mask.shape[1])
+        departure = scale * evidence + (scale - 1) * self._season(evidence, context) + context.level[:, None]
+        bent = torch.tanh(departure) * opened
+        bent = (bent - bent.sum(dim=1, keepdim=True) / opened.sum(dim=1, keepdim=True).clamp(min=1)) * opened
+        entering = torch.cat([scale * evidence, bent], dim=1).transpose(1, 2)
+        others = self.over(entering).unflatten(-1, (MIXTURES, -1))
+        hidden = self.enter(entering) + torch.einsum("kcd,bdkw->bcw", self.mix, others)
+        embedded = self._embedded(context)
+        hidden = self.dropout(hidden * (1 + self.gain(embedded)))
+        future: Tensor = self.leave(hidden) / context.scale[:, :, None] + self.base(self.dropout(embedded))
+        return future.transpose(1, 2)
+
+    def weights(
+        self, context: Context, column: int
+    ) -> tuple[Float[Tensor, "batch horizon"], Float[Tensor, "batch horizon two look_back channel"]]:
+        """Return base and (A, B) of one channel that is forecast: of each step ahead, for each value of the window."""
+        embedded = self._embedded(context)[:, column]
+        gained = self.leave.weight * (1 + self.gain(embedded))[:, None]
+        mixed = torch.einsum("kd,kwl->lwd", self.mix[:, column], self.over.weight.unflatten(0, (MIXTURES, -1)))
+        own = torch.zeros_like(self.mix[0, column]).scatter(0, torch.tensor([column], device=mixed.device), 1.0)
+        entering = mixed + self.enter.weight.T[..., None] * own
+        return self.base(embedded), torch.einsum("bhw,lwd->bhld", gained, entering).unflatten(2, (2, -1))
+
+    def _embedded(self, context: Context) -> Float[Tensor, "batch channel width"]:
+        tables = parts(self.phase.weight, context.cycles)
+        phase = reduce(add, (embedding(context.phase[:, 0] % len(table), table) for table in tables))
+        embedded = phase[:, None] + self.channel
+        block: Tensor = self.block(embedded)
+        return embedded + block
+
+    @staticmethod
+    def _season(evidence: Evidence, context: Context) -> Evidence:
+        return context.expected(context.phase[:, : evidence.shape[1]])
 
 
 class TargetsOnly(Readout):

@@ -20,7 +20,7 @@ LARGE = ("Electricity", "Solar", "Traffic")
 SEEDS = (2024, 2025, 2026)
 EXPLAINED = ("ETTh1", "ETTm1", "Weather")
 AT_A_BUDGET = ("steady", "paper-sparse", "static-newest", "static-fixed")
-OURS = ("default", "steady", "exact", "dense", "paper", "static-newest", "static-fixed")
+OURS = ("default", "additive", "steady", "exact", "dense", "paper", "static-newest", "static-fixed")
 INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
 BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet")
 STATIC = ("static-fixed", "static-newest")
@@ -36,7 +36,7 @@ BY_HAND = "exact"
 CHOOSING, ONE_MASK = "choosing", "sealed"
 """The recipe whose mask depends on the window, and the same with one learned mask for all windows."""
 
-IN_SUITE = ("default", "choosing+no-exchange", "choosing+open", FORMER, "cyclenet-mlp", "tqnet")
+IN_SUITE = ("default", "additive", "choosing+no-exchange", "choosing+open", FORMER, "cyclenet-mlp", "tqnet")
 FITTED_IN_SUITE = ("seasonal-naive", "lightgbm")
 """The models that are run on the tables of the suite, in addition to `CHOOSING` and `ONE_MASK`, which are studied.
 
