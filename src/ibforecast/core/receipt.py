@@ -1,0 +1,221 @@
+"""Receipts: what adds up to a forecast, in the table's units and to the last digit.
+
+A forecast is the calendar (the forecast if every value that was read had been the usual one for its time), what each
+value that was read adds by not being the usual one, through the level, the scale and as evidence, and what is known
+ahead. If the choice of what is read, or the level, depends on other values too, their effect is an amount of its own.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import floor, log10
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64
+
+from ibforecast.core.errors import DataError, UsageError, VerificationError, require
+from ibforecast.core.explained import ExplainedForecast
+
+Kind = Literal["calendar", "read", "known ahead", "unread"]
+Step = int | Literal["mean"]
+"""A step ahead, counted from 1, or the mean over the horizon."""
+
+FINE, COARSE = 4, 2
+"""Digits after the first one of a channel's standard deviation: in a receipt, and in words."""
+
+LARGEST_REST = 1e-3
+"""By how much amounts may miss the forecast before they are rounded, in standard deviations: single precision."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An entry of a receipt: what it is, of which channel and time, and the amount it adds to the forecast."""
+
+    part: Kind
+    channel: str
+    start: str
+    end: str
+    amount: float
+
+
+@dataclass(frozen=True, eq=False)
+class Amounts:
+    """What adds up to the forecast of one channel, at every step ahead, in its units and not rounded.
+
+    `read` has a row for every open token, in the order of the mask's rows, and `known` one for every covariate. `unread`
+    is the effect of values that were not read; it is None if a model is sealed, because there is no such effect.
+    `error` is the standard error of `read` if orders were sampled; None if the amounts are exact.
+    """
+
+    calendar: Float64[np.ndarray, " horizon"]
+    read: Float64[np.ndarray, "open horizon"]
+    known: Float64[np.ndarray, "covariate horizon"]
+    unread: Float64[np.ndarray, " horizon"] | None = None
+    error: Float64[np.ndarray, "open horizon"] | None = None
+
+    def at(self, step: Step) -> "Amounts":
+        """Return the amounts of one step, or of the mean over the horizon, as arrays of one step."""
+
+        def cut(array: Float64[np.ndarray, "*some horizon"]) -> Float64[np.ndarray, "*some 1"]:
+            return array.mean(axis=-1, keepdims=True) if step == "mean" else array[..., step - 1 : step]
+
+        return Amounts(
+            cut(self.calendar),
+            cut(self.read),
+            cut(self.known),
+            None if self.unread is None else cut(self.unread),
+            # The error of a mean is at most the mean of the errors.
+            None if self.error is None else cut(self.error),
+        )
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The amounts that add up to one number of a forecast, rounded so that they do so to the last digit.
+
+    `read` has one amount for every open token, in the order of the mask's rows. `error` is the largest standard error
+    of these amounts, or None if they are exact.
+    """
+
+    channel: str
+    step: Step
+    forecast: float
+    calendar: float
+    read: tuple[float, ...]
+    known: tuple[float, ...] = ()
+    unread: float | None = None
+    error: float | None = None
+
+    @property
+    def amounts(self) -> tuple[float, ...]:
+        """All amounts: the calendar, what was read, what is known ahead, and what was not read."""
+        return (self.calendar, *self.read, *self.known, *(() if self.unread is None else (self.unread,)))
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the amounts add up to the forecast exactly, as decimal numbers."""
+        return sum(map(_decimal, self.amounts)) == _decimal(self.forecast)
+
+    def parts(self, explained: ExplainedForecast) -> Iterator[Part]:
+        """Yield the entries of the receipt: calendar, read places from old to new, known ahead, unread."""
+        start, end = span(explained, self.step)
+        yield Part("calendar", self.channel, start, end, self.calendar)
+        for (patch, column), amount in zip(places(explained), self.read, strict=True):
+            steps = explained.steps(patch)
+            first, last = explained.times[steps.start], explained.times[steps.stop - 1]
+            yield Part("read", explained.channels[column], first, last, amount)
+        for covariate, amount in zip(explained.covariates, self.known, strict=True):
+            yield Part("known ahead", covariate, start, end, amount)
+        if self.unread is not None:
+            times = explained.times
+            yield Part("unread", self.channel, times[0], times[explained.look_back - 1], self.unread)
+
+
+def receipt_of(explained: ExplainedForecast, amounts: Amounts, channel: str, step: Step, digits: int = FINE) -> Receipt:
+    """Return the receipt of one number of a forecast from the amounts of its channel.
+
+    Raises VerificationError if the amounts do not add up to the forecast.
+    """
+    column = column_of(explained, channel)
+    require_step(explained, step)
+    values, here = explained.forecast[:, column], amounts.at(step)
+    total = float(values.mean() if step == "mean" else values[step - 1])
+    unread = () if here.unread is None else (float(here.unread[0]),)
+    exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *unread]
+    std = float(explained.units.std[column])
+    rest = total - sum(exact)
+    if abs(rest) > LARGEST_REST * std + 1e-12 * abs(total) * len(exact):
+        raise VerificationError(
+            "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
+        )
+    exact[0] += rest
+    calendar, *others = adding_up(exact, total, decimals_of(std, digits))
+    opened = len(here.read)
+    return Receipt(
+        channel=channel,
+        step=step,
+        forecast=rounded(total, decimals_of(std, digits)),
+        calendar=calendar,
+        read=tuple(others[:opened]),
+        known=tuple(others[opened : opened + len(here.known)]),
+        unread=others[-1] if unread else None,
+        error=None if here.error is None else float(here.error.max(initial=0.0)),
+    )
+
+
+def decimals_of(std: float, digits: int) -> int:
+    """Return how many decimals a channel's numbers get: `digits` after the first digit of its standard deviation."""
+    return max(0, digits - floor(log10(std)))
+
+
+def rounded(value: float, decimals: int) -> float:
+    """Return a number with this many decimals, and zero without a minus."""
+    return round(value, decimals) + 0.0
+
+
+def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[float]:
+    """Round amounts so that they still add up to their rounded total: those with the largest remainder go up."""
+    unit = Decimal(1).scaleb(-decimals)
+    whole = [int((Decimal(amount) / unit).to_integral_value("ROUND_FLOOR")) for amount in amounts]
+    remainders = [float(Decimal(amount) / unit - low) for amount, low in zip(amounts, whole, strict=True)]
+    missing = int(_decimal(rounded(total, decimals)) / unit) - sum(whole)
+    for number in sorted(range(len(whole)), key=lambda number: -remainders[number])[: max(missing, 0)]:
+        whole[number] += 1
+    # What is left is less than rounding and belongs to no value in particular, so the first amount takes it.
+    whole[0] += missing - min(max(missing, 0), len(whole))
+    return [float(count * unit) + 0.0 for count in whole]
+
+
+def _decimal(value: float) -> Decimal:
+    """Return a number as it is printed."""
+    return Decimal(repr(value))
+
+
+def places(explained: ExplainedForecast) -> list[tuple[int, int]]:
+    """Return patch and column of every open token, in the order in which a receipt lists them."""
+    return [(patch, column) for patch, column in np.argwhere(explained.explanation.mask).tolist()]
+
+
+def span(explained: ExplainedForecast, step: Step) -> tuple[str, str]:
+    """Return the first and the last moment that a receipt is about."""
+    ahead = explained.times[explained.look_back :]
+    return (ahead[0], ahead[-1]) if step == "mean" else (ahead[step - 1], ahead[step - 1])
+
+
+def column_of(explained: ExplainedForecast, channel: str) -> int:
+    """Return the column of a channel that is forecast; refuse any other name."""
+    forecast = [name for name in explained.channels if name not in explained.past]
+    require(channel in forecast, "channel must be one that is forecast", repr(channel), f"try {forecast[0]!r}")
+    return explained.channels.index(channel)
+
+
+def require_step(explained: ExplainedForecast, step: Step) -> None:
+    """Refuse a step that is not in the horizon."""
+    whole = isinstance(step, int) and not isinstance(step, bool)
+    if step != "mean" and not (whole and 1 <= int(step) <= explained.horizon):
+        raise UsageError(
+            f'step must be "mean" or a number of steps ahead from 1 to {explained.horizon}', repr(step), 'try "mean"'
+        )
+
+
+def check(explained: ExplainedForecast, receipt: Receipt) -> None:
+    """Refuse a receipt that does not belong to a forecast or does not add up to it."""
+    column = column_of(explained, receipt.channel)
+    require_step(explained, receipt.step)
+    values = explained.forecast[:, column]
+    total = float(values.mean() if receipt.step == "mean" else values[receipt.step - 1])
+    std = float(explained.units.std[column])
+    rules = {
+        "have an amount for every open token": len(receipt.read) == explained.open_count,
+        "have an amount for every covariate": len(receipt.known) == len(explained.covariates),
+        "have an amount for what was not read if and only if the model is not sealed": explained.sealed
+        == (receipt.unread is None),
+        "be of the number that was forecast": receipt.forecast == rounded(total, decimals_of(std, FINE)),
+        "add up to the forecast to the last digit": receipt.adds_up,
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            raise DataError(f"a receipt must {rule}", f"that of {receipt.channel!r}", "use it as the model returned it")
+
+
