@@ -18,6 +18,7 @@ from ibforecast.core.verification import Engine
 from ibforecast.core.window import Window
 from ibforecast.engine import TorchEngine, facts_of, tensors
 from ibforecast.model.network import IBForecast
+from ibforecast.model.reading import ChoosingForecast
 
 ROWS, LOOK_BACK, HORIZON = 200, 24, 6
 
@@ -60,6 +61,23 @@ def test_a_model_that_remembers_the_window_fails_every_time(model: IBForecaster)
     sly = IBForecaster.of(replace(model.fitted, network=network), device="cpu")
     for _ in range(2):
         assert failures(sly.verify(sly.explain(table()))) == {"replay", "scramble"}
+
+
+class Glancing(ChoosingForecast):
+    """A model that claims to choose, and takes its level from the whole window."""
+
+    def read(self, window: Window, held: Context | None = None) -> Explanation:
+        return super().read(window, held or self.decompose(window)[0])
+
+
+def test_a_choosing_model_whose_level_depends_on_unread_values_fails_only_the_check_of_its_reading() -> None:
+    settings = {"choosing": True, "epochs": 1, "device": "cpu"}
+    honest = IBForecaster(HORIZON, LOOK_BACK, 0.25, **settings).fit(table())
+    assert honest.verify(honest.explain(table()), exact=True)
+    network = Glancing(honest.fitted.config).eval()
+    network.load_state_dict(honest.fitted.network.state_dict())
+    sly = IBForecaster.of(replace(honest.fitted, network=network), device="cpu")
+    assert failures(sly.verify(sly.explain(table()))) == {"reading"}
 
 
 def moved(explained: ExplainedForecast, by: timedelta) -> Clock:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from ibforecast.core.explanation import Explanation, Forecast
@@ -66,6 +66,21 @@ class TorchEngine:
             return self._in_units(
                 self.fitted.network.replay(replace(held, evidence=closed_to_zero(held.mask, deviation)))
             )
+
+    def through(
+        self,
+        history: Float64[np.ndarray, "look_back channel"],
+        phase: Int64[np.ndarray, " steps"],
+        known: Float64[np.ndarray, "steps covariate"] | None,
+        mask: Bool[np.ndarray, "patch channel"],
+    ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+        """Run the model on these values through a given mask; level and scale are computed again."""
+        with self._computing():
+            forecast = self.fitted.network.through(
+                self.window(history, phase, known), torch.from_numpy(np.array(mask))[None]
+            )
+            assert forecast.explanation is not None
+            return forecast.explanation.numpy().window(0), self._in_units(forecast.values)
 
     def deviation(
         self, history: Float64[np.ndarray, "look_back channel"], explanation: Explanation[np.ndarray]
@@ -134,6 +149,7 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
         budget=config.budget,
         any_budget=config.gate.any_budget,
         sealed=config.sealed,
+        chooses=config.chooses,
         prior=config.objective.prior,
         units=fitted.standardiser,
         known_units=fitted.known,

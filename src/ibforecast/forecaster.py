@@ -144,9 +144,9 @@ class IBForecaster(Settings):
 
         The explanation and its context must give the same forecast again, bit for bit, even if every closed token is
         scrambled with the mask held; and the model must compute this explanation from this history. A sealed model must
-        also compute it, bit for bit, with every unread value replaced and nothing held. If another machine computed the
-        explanation, the last digits may differ by the effect of rounding on this machine; the verdict then names the
-        tolerance, and `exact` forbids it.
+        also compute it, bit for bit, with every unread value replaced and nothing held, a choosing model with only the
+        mask held. If another machine computed the explanation, the last digits may differ by the effect of rounding on
+        this machine; the verdict then names the tolerance, and `exact` forbids it.
 
         With a `table` (and `future`, as in `explain`) history, times and truth are compared with the table's own rows;
         without it, an explanation of an invented table passes too. With a `key`, the public key of the issuer in PEM,

@@ -29,7 +29,8 @@ from ibforecast.core.verdict import Verification
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
-from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
+from ibforecast.engine import TorchEngine
+from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import network_of
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
@@ -47,6 +48,7 @@ WITH_COVARIATES = "exact, joint, cross-channel, weighted, two cycles and covaria
 SEALED = "sealed, seasonal, by channel"
 SEALED_WITH_COVARIATES = "sealed, seasonal, cross-channel, two cycles and covariates"
 SEALED_ANY_BUDGET = "sealed, weighted, any budget"
+CHOOSING = "choosing, seasonal, by channel"
 ALL_SEALED = (SEALED, SEALED_WITH_COVARIATES, SEALED_ANY_BUDGET)
 KINDS: dict[str, dict[str, Any]] = {
     ANY_BUDGET: {
@@ -99,6 +101,13 @@ KINDS: dict[str, dict[str, Any]] = {
         "gate": GateConfig("exact", "none", recent=2, any_budget=True),
         "readout": ReadoutConfig("linear"),
         "frame": "weighted",
+    },
+    CHOOSING: {
+        "level_from": "reading",
+        "gate": GateConfig("exact", "mixing", width=16, recent=1, every=3),
+        "readout": ReadoutConfig("phase", width=16, by_channel=True),
+        "objective": ObjectiveConfig(rate_weight=0.0, consistency_weight=0.0),
+        "frame": "seasonal",
     },
 }
 USUAL = {
@@ -299,7 +308,7 @@ def test_the_file_is_one_graph_whose_inputs_and_outputs_follow_the_field_table(
     assert [(entry.domain, entry.version) for entry in graph.opset_import] == [("", onnx_export.OPSET)]
     computed = [field for field in FIELDS if not field.given and (facts.covariates or not field.optional)]
     held = [f"held_{field.name}" for field in computed if field.replayed]
-    switches = ["hold", "replay", *(["allowance"] if facts.any_budget else [])]
+    switches = ["hold", "replay", "through", *(["allowance"] if facts.any_budget else [])]
     known = ["known"] if facts.covariates else []
     window = ["values", "observed", "phase", *known]
     assert [output.name for output in graph.graph.output] == ["forecast", *(field.name for field in computed)]
@@ -467,6 +476,24 @@ def test_an_explanation_passes_every_check_bit_for_bit_with_its_own_runner(
         "rerun",
     ]
     assert str(verification).count("bit for bit") == 3
+
+
+def test_an_explanation_of_a_choosing_model_is_checked_through_its_mask(
+    runners: Callable[[str], OnnxForecaster],
+) -> None:
+    runner = runners(CHOOSING)
+    explained = runner.explain(numbers(), HOURS)
+    verification = runner.verify(explained)
+    assert verification, str(verification)
+    assert verification.checks[-1].name == "reading"
+    # The mask is given, and so it is not the one that this history would lead to.
+    phase, mask = explained.explanation.context.phase, np.roll(explained.mask, 1, axis=0)
+    through, forecast = runner.through(explained.history, phase, None, mask)
+    np.testing.assert_array_equal(through.mask, mask & ~through.missing)
+    reference, values = TorchEngine(fitted(**KINDS[CHOOSING])).through(explained.history, phase, None, mask)
+    np.testing.assert_array_equal(through.probability, reference.probability)
+    np.testing.assert_allclose(through.evidence, reference.evidence, rtol=0, atol=APART)
+    np.testing.assert_allclose(forecast, values, rtol=0, atol=1e-3)
 
 
 def test_library_and_runner_verify_each_others_explanations(

@@ -48,6 +48,7 @@ FACTS = ModelFacts(
     budget=0.25,
     any_budget=False,
     sealed=False,
+    chooses=False,
     prior=0.2,
     units=UNITS,
     known_units=None,
@@ -88,6 +89,15 @@ class Toy:
         values = self.facts.units.standardise(history).astype(np.float32)
         evidence = self.evidence(values, explanation.mask, explanation.context)
         return self.replay(replace(explanation, evidence=evidence))
+
+    def through(
+        self, history: np.ndarray, phase: np.ndarray, known: Any, mask: np.ndarray
+    ) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        own, _ = self.run(history, phase, known)
+        values, mask = self.facts.units.standardise(history).astype(np.float32), mask & ~own.missing
+        evidence = self.evidence(values, mask, own.context)
+        explanation = replace(own, mask=mask, probability=mask.astype(np.float32), evidence=evidence)
+        return explanation, self.replay(explanation)
 
 
 def history() -> np.ndarray:
@@ -511,3 +521,68 @@ def test_the_promise_survives_the_document() -> None:
     assert ExplainedForecast.from_json(explained.to_json()).sealed
     with pytest.raises(IBForecastError, match="sealed"):
         ExplainedForecast.from_json(explained.to_json().replace('"sealed": true', '"sealed": 1'))
+
+
+# --- Choosing models ---
+
+CHOOSING = replace(FACTS, chooses=True)
+
+
+@dataclass(frozen=True)
+class ChoosingToy(Toy):
+    """The toy that reads the patch with the largest values, and takes level and scale from it."""
+
+    facts: ModelFacts = CHOOSING
+
+    def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        patches = self.facts.units.standardise(history).reshape(PATCHES, PATCH_LEN, -1)
+        largest = np.nan_to_num(np.abs(patches).max(axis=1), nan=-1.0)
+        return self.through(history, phase, known, np.arange(PATCHES)[:, None] == largest.argmax(axis=0))
+
+    def through(
+        self, history: np.ndarray, phase: np.ndarray, known: Any, mask: np.ndarray
+    ) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        missing = np.isnan(history).reshape(PATCHES, PATCH_LEN, -1).any(axis=1)
+        read = np.where(mask.repeat(PATCH_LEN, axis=0), history, np.nan)
+        values = self.facts.units.standardise(read).astype(np.float32)
+        context = Context(np.nanmean(values, axis=0), np.nanstd(values, axis=0) + np.float32(0.1), phase, PROFILE)
+        evidence = self.evidence(values, mask, context)
+        explanation = Explanation(mask, evidence, mask.astype(np.float32), missing, context)
+        return explanation, self.replay(explanation)
+
+    def replay(self, explanation: Explanation[np.ndarray]) -> np.ndarray:
+        future = np.broadcast_to(explanation.evidence.sum(axis=0), (HORIZON, 3))
+        return self.facts.units.to_units(explanation.context.restore(future).astype(np.float64))
+
+
+def test_a_choosing_model_is_run_again_on_scrambled_values_with_its_mask_held() -> None:
+    verification = verify(ChoosingToy(), explain(ChoosingToy()), original(), exact=True)
+    assert verification, str(verification)
+    assert [check.name for check in verification.checks][-1] == "reading"
+    assert "the mask held: the same level, scale, evidence and forecast" in detail(verification, "reading")
+    values = history()
+    values[2, 0] = np.nan
+    assert verify(ChoosingToy(), explain(ChoosingToy(), values))
+
+
+def test_a_model_with_a_level_of_the_whole_window_that_says_it_chooses_is_refuted() -> None:
+    conditional = Toy(CHOOSING)
+    verification = verify(conditional, explain(conditional))
+    assert failures(verification) == {"reading"}
+    for name in ("noise", "+1e30", "-1e30", "values of other times", "nothing"):
+        assert name in detail(verification, "reading")
+    assert "the values themselves" not in detail(verification, "reading")
+
+
+class TwoFaced(ChoosingToy):
+    """A model that adds something to its forecast, unless the mask is given."""
+
+    def run(self, history: np.ndarray, phase: np.ndarray, known: Any) -> tuple[Explanation[np.ndarray], np.ndarray]:
+        explanation, forecast = super().run(history, phase, known)
+        return explanation, forecast + 1e-3
+
+
+def test_a_model_that_computes_differently_when_the_mask_is_given_is_refuted() -> None:
+    verification = verify(TwoFaced(), explain(TwoFaced()))
+    assert "reading" in failures(verification)
+    assert "another result with the values themselves" in detail(verification, "reading")

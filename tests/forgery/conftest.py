@@ -1,4 +1,4 @@
-"""Six kinds of models, each with a true explanation, and the four ways to verify an explanation (doors)."""
+"""Seven kinds of models, each with a true explanation, and the four ways to verify an explanation (doors)."""
 
 import asyncio
 import json
@@ -37,6 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "covariates": {"past": ["wind"], "future": ["holiday"]},
     "several cycles": {"cycle": (24, 168)},
     "by row": {"irregular": "by_row"},
+    "choosing": {"choosing": True},
 }
 
 

@@ -18,6 +18,7 @@ from ibforecast.core.tokens import spread
 from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
+from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import ChoosingForecast, SealedForecast, exchanged, network_of, only
 from ibforecast.model.stage2_score import MixingNetwork
 from ibforecast.zoo.recipes import resolve
@@ -69,6 +70,11 @@ def choosing(seed: int = 0, weights: float = 0.3, **changes: Any) -> ChoosingFor
                 parameter.add_(weights * torch.randn_like(parameter))
     assert isinstance(model, ChoosingForecast)
     return model.eval()
+
+
+def unsealed() -> IBForecast:
+    """Build a small network with a level from the whole window."""
+    return network_of(replace(network().config, sealed=False)).eval()
 
 
 def windows(seed: int = 0, missing: float = 0.0, future: int = 0) -> Window:
@@ -138,10 +144,10 @@ def test_no_bit_changes_if_every_unread_value_is_replaced(
 @torch.no_grad()
 def test_the_forecast_of_an_unsealed_model_changes() -> None:
     """The test above can fail: an unsealed model takes its level from the whole window."""
-    unsealed = network_of(replace(network().config, sealed=False)).eval()
+    looking = unsealed()
     window = windows()
-    before = unsealed(window)
-    after = unsealed(scramble(window, before.explanation.mask, torch.zeros_like(before.explanation.mask), "noise"))
+    before = looking(window)
+    after = looking(scramble(window, before.explanation.mask, torch.zeros_like(before.explanation.mask), "noise"))
     assert not torch.equal(before.values, after.values)
 
 
@@ -299,13 +305,28 @@ def test_where_the_mask_stays_the_same_no_bit_changes_if_unread_values_do(
 
 @pytest.mark.parametrize("how", SCRAMBLES)
 @torch.no_grad()
-def test_given_the_mask_of_a_choosing_network_no_bit_changes(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_the_mask_of_a_choosing_network_no_bit_changes(how: str) -> None:
     model, window = choosing(), windows()
-    before, reading = model(window), model.reading(window)
-    monkeypatch.setattr(model, "reading", lambda window: reading)
-    after = model(scramble(window, reading[0], torch.zeros_like(reading[0]), how))
+    before = model(window)
+    mask = before.explanation.mask
+    after = model.through(scramble(window, mask, torch.zeros_like(mask), how), mask)
     assert same_bits(before.values, after.values)
     assert same_explanation(before.explanation, after.explanation, torch.ones(BATCH, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("build", [network, choosing, unsealed], ids=["sealed", "choosing", "unsealed"])
+@torch.no_grad()
+def test_through_its_own_mask_a_network_gives_its_own_forecast(build: Callable[[], IBForecast]) -> None:
+    model, window = build(), windows(missing=0.05)
+    own = model(window)
+    again = model.through(window, own.explanation.mask)
+    assert same_bits(own.values, again.values)
+    assert same_explanation(own.explanation, again.explanation, torch.ones(BATCH, dtype=torch.bool))
+    assert torch.equal(own.explanation.missing, again.explanation.missing)
+    other = model.through(window, ~own.explanation.mask)
+    assert torch.equal(other.explanation.mask, ~own.explanation.mask & ~own.explanation.missing)
+    assert torch.equal(other.explanation.probability, other.explanation.mask.float())
+    assert not torch.equal(own.values, other.values)
 
 
 @settings(max_examples=25, derandomize=True, deadline=None)

@@ -3,9 +3,10 @@
 `IBForecaster.to_onnx` writes the file (`onnx_export.py`), `OnnxForecaster` reads it. The graph takes `values`,
 `observed`, `phase` and, for a model with covariates, `known`; it returns the forecast and every array of the field
 table (`core.explanation.FIELDS`) that the model computes. Its other inputs have defaults and are needed for the checks:
-`hold` replaces the window's own context and mask by the held ones, `replay` replaces the evidence too. The readout
-comes after that, so the forecast is computed from the held arrays and the phase. A model for any budget has the input
-`allowance`, the number of tokens that may be open. Names, units and calendar are in the file as JSON.
+`hold` replaces the window's own context and mask by the held ones, `replay` replaces the evidence too, and `through`
+replaces only the mask. The readout comes after that, so the forecast is computed from the held arrays and the phase. A
+model for any budget has the input `allowance`, the number of tokens that may be open. Names, units and calendar are in
+the file as JSON.
 """
 
 from collections.abc import Sequence
@@ -187,6 +188,18 @@ class OnnxForecaster:
     ) -> Float64[np.ndarray, "horizon channel"]:
         """Compute the forecast from `history`, with the context and the mask of an explanation."""
         return self._held(history, explanation, replay=False)
+
+    def through(
+        self,
+        history: Float64[np.ndarray, "look_back channel"],
+        phase: Int64[np.ndarray, " steps"],
+        known: Float64[np.ndarray, "steps covariate"] | None,
+        mask: Bool[np.ndarray, "patch channel"],
+    ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+        """Run the model on these values through a given mask; level and scale are computed again."""
+        window = self._window(history, phase, known)
+        explanation, forecast = self._run(window | {"held_mask": mask[None], "through": np.array(True)})
+        return explanation.window(0), self._in_units(forecast)
 
     def _held(
         self, history: Float64[np.ndarray, "look_back channel"], explanation: Explanation[np.ndarray], replay: bool

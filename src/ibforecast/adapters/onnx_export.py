@@ -43,21 +43,33 @@ class Graph(nn.Module):
         held: dict[str, Tensor],
         hold: Bool[Tensor, ""],
         replay: Bool[Tensor, ""],
+        through: Bool[Tensor, ""],
         allowance: Int[Tensor, ""],
     ) -> tuple[Tensor, ...]:
         """Return the forecast and the arrays of the field table, from what the network itself reads or what is held."""
         network, shown = self.network, Window(**window)
         own: Explanation[Tensor] = functional_call(network, {"gate.allowance": allowance}, (shown,)).explanation
         # A graph has no branches: both sides are computed, and `torch.where` selects one.
+        given = network.through(shown, _either(hold | through, held["held_mask"], own.mask)).explanation
+        assert given is not None
         chosen: dict[str, Any] = {
-            name: torch.where(hold, held[f"held_{name}"], getattr(own.context, name)) for name in self.context
+            name: torch.where(hold, held[f"held_{name}"], getattr(given.context, name)) for name in self.context
         }
-        context = replace(own.context, **chosen)
-        mask = (hold & held["held_mask"]) | (~hold & own.mask)
+        context = replace(given.context, **chosen)
+        # A held mask is kept as it is: a replay has no observations, and so its window has no complete token.
+        mask = _either(hold, held["held_mask"], given.mask)
         _, deviation = network.decompose(shown, context)
         evidence = torch.where(replay, held["held_evidence"], closed_to_zero(mask, deviation))
-        explanation = replace(own, mask=mask, evidence=evidence, context=context)
+        probability = torch.where(through, given.probability, own.probability)
+        explanation = replace(own, mask=mask, evidence=evidence, probability=probability, context=context)
         return network.replay(explanation), *(row.of(explanation) for row in self.outputs)
+
+
+def _either(
+    condition: Bool[Tensor, ""], one: Bool[Tensor, "..."], other: Bool[Tensor, "..."]
+) -> Bool[Tensor, "batch patch channel"]:
+    """Return one of two masks; onnxruntime has no `where` for booleans."""
+    return (condition & one) | (~condition & other)
 
 
 def held_context(facts: ModelFacts) -> list[str]:
@@ -91,7 +103,7 @@ def _defaults(facts: ModelFacts) -> dict[str, Tensor]:
     """Return the defaults of optional inputs: a single zero for each array that can be held, and the allowance."""
     kinds = {"bool": torch.bool, "float32": torch.float32, "int64": torch.int64}
     zeros = {f"held_{row.name}": torch.zeros([1] * len(row.axes), dtype=kinds[row.kind]) for row in held(facts)}
-    switches = {"hold": torch.tensor(False), "replay": torch.tensor(False)}
+    switches = {"hold": torch.tensor(False), "replay": torch.tensor(False), "through": torch.tensor(False)}
     return zeros | switches | {"allowance": torch.tensor(facts.allowance)}
 
 

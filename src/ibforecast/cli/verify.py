@@ -33,8 +33,8 @@ def command(
 
     The forecast is computed again from only the explanation and its context, then once more with every closed token
     scrambled and the mask held fixed: not a bit may differ. Then the model is run again on the same history. A sealed
-    model also runs with every unread value replaced and nothing held fixed. Without --table, an explanation of a
-    made-up table would pass as well.
+    model also runs with every unread value replaced and nothing held fixed, a choosing model with only its mask held
+    fixed. Without --table, an explanation of a made-up table would pass as well.
 
     \b
     ibforecast verify model why.json

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from ibforecast.core.calendar import Clock
 from ibforecast.core.errors import DataError, IBForecastError, UsageError, VerificationError
@@ -76,6 +76,18 @@ class Engine(Protocol):
     def hold(self, history: Values, explanation: Explanation[np.ndarray]) -> Future:
         """Compute the forecast from these values, with the context and the mask of an explanation."""
 
+    def through(
+        self,
+        history: Values,
+        phase: Int64[np.ndarray, " steps"],
+        known: Float64[np.ndarray, "steps covariate"] | None,
+        mask: Bool[np.ndarray, "patch channel"],
+    ) -> tuple[Explanation[np.ndarray], Future]:
+        """Run the model on these values through a given mask; level and scale are computed again.
+
+        The probabilities of the explanation are 1 and 0, because nothing is chosen.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class Original:
@@ -123,6 +135,7 @@ def verify(
     if checks[1].passed and checks[2].passed:
         checks += [_budget(facts, explained), *_recomputed(engine, explained, exact)]
         checks += [_unread(engine, explained)] if facts.sealed else []
+        checks += [_reading(engine, explained)] if facts.chooses else []
     return Verification(tuple(checks), tuple(notes))
 
 
@@ -273,14 +286,42 @@ def _unread(engine: Engine, explained: ExplainedForecast) -> Check:
     for name, history in _scrambled(engine.facts, explained).items():
         with np.errstate(over="ignore"):  # single precision cannot represent the largest of these values
             again, values = engine.run(history, explained.explanation.context.phase, explained.known)
-        differences = _field_differences(own, replace(again, missing=own.missing))
-        if any(sizes.any() for sizes in differences.values()) or not np.array_equal(forecast, values, equal_nan=True):
+        if not _same_results(own, forecast, replace(again, missing=own.missing), values):
             changed.append(name)
-    claim = "every unread value replaced by noise, by nothing, by ±1e30 and by others of the window, nothing held"
-    detail = (
-        f"another result with {', '.join(changed)}" if changed else "the same mask, context and forecast, bit for bit"
-    )
-    return Check("unread", not changed, f"{claim}: {detail}")
+    return _scrambled_check("unread", "nothing held", "mask, context and forecast", changed)
+
+
+def _reading(engine: Engine, explained: ExplainedForecast) -> Check:
+    """Replace everything that was not read and run the model again through the mask of the explanation.
+
+    The result must be that of the whole model, which chose its mask: one that computed level or forecast in another way
+    when the mask is given would otherwise pass.
+    """
+    own, forecast = _rerun(engine, explained)
+    phase, mask, changed = explained.explanation.context.phase, explained.explanation.mask, []
+    for name, history in {"the values themselves": explained.history, **_scrambled(engine.facts, explained)}.items():
+        with np.errstate(over="ignore"):  # single precision cannot represent the largest of these values
+            again, values = engine.through(history, phase, explained.known, mask)
+        # Probabilities say how the mask was chosen, and here it is given.
+        again = replace(again, missing=own.missing, probability=own.probability)
+        if not _same_results(own, forecast, again, values):
+            changed.append(name)
+    return _scrambled_check("reading", "the mask held", "level, scale, evidence and forecast", changed)
+
+
+def _same_results(
+    own: Explanation[np.ndarray], forecast: Future, again: Explanation[np.ndarray], values: Future
+) -> bool:
+    """Return whether two runs of a model gave the same explanation and forecast, bit for bit."""
+    moved = any(sizes.any() for sizes in _field_differences(own, again).values())
+    return not moved and np.array_equal(forecast, values, equal_nan=True)
+
+
+def _scrambled_check(name: str, held: str, results: str, changed: list[str]) -> Check:
+    """Return the check that replacing unread values changed nothing; `changed` are the replacements that did."""
+    claim = f"every unread value replaced by noise, by nothing, by ±1e30 and by others of the window, {held}"
+    detail = f"another result with {', '.join(changed)}" if changed else f"the same {results}, bit for bit"
+    return Check(name, not changed, f"{claim}: {detail}")
 
 
 def _scrambled(facts: ModelFacts, explained: ExplainedForecast) -> dict[str, Values]:

@@ -84,6 +84,22 @@ class IBForecast(Accountable, SelfExplaining):
         mask, probability = self.gate(logits, missing)
         return Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
 
+    def through(self, window: Window, mask: Bool[Tensor, "batch patch channel"]) -> Forecast:
+        """Forecast through a mask that is given instead of chosen; a token with a missing step stays closed.
+
+        Nothing is scored: the probability of an open token is 1, that of a closed one 0.
+        """
+        missing = self.missing(window)
+        mask = mask & ~missing
+        context, deviation = self.decompose(self.seen(window, mask))
+        evidence = closed_to_zero(mask, deviation)
+        explanation = Explanation(mask, evidence, mask.to(evidence.dtype), missing, context)
+        return Forecast(self.replay(explanation), explanation)
+
+    def seen(self, window: Window, mask: Bool[Tensor, "batch patch channel"]) -> Window:
+        """Return the window that the context is taken from, given the mask: all of it."""
+        return window
+
     def replay(self, explanation: Explanation) -> Float[Tensor, "batch horizon channel"]:
         """Compute the forecast from its explanation: Ŷ = g(E; 𝒞). Paper: Eq. 8, Ŷ."""
         context = explanation.context

@@ -41,10 +41,14 @@ class ReadingForecast(IBForecast, ABC):
         # 1. The mask. A token with a missing step stays closed.
         mask, probability = self.reading(window)
         # 2. Everything else is out of sight from here on.
-        seen = only(window, mask)
+        seen = self.seen(window, mask)
         # 3. Level and scale of what was read, and what they do not explain: the evidence.
         context, evidence = self.decompose(seen, held)
         return Explanation(mask, evidence, probability, self.missing(window), context)
+
+    def seen(self, window: Window, mask: Marks) -> Window:
+        """Return the window that the context is taken from, given the mask: what is read, and nothing else."""
+        return only(window, mask)
 
     def context(self, window: Window) -> Context:
         """Return the disclosed context, which comes from what is read."""
