@@ -45,8 +45,8 @@ class Weights:
 
         Ŷ = constant + Σ_channels swing · σ + Σ_values (linear · u + bent · tanh u)
 
-    `scale` and `usual_scale` are σ of this window and of one in which every value is the usual one. `departure`, `squares`
-    and `usual_squares` belong to σ: σ² = (doubt + Σ squares) / (doubt + count).
+    `scale` and `usual_scale` are σ of this window, and of one in which every value is the usual one. They follow from
+    `squares` and `usual_squares`: σ² = (doubt + Σ squares) / (doubt + count). `departure` is u.
     """
 
     constant: PerStep
@@ -170,7 +170,9 @@ class _WhatIf:
 
     def forecasts(self, actual: Bool[Tensor, "some patch channel"]) -> Float64[np.ndarray, "some horizon"]:
         """Return the channel's forecasts if only the marked tokens have their own values, all others the usual ones."""
-        return torch.cat([self._forecast(some)[..., self.column] for some in actual.split(CHUNK)]).double().numpy()
+        return (
+            torch.cat([self._forecast(some)[..., self.column] for some in torch.split(actual, CHUNK)]).double().numpy()
+        )
 
     def _forecast(self, actual: Bool[Tensor, "some patch channel"]) -> Float[Tensor, "some horizon channel"]:
         some = len(actual)
@@ -188,9 +190,7 @@ class _WhatIf:
 
 
 @torch.no_grad()
-def _shapley(
-    engine: TorchEngine, explained: ExplainedForecast, column: int
-) -> tuple[PerStep, Moves, Moves | None]:
+def _shapley(engine: TorchEngine, explained: ExplainedForecast, column: int) -> tuple[PerStep, Moves, Moves | None]:
     """Return the forecast of a usual window, the Shapley value of every open token, and its standard error."""
     own = explained.explanation
     context = replace(own.context, level=np.zeros_like(own.context.level), scale=np.ones_like(own.context.scale))

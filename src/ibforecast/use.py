@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 
+from ibforecast import receipts
 from ibforecast.audit import Audit, audit_windows
 from ibforecast.core import running, verification
 from ibforecast.core.calendar import Frequency
@@ -19,6 +20,7 @@ from ibforecast.core.errors import DataError, UsageError, require, require_choic
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.reader import Reader
+from ibforecast.core.receipt import Amounts
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
@@ -196,6 +198,17 @@ class Desk:
     def draw(self, explained: ExplainedForecast, path: Path) -> None:
         """Draw an explanation into a file; its suffix determines the format."""
         draw(explained, path, self.verify)
+
+    def amounts(self, explained: ExplainedForecast, column: int) -> Amounts:
+        """Return what adds up to the forecast of one channel of an explanation that this model computed."""
+        named, own = explained.weights_sha256, self.fitted.weights_sha256
+        require(
+            named == own,
+            "a receipt needs the model that computed the explanation",
+            f"weights {named[:12]}, where this model has {own[:12]}",
+            "use the model that made it",
+        )
+        return receipts.amounts(TorchEngine(self.fitted.at_budget(explained.budget)), explained, column)
 
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of one dataclass, as a table of the user's kind."""

@@ -46,6 +46,9 @@ class Host(Protocol):
     def draw(self, explained: "ExplainedForecast", path: Path) -> None:
         """Draw an explanation into a file."""
 
+    def amounts(self, explained: "ExplainedForecast", column: int) -> "Amounts":
+        """Return what adds up to the forecast of one channel."""
+
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of this dataclass, as a table of the user's kind."""
 
@@ -282,6 +285,31 @@ class ExplainedForecast:
         """Return a table with one row per token: its place, whether it was read, and its deviation."""
         return self._host("making a table", "use tokens()").tabulate(Token, self.tokens())
 
+    def receipt(self, channel: str, step: "Step" = "mean") -> Any:
+        """Return a table of what adds up to the forecast of a channel at one step ahead, or to its mean.
+
+        Its columns are part, channel, start, end and amount. The amounts are in the units of the channel and add up to
+        the forecast to the last digit.
+        """
+        entries = self.itemised(channel, step).parts(self)
+        return self._host("making a table", "use itemised()").tabulate(receipt.Part, entries)
+
+    def itemised(self, channel: str, step: "Step" = "mean") -> "Receipt":
+        """Return the receipt of a channel's forecast at one step ahead, counted from 1, or of its mean."""
+        return receipt.receipt_of(self, self.amounts(channel), channel, step)
+
+    def amounts(self, channel: str) -> "Amounts":
+        """Return what adds up to the forecast of a channel, at every step and not rounded."""
+        column = receipt.column_of(self, channel)
+        if channel not in self._computed:
+            host = self._host("a receipt", "use model.explain(table), or read the receipts of the document")
+            self._computed[channel] = host.amounts(self, column)
+        return self._computed[channel]
+
+    @cached_property
+    def _computed(self) -> "dict[str, Amounts]":
+        return {}
+
     def known_to_table(self) -> Any:
         """Return a table with one row per step, covariate known ahead and channel: its value and its effect."""
         return self._host("making a table", "use known_steps()").tabulate(KnownStep, self.known_steps())
@@ -409,4 +437,5 @@ def _plain(value: Any) -> Any:
 
 
 # These modules import ExplainedForecast, so they can be imported only after it is defined.
-from ibforecast.core import validity, words  # noqa: E402
+from ibforecast.core import receipt, validity, words  # noqa: E402
+from ibforecast.core.receipt import Amounts, Receipt, Step  # noqa: E402

@@ -43,8 +43,8 @@ class Part:
 class Amounts:
     """What adds up to the forecast of one channel, at every step ahead, in its units and not rounded.
 
-    `read` has a row for every open token, in the order of the mask's rows, and `known` one for every covariate. `unread`
-    is the effect of values that were not read; it is None if a model is sealed, because there is no such effect.
+    `read` has a row for every open token, in the order of the mask's rows, and `known` one for every covariate.
+    `unread` is the effect of values that were not read; it is None if a model is sealed: there is no such effect.
     `error` is the standard error of `read` if orders were sampled; None if the amounts are exact.
     """
 
@@ -217,5 +217,3 @@ def check(explained: ExplainedForecast, receipt: Receipt) -> None:
     for rule, holds in rules.items():
         if not holds:
             raise DataError(f"a receipt must {rule}", f"that of {receipt.channel!r}", "use it as the model returned it")
-
-
