@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ibforecast.core import document as documents
-from ibforecast.core import reading
+from ibforecast.core import reading, receipt
 from ibforecast.core.errors import IBForecastError
 from ibforecast.core.explained import FORMAT, STATEMENTS, VERSION, ExplainedForecast
 from ibforecast.engine import TorchEngine
@@ -86,7 +86,9 @@ def sealed(lie: Document) -> str:
     """Write a false document with matching statements and fingerprint, if it can be read."""
     content = {name: value for name, value in lie.items() if name not in ("format", "version", "sha256", *STATEMENTS)}
     try:
-        explained = ExplainedForecast(**reading.explanation(copy.deepcopy(content)))
+        plain = copy.deepcopy(content)
+        receipts = tuple(map(receipt.read, plain.pop("receipts", [])))
+        explained = ExplainedForecast(**reading.explanation(plain), receipts=receipts)
     except (IBForecastError, TypeError, ValueError):
         return json.dumps(lie | {"sha256": documents.fingerprint(content)})
     again = json.loads(explained.to_json())

@@ -16,7 +16,6 @@ from jaxtyping import Float64
 
 from ibforecast.core import reading
 from ibforecast.core.errors import DataError, UsageError, VerificationError, require
-from ibforecast.core.explained import ExplainedForecast
 
 Kind = Literal["calendar", "read", "known ahead", "unread"]
 Step = int | Literal["mean"]
@@ -98,7 +97,7 @@ class Receipt:
         """Whether the amounts add up to the forecast exactly, as decimal numbers."""
         return sum(map(_decimal, self.amounts)) == _decimal(self.forecast)
 
-    def parts(self, explained: ExplainedForecast) -> Iterator[Part]:
+    def parts(self, explained: "ExplainedForecast") -> Iterator[Part]:
         """Yield the entries of the receipt: calendar, read places from old to new, known ahead, unread."""
         start, end = span(explained, self.step)
         yield Part("calendar", self.channel, start, end, self.calendar)
@@ -113,7 +112,9 @@ class Receipt:
             yield Part("unread", self.channel, times[0], times[explained.look_back - 1], self.unread)
 
 
-def receipt_of(explained: ExplainedForecast, amounts: Amounts, channel: str, step: Step, digits: int = FINE) -> Receipt:
+def receipt_of(
+    explained: "ExplainedForecast", amounts: Amounts, channel: str, step: Step, digits: int = FINE
+) -> Receipt:
     """Return the receipt of one number of a forecast from the amounts of its channel.
 
     Raises VerificationError if the amounts do not add up to the forecast.
@@ -173,25 +174,25 @@ def _decimal(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-def places(explained: ExplainedForecast) -> list[tuple[int, int]]:
+def places(explained: "ExplainedForecast") -> list[tuple[int, int]]:
     """Return patch and column of every open token, in the order in which a receipt lists them."""
     return [(patch, column) for patch, column in np.argwhere(explained.explanation.mask).tolist()]
 
 
-def span(explained: ExplainedForecast, step: Step) -> tuple[str, str]:
+def span(explained: "ExplainedForecast", step: Step) -> tuple[str, str]:
     """Return the first and the last moment that a receipt is about."""
     ahead = explained.times[explained.look_back :]
     return (ahead[0], ahead[-1]) if step == "mean" else (ahead[step - 1], ahead[step - 1])
 
 
-def column_of(explained: ExplainedForecast, channel: str) -> int:
+def column_of(explained: "ExplainedForecast", channel: str) -> int:
     """Return the column of a channel that is forecast; refuse any other name."""
     forecast = [name for name in explained.channels if name not in explained.past]
     require(channel in forecast, "channel must be one that is forecast", repr(channel), f"try {forecast[0]!r}")
     return explained.channels.index(channel)
 
 
-def require_step(explained: ExplainedForecast, step: Step) -> None:
+def require_step(explained: "ExplainedForecast", step: Step) -> None:
     """Refuse a step that is not in the horizon."""
     whole = isinstance(step, int) and not isinstance(step, bool)
     if step != "mean" and not (whole and 1 <= int(step) <= explained.horizon):
@@ -200,7 +201,7 @@ def require_step(explained: ExplainedForecast, step: Step) -> None:
         )
 
 
-def check(explained: ExplainedForecast, receipt: Receipt) -> None:
+def check(explained: "ExplainedForecast", receipt: Receipt) -> None:
     """Refuse a receipt that does not belong to a forecast or does not add up to it."""
     column = column_of(explained, receipt.channel)
     require_step(explained, receipt.step)
@@ -237,3 +238,7 @@ def read(value: Any) -> Receipt:
         unread=reading.maybe(reading.number, one["unread"], "receipts.unread"),
         error=reading.maybe(reading.number, one["error"], "receipts.error"),
     )
+
+
+# ExplainedForecast imports this module, and each may be imported first.
+from ibforecast.core.explained import ExplainedForecast  # noqa: E402

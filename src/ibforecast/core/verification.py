@@ -37,7 +37,9 @@ NOT_COMPARED = (
     "table: history, times, truth and what was known ahead were not compared with a table, so an explanation of a "
     "made-up table would pass; give the table to compare them"
 )
-NOT_ITEMISED = "receipts: this runtime computes none, so those of the document were only added up"
+NOT_ITEMISED = (
+    "this runtime computes no receipts, so those of the document are not confirmed; verify with the model folder"
+)
 NOT_CHECKED = "signature: it has one, which was not checked; give the public key of the expected signer"
 
 LAST_UNITS = 2.0
@@ -142,13 +144,11 @@ def verify(
         checks.append(_signature(explained, key))
     if key is None and explained.signature is not None:
         notes.append(NOT_CHECKED)
-    if explained.receipts and itemised is None:
-        notes.append(NOT_ITEMISED)
     if checks[1].passed and checks[2].passed:
         checks += [_budget(facts, explained), *_recomputed(engine, explained, exact)]
         checks += [_unread(engine, explained)] if facts.sealed else []
         checks += [_reading(engine, explained)] if facts.chooses else []
-        checks += [_receipts(explained, itemised, exact)] if explained.receipts and itemised else []
+        checks += [_receipts(explained, itemised, exact)] if explained.receipts else []
     return Verification(tuple(checks), tuple(notes))
 
 
@@ -352,9 +352,12 @@ def _scrambled(facts: ModelFacts, explained: ExplainedForecast) -> dict[str, Val
     }
 
 
-def _receipts(explained: ExplainedForecast, itemised: Itemised, exact: bool) -> Check:
+def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bool) -> Check:
     """Compute every receipt again and compare all amounts; that they add up was checked when it was read."""
-    claim = f"{len(explained.receipts)} receipts add up to the forecast, and the model computes the same amounts"
+    if itemised is None:
+        return Check("receipts", False, NOT_ITEMISED)
+    count = len(explained.receipts)
+    claim = f"{count} receipt{'s add' if count > 1 else ' adds'} up to the forecast, with the amounts of the model"
     allowed, worst = (0.0 if exact else LAST_UNITS), 0.0
     for stated in explained.receipts:
         try:

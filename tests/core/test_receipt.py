@@ -1,0 +1,44 @@
+"""Receipts as plain data: rounding that adds up, the choice of decimals, and the rules for a valid receipt."""
+
+from decimal import Decimal
+from math import fsum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ibforecast.core.receipt import Receipt, adding_up, decimals_of, rounded
+
+AMOUNTS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
+
+
+@given(AMOUNTS, st.integers(0, 6))
+def test_rounded_amounts_add_up_to_the_rounded_total(amounts: list[float], decimals: int) -> None:
+    total = fsum(amounts)
+    printed = adding_up(amounts, total, decimals)
+    assert sum(Decimal(repr(amount)) for amount in printed) == Decimal(repr(rounded(total, decimals)))
+
+
+@given(AMOUNTS, st.integers(0, 6))
+def test_rounding_moves_an_amount_by_at_most_one_unit(amounts: list[float], decimals: int) -> None:
+    printed = adding_up(amounts, fsum(amounts), decimals)
+    unit = 10.0**-decimals
+    # One more unit for the first amount, which takes what single remainders cannot.
+    assert abs(printed[0] - amounts[0]) <= 2 * unit + 1e-9
+    assert all(abs(one - other) <= unit + 1e-9 for one, other in zip(printed[1:], amounts[1:], strict=True))
+
+
+def test_amounts_with_the_largest_remainders_are_rounded_up() -> None:
+    assert adding_up([0.26, 0.27, 0.47], 1.0, 1) == [0.2, 0.3, 0.5]
+
+
+@pytest.mark.parametrize(("std", "decimals"), [(5.2, 4), (0.052, 6), (520.0, 2), (5e7, 0)])
+def test_decimals_follow_the_spread_of_a_channel(std: float, decimals: int) -> None:
+    assert decimals_of(std, 4) == decimals
+
+
+def test_a_receipt_that_misses_the_forecast_by_one_unit_does_not_add_up() -> None:
+    receipt = Receipt("load", "mean", 10.3, 7.1, (3.0, 0.2))
+    assert receipt.adds_up
+    assert not Receipt("load", "mean", 10.3, 7.1, (3.0, 0.1)).adds_up
+    assert not Receipt("load", "mean", 10.3, 7.1, (3.0, 0.2), unread=0.1).adds_up
