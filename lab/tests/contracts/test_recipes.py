@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from ibforecast.core.errors import UsageError
 from ibforecast.core.sizes import Sizes
+from ibforecast.model.config import ModelConfig
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.recipes import DEFAULT, OURS
 from ibforecast_lab.data.catalogue import CATALOGUE
@@ -51,6 +53,18 @@ def test_a_recipe_resolves_for_any_table(name: str) -> None:
 def test_every_forecaster_has_a_recipe_and_the_default_is_one_of_them() -> None:
     assert {resolve(name, SIZES).forecaster for name in names()} == set(BOOK.forecasters)
     assert DEFAULT in names()
+
+
+RIVALS = [name for name, (kind, _) in BOOK.forecasters.items() if not issubclass(kind, ModelConfig)]
+
+
+@pytest.mark.parametrize("forecaster", RIVALS)
+def test_a_rival_with_a_second_stage_is_refused_when_its_recipe_is_resolved(forecaster: str, tmp_path: Path) -> None:
+    own = write_recipe(tmp_path, f'forecaster = "{forecaster}"\n\n[train]\nsecond_epochs = 5\n')
+    with pytest.raises(UsageError, match="only a recipe for ibforecast can have a second stage") as refused:
+        resolve(own, SIZES)
+    assert refused.value.got == f"second_epochs=5 in 'own', for {forecaster}"
+    assert refused.value.remedy == "set second_epochs = 0"
 
 
 def flat(settings: Mapping[str, Any], *place: str) -> dict[tuple[str, ...], Any]:

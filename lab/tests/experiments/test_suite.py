@@ -21,6 +21,7 @@ from ibforecast_lab.experiments import parts
 from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.plans import FITTED_IN_SUITE, IN_SUITE, PLANS, SEEDS
+from ibforecast_lab.experiments.quoted import compared_in_suite
 from ibforecast_lab.experiments.run import recipe_of, run
 from ibforecast_lab.experiments.sheet import NOT_RUN
 from ibforecast_lab.experiments.tables import TABLES, sheets_of
@@ -212,10 +213,26 @@ def test_the_table_prints_pairs_marks_the_best_and_says_what_was_not_run() -> No
     first, last = sheet.body[0], sheet.body[-1]
     assert [(line[0], line[1]) for line in sheet.body] == [*((data, str(h)) for data, h in PLACES), ("Overall", "–")]
     assert first[column[f"{REFERENCE}: MSE / MAE"]] == "1.000 / 2.000"
-    assert first[column["sealed, relative"]] == last[column["sealed, relative"]] == "**0.500 / 0.500**"
-    assert first[column["tqnet, relative"]] == "2.000 / 2.000"
+    assert first[column["sealed, relative"]] == "**0.500 / 0.500 (3)**"
+    assert last[column["sealed, relative"]] == "**0.500 / 0.500**"
+    assert first[column["tqnet, relative"]] == "2.000 / 2.000 (3)"
     assert last[column["tqnet, relative"]] == first[column["lightgbm, relative"]] == NOT_RUN
     assert len(sheet.header) == 3 + len(MODELS)
+
+
+def test_two_models_are_compared_by_the_seeds_and_places_that_both_have() -> None:
+    ours = [*grid("choosing", 0.5), *grid("default", 1.0), *grid("lightgbm", 2.0, AVERAGED[:3])[::3]]
+    others = [one for one in grid("choosing+no-exchange", 1.0, AVERAGED[:4]) if one.cell.seed == SEEDS[1]]
+    values = compared_in_suite([*ours, *others])
+    # Only the second seed, in which `grid` shifts nothing, was run for both.
+    assert values["results/tables/choosing/choosing+no-exchange/mse_ratio"] == pytest.approx(0.5)
+    assert values["results/tables/choosing/choosing+no-exchange/lines"] == 4
+    assert values["results/tables/choosing/choosing+no-exchange/lower_mse"] == 4
+    # A model that needs no seeds is compared with the mean over all seeds.
+    ratios = [(1.0 + place) / (2.0 * (1.0 + place) - 0.1) for place in map(PLACES.index, AVERAGED[:3])]
+    assert values["results/tables/default/lightgbm/mse_ratio"] == pytest.approx(geometric_mean(ratios))
+    assert values[f"results/tables/default/lightgbm/{AVERAGED[0][0]}/{AVERAGED[0][1]}/mse_ratio"] == ratios[0]
+    assert "results/tables/default/steady/mse_ratio" not in values
 
 
 def test_runs_on_the_suite_change_no_other_table() -> None:

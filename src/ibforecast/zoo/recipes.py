@@ -98,6 +98,14 @@ class Recipe:
     train: TrainConfig
     network: Callable[[Any], Forecaster] = network_of
 
+    def __post_init__(self) -> None:
+        if self.train.second_epochs and not isinstance(self.config, ModelConfig):
+            raise UsageError(
+                f"only a recipe for {OURS} can have a second stage",
+                f"second_epochs={self.train.second_epochs} in {self.name!r}, for {self.forecaster}",
+                "set second_epochs = 0",
+            )
+
     @property
     def sha256(self) -> str:
         """Fingerprint of all settings that are not defaults, so that a new setting does not change old recipes.

@@ -23,6 +23,7 @@ from ibforecast_lab.experiments.plans import EXPLAINED, FORMER, HORIZONS, MAIN, 
 from ibforecast_lab.experiments.quoted import (
     BENCH,
     CELLS,
+    COMPARED_IN_SUITE,
     RIVALS,
     Sheets,
     Values,
@@ -36,6 +37,7 @@ from ibforecast_lab.experiments.sheet import NATIVE, NONE, PAPER, markdown_table
 from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.experiments.tables.errors import COMPARED, OVERALL, better_source
 from ibforecast_lab.experiments.tables.fidelity import LOW
+from ibforecast_lab.experiments.tables.suite import AVERAGED
 
 PAGE = Path("docs/results.md")
 NAMES = {
@@ -145,10 +147,11 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[FORMER]),
         "planted": _excerpt(sheets, "support_recovery", explainer=EXPLAINERS),
         "suite": _whole(sheets, "tables"),
+        "pairs": _pairs(values),
         "origins": _origins(),
         "speed": _speed(values),
     }
-    phrases = _phrases(sheets, best)
+    phrases = _phrases(sheets, best) | _lost_in_suite(values)
 
     def filled(place: re.Match[str]) -> str:
         name, form = place[1], place[2]
@@ -190,7 +193,7 @@ def _phrases(sheets: Sheets, best: list[Row]) -> dict[str, str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    *most, last = names
+    *most, last = [*names] or ["none"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
@@ -226,6 +229,18 @@ def _newest(sheets: Sheets) -> str:
     )
 
 
+def _lost_in_suite(values: Values) -> dict[str, str]:
+    """Name for each pair of models the tables of the suite on which the second has the lower MSE, with the horizon."""
+    return {
+        f"lower_{other}": _listed(
+            f"`{data}` ({horizon})"
+            for data, horizon in AVERAGED
+            if values.get(f"results/tables/{ours}/{other}/{data}/{horizon}/mse_ratio", 0.0) > 1
+        )
+        for ours, other in COMPARED_IN_SUITE
+    }
+
+
 def _false_alarms(sheets: Sheets) -> Iterator[str]:
     """Yield the generators on which another map has a higher AUP than the recipe made for them."""
     for mode in FRAMED.values():
@@ -259,6 +274,25 @@ def _excerpt(sheets: Sheets, label: str, **where: Collection[str]) -> list[Line]
 def _whole(sheets: Sheets, label: str) -> list[Line]:
     """Return a table with all its lines and columns."""
     return [dict(zip(sheets[label].header, cells, strict=True)) for cells in sheets[label].body]
+
+
+def _pairs(values: Values) -> list[Line]:
+    """Return how the errors of pairs of models compare over the tables of the suite."""
+    lines = []
+    for ours, other in COMPARED_IN_SUITE:
+        pair = {
+            name: values[f"results/tables/{ours}/{other}/{name}"]
+            for name in ("mse_ratio", "mae_ratio", "lower_mse", "lower_mae", "lines")
+        }
+        lines.append(
+            {"model": f"`{ours}`", "divided by": f"`{other}`"}
+            | {metric.upper(): FORMS[".3f"](pair[f"{metric}_ratio"]) for metric in COMPARED.values()}
+            | {
+                f"lower {metric.upper()} on": f"{pair[f'lower_{metric}']:.0f} of {pair['lines']:.0f}"
+                for metric in COMPARED.values()
+            }
+        )
+    return lines
 
 
 def _origins() -> list[Line]:

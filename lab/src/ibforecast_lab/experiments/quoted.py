@@ -11,24 +11,41 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from statistics import mean
+from statistics import geometric_mean, mean
 from typing import get_args
 
 from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.facts import facts
-from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, frame, grouped, select
+from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, errors, frame, grouped, select
 from ibforecast_lab.experiments.ledger import Ledger, Record
-from ibforecast_lab.experiments.plans import BLACK_BOX, EXPLAINED, FORMER, HORIZONS, INTERPRETABLE, MAIN, ONE_MASK
+from ibforecast_lab.experiments.plans import (
+    BLACK_BOX,
+    CHOOSING,
+    EXPLAINED,
+    FITTED_IN_SUITE,
+    FORMER,
+    HORIZONS,
+    INTERPRETABLE,
+    MAIN,
+    ONE_MASK,
+)
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Sheet
 from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.experiments.tables.coverage import CLOSE
 from ibforecast_lab.experiments.tables.errors import COMPARED
 from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
+from ibforecast_lab.experiments.tables.suite import AVERAGED
 from ibforecast_lab.experiments.tables.tradeoff import OWN
 
 CELLS = tuple((data, horizon) for data in MAIN for horizon in HORIZONS)
 RIVALS = (*BLACK_BOX, *INTERPRETABLE, PAPER)
+COMPARED_IN_SUITE = (
+    *((DEFAULT, model) for model in (FORMER, *FITTED_IN_SUITE, "tqnet", "cyclenet-mlp", "choosing+open")),
+    *((CHOOSING, model) for model in ("choosing+no-exchange", ONE_MASK)),
+)
+"""The pairs of models that are compared on the tables of the suite."""
+
 BENCH = Path("results/bench")
 TRIALS = Path("results/trials")
 
@@ -49,6 +66,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
         **_promises(sheets, records),
         **_speed(values),
         **_contests(records),
+        **compared_in_suite(records),
     }
 
 
@@ -66,6 +84,42 @@ def _contests(records: list[Record]) -> dict[str, float]:
         values[f"results/contest/{prefix}runs"] = float(len(contests))
         values[f"results/contest/{prefix}sealed"] = float(len(select(contests, winner="sealed")))
     return values
+
+
+def compared_in_suite(records: list[Record]) -> dict[str, float]:
+    """Compare pairs of models on the tables of the suite, by the places and seeds that both have.
+
+    Ratios are errors of the first model divided by those of the second, at each place and as geometric means over
+    places. `lines` counts the places, `lower_mse` those in which the first model has the lower MSE.
+    """
+    runs = grouped(select(errors(frame(records)), own_budget=True), ("model", "data", "horizon"))
+    values: dict[str, float] = {}
+    for ours, other in COMPARED_IN_SUITE:
+        pair = f"results/tables/{ours}/{other}"
+        both = {
+            place: _of_shared_seeds(runs.get((ours, *place), []), runs.get((other, *place), []), other)
+            for place in AVERAGED
+        }
+        for metric in COMPARED.values():
+            ratios = {
+                f"{pair}/{data}/{horizon}/{metric}_ratio": mean(row[metric] for row in one)
+                / mean(row[metric] for row in two)
+                for (data, horizon), (one, two) in both.items()
+                if one and two
+            }
+            if ratios:
+                lower = sum(ratio < 1 for ratio in ratios.values())
+                values |= ratios | {f"{pair}/lines": float(len(ratios)), f"{pair}/lower_{metric}": float(lower)}
+                values[f"{pair}/{metric}_ratio"] = geometric_mean(ratios.values())
+    return values
+
+
+def _of_shared_seeds(ours: list[Row], others: list[Row], other: str) -> tuple[list[Row], list[Row]]:
+    """Return the runs of two models that have the same seeds; a fitted model needs no seeds."""
+    if other in FITTED_IN_SUITE:
+        return ours, others
+    both = {row["seed"] for row in ours} & {row["seed"] for row in others}
+    return [row for row in ours if row["seed"] in both], [row for row in others if row["seed"] in both]
 
 
 def benchmarks(folder: Path) -> dict[str, float]:

@@ -58,12 +58,17 @@ def _line(rows: list[Row], data: str, horizon: int | None) -> Row:
     return marked(line, **{min(ratios, key=lambda model: ratios[model]): "**{}**"}) if ratios else line
 
 
-def _pair(row: Row, kind: str) -> tuple[float, float] | None:
-    return None if row[f"mse{kind}"] is None else (row[f"mse{kind}"], row[f"mae{kind}"])
+def _pair(row: Row, kind: str) -> tuple[float, float, int | None] | None:
+    """Return MSE, MAE and the number of seeds, or None for the last if the model needs no seeds."""
+    count = None if row["model"] in FITTED_IN_SUITE else row["seeds"]
+    return None if row[f"mse{kind}"] is None else (row[f"mse{kind}"], row[f"mae{kind}"], count)
 
 
 def _text(pair: Any) -> str:
-    return NONE if pair is None else "{:.3f} / {:.3f}".format(*pair)
+    if pair is None:
+        return NONE
+    mse, mae, count = pair
+    return f"{mse:.3f} / {mae:.3f}" + ("" if count is None else f" ({count})")
 
 
 suite = Table(
@@ -79,10 +84,11 @@ suite = Table(
     lines=_lines,
     note=(
         f"MSE / MAE, means over seeds: of `{REFERENCE}` as they are, of the others divided by those of `{REFERENCE}`. "
-        f"Below 1 is better than `{REFERENCE}`; bold: the best MSE of the line. The last line is the geometric mean of "
-        f"the ratios over all lines except epf_de{KNOWN}, for models that were run on all of them. All models are "
-        "measured on the same windows and channels: the 19 flows of flow_france19, only the price of "
-        f"epf_de{KNOWN}, and every column of the other tables. In epf_de{KNOWN}, the models of this project and "
+        f"In brackets: the number of seeds; `{REFERENCE}` and lightgbm need none. Where it is 1, a difference of a few "
+        f"percent may be chance. Below 1 is better than `{REFERENCE}`; bold: the best MSE of the line. The last line "
+        f"is the geometric mean of the ratios over all lines except epf_de{KNOWN}, for models that were run on all of "
+        "them. All models are measured on the same windows and channels: the 19 flows of flow_france19, only the price "
+        f"of epf_de{KNOWN}, and every column of the other tables. In epf_de{KNOWN}, the models of this project and "
         "lightgbm read the covariates known ahead; the other rivals and the naive forecast do not."
     ),
     missing=(REFERENCE, *MODELS),
