@@ -1,6 +1,6 @@
 """Using a fitted model: reading tables like the training table, and forecasting, explaining and measuring."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -201,6 +201,22 @@ class Desk:
 
     def amounts(self, explained: ExplainedForecast, column: int) -> Amounts:
         """Return what adds up to the forecast of one channel of an explanation that this model computed."""
+        return receipts.amounts(self._engine_of(explained), explained, column)
+
+    def spreadsheet(
+        self,
+        explained: ExplainedForecast,
+        path: Path,
+        channels: Sequence[str] | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> None:
+        """Write the forecast of an explanation that this model computed as a workbook of formulas."""
+        from ibforecast.adapters import spreadsheet
+
+        spreadsheet.write(self._engine_of(explained), explained, path, channels, steps)
+
+    def _engine_of(self, explained: ExplainedForecast) -> TorchEngine:
+        """Return the model at the budget of an explanation; refuse an explanation of another model."""
         named, own = explained.weights_sha256, self.fitted.weights_sha256
         require(
             named == own,
@@ -208,7 +224,7 @@ class Desk:
             f"weights {named[:12]}, where this model has {own[:12]}",
             "use the model that made it",
         )
-        return receipts.amounts(TorchEngine(self.fitted.at_budget(explained.budget)), explained, column)
+        return TorchEngine(self.fitted.at_budget(explained.budget))
 
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of one dataclass, as a table of the user's kind."""
