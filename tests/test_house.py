@@ -38,7 +38,7 @@ def test_the_list_of_names_is_complete() -> None:
 def test_importing_the_library_imports_nothing_optional_and_prints_nothing() -> None:
     optional = {"matplotlib", "pandas", "polars", "pooch", "sklearn", "click", "beartype", "captum", "cryptography"}
     optional |= {"fastapi", "uvicorn", "pydantic", "prometheus_client", "sktime", "onnx", "onnxruntime"}
-    optional |= {"neuralforecast", "pytorch_lightning", "shap", "optuna", "ray"}
+    optional |= {"neuralforecast", "pytorch_lightning", "shap", "optuna", "ray", "openpyxl", "mlflow"}
     script = f"import sys, ibforecast; print(sorted({optional!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

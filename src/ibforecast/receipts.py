@@ -47,8 +47,10 @@ class Weights:
 
         Ŷ = constant + Σ_channels swing · σ + Σ_values (linear · u + bent · tanh u)
 
-    `scale` and `usual_scale` are σ of this window, and of one in which every value is the usual one. They follow from
-    `squares` and `usual_squares`: σ² = (doubt + Σ squares) / (doubt + count). `departure` is u.
+    `departure` is u. `scale` and `usual_scale` are σ of this window, and of one in which every value is the usual one.
+    They follow from the profile Q (`season`) and the weights of the level (`of_level`), both 0 where nothing was read:
+
+        σ² = (doubt + Σ (Q + u − Σ of_level · u)²) / (doubt + count)
     """
 
     constant: PerStep
@@ -56,10 +58,26 @@ class Weights:
     linear: Float64[np.ndarray, "look_back channel horizon"]
     bent: Float64[np.ndarray, "look_back channel horizon"]
     departure: Values
-    squares: Values
-    usual_squares: Values
+    season: Values
+    of_level: Values
     doubt: Float64[np.ndarray, " channel"]
-    count: Float64[np.ndarray, " channel"]
+    opened: Bool[np.ndarray, "look_back channel"]
+
+    @property
+    def count(self) -> Float64[np.ndarray, " channel"]:
+        """The number of values that were read of each channel."""
+        return np.asarray(self.opened.sum(axis=0), dtype=np.float64)
+
+    @property
+    def squares(self) -> Values:
+        """The squared distance of each value that was read from the level."""
+        level = (self.of_level * self.departure).sum(axis=0)
+        return np.asarray(np.where(self.opened, self.season + self.departure - level, 0.0) ** 2)
+
+    @property
+    def usual_squares(self) -> Values:
+        """The squared distance of each usual value from the usual level."""
+        return np.asarray(self.season**2)
 
     @property
     def scale(self) -> Float64[np.ndarray, " channel"]:
@@ -144,7 +162,6 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, column: int) -> W
     past, ahead = season[: explained.look_back], season[explained.look_back :]
     of_level = np.where(opened, torch.softmax(frame.logits, dim=0).double().numpy(), 0.0)
     of_level = of_level / np.where(of_level.sum(axis=0) > 0, of_level.sum(axis=0), 1.0)
-    count = opened.sum(axis=0).astype(np.float64)
     usual = (of_level * past).sum(axis=0)
     from_usual = np.where(opened, past - usual, 0.0)
     departure = np.where(opened, explained.units.standardise(explained.history) - past, 0.0)
@@ -156,18 +173,17 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, column: int) -> W
     swing[column] += ahead[:, column] + base - usual[column]
     linear = linear - of_level[..., None] * linear.sum(axis=0)
     linear[:, column] += of_level[:, column, None]
-    bent = (bent - bent.sum(axis=0) / np.maximum(count, 1)[:, None]) * opened[..., None]
-    level = (of_level * departure).sum(axis=0)
+    bent = (bent - bent.sum(axis=0) / np.maximum(opened.sum(axis=0), 1)[:, None]) * opened[..., None]
     return Weights(
         constant=constant,
         swing=swing,
         linear=linear,
         bent=bent,
         departure=departure,
-        squares=np.where(opened, (past + departure - level) ** 2, 0.0),
-        usual_squares=np.where(opened, past**2, 0.0),
+        season=np.where(opened, past, 0.0),
+        of_level=of_level,
         doubt=frame.doubt.detach().exp().double().numpy(),
-        count=count,
+        opened=opened,
     )
 
 

@@ -207,6 +207,22 @@ class Desk:
 
     def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
         """Return what adds up to the forecast of each of these channels, of an explanation that this model computed."""
+        return receipts.amounts(self._engine_of(explained), explained, columns)
+
+    def spreadsheet(
+        self,
+        explained: ExplainedForecast,
+        path: Path,
+        channels: Sequence[str] | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> None:
+        """Write the forecast of an explanation that this model computed as a workbook of formulas."""
+        from ibforecast.adapters import spreadsheet
+
+        spreadsheet.write(self._engine_of(explained), explained, path, channels, steps)
+
+    def _engine_of(self, explained: ExplainedForecast) -> TorchEngine:
+        """Return the model at the budget of an explanation; refuse an explanation of another model."""
         named, own = explained.weights_sha256, self.fitted.weights_sha256
         require(
             named == own,
@@ -214,7 +230,7 @@ class Desk:
             f"weights {named[:12]}, where this model has {own[:12]}",
             "use the model that made it",
         )
-        return receipts.amounts(TorchEngine(self.fitted.at_budget(explained.budget)), explained, columns)
+        return TorchEngine(self.fitted.at_budget(explained.budget))
 
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of one dataclass, as a table of the user's kind."""

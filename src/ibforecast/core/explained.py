@@ -46,6 +46,11 @@ class Host(Protocol):
     def draw(self, explained: "ExplainedForecast", path: Path) -> None:
         """Draw an explanation into a file."""
 
+    def spreadsheet(
+        self, explained: "ExplainedForecast", path: Path, channels: Sequence[str] | None, steps: Sequence[int] | None
+    ) -> None:
+        """Write the forecast as a workbook of formulas."""
+
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of this dataclass, as a table of the user's kind."""
 
@@ -364,6 +369,17 @@ class ExplainedForecast:
     def plot(self, path: str | Path) -> Path:
         """Write the explanation as a picture (.png, .svg) or a page (.html)."""
         self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)").draw(self, Path(path))
+        return Path(path)
+
+    def to_spreadsheet(
+        self, path: str | Path, channels: Sequence[str] | None = None, steps: Sequence[int] | None = None
+    ) -> Path:
+        """Write the forecast of an additive model as a workbook (.xlsx) of formulas that anyone can check.
+
+        Its inputs are the values that were read: if one is changed there, the forecast changes as the model's would.
+        `channels` and `steps` (numbers of steps ahead, from 1) choose what is in it; None: all of them.
+        """
+        self._host("a spreadsheet", "use model.explain(table)").spreadsheet(self, Path(path), channels, steps)
         return Path(path)
 
     def _host(self, what: str, otherwise: str) -> Host:
