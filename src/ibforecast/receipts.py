@@ -33,7 +33,10 @@ CHUNK = 1024
 
 Values = Float64[np.ndarray, "look_back channel"]
 PerStep = Float64[np.ndarray, " horizon"]
-Moves = Float64[np.ndarray, "open horizon"]
+Steps = Float64[np.ndarray, "horizon forecast"]
+Moves = Float64[np.ndarray, "open horizon forecast"]
+"""What is added at every step ahead to the forecast of each channel of interest."""
+
 Places = list[tuple[int, int]]
 
 
@@ -88,18 +91,46 @@ class Weights:
 
 def amounts(engine: TorchEngine, explained: ExplainedForecast, column: int) -> Amounts:
     """Return what adds up to the forecast of one channel, at every step."""
-    effects, horizon = explained.effects, explained.horizon
-    known = np.zeros((0, horizon)) if effects is None else effects[explained.look_back :, :, column].T
+    return amounts_of(engine, explained, [column])[0]
+
+
+def amounts_of(engine: TorchEngine, explained: ExplainedForecast, columns: list[int]) -> list[Amounts]:
+    """Return what adds up to the forecasts of some channels, at every step; what-ifs are computed once for all."""
+    known = _known(explained, columns)
     if additive(engine.fitted.network) is None:
-        calendar, read, error = _shapley(engine, explained, column)
+        calendar, read, error = _shapley(engine, explained, columns)
         calendar = calendar - known.sum(axis=0)
     else:
-        sums, std, error = weights(engine, explained, column), float(explained.units.std[column]), None
-        calendar = sums.calendar * std + explained.units.mean[column]
-        tokens = sums.added.reshape(*explained.explanation.mask.shape[:1], -1, *sums.added.shape[1:]).sum(axis=1)
-        read = tokens[explained.explanation.mask] * std
-    rest = explained.forecast[:, column] - calendar - read.sum(axis=0) - known.sum(axis=0)
-    return Amounts(calendar, read, known, None if explained.sealed else rest, error)
+        sums = [_added_up(engine, explained, column) for column in columns]
+        calendar, read = (np.stack(arrays, axis=-1) for arrays in zip(*sums, strict=True))
+        error = None
+    rest = explained.forecast[:, columns] - calendar - read.sum(axis=0) - known.sum(axis=0)
+    return [
+        Amounts(
+            calendar[..., place],
+            read[..., place],
+            known[..., place],
+            None if explained.sealed else rest[..., place],
+            None if error is None else error[..., place],
+        )
+        for place in range(len(columns))
+    ]
+
+
+def _known(explained: ExplainedForecast, columns: list[int]) -> Float64[np.ndarray, "covariate horizon forecast"]:
+    """Return the effect of each covariate known ahead on each channel, at every step ahead."""
+    if explained.effects is None:
+        return np.zeros((0, explained.horizon, len(columns)))
+    return np.moveaxis(explained.effects[explained.look_back :, :, columns], 1, 0)
+
+
+def _added_up(
+    engine: TorchEngine, explained: ExplainedForecast, column: int
+) -> tuple[PerStep, Float64[np.ndarray, "open horizon"]]:
+    """Return the calendar and the amounts of the open tokens of one channel of an additive model, in its units."""
+    sums, std, mask = weights(engine, explained, column), float(explained.units.std[column]), explained.explanation.mask
+    tokens = sums.added.reshape(len(mask), -1, *sums.added.shape[1:]).sum(axis=1)
+    return sums.calendar * std + explained.units.mean[column], tokens[mask] * std
 
 
 def additive(network: IBForecast) -> AdditiveReadout | None:
@@ -166,12 +197,12 @@ class _WhatIf:
     values: Float[Tensor, "1 look_back channel"]
     mask: Bool[Tensor, "1 patch channel"]
     patch_len: int
-    column: int
+    columns: list[int]
 
-    def forecasts(self, actual: Bool[Tensor, "some patch channel"]) -> Float64[np.ndarray, "some horizon"]:
-        """Return the channel's forecasts if only the marked tokens have their own values, all others the usual ones."""
+    def forecasts(self, actual: Bool[Tensor, "some patch channel"]) -> Float64[np.ndarray, "some horizon forecast"]:
+        """Return the channels' forecasts if only the marked tokens have their own values, all others the usual ones."""
         return (
-            torch.cat([self._forecast(some)[..., self.column] for some in torch.split(actual, CHUNK)]).double().numpy()
+            torch.cat([self._forecast(some)[..., self.columns] for some in torch.split(actual, CHUNK)]).double().numpy()
         )
 
     def _forecast(self, actual: Bool[Tensor, "some patch channel"]) -> Float[Tensor, "some horizon channel"]:
@@ -190,7 +221,9 @@ class _WhatIf:
 
 
 @torch.no_grad()
-def _shapley(engine: TorchEngine, explained: ExplainedForecast, column: int) -> tuple[PerStep, Moves, Moves | None]:
+def _shapley(
+    engine: TorchEngine, explained: ExplainedForecast, columns: list[int]
+) -> tuple[Steps, Moves, Moves | None]:
     """Return the forecast of a usual window, the Shapley value of every open token, and its standard error."""
     own = explained.explanation
     context = replace(own.context, level=np.zeros_like(own.context.level), scale=np.ones_like(own.context.scale))
@@ -203,12 +236,12 @@ def _shapley(engine: TorchEngine, explained: ExplainedForecast, column: int) -> 
         engine.window(explained.history, phase, known).values,
         torch.from_numpy(np.array(own.mask))[None],
         own.patch_len,
-        column,
+        columns,
     )
-    opened, std = places(explained), float(explained.units.std[column])
+    opened, std = places(explained), explained.units.std[columns]
     read, error = _all_orders(question, opened) if len(opened) <= EVERY_ORDER else _drawn_orders(question, opened)
     _, calendar = engine.run(usual, phase, known)
-    return calendar[:, column], read * std, None if error is None else error * std
+    return calendar[:, columns], read * std, None if error is None else error * std
 
 
 def _all_orders(question: _WhatIf, opened: Places) -> tuple[Moves, None]:
@@ -217,13 +250,13 @@ def _all_orders(question: _WhatIf, opened: Places) -> tuple[Moves, None]:
     member = np.array(list(product([False, True], repeat=count)), dtype=bool).reshape(-1, count)
     forecasts = question.forecasts(_marks(question, opened, member))
     sizes, numbers = member.sum(axis=1), np.arange(2**count)
-    moves = np.zeros((count, forecasts.shape[1]))
+    moves = np.zeros((count, *forecasts.shape[1:]))
     for number in range(count):
         without = numbers[~member[:, number]]
         # `product` counts in binary, with the first token as the largest digit.
         gained = forecasts[without + 2 ** (count - 1 - number)] - forecasts[without]
         chances = np.array([1 / (count * comb(count - 1, size)) for size in sizes[without].tolist()])
-        moves[number] = chances @ gained
+        moves[number] = np.tensordot(chances, gained, axes=1)
     return moves, None
 
 
@@ -242,7 +275,7 @@ def _moves(question: _WhatIf, opened: Places, order: Int64[np.ndarray, " open"])
     member = np.zeros((count + 1, count), dtype=bool)
     member[:, order] = np.tri(count + 1, count, -1, dtype=bool)
     forecasts = question.forecasts(_marks(question, opened, member))
-    moves = np.empty((count, forecasts.shape[1]))
+    moves = np.empty((count, *forecasts.shape[1:]))
     moves[order] = np.diff(forecasts, axis=0)
     return moves
 
