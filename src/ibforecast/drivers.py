@@ -200,7 +200,7 @@ class _Tally:
         """Yield the means, for every place that was read in some window."""
         count, patches = self.windows, len(self.read)
         for place, column in enumerate(self.columns):
-            whole = self.size[place].sum() + self.known_size[place].sum()
+            whole = float(self.size[place].sum() + self.known_size[place].sum())
             shares = 1 / whole if whole else 0.0
             for source, patch in np.argwhere(self.read.T > 0).tolist():
                 size, mean = float(self.size[place, patch, source]), float(self.mean[place, patch, source])
