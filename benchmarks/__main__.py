@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import demo, ecosystem, explorer, fits, measures, mutations, onnx, sealed, serving
+from benchmarks import demo, drivers, ecosystem, explorer, fits, measures, mutations, onnx, sealed, serving
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast_lab.experiments.run import commit, device_name, versions
 
@@ -18,6 +18,7 @@ MEASURES = measures.MEASURES | {
     "fits": fits.fits,
     "mutations": mutations.mutations,
     "demo": demo.demo,
+    "drivers": drivers.drivers,
     "scrambled": sealed.scrambled,
     "sealed_forecast": sealed.sealed_forecast,
     "sealed_training": sealed.sealed_training,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ibforecast import backtest, fitting, intervals
+from ibforecast import backtest, drivers, fitting, intervals
 from ibforecast.audit import Audit
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
@@ -14,6 +14,7 @@ from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.data.sources import kind_for_files
 from ibforecast.data.tables import Table
+from ibforecast.drivers import Drivers
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
@@ -168,6 +169,15 @@ class IBForecaster(Settings):
         its `passed` compares them with a bar. The parts of the table are those of `evaluate`.
         """
         return self.desk.audit(self.open(table), split, whole("windows", windows))
+
+    def drivers(
+        self, table: Any, split: Selection = "test", windows: int = drivers.WINDOWS, channel: str | None = None
+    ) -> Drivers:
+        """Measure what moves which channel: the amounts of receipts, averaged over evenly spaced windows of a table.
+
+        `channel` limits it to one channel that is forecast. The parts of the table are those of `evaluate`.
+        """
+        return drivers.drivers(self.desk, self.open(table), split, whole("windows", windows), channel)
 
     def calibrate(self, table: Any, split: Selection = "validation") -> "IBForecaster":
         """Take the widths of intervals from a part of the table the model was fitted on, or from "all" of another.

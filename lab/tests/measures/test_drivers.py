@@ -1,12 +1,13 @@
-"""Scores of maps against planted drivers: AUROC, alignment of loadings, and matching."""
+"""Scores of maps and sizes against planted drivers: AUROC, alignment of loadings, and matching."""
 
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
 from ibforecast.core.errors import UsageError
+from ibforecast.drivers import Driver, Drivers
 from ibforecast_lab.data.drivers import DriverConstants, generate
-from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched
+from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched, size_auroc, size_maps
 
 CONSTANTS = DriverConstants()
 
@@ -62,3 +63,28 @@ def test_matching_maximises_the_sum_of_scores_and_uses_no_map_twice() -> None:
 def test_fewer_maps_than_drivers_are_refused() -> None:
     with pytest.raises(UsageError, match=r"must be a map for every driver \(got 1 maps, 2 drivers\); use more maps"):
         matched(torch.zeros(1, 2))
+
+
+def test_sizes_are_placed_by_channel_patch_and_source() -> None:
+    rows = (
+        Driver("load", "wind", 0, 3.0, 0.0, 0.5, 1.0),
+        Driver("load", "load", 8, 2.0, 0.0, 0.3, 1.0),
+        Driver("load", "price", None, 1.0, 0.0, 0.2, 1.0),
+        Driver("heat", "load", 4, 5.0, 0.0, 1.0, 1.0),
+    )
+    maps = size_maps(Drivers(rows, 1, "test"), ("load", "heat", "wind"), look_back=12, patch_len=4)
+    assert maps.shape == (2, 3, 3)
+    assert {(*place,): float(maps[tuple(place)]) for place in maps.nonzero().tolist()} == {
+        (0, 2, 2): 3.0,
+        (0, 0, 0): 2.0,
+        (1, 1, 0): 5.0,
+    }
+
+
+def test_the_auroc_of_sizes_equals_that_of_scikit_learn_over_the_judged_places() -> None:
+    generator = torch.Generator().manual_seed(0)
+    sizes = torch.randint(0, 4, (3, 6, 4), generator=generator).double()
+    support, judged = (torch.rand(3, 6, 4, generator=generator) < share for share in (0.3, 0.8))
+    scores = size_auroc(sizes, support, judged)
+    for score, one, truth, use in zip(scores, sizes, support, judged, strict=True):
+        assert float(score) == pytest.approx(roc_auc_score(truth[use], one[use]))

@@ -331,6 +331,15 @@ class ExplainedForecast:
                 return own
         return receipt.receipt_of(self, self.amounts(channel), channel, step)
 
+    def compare(self, other: "ExplainedForecast", channel: str, step: "Step" = "mean") -> Any:
+        """Return a table of why a channel's forecast differs from that of another explanation of the same model.
+
+        Its columns are kind, channel, start, end, before, after and change. The changes are in the units of the channel
+        and add up to the difference of the two forecasts to the last digit.
+        """
+        changes = comparison.compare(self, other, channel, step).changes
+        return self._host("making a table", "use core.comparison.compare()").tabulate(comparison.Change, changes)
+
     def amounts(self, channel: str) -> "Amounts":
         """Return what adds up to the forecast of a channel, at every step and not rounded."""
         receipt.column_of(self, channel)
@@ -503,5 +512,5 @@ def _plain(value: Any) -> Any:
 
 
 # These modules import ExplainedForecast, so they can be imported only after it is defined.
-from ibforecast.core import accounts, receipt, validity, words  # noqa: E402
+from ibforecast.core import accounts, comparison, receipt, validity, words  # noqa: E402
 from ibforecast.core.receipt import Amounts, Receipt, Step  # noqa: E402

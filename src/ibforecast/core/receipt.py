@@ -95,7 +95,7 @@ class Receipt:
     @property
     def adds_up(self) -> bool:
         """Whether the amounts add up to the forecast exactly, as decimal numbers."""
-        return sum(map(_decimal, self.amounts)) == _decimal(self.forecast)
+        return sum(map(printed, self.amounts)) == printed(self.forecast)
 
     def parts(self, explained: "ExplainedForecast") -> Iterator[Part]:
         """Yield the entries of the receipt: calendar, read places from old to new, known ahead, unread."""
@@ -161,7 +161,7 @@ def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[flo
     unit = Decimal(1).scaleb(-decimals)
     whole = [int((Decimal(amount) / unit).to_integral_value("ROUND_FLOOR")) for amount in amounts]
     remainders = [float(Decimal(amount) / unit - low) for amount, low in zip(amounts, whole, strict=True)]
-    missing = int(_decimal(rounded(total, decimals)) / unit) - sum(whole)
+    missing = int(printed(rounded(total, decimals)) / unit) - sum(whole)
     for number in sorted(range(len(whole)), key=lambda number: -remainders[number])[: max(missing, 0)]:
         whole[number] += 1
     # What is left is less than rounding and belongs to no value in particular, so the first amount takes it.
@@ -169,7 +169,7 @@ def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[flo
     return [float(count * unit) + 0.0 for count in whole]
 
 
-def _decimal(value: float) -> Decimal:
+def printed(value: float) -> Decimal:
     """Return a number as it is printed."""
     return Decimal(repr(value))
 

@@ -1,12 +1,14 @@
-"""Separation of planted drivers: which map recovers which driver, and whether its loading is that driver's."""
+"""Recovery of planted drivers: by the maps of factors and their loadings, and by the sizes of `Drivers`."""
 
 from itertools import permutations
 from math import inf
 
+import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from ibforecast.core.errors import require
+from ibforecast.drivers import Drivers
 from ibforecast_lab.measures.recovery import areas
 
 
@@ -50,3 +52,28 @@ def matched(scores: Float[Tensor, "map driver"]) -> tuple[int, ...]:
 
 def _rows(array: Float[Tensor, "some map *rest"] | Bool[Tensor, "some map *rest"]) -> Tensor:
     return array.transpose(0, 1).flatten(1)
+
+
+def size_maps(
+    drivers: Drivers, channels: tuple[str, ...], look_back: int, patch_len: int
+) -> Float64[Tensor, "forecast patch channel"]:
+    """Return the sizes of what moves each channel that is forecast, by patch and source; 0 where nothing is read."""
+    forecast, patches = drivers.channels, look_back // patch_len
+    sizes = torch.zeros(len(forecast), patches, len(channels), dtype=torch.float64)
+    for row in drivers.rows:
+        if row.steps_back is not None:
+            patch = patches - 1 - row.steps_back // patch_len
+            sizes[forecast.index(row.channel), patch, channels.index(row.source)] = row.size
+    return sizes
+
+
+def size_auroc(
+    sizes: Float64[Tensor, "forecast patch channel"],
+    support: Bool[Tensor, "forecast patch channel"],
+    judged: Bool[Tensor, "forecast patch channel"],
+) -> Float64[Tensor, " forecast"]:
+    """Return the area under the ROC curve of the sizes for the planted support of each channel, over judged places."""
+    scored = [
+        areas(one[use][None], truth[use][None]).auroc for one, truth, use in zip(sizes, support, judged, strict=True)
+    ]
+    return torch.cat(scored)

@@ -1,0 +1,59 @@
+"""ibforecast drivers: what moves which channel."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from ibforecast.cli.shared import announce, check_file, deliver, json_option
+
+
+@click.command("drivers")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("table")
+@click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
+@click.option("--windows", type=int, default=100, show_default=True, help="Number of windows, evenly spaced.")
+@click.option("--channel", help="Only what moves this channel; default: every channel that is forecast.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write one row per place as .csv, .csv.gz or .parquet.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw a heat map per channel as .png or .svg.")
+@json_option
+def command(
+    model: Path,
+    table: str,
+    split: Literal["train", "validation", "test", "all"],
+    windows: int,
+    channel: str | None,
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Say what moves the forecasts of MODEL on a part of the TABLE it was fitted on, or on all of another.
+
+    The amounts of receipts are averaged over windows. Each channel gets its three largest sources, and how far back
+    each is strongest.
+
+    \b
+    ibforecast drivers model load.csv
+    ibforecast drivers model load.csv --channel load --out drivers.csv --plot drivers.png
+    ibforecast drivers model next-year.csv --split all --json
+    """
+    from ibforecast.data.sources import check_suffix
+    from ibforecast.data.tables import write
+    from ibforecast.forecaster import IBForecaster
+    from ibforecast.plots.heat import check_suffix as check_picture
+
+    if out:
+        check_suffix(out)
+    if plot:
+        check_picture(plot)
+    check_file(*filter(None, (out, plot)))
+    drivers = IBForecaster.load(model).drivers(table, split, windows, channel)
+    if out:
+        write(drivers.to_table(), out)
+        announce(f"drivers written to {out}")
+    if plot:
+        drivers.plot(plot)
+        announce(f"picture drawn at {plot}")
+    document = {"split": drivers.split, "windows": drivers.windows, "drivers": list(map(asdict, drivers.rows))}
+    deliver(document, drivers.in_words(), as_json)

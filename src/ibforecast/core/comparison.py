@@ -1,0 +1,208 @@
+"""Comparisons: why a forecast is higher or lower than another one of the same model, as changes that add up.
+
+Every change is a difference of two amounts of receipts, so that all changes add up to the difference of the two
+printed forecasts, to the last digit.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby
+from typing import Literal
+
+from ibforecast.core.errors import require
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.receipt import Receipt, Step, places, printed, span
+
+Kind = Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread"]
+"""What changed between two forecasts.
+
+"calendar" is the forecast from usual values. "re-weighted" values were read by both forecasts. "mask" values were in
+both windows and read by only one. "new" values were not in the window of the other forecast, and those that "left" are
+not in the window of this one. "known ahead" is a covariate, and "unread" the effect of values that were not read.
+"""
+
+LINES = 8
+"""The largest number of lines of a comparison in words."""
+
+NAMES: dict[Kind, str] = {
+    "calendar": "the calendar",
+    "re-weighted": "values of {} that both read",
+    "new": "new values of {}",
+    "left": "values of {} that left the window",
+    "mask": "values of {} that only one read",
+    "known ahead": "{}, known ahead",
+    "unread": "values that were not read",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """An entry of a comparison: its amounts in the other receipt and in this one, and their difference.
+
+    An amount that a receipt does not have is 0.
+    """
+
+    kind: Kind
+    channel: str
+    start: str
+    end: str
+    before: float
+    after: float
+    change: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two receipts of one channel and step, and the changes that add up to the difference of their forecasts."""
+
+    before: Receipt
+    after: Receipt
+    made_before: str
+    made_after: str
+    changes: tuple[Change, ...]
+
+    @property
+    def difference(self) -> float:
+        """The forecast minus the other one, as decimal numbers."""
+        return float(printed(self.after.forecast) - printed(self.before.forecast))
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the changes add up to the difference exactly, as decimal numbers."""
+        return sum(printed(each.change) for each in self.changes) == printed(self.difference)
+
+    def in_words(self) -> str:
+        """Return the difference and its largest reasons, one a line; the last line sums all others."""
+        after, before = self.after, self.before
+        what = "The mean forecast" if after.step == "mean" else f"Step {after.step} of the forecast"
+        headline = (
+            f"{what} of {after.channel} made at {self.made_after} is {_than(printed(self.difference))} the one made at "
+            f"{self.made_before}: {printed(after.forecast):f} instead of {printed(before.forecast):f}."
+        )
+        reasons = self._reasons()
+        shown = reasons if len(reasons) < LINES else reasons[: LINES - 2]
+        rest = reasons[len(shown) :]
+        lines = [f"{_signed(change)}: {text}" for change, text in shown]
+        if rest:
+            lines.append(f"{_signed(sum((change for change, _ in rest), Decimal(0)))}: {len(rest)} other reasons")
+        return "\n".join([headline, *lines])
+
+    def _reasons(self) -> list[tuple[Decimal, str]]:
+        """Return the sum of the changes of every kind and channel that is not 0, and what it is, largest first."""
+        reasons = []
+        ordered = sorted(self.changes, key=_kind_and_channel)
+        for (kind, channel), group in groupby(ordered, key=_kind_and_channel):
+            change = sum((printed(each.change) for each in group), Decimal(0))
+            if change:
+                reasons.append((change, NAMES[kind].format(channel)))
+        return sorted(reasons, key=lambda reason: -abs(reason[0]))
+
+
+def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str, step: Step = "mean") -> Comparison:
+    """Return why a channel's forecast differs from that of another explanation, usually an earlier one."""
+    mine, theirs = explained.weights_sha256, other.weights_sha256
+    require(
+        mine == theirs,
+        "only explanations of one model can be compared",
+        f"weights {mine[:12]} and {theirs[:12]}",
+        "explain both moments with the same model",
+    )
+    before, after = other.itemised(channel, step), explained.itemised(channel, step)
+    changes = tuple(_changes(explained, after, other, before))
+    return Comparison(before, after, other.at, explained.at, changes)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A token that was read: its channel, the numbers of its first and last row, their times, and its amount."""
+
+    column: int
+    first: int
+    last: int
+    start: str
+    end: str
+    amount: Decimal
+    after: bool
+    """Whether the token is of this forecast, and not of the other one."""
+
+
+def _changes(
+    explained: ExplainedForecast, after: Receipt, other: ExplainedForecast, before: Receipt
+) -> Iterator[Change]:
+    """Yield the changes: calendar, read places from old to new, known ahead, unread."""
+    start, end = span(explained, after.step)
+    yield _change("calendar", after.channel, start, end, before.calendar, after.calendar)
+    ours, theirs = _rows(explained), _rows(other)
+    read = [*_read(other, before, theirs, False), *_read(explained, after, ours, True)]
+    for group in _overlapping(read):
+        kind = _kind(group, set(theirs if group[0].after else ours))
+        first, last = group[0], max(group, key=lambda place: place.last)
+        amounts = [sum((place.amount for place in group if place.after is side), Decimal(0)) for side in (False, True)]
+        yield _change(kind, explained.channels[first.column], first.start, last.end, *map(float, amounts))
+    for covariate, was, now in zip(explained.covariates, before.known, after.known, strict=True):
+        yield _change("known ahead", covariate, start, end, was, now)
+    if after.unread is not None and before.unread is not None:
+        times = explained.times
+        yield _change("unread", after.channel, times[0], times[explained.look_back - 1], before.unread, after.unread)
+
+
+def _rows(explained: ExplainedForecast) -> list[int]:
+    """Return a number for each row of the look-back, the same in every window of a table."""
+    clock = explained.clock
+    if clock.row is not None:  # times may repeat if rows are counted
+        return list(range(clock.row, clock.row + explained.look_back))
+    numbers: list[int] = clock.stamps[: explained.look_back].astype("int64").tolist()
+    return numbers
+
+
+def _read(explained: ExplainedForecast, receipt: Receipt, rows: list[int], after: bool) -> Iterator[_Place]:
+    for (patch, column), amount in zip(places(explained), receipt.read, strict=True):
+        steps = explained.steps(patch)
+        first, last = steps.start, steps.stop - 1
+        times = explained.times[first], explained.times[last]
+        yield _Place(column, rows[first], rows[last], *times, printed(amount), after)
+
+
+def _overlapping(read: list[_Place]) -> list[list[_Place]]:
+    """Group the tokens that share values, from old to new.
+
+    The patches of two windows need not line up. An amount belongs to a whole token, so tokens that share some values
+    are compared together.
+    """
+    groups: list[list[_Place]] = []
+    for place in sorted(read, key=lambda place: (place.column, place.first, place.last)):
+        group = groups[-1] if groups else []
+        if group and group[0].column == place.column and place.first <= max(each.last for each in group):
+            group.append(place)
+        else:
+            groups.append([place])
+    return sorted(groups, key=lambda group: (group[0].first, group[0].column))
+
+
+def _kind(group: list[_Place], elsewhere: set[int]) -> Kind:
+    """Return what happened to the values of overlapping tokens; `elsewhere` has the rows of the opposite window."""
+    if len(group) > 1:
+        return "re-weighted"
+    place = group[0]
+    if place.first in elsewhere and place.last in elsewhere:
+        return "mask"
+    return "new" if place.after else "left"
+
+
+def _change(kind: Kind, channel: str, start: str, end: str, before: float, after: float) -> Change:
+    return Change(kind, channel, start, end, before, after, float(printed(after) - printed(before)))
+
+
+def _kind_and_channel(change: Change) -> tuple[Kind, str]:
+    return change.kind, change.channel
+
+
+def _signed(change: Decimal) -> str:
+    return f"{change:+f}"
+
+
+def _than(difference: Decimal) -> str:
+    if not difference:
+        return "equal to"
+    return f"{abs(difference):f} {'higher' if difference > 0 else 'lower'} than"

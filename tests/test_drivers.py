@@ -1,0 +1,185 @@
+"""Drivers: what moves which channel, averaged over the receipts of many windows."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from ibforecast import IBForecaster, UsageError
+from ibforecast.core.errors import DataError
+from ibforecast.drivers import LINES, Drivers, drivers_of
+from ibforecast.engine import TorchEngine
+
+ROWS, LOOK_BACK, HORIZON, BUDGET = 500, 24, 6, 0.25
+TINY = 'extends = "{}"\n[model.readout]\nwidth = 16\n[train]\nepochs = 1\nbatch = 64\n'
+
+
+def table() -> pd.DataFrame:
+    """Make a load, a wind that is not forecast, and a price known ahead; the load follows the wind of 12 hours ago."""
+    random, hour = np.random.default_rng(5), np.arange(ROWS)
+    wind, price = random.normal(size=ROWS), random.normal(size=ROWS)
+    load = np.sin(2 * np.pi * hour / 24) + np.roll(wind, 12) + 0.5 * price + 0.1 * random.normal(size=ROWS)
+    times = pd.date_range("2023-01-01", periods=ROWS, freq="h")
+    return pd.DataFrame({"when": times, "load": 900 + 20 * load, "heat": load + random.normal(size=ROWS)}).assign(
+        wind=wind, price=price
+    )
+
+
+@pytest.fixture(scope="module", params=["additive", "sealed"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> IBForecaster:
+    path = tmp_path_factory.mktemp("recipe") / "tiny.toml"
+    path.write_text(TINY.format(request.param))
+    settings: dict[str, Any] = {"past": ("wind",), "future": ("price",), "recipe": str(path), "device": "cpu"}
+    return IBForecaster(HORIZON, LOOK_BACK, BUDGET, **settings).fit(table())
+
+
+@pytest.fixture(scope="module")
+def drivers(model: IBForecaster) -> Drivers:
+    return model.drivers(table(), windows=5)
+
+
+def amounts(model: IBForecaster, channel: str) -> Iterator[dict[tuple[str, int | None], np.ndarray]]:
+    """Yield the amounts of the five windows that the drivers are of, by source and steps back."""
+    series, split = model.open(table()).series, model.fitted.split
+    first, last = split.validation_end - 1, ROWS - HORIZON - 1
+    for number in range(5):
+        row = first + number * (last - first) // 4
+        explained = model.explain(table(), series.clock.labels(row, 1)[0])
+        own = explained.amounts(channel)
+        places = np.argwhere(explained.mask).tolist()
+        read = {
+            (explained.channels[column], LOOK_BACK - explained.steps(patch).stop): moves
+            for (patch, column), moves in zip(places, own.read, strict=True)
+        }
+        yield read | {("price", None): own.known[0]}
+
+
+def test_sizes_and_means_are_those_of_the_receipts(model: IBForecaster, drivers: Drivers) -> None:
+    for channel in ("load", "heat"):
+        windows = list(amounts(model, channel))
+        rows = {(row.source, row.steps_back): row for row in drivers.of(channel)}
+        assert rows.keys() == set().union(*windows)
+        for place, row in rows.items():
+            moves = [window.get(place, np.zeros(HORIZON)) for window in windows]
+            assert row.size == pytest.approx(np.abs(moves).mean(), rel=1e-3, abs=1e-4)
+            assert row.mean == pytest.approx(np.mean(moves), rel=1e-3, abs=1e-4)
+            assert row.read == np.mean([place in window for window in windows])
+
+
+def test_the_shares_of_a_channel_add_up_to_one(drivers: Drivers) -> None:
+    assert drivers.channels == ("load", "heat")
+    for channel in drivers.channels:
+        rows = drivers.of(channel)
+        assert sum(row.share for row in rows) == pytest.approx(1)
+        whole = sum(row.size for row in rows)
+        assert all(row.share == pytest.approx(row.size / whole) for row in rows)
+        assert all(abs(row.mean) <= row.size + 1e-12 for row in rows)
+
+
+def test_a_channel_that_is_not_forecast_and_a_covariate_are_sources(drivers: Drivers) -> None:
+    assert "wind" in {row.source for row in drivers.rows}
+    assert {row.steps_back for row in drivers.rows if row.source == "price"} == {None}
+    assert all(0 <= row.steps_back < LOOK_BACK for row in drivers.rows if row.steps_back is not None)
+
+
+def test_by_channel_sums_over_the_steps_back_largest_first(drivers: Drivers) -> None:
+    summed = drivers.by_channel()
+    assert list(summed.columns) == ["channel", "source", "size", "share"]
+    expected = drivers.to_table().groupby(["channel", "source"])[["size", "share"]].sum()
+    pd.testing.assert_frame_equal(summed.set_index(["channel", "source"]).sort_index(), expected.sort_index())
+    for _, sizes in summed.groupby("channel")["size"]:
+        assert sizes.is_monotonic_decreasing
+
+
+def test_the_tables_are_of_the_kind_of_the_users_table(model: IBForecaster) -> None:
+    drivers = model.drivers(pl.from_pandas(table()), windows=2)
+    assert isinstance(drivers.to_table(), pl.DataFrame)
+    assert isinstance(drivers.by_channel(), pl.DataFrame)
+    assert drivers.to_table().columns == ["channel", "source", "steps_back", "size", "mean", "share", "read"]
+
+
+def test_one_channel_gives_the_rows_of_that_channel(model: IBForecaster, drivers: Drivers) -> None:
+    one = model.drivers(table(), windows=5, channel="heat")
+    assert one.channels == ("heat",)
+    for row, expected in zip(one.rows, drivers.of("heat"), strict=True):
+        assert (row.source, row.steps_back, row.read) == (expected.source, expected.steps_back, expected.read)
+        assert row.size == pytest.approx(expected.size, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("channel", ["wind", "price", "sun"])
+def test_a_channel_that_is_not_forecast_is_refused(model: IBForecaster, channel: str) -> None:
+    with pytest.raises(UsageError, match=rf"must be one that is forecast \(got '{channel}'\); try 'load'"):
+        model.drivers(table(), windows=2, channel=channel)
+
+
+def test_drivers_without_a_window_are_refused(model: IBForecaster) -> None:
+    with pytest.raises(DataError, match="drivers need at least one explanation"):
+        drivers_of(TorchEngine(model.fitted), [])
+    with pytest.raises(UsageError, match="count must be at least 1"):
+        model.drivers(table(), windows=0)
+
+
+def test_the_words_name_the_largest_source_of_each_channel_and_its_strongest_step(drivers: Drivers) -> None:
+    headline, *lines = drivers.in_words().splitlines()
+    assert headline.endswith("over 5 windows (test):")
+    assert len(lines) == 2
+    largest = drivers.by_channel().groupby("channel").first()
+    for channel, line in zip(drivers.channels, lines, strict=True):
+        assert line.startswith(
+            f"{channel}: {largest.loc[channel, 'source']} {100 * largest.loc[channel, 'share']:.3g} % ("
+        )
+        assert line.count("%") == 3
+
+
+def test_the_words_have_at_most_eight_lines(drivers: Drivers) -> None:
+    many = replace(
+        drivers, rows=tuple(replace(row, channel=f"{row.channel} {n}") for n in range(9) for row in drivers.rows)
+    )
+    lines = many.in_words().splitlines()
+    assert len(lines) == LINES
+    assert lines[-1] == "12 more channels are in the table"
+
+
+def test_a_channel_that_nothing_moves_is_described_and_drawn(drivers: Drivers, tmp_path: Path) -> None:
+    still = replace(drivers, rows=tuple(replace(row, size=0.0, mean=0.0, share=0.0) for row in drivers.of("load")))
+    assert still.in_words().splitlines()[1] == "load: nothing"
+    assert still.plot(tmp_path / "still.png").stat().st_size
+
+
+def test_a_picture_is_drawn_the_same_each_time_and_names_channels_and_sources(drivers: Drivers, tmp_path: Path) -> None:
+    for suffix in (".png", ".svg"):
+        one, other = (drivers.plot(tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "other"))
+        assert one == other
+    text = (tmp_path / "one.svg").read_text()
+    assert all(f">{name}<" in text for name in ("load", "heat", "wind", "price", "known ahead", "steps back"))
+
+
+def test_a_picture_of_many_channels_has_eight_panels(drivers: Drivers, tmp_path: Path) -> None:
+    many = replace(drivers, rows=tuple(replace(row, channel=f"${n}$") for n in range(9) for row in drivers.of("load")))
+    text = many.plot(tmp_path / "many.svg").read_text()
+    assert text.count(">steps back<") == 8
+    assert ">$7$<" in text
+    assert ">$8$<" not in text
+
+
+def test_a_picture_of_another_format_is_refused(drivers: Drivers, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"must end in .png or .svg \(got 'map.pdf'\); try 'map.png'"):
+        drivers.plot(tmp_path / "map.pdf")
+
+
+def test_two_forecasts_of_a_model_are_compared_in_a_table(model: IBForecaster) -> None:
+    later, earlier = (model.explain(table(), at) for at in ("2023-01-20 10:00", "2023-01-20 03:00"))
+    changes = later.compare(earlier, "load", 2)
+    assert list(changes.columns) == ["kind", "channel", "start", "end", "before", "after", "change"]
+    difference = later.itemised("load", 2).forecast - earlier.itemised("load", 2).forecast
+    assert changes["change"].sum() == pytest.approx(difference)
+    assert (
+        {"calendar", "known ahead"}
+        <= set(changes["kind"])
+        <= {"calendar", "re-weighted", "new", "left", "mask", "known ahead"}
+    )
