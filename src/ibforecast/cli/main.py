@@ -43,6 +43,7 @@ VERBS = (
     "backtest",
     "calibrate",
     "audit",
+    "dossier",
     "fleet",
     "tune",
     "serve",
@@ -91,6 +92,7 @@ def main() -> None:
     ibforecast serve model                            the explorer and the service, on this machine
     ibforecast report model load.csv                  the explorer as one file, every explanation verified
     ibforecast audit model load.csv                   can its explanations be relied on? a gate for builds
+    ibforecast dossier model load.csv                 one document about the model, for auditors
     ibforecast tune load.csv --horizon 24             search for a better recipe, on validation windows
     ibforecast fleet fit meters.parquet --horizon 24 --out fleet    a model for each of many series
 

@@ -224,7 +224,9 @@ def _training(fitted: FittedModel) -> TrainingFacts:
         validation_error=summary.validation_error,
         seconds=summary.seconds,
         device=summary.device,
-        contest=contest and ContestFacts(contest.sealed, contest.choosing, contest.margin, contest.winner),
+        contest=(
+            None if contest is None else ContestFacts(contest.sealed, contest.choosing, contest.margin, contest.winner)
+        ),
         settings=tuple(_flat(settings)),
         versions=(
             Setting("ibforecast", summary.ibforecast_version),
