@@ -1,7 +1,7 @@
 """IBForecaster: the main class of the library."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +15,7 @@ from ibforecast.core.verdict import Verification
 from ibforecast.data.sources import kind_for_files
 from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
-from ibforecast.dossier import Dossier, Driver, dossier_of
+from ibforecast.dossier import Dossier, DriverRow, dossier_of
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
@@ -180,7 +180,7 @@ class IBForecaster(Settings):
         purpose: str = "",
         model_name: str = "model",
         table_name: str | None = None,
-        drivers: Sequence[Driver] | None = None,
+        drivers: Iterable[DriverRow] | None = None,
     ) -> Dossier:
         """Gather what auditors need to know about this model, from the table it was fitted on.
 

@@ -1,7 +1,7 @@
 """Dossiers: one document about a fitted model for people who must judge it; docs/dossier.md."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from ibforecast.core import document
 from ibforecast.core.files import write_atomically
 from ibforecast.data.splits import Part
 from ibforecast.dossier import chapters
-from ibforecast.dossier.facts import Driver, Facts
+from ibforecast.dossier.facts import Driver, DriverRow, Facts
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
 from ibforecast.dossier.measuring import gather
 from ibforecast.use import Desk
 
-__all__ = ["Dossier", "Driver", "Facts", "dossier_of"]
+__all__ = ["Dossier", "Driver", "DriverRow", "Facts", "dossier_of"]
 
 FORMAT, VERSION = "ibforecast.dossier", 1
 
@@ -79,7 +79,7 @@ def dossier_of(
     purpose: str = "",
     model_name: str = "model",
     table_name: str | None = None,
-    drivers: Sequence[Driver] | None = None,
+    drivers: Iterable[DriverRow] | None = None,
 ) -> Dossier:
     """Return the dossier of a model: `IBForecaster.dossier`."""
     named = Path(table).name if isinstance(table, str | Path) else "table.csv"

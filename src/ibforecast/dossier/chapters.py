@@ -9,7 +9,7 @@ from shlex import quote
 from ibforecast.audit import MIN_FIDELITY
 from ibforecast.core.receipt import COARSE, FINE, Part, decimals_of, rounded
 from ibforecast.core.words import percent
-from ibforecast.dossier.facts import ChannelReading, Facts, Setting
+from ibforecast.dossier.facts import ChannelReading, Driver, Facts, Setting
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
 from ibforecast.plots.labels import MANY
@@ -145,7 +145,7 @@ def _data(facts: Facts) -> Iterator[str]:
     )
     yield paragraph(
         "A usable window has a value of every channel in the places that are read, and in its target. The model was "
-        "trained on the first part, selected and calibrated on the second, and has seen nothing of the third.",
+        "trained on the first part, selected on the second. The third had no part in that.",
         quiet=True,
     )
     yield heading("Channels")
@@ -242,7 +242,7 @@ def _coverage(facts: Facts) -> Iterator[str]:
     yield table(
         ("channel", *(text for level in levels for text in (f"{level:g} %: inside", "width"))),
         (
-            (name, *(text for row in rows for text in (percent(row.covered), _rounded(row.width, spread[name]))))
+            (name, *(text for row in rows for text in (_share(row.covered), _rounded(row.width, spread[name]))))
             for name, rows in by_channel.items()
         ),
     )
@@ -251,14 +251,14 @@ def _coverage(facts: Facts) -> Iterator[str]:
 def _reading(facts: Facts) -> Iterator[str]:
     audit, use = facts.audit, facts.use
     yield paragraph(
-        f"The budget allows {percent(use.budget)} of a window. On the measured windows {percent(audit.open_rate)} "
+        f"The budget allows {percent(use.budget)} of a window. On the measured windows {_share(audit.open_rate)} "
         "was read on "
-        f"average, and at most {percent(audit.largest_open_rate)}."
+        f"average, and at most {_share(audit.largest_open_rate)}."
     )
     yield table(
-        ("channel", "steps before the newest, 0 is the newest", "values read", "share of all read"),
+        ("channel", "steps back (0: the newest)", "values read", "share of all read"),
         (
-            (row.channel, _places(row, use.claim == "sealed"), f"{row.values:.4g}", percent(row.share))
+            (row.channel, _places(row, use.claim == "sealed"), f"{row.values:.4g}", _share(row.share))
             for row in facts.reading
         ),
         texts=2,
@@ -273,7 +273,27 @@ def _audit(facts: Facts) -> Iterator[str]:
         yield items(map(str, shortfalls))
     else:
         yield paragraph(f"Passed, with a bar of {MIN_FIDELITY:g}.")
-    yield code(audit.in_words())
+    kinds = {"own map, gates run again": audit.fidelity, "own map, mask held": audit.frozen, "chance": audit.chance}
+    yield table(
+        ("map", "score", "comprehensiveness", "sufficiency"),
+        (
+            (name, *map(_score, (each.clipped_score, each.clipped_comprehensiveness, each.sufficiency)))
+            for name, each in kinds.items()
+        ),
+    )
+    yield pairs(
+        {
+            "windows": f"{audit.windows:,} of {audit.available:,} ({audit.split})",
+            "certificate": f"{audit.changed_bits} bits changed, context and mask held: {audit.compared:,} forecast "
+            f"values compared, {audit.scrambled:,} closed points scrambled",
+            "end to end": f"other values in closed places cause {_share(audit.relative)} of the squared shift that "
+            f"deleting everything causes; {_share(audit.masks_changed)} of masks change",
+            "different masks": f"{audit.masks:,}"
+            + ("; one mask for all windows, so the score says nothing about its choice" if audit.masks == 1 else ""),
+            "nothing read in": f"{audit.empty:,} windows" if audit.empty else "",
+            "errors": f"MSE {_score(audit.mse)}, MAE {_score(audit.mae)} (standardised)",
+        }
+    )
     yield paragraph(
         "The score is comprehensiveness less sufficiency: 1 if a forecast depends on what was read and on nothing "
         "else. The "
@@ -299,17 +319,17 @@ def _drivers(facts: Facts) -> Iterator[str]:
             (
                 channel,
                 row.source,
-                "all" if row.steps_back is None else str(row.steps_back),
+                _where(row, facts.use.covariates),
                 _rounded(row.size, spread[channel]),
-                percent(row.share),
+                _share(row.share),
             )
             for row in list(rows)[:FEW_SOURCES]
         ]
-    yield table(("channel", "source", "steps before the newest", "size", "share"), shown, texts=3)
-    left_out = len({row.channel for row in facts.drivers})
+    yield table(("channel", "source", "steps back", "size", "share"), shown, texts=3)
+    computed = len({row.channel for row in facts.drivers})
     notes = [f"Up to {FEW_SOURCES} sources of a channel are listed."]
-    if left_out < len(facts.use.targets):
-        notes.append(f"Only {left_out} of {len(facts.use.targets)} channels were computed.")
+    if computed < len(facts.use.targets):
+        notes.append(f"Only {computed} of {len(facts.use.targets)} channels were computed.")
     yield paragraph(" ".join(notes), quiet=True)
 
 
@@ -411,6 +431,22 @@ def _rounded(value: float, spread: float) -> str:
     return f"{rounded(value, decimals):,.{decimals}f}"
 
 
+def _share(fraction: float) -> str:
+    """Return a fraction as a percentage with one decimal."""
+    return f"{100 * fraction:.1f} %" if isfinite(fraction) else "undefined"
+
+
+def _score(value: float) -> str:
+    return f"{value:.3f}" if isfinite(value) else "undefined"
+
+
+def _where(row: Driver, covariates: Sequence[str]) -> str:
+    """Return the place of a driver."""
+    if row.steps_back is not None:
+        return str(row.steps_back)
+    return "known ahead" if row.source in covariates else "all"
+
+
 def _spreads(facts: Facts) -> dict[str, float]:
     return {row.channel: row.spread for row in facts.data.channels}
 
@@ -429,7 +465,7 @@ def _places(row: ChannelReading, fixed: bool) -> str:
     if fixed:
         return ", ".join(_runs([(place.newest, place.oldest) for place in row.places]))
     most = sorted(row.places, key=lambda place: -place.share)[:FEW_PLACES]
-    named = ", ".join(f"{_span(place.newest, place.oldest)} ({percent(place.share)} of windows)" for place in most)
+    named = ", ".join(f"{_span(place.newest, place.oldest)} ({_share(place.share)} of windows)" for place in most)
     return f"{named}{f' and {len(row.places) - len(most)} more' if len(row.places) > len(most) else ''}"
 
 

@@ -1,7 +1,7 @@
 """The facts of a dossier: what was fitted, to which data, and what was measured. Each class is one chapter."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from ibforecast.audit import Audit
 from ibforecast.core.explained import ExplainedForecast
@@ -202,12 +202,36 @@ class ChannelReading:
     places: tuple[Place, ...]
 
 
+class DriverRow(Protocol):
+    """Anything with the fields of a `Driver`."""
+
+    @property
+    def channel(self) -> str:
+        """The channel that is forecast."""
+
+    @property
+    def source(self) -> str:
+        """The channel or covariate that moves it."""
+
+    @property
+    def steps_back(self) -> int | None:
+        """The place of the source; None if it has no place, or if all are summed."""
+
+    @property
+    def size(self) -> float:
+        """The mean size of the amount, in the units of the channel."""
+
+    @property
+    def share(self) -> float:
+        """The share of all sizes of the channel."""
+
+
 @dataclass(frozen=True)
 class Driver:
     """How strongly a source moves the forecasts of a channel: mean size of its amount, in the units of the channel.
 
-    `share` is its part of the sizes of all sources of that channel. `steps_back` is None if the source's amount is
-    summed over all places that are read.
+    `share` is its part of the sizes of all sources of that channel. `steps_back` is None if the amounts are summed over
+    all places that are read, or if the source is known ahead.
     """
 
     channel: str

@@ -1,7 +1,7 @@
 """Gathering the facts of a dossier from a fitted model and the table it was fitted on."""
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -28,6 +28,7 @@ from ibforecast.dossier.facts import (
     CoverageFacts,
     DataFacts,
     Driver,
+    DriverRow,
     Example,
     Facts,
     PartFacts,
@@ -72,7 +73,7 @@ def gather(
     purpose: str = "",
     model_name: str = "model",
     table_name: str = "table.csv",
-    drivers: Sequence[Driver] | None = None,
+    drivers: Iterable[DriverRow] | None = None,
 ) -> Facts:
     """Return the facts of a model, measured on evenly spaced windows of a part of its training table."""
     require_choice("split", split, get_args(Part))
@@ -86,11 +87,8 @@ def gather(
         )
     usable = desk.windows(source.series, split, at_least=2)
     measured = usable.at(usable.starts[evenly_spaced(windows, len(usable))].numpy())
-    if drivers is None:
-        receipts = _receipts(desk, source, measured)
-        drivers, driver_windows = _drivers(receipts), len(receipts)
-    else:
-        driver_windows = 0
+    receipts = _receipts(desk, source, measured) if drivers is None else []
+    rows = _drivers(receipts) if drivers is None else drivers
     return Facts(
         use=_use(fitted, purpose),
         data=_data(desk, source.series, table_name),
@@ -99,8 +97,8 @@ def gather(
         coverage=_coverage(desk, measured, source.series),
         reading=tuple(_reading(desk, measured)),
         audit=desk.audit(source, split, windows),
-        drivers=tuple(drivers),
-        driver_windows=driver_windows,
+        drivers=_sorted(rows, fitted.channels),
+        driver_windows=len(receipts),
         example=_example(desk, source, int(usable.starts[-1])),
         replay=Replay(model_name, table_name, _versions()),
     )
@@ -289,8 +287,11 @@ def _coverage(desk: Desk, windows: Windows, series: Series) -> CoverageFacts | N
             ChannelCoverage(*row)
             for row in zip(_targets(fitted), [float(level)] * len(covered), covered, widths.tolist(), strict=True)
         ]
-    first = str(series.clock.stamps[int(windows.starts[0]) + desk.look_back])
-    return CoverageFacts(calibration.windows, calibration.since, calibration.since == first, tuple(rows))
+    first, stamps = int(windows.starts[0]) + desk.look_back, series.clock.stamps.astype(str)
+    # A model may have been calibrated on another table, whose moments this one does not have.
+    since = [series.clock.labels(row, 1)[0] for row in np.flatnonzero(stamps == calibration.since)[:1].tolist()]
+    same = calibration.since == stamps[first]
+    return CoverageFacts(calibration.windows, (since or [calibration.since])[0], bool(same), tuple(rows))
 
 
 def _reading(desk: Desk, windows: Windows) -> Iterator[ChannelReading]:
@@ -321,19 +322,21 @@ def _receipts(desk: Desk, source: Table, windows: Windows) -> list[ExplainedFore
     return [desk.explain(source, start) for start in starts.tolist()]
 
 
-def _drivers(explanations: Sequence[ExplainedForecast]) -> list[Driver]:
-    """Return the mean size of every source's amount, for the first channels, largest first."""
-    one, drivers = explanations[0], []
-    unread = () if one.sealed else (UNREAD,)
+def _drivers(explanations: Sequence[ExplainedForecast]) -> Iterator[Driver]:
+    """Yield the mean size of every source's amount, for the first channels."""
+    one = explanations[0]
+    sources = (*one.channels, *one.covariates, *(() if one.sealed else (UNREAD,)))
     for channel in [name for name in one.channels if name not in one.past][:DRIVEN]:
         sizes = np.mean([np.abs(_by_source(explained, channel)).mean(axis=1) for explained in explanations], axis=0)
-        rows = zip((*one.channels, *one.covariates, *unread), sizes.tolist(), strict=True)
-        drivers += [
-            Driver(channel, source, None, size, size / float(sizes.sum()))
-            for source, size in sorted(rows, key=lambda row: -row[1])
-            if size
-        ]
-    return drivers
+        for source, size in zip(sources, sizes.tolist(), strict=True):
+            if size:
+                yield Driver(channel, source, None, size, size / float(sizes.sum()))
+
+
+def _sorted(rows: Iterable[DriverRow], channels: Sequence[str]) -> tuple[Driver, ...]:
+    """Return drivers in the order of the channels they move, largest first."""
+    drivers = (Driver(row.channel, row.source, row.steps_back, row.size, row.share) for row in rows)
+    return tuple(sorted(drivers, key=lambda row: (channels.index(row.channel), -row.size)))
 
 
 def _by_source(explained: ExplainedForecast, channel: str) -> Float64[np.ndarray, "source horizon"]:

@@ -20,7 +20,7 @@ h3 { font-size: 1rem; margin: 1.4rem 0 .4rem }
 p, li { max-width: 46rem; overflow-wrap: anywhere }
 p { margin: .5rem 0 }
 ul, ol { margin: .5rem 0; padding-left: 1.4rem }
-nav ol { columns: 18rem; padding-left: 1.8rem }
+nav ol { columns: 20rem; padding-left: 1.8rem }
 a { color: inherit }
 .quiet { color: var(--quiet); font-size: .9rem }
 .warn { color: var(--warn); font-weight: 600 }
@@ -28,7 +28,8 @@ a { color: inherit }
 table { border-collapse: collapse; font-size: .875rem; line-height: 1.4; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
 thead th { vertical-align: bottom }
-td { overflow-wrap: break-word }
+.short { white-space: nowrap }
+.long { min-width: 13rem }
 .number { text-align: right; white-space: nowrap }
 .facts th { font-weight: 600; white-space: nowrap }
 .facts td { overflow-wrap: anywhere }
@@ -53,6 +54,9 @@ figure svg { display: block }
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Nothing may be loaded or run, even if text were not escaped."""
+
+SHORT = 24
+"""Up to this length the text of a cell is not wrapped."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) ->
     """Return a table whose first `texts` columns are texts and the others numbers."""
 
     def cell(tag: str, place: int, text: str) -> str:
-        kind = "" if place < texts else ' class="number"'
+        kind = "number" if place >= texts else "short" if len(text) <= SHORT else "long"
         scope = ' scope="col"' if tag == "th" else ""
-        return f"<{tag}{scope}{kind}>{escape(text)}</{tag}>"
+        return f'<{tag}{scope} class="{kind}">{escape(text)}</{tag}>'
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return f"<tr>{''.join(cell(tag, place, text) for place, text in enumerate(cells))}</tr>"
