@@ -122,7 +122,7 @@ class FidelityAudit:
             "shortfalls": [asdict(shortfall) for shortfall in shortfalls],
             "audit": asdict(self),
         }
-        plain: dict[str, Any] = _map_leaves(content, lambda value: None if _is_undefined(value) else value)
+        plain: dict[str, Any] = document.without_nan(content)
         return plain
 
     def _why_undefined(self) -> str:
@@ -445,10 +445,6 @@ def _number(value: float, shape: str) -> str:
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:.1f} %" if isfinite(fraction) else "undefined"
-
-
-def _is_undefined(value: Any) -> bool:
-    return isinstance(value, float) and not isfinite(value)
 
 
 def _map_leaves(nested: Any, change: Callable[[Any], Any]) -> Any:

@@ -1,7 +1,7 @@
 """IBForecaster: the main class of the library."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,7 +13,9 @@ from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.data.sources import kind_for_files
+from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
+from ibforecast.dossier import Dossier, DriverRow, dossier_of
 from ibforecast.drivers import Drivers
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
@@ -178,6 +180,34 @@ class IBForecaster(Settings):
         `channel` limits it to one channel that is forecast. The parts of the table are those of `evaluate`.
         """
         return drivers.drivers(self.desk, self.open(table), split, whole("windows", windows), channel)
+
+    def dossier(
+        self,
+        table: Any,
+        split: Part = "test",
+        windows: int = 1024,
+        *,
+        purpose: str = "",
+        model_name: str = "model",
+        table_name: str | None = None,
+        drivers: Iterable[DriverRow] | None = None,
+    ) -> Dossier:
+        """Gather what auditors need to know about this model, from the table it was fitted on.
+
+        Errors, coverage and the audit are measured on evenly spaced windows of one part of the table. `purpose` is the
+        intended use, in your words. The names are those of model and table in the document and its commands; without
+        one, the table is named by its path. `drivers` replaces the ones that are computed from receipts.
+        """
+        return dossier_of(
+            self.desk,
+            table,
+            split,
+            windows,
+            purpose=purpose,
+            model_name=model_name,
+            table_name=table_name,
+            drivers=drivers,
+        )
 
     def calibrate(self, table: Any, split: Selection = "validation") -> "IBForecaster":
         """Take the widths of intervals from a part of the table the model was fitted on, or from "all" of another.

@@ -269,7 +269,7 @@ class Desk:
         """Return the windows of a part of a table, or of all of it, from which the model can forecast."""
         fitted = self.fitted
         require_choice("split", split, (*get_args(Part), "all"))
-        if split != "all" and (other := _difference(series, fitted)):
+        if split != "all" and (other := difference(series, fitted)):
             raise UsageError(
                 f'split "{split}" must come from the table the model was fitted on (this {other})',
                 remedy='use split="all"',
@@ -366,7 +366,7 @@ def _check_read_alike(layout: Layout, wanted: Layout) -> None:
             )
 
 
-def _difference(series: Series, fitted: FittedModel) -> str:
+def difference(series: Series, fitted: FittedModel) -> str:
     """Return how a series differs from the one a model was fitted on; empty if it does not."""
     clock, layout = series.clock, fitted.layout
     if series.sha256 != fitted.summary.data_sha256:

@@ -45,6 +45,7 @@ VERBS = (
     "calibrate",
     "audit",
     "drivers",
+    "dossier",
     "fleet",
     "tune",
     "serve",
@@ -94,6 +95,7 @@ def main() -> None:
     ibforecast report model load.csv                  the explorer as one file, every explanation verified
     ibforecast audit model load.csv                   can its explanations be relied on? a gate for builds
     ibforecast drivers model load.csv                 what moves which channel
+    ibforecast dossier model load.csv                 one document about the model, for auditors
     ibforecast tune load.csv --horizon 24             search for a better recipe, on validation windows
     ibforecast fleet fit meters.parquet --horizon 24 --out fleet    a model for each of many series
 

@@ -68,6 +68,15 @@ def _canonical(value: Any) -> Iterator[bytes]:
         raise TypeError(f"a document must contain texts, numbers, booleans and arrays (got {type(value).__name__})")
 
 
+def without_nan(nested: Any) -> Any:
+    """Return nested mappings and lists with None for numbers that are not finite, which JSON does not have."""
+    if isinstance(nested, Mapping):
+        return {name: without_nan(value) for name, value in nested.items()}
+    if isinstance(nested, list | tuple):
+        return [without_nan(value) for value in nested]
+    return None if isinstance(nested, float) and not isfinite(nested) else nested
+
+
 def write(form: str, version: int, content: Mapping[str, Any], sha256: str | None = None) -> str:
     """Return a document as JSON text, one member per line.
 

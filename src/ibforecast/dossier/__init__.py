@@ -1,0 +1,97 @@
+"""Dossiers: one document about a fitted model for people who must judge it; docs/dossier.md."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ibforecast.core import document
+from ibforecast.core.files import write_atomically
+from ibforecast.data.splits import Part
+from ibforecast.dossier import chapters
+from ibforecast.dossier.facts import Driver, DriverRow, Facts
+from ibforecast.dossier.headings import HEADINGS
+from ibforecast.dossier.limits import general, weaknesses
+from ibforecast.dossier.measuring import gather
+from ibforecast.use import Desk
+
+__all__ = ["Dossier", "Driver", "DriverRow", "Facts", "dossier_of"]
+
+FORMAT, VERSION = "ibforecast.dossier", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Dossier:
+    """The facts about a model and its table, as HTML and as a JSON document.
+
+    The same model, table and settings give the same facts, but for the date, `facts.audit.finished`.
+    """
+
+    facts: Facts
+
+    @property
+    def weaknesses(self) -> tuple[str, ...]:
+        """What was measured and speaks against relying on the model."""
+        return weaknesses(self.facts)
+
+    def to_html(self) -> str:
+        """Return the dossier as one HTML file without scripts, which loads nothing."""
+        return chapters.to_html(self.facts)
+
+    def to_json(self) -> str:
+        """Return the dossier as a JSON document with a fingerprint; numbers that are undefined are null."""
+        facts, example = self.facts, self.facts.example
+        content = {
+            "use": asdict(facts.use),
+            "data": asdict(facts.data),
+            "training": asdict(facts.training),
+            "accuracy": asdict(facts.accuracy)
+            | {"channels": [asdict(row) | {"worse": row.worse} for row in facts.accuracy.channels]},
+            "coverage": None if facts.coverage is None else asdict(facts.coverage),
+            "reading": [asdict(row) for row in facts.reading],
+            "audit": facts.audit.document(),
+            "drivers": {"windows": facts.driver_windows, "rows": [asdict(row) for row in facts.drivers]},
+            "example": {
+                "receipt": asdict(example.receipt),
+                "verification": asdict(example.verification) | {"passed": bool(example.verification)},
+                "explanation": json.loads(example.explained.to_json()),
+            },
+            "limits": {"measured": self.weaknesses, "general": general(facts)},
+            "replay": asdict(facts.replay),
+            "headings": [asdict(row) for row in HEADINGS],
+        }
+        return document.write(FORMAT, VERSION, document.without_nan(content))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the dossier as HTML, or as JSON if the path ends in .json."""
+        text = self.to_json() if Path(path).suffix.lower() == ".json" else self.to_html()
+        write_atomically(Path(path), text.encode())
+        return Path(path)
+
+
+def dossier_of(
+    desk: Desk,
+    table: Any,
+    split: Part = "test",
+    windows: int = 1024,
+    *,
+    purpose: str = "",
+    model_name: str = "model",
+    table_name: str | None = None,
+    drivers: Iterable[DriverRow] | None = None,
+) -> Dossier:
+    """Return the dossier of a model: `IBForecaster.dossier`."""
+    named = Path(table).name if isinstance(table, str | Path) else "table.csv"
+    return Dossier(
+        gather(
+            desk,
+            table,
+            split,
+            windows,
+            purpose=purpose,
+            model_name=model_name,
+            table_name=table_name or named,
+            drivers=drivers,
+        )
+    )

@@ -1,0 +1,278 @@
+"""The facts of a dossier: what was fitted, to which data, and what was measured. Each class is one chapter."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ibforecast.audit import Audit
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.receipt import Receipt
+from ibforecast.core.verdict import Verification
+
+Claim = Literal["sealed", "choosing", "conditional"]
+"""Which promise a model makes: docs/promises.md."""
+
+Role = Literal["forecast", "read only", "known ahead"]
+
+
+@dataclass(frozen=True)
+class Use:
+    """What the model is for, in the words of its owner (empty if not stated), and what it is."""
+
+    purpose: str
+    claim: Claim
+    additive: bool
+    targets: tuple[str, ...]
+    past: tuple[str, ...]
+    covariates: tuple[str, ...]
+    look_back: int
+    horizon: int
+    frequency: str
+    cycles: tuple[int, ...]
+    patch_len: int
+    budget: float
+    any_budget: bool
+    allowance: int
+    tokens: int
+    weights_sha256: str
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """The rows of one part of the table; `usable` of its `windows` are those from which the model can forecast."""
+
+    part: str
+    rows: int
+    first: str
+    last: str
+    missing: int
+    windows: int
+    usable: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ChannelFacts:
+    """One column of the table, in its units; `mean` and `spread` are those of the training rows.
+
+    `constant` says whether its training rows have only one value.
+    """
+
+    channel: str
+    role: Role
+    missing: int
+    longest_gap: int
+    smallest: float
+    largest: float
+    mean: float
+    spread: float
+    constant: bool
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """The table and its parts; `sha256` is the fingerprint of names and values."""
+
+    name: str
+    sha256: str
+    rows: int
+    first: str
+    last: str
+    zone: str | None
+    irregular: str
+    missing_values: tuple[float, ...]
+    parts: tuple[PartFacts, ...]
+    channels: tuple[ChannelFacts, ...]
+
+    @property
+    def missing(self) -> int:
+        """Number of missing values in the channels."""
+        return sum(channel.missing for channel in self.channels)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that differs from its default or has none."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class ContestFacts:
+    """The validation errors of a sealed and a choosing reader, the margin, and the winner."""
+
+    sealed: float
+    choosing: float
+    margin: float
+    winner: str
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """How the model was trained and selected; `validation_error` is the MSE in standardised units."""
+
+    recipe: str
+    recipe_sha256: str
+    seed: int
+    windows: int
+    epochs: int
+    best_epoch: int
+    validation_error: float
+    seconds: float
+    device: str
+    contest: ContestFacts | None
+    settings: tuple[Setting, ...]
+    versions: tuple[Setting, ...]
+
+
+@dataclass(frozen=True)
+class ChannelAccuracy:
+    """Errors of a channel in its units: of the model, of repeating the last cycle and of repeating the last value."""
+
+    channel: str
+    mae: float
+    rmse: float
+    cycle_mae: float
+    cycle_rmse: float
+    last_mae: float
+    last_rmse: float
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """The yardsticks, and the measures by which the model is worse, such as "the last value (MAE)"."""
+        yardsticks = {"last cycle": (self.cycle_mae, self.cycle_rmse), "last value": (self.last_mae, self.last_rmse)}
+        behind = {
+            name: [
+                measure
+                for measure, own, naive in zip(("MAE", "RMSE"), (self.mae, self.rmse), errors, strict=True)
+                if own > naive
+            ]
+            for name, errors in yardsticks.items()
+        }
+        return tuple(f"the {name} ({' and '.join(measures)})" for name, measures in behind.items() if measures)
+
+
+@dataclass(frozen=True)
+class AccuracyFacts:
+    """Errors on `windows` evenly spaced windows of the usable ones; `cycle` is the number of steps repeated."""
+
+    split: str
+    windows: int
+    usable: int
+    cycle: int
+    channels: tuple[ChannelAccuracy, ...]
+
+
+@dataclass(frozen=True)
+class ChannelCoverage:
+    """How often the truth of a channel was inside the interval of a level (percent), and the mean width in units."""
+
+    channel: str
+    level: float
+    covered: float
+    width: float
+
+
+@dataclass(frozen=True)
+class CoverageFacts:
+    """Coverage of the intervals; `same_windows` says whether they were calibrated on the part that is measured."""
+
+    calibrated_on: int
+    since: str
+    same_windows: bool
+    channels: tuple[ChannelCoverage, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A token of a channel, from `newest` to `oldest` steps before the last one, and how often it was read."""
+
+    newest: int
+    oldest: int
+    share: float
+
+
+@dataclass(frozen=True)
+class ChannelReading:
+    """How much of a channel was read: mean number of values, share of all values read, and where."""
+
+    channel: str
+    values: float
+    share: float
+    places: tuple[Place, ...]
+
+
+class DriverRow(Protocol):
+    """Anything with the fields of a `Driver`."""
+
+    @property
+    def channel(self) -> str:
+        """The channel that is forecast."""
+
+    @property
+    def source(self) -> str:
+        """The channel or covariate that moves it."""
+
+    @property
+    def steps_back(self) -> int | None:
+        """The place of the source; None if it has no place, or if all are summed."""
+
+    @property
+    def size(self) -> float:
+        """The mean size of the amount, in the units of the channel."""
+
+    @property
+    def share(self) -> float:
+        """The share of all sizes of the channel."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """How strongly a source moves the forecasts of a channel: mean size of its amount, in the units of the channel.
+
+    `share` is its part of the sizes of all sources of that channel. `steps_back` is None if the amounts are summed over
+    all places that are read, or if the source is known ahead.
+    """
+
+    channel: str
+    source: str
+    steps_back: int | None
+    size: float
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """The newest forecast, the receipt of one channel's mean over the horizon, and the checks of both."""
+
+    explained: ExplainedForecast
+    receipt: Receipt
+    verification: Verification
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The names of model and table in commands, and the versions of the software that made the dossier."""
+
+    model: str
+    table: str
+    versions: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Everything a dossier is made of, chapter by chapter. The audit has the date."""
+
+    use: Use
+    data: DataFacts
+    training: TrainingFacts
+    accuracy: AccuracyFacts
+    coverage: CoverageFacts | None
+    reading: tuple[ChannelReading, ...]
+    audit: Audit
+    drivers: tuple[Driver, ...]
+    driver_windows: int
+    """Number of windows whose receipts gave the drivers; 0 if they were given."""
+
+    example: Example
+    replay: Replay

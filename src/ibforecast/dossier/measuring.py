@@ -1,0 +1,356 @@
+"""Gathering the facts of a dossier from a fitted model and the table it was fitted on."""
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64
+
+from ibforecast._version import __version__
+from ibforecast.core.errors import DataError, UsageError, require, require_choice
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.receipt import places
+from ibforecast.data.series import Series
+from ibforecast.data.splits import Part
+from ibforecast.data.tables import Table
+from ibforecast.data.windows import Windows
+from ibforecast.dossier.facts import (
+    AccuracyFacts,
+    ChannelAccuracy,
+    ChannelCoverage,
+    ChannelFacts,
+    ChannelReading,
+    Claim,
+    ContestFacts,
+    CoverageFacts,
+    DataFacts,
+    Driver,
+    DriverRow,
+    Example,
+    Facts,
+    PartFacts,
+    Place,
+    Replay,
+    Setting,
+    TrainingFacts,
+    Use,
+)
+from ibforecast.evaluate.channels import channel_errors, read_shares
+from ibforecast.evaluate.chosen import evenly_spaced
+from ibforecast.evaluate.conformal import inside, scales, scores
+from ibforecast.evaluate.naive import repeatable, repeated
+from ibforecast.receipts import ORDERS, additive
+from ibforecast.settings import whole
+from ibforecast.use import Desk, difference
+from ibforecast.zoo.configs import chosen
+from ibforecast.zoo.saved import FittedModel
+
+LEVELS = (50, 80, 95)
+"""The levels whose coverage is measured, in percent, as far as the calibration reaches."""
+
+RECEIPTS = 32
+"""Number of windows whose receipts give the drivers."""
+
+DRIVEN = 8
+"""The largest number of channels whose drivers are computed, because each needs its own receipts."""
+
+RUNS = 400_000
+"""About the largest number of windows computed for receipts of a model that is not additive."""
+
+UNREAD = "values that were not read"
+"""The source of what a model that is not sealed sees of other values."""
+
+
+def gather(
+    desk: Desk,
+    table: Any,
+    split: Part = "test",
+    windows: int = 1024,
+    *,
+    purpose: str = "",
+    model_name: str = "model",
+    table_name: str = "table.csv",
+    drivers: Iterable[DriverRow] | None = None,
+) -> Facts:
+    """Return the facts of a model, measured on evenly spaced windows of a part of its training table."""
+    require_choice("split", split, get_args(Part))
+    require(whole("windows", windows) >= 2, "a dossier needs at least 2 windows", f"windows={windows}", "try 1024")
+    fitted, source = desk.fitted, desk.open(table)
+    if other := difference(source.series, fitted):
+        raise UsageError(
+            "a dossier must be made from the table the model was fitted on",
+            f"one that {other}",
+            'give that table; to measure another one, use evaluate and audit with split="all"',
+        )
+    usable = desk.windows(source.series, split, at_least=2)
+    measured = usable.at(usable.starts[evenly_spaced(windows, len(usable))].numpy())
+    receipts = _receipts(desk, source, measured) if drivers is None else []
+    rows = _drivers(receipts) if drivers is None else drivers
+    return Facts(
+        use=_use(fitted, purpose),
+        data=_data(desk, source.series, table_name),
+        training=_training(fitted),
+        accuracy=_accuracy(desk, measured, split, len(usable)),
+        coverage=_coverage(desk, measured, source.series),
+        reading=tuple(_reading(desk, measured)),
+        audit=desk.audit(source, split, windows),
+        drivers=_sorted(rows, fitted.channels),
+        driver_windows=len(receipts),
+        example=_example(desk, source, int(usable.starts[-1])),
+        replay=Replay(model_name, table_name, _versions()),
+    )
+
+
+def _use(fitted: FittedModel, purpose: str) -> Use:
+    config, layout = fitted.config, fitted.layout
+    claim: Claim = "sealed" if config.sealed else "choosing" if config.chooses else "conditional"
+    tokens = config.patches * config.channels
+    return Use(
+        purpose=purpose,
+        claim=claim,
+        additive=additive(fitted.network) is not None,
+        targets=_targets(fitted),
+        past=layout.past,
+        covariates=layout.future,
+        look_back=config.look_back,
+        horizon=config.horizon,
+        frequency=str(layout.frequency),
+        cycles=config.cycles,
+        patch_len=config.patch_len,
+        budget=config.budget,
+        any_budget=config.gate.any_budget,
+        allowance=config.allowance,
+        tokens=tokens,
+        weights_sha256=fitted.weights_sha256,
+    )
+
+
+def _targets(fitted: FittedModel) -> tuple[str, ...]:
+    return fitted.channels[: len(fitted.channels) - fitted.config.past]
+
+
+# --- The table ---
+
+
+def _data(desk: Desk, series: Series, name: str) -> DataFacts:
+    layout, (first, last) = desk.fitted.layout, _ends(series, 0, series.rows)
+    return DataFacts(
+        name=name,
+        sha256=series.sha256,
+        rows=series.rows,
+        first=first,
+        last=last,
+        zone=layout.zone,
+        irregular=layout.irregular,
+        missing_values=layout.missing_values,
+        parts=tuple(_parts(desk, series)),
+        channels=tuple(_columns(desk.fitted, series)),
+    )
+
+
+def _ends(series: Series, start: int, stop: int) -> tuple[str, str]:
+    """Return the first and the last moment of some rows."""
+    return series.clock.labels(start, 1)[0], series.clock.labels(stop - 1, 1)[0]
+
+
+def _parts(desk: Desk, series: Series) -> Iterator[PartFacts]:
+    """Yield the parts that have rows; each row belongs to one part."""
+    split, start = desk.fitted.split, 0
+    for part, stop in zip(get_args(Part), (split.train_end, split.validation_end, split.test_end), strict=True):
+        if stop > start:
+            windows = len(split.rows(part, desk.look_back)) - desk.look_back - desk.horizon + 1
+            starts = split.starts(part, desk.look_back, desk.horizon) if windows > 0 else range(0)
+            rows = slice(start, stop)
+            own = replace(
+                series, values=series.values[rows], known=None if series.known is None else series.known[rows]
+            )
+            first, last = _ends(series, start, stop)
+            yield PartFacts(
+                part=part,
+                rows=stop - start,
+                first=first,
+                last=last,
+                missing=int(np.isnan(own.values).sum()),
+                windows=len(starts),
+                usable=len(desk.windows_at(series, starts).usable()),
+                sha256=own.sha256,
+            )
+        start = stop
+
+
+def _columns(fitted: FittedModel, series: Series) -> Iterator[ChannelFacts]:
+    targets, trained = _targets(fitted), fitted.split.train_end
+    columns = list(zip(series.channels, series.values.T, strict=True))
+    known = [] if series.known is None else list(zip(series.covariates, series.known[: series.rows].T, strict=True))
+    for number, (name, values) in enumerate([*columns, *known]):
+        training = values[:trained]
+        yield ChannelFacts(
+            channel=name,
+            role="known ahead" if number >= len(columns) else "forecast" if name in targets else "read only",
+            missing=int(np.isnan(values).sum()),
+            longest_gap=_longest_run(np.isnan(values)),
+            smallest=float(np.nanmin(values)),
+            largest=float(np.nanmax(values)),
+            mean=float(np.nanmean(training)),
+            spread=float(np.nanstd(training)),
+            constant=bool(np.nanmin(training) == np.nanmax(training)),
+        )
+
+
+def _longest_run(marks: Bool[np.ndarray, " row"]) -> int:
+    """Return the length of the longest run of marked rows."""
+    borders = np.flatnonzero(np.diff(np.concatenate([[False], marks, [False]]).astype(np.int8)))
+    return int((borders[1::2] - borders[::2]).max(initial=0))
+
+
+# --- Training ---
+
+
+def _training(fitted: FittedModel) -> TrainingFacts:
+    summary, contest = fitted.summary, fitted.summary.contest
+    settings = {"model": chosen(fitted.config)} | ({"train": chosen(summary.schedule)} if summary.schedule else {})
+    return TrainingFacts(
+        recipe=summary.recipe,
+        recipe_sha256=summary.recipe_sha256,
+        seed=summary.seed,
+        windows=summary.windows,
+        epochs=summary.epochs,
+        best_epoch=summary.best_epoch,
+        validation_error=summary.validation_error,
+        seconds=summary.seconds,
+        device=summary.device,
+        contest=(
+            None if contest is None else ContestFacts(contest.sealed, contest.choosing, contest.margin, contest.winner)
+        ),
+        settings=tuple(_flat(settings)),
+        versions=(
+            Setting("ibforecast", summary.ibforecast_version),
+            Setting("torch", summary.torch_version),
+            Setting("Python", summary.python_version),
+        ),
+    )
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[Setting]:
+    """Yield nested settings with their full names, such as "model.gate.kind"."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield Setting(prefix + name, str(list(value) if isinstance(value, tuple) else value))
+
+
+def _versions() -> tuple[Setting, ...]:
+    return (
+        Setting("ibforecast", __version__),
+        Setting("torch", torch.__version__),
+        Setting("numpy", np.__version__),
+        Setting("Python", platform.python_version()),
+        Setting("system", f"{platform.system()} {platform.machine()}"),
+    )
+
+
+# --- Measures ---
+
+
+def _accuracy(desk: Desk, windows: Windows, split: str, usable: int) -> AccuracyFacts:
+    fitted, horizon = desk.fitted, desk.horizon
+    cycle = repeatable(fitted.config.cycles, desk.look_back)
+    with desk.at_work(fitted.network) as device:
+        here = windows.to(device)
+        own = channel_errors(lambda window: fitted.network(window).values, here)
+        cyclic = channel_errors(lambda window: repeated(window, cycle, horizon), here)
+        last = channel_errors(lambda window: repeated(window, 1, horizon), here)
+    std = fitted.standardiser.std[: len(_targets(fitted))]
+    columns = [values.numpy() * std for errors in (own, cyclic, last) for values in (errors.mae, errors.rmse)]
+    rows = zip(_targets(fitted), *(column.tolist() for column in columns), strict=True)
+    return AccuracyFacts(split, len(windows), usable, cycle, tuple(ChannelAccuracy(*row) for row in rows))
+
+
+def _coverage(desk: Desk, windows: Windows, series: Series) -> CoverageFacts | None:
+    """Return the coverage of intervals; None if the model is not calibrated for any of the levels."""
+    fitted, calibration = desk.fitted, desk.fitted.calibration
+    levels = [level for level in LEVELS if calibration is not None and level <= calibration.highest_level]
+    if calibration is None or not levels:
+        return None
+    with desk.at_work(fitted.network) as device:
+        off, scale = (measure(fitted.network, windows.to(device)) for measure in (scores, scales))
+    std, rows = fitted.standardiser.std, []
+    for level in levels:
+        half = calibration.half_width(level)
+        covered = inside(off, half).nanmean(dim=(0, 1)).tolist()
+        widths = (2 * half.mean(dim=0) * scale.mean(dim=0)).double().numpy() * std[: scale.shape[1]]
+        rows += [
+            ChannelCoverage(*row)
+            for row in zip(_targets(fitted), [float(level)] * len(covered), covered, widths.tolist(), strict=True)
+        ]
+    first, stamps = int(windows.starts[0]) + desk.look_back, series.clock.stamps.astype(str)
+    # A model may have been calibrated on another table, whose moments this one does not have.
+    since = [series.clock.labels(row, 1)[0] for row in np.flatnonzero(stamps == calibration.since)[:1].tolist()]
+    same = calibration.since == stamps[first]
+    return CoverageFacts(calibration.windows, (since or [calibration.since])[0], bool(same), tuple(rows))
+
+
+def _reading(desk: Desk, windows: Windows) -> Iterator[ChannelReading]:
+    """Yield how much of each channel is read, and where, newest place first."""
+    fitted, length = desk.fitted, desk.fitted.config.patch_len
+    with desk.at_work(fitted.network) as device:
+        shares = read_shares(fitted.network, windows.to(device)).numpy()
+    for name, column in zip(fitted.channels, shares.T, strict=True):
+        newest = {patch: desk.look_back - (patch + 1) * length for patch in np.flatnonzero(column)[::-1].tolist()}
+        yield ChannelReading(
+            channel=name,
+            values=float(column.sum()) * length,
+            share=float(column.sum() / shares.sum()) if shares.any() else 0.0,
+            places=tuple(Place(at, at + length - 1, float(column[patch])) for patch, at in newest.items()),
+        )
+
+
+# --- Receipts ---
+
+
+def _receipts(desk: Desk, source: Table, windows: Windows) -> list[ExplainedForecast]:
+    """Return explanations of evenly spaced windows: fewer if the receipts of the model take long to compute."""
+    fitted, count = desk.fitted, RECEIPTS
+    if additive(fitted.network) is None:
+        per_window = 2 * ORDERS * fitted.config.allowance * min(len(_targets(fitted)), DRIVEN)
+        count = min(count, max(2, RUNS // per_window))
+    starts = windows.starts[evenly_spaced(count, len(windows))]
+    return [desk.explain(source, start) for start in starts.tolist()]
+
+
+def _drivers(explanations: Sequence[ExplainedForecast]) -> Iterator[Driver]:
+    """Yield the mean size of every source's amount, for the first channels."""
+    one = explanations[0]
+    sources = (*one.channels, *one.covariates, *(() if one.sealed else (UNREAD,)))
+    for channel in [name for name in one.channels if name not in one.past][:DRIVEN]:
+        sizes = np.mean([np.abs(_by_source(explained, channel)).mean(axis=1) for explained in explanations], axis=0)
+        for source, size in zip(sources, sizes.tolist(), strict=True):
+            if size:
+                yield Driver(channel, source, None, size, size / float(sizes.sum()))
+
+
+def _sorted(rows: Iterable[DriverRow], channels: Sequence[str]) -> tuple[Driver, ...]:
+    """Return drivers in the order of the channels they move, largest first."""
+    drivers = (Driver(row.channel, row.source, row.steps_back, row.size, row.share) for row in rows)
+    return tuple(sorted(drivers, key=lambda row: (channels.index(row.channel), -row.size)))
+
+
+def _by_source(explained: ExplainedForecast, channel: str) -> Float64[np.ndarray, "source horizon"]:
+    """Return the amounts of a channel's forecast, summed over the places of each channel that is read."""
+    amounts = explained.amounts(channel)
+    read = np.zeros((len(explained.channels), explained.horizon))
+    np.add.at(read, [column for _, column in places(explained)], amounts.read)
+    return np.concatenate([read, amounts.known, *([] if amounts.unread is None else [amounts.unread[None]])])
+
+
+def _example(desk: Desk, source: Table, otherwise: int) -> Example:
+    """Return the forecast made at the end of the table; the last measured one if the end is not complete."""
+    try:
+        explained = desk.explain(source, desk.start(source.series, None))
+    except DataError:
+        explained = desk.explain(source, otherwise)
+    return Example(explained, explained.itemised(_targets(desk.fitted)[0]), desk.verify(explained, source))
