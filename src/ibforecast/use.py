@@ -195,9 +195,9 @@ class Desk:
         original = None if table is None else self._claimed(source, self.open(table, future))
         return verification.verify(TorchEngine(self.fitted), source, original, exact=exact, key=key)
 
-    def draw(self, explained: ExplainedForecast, path: Path) -> None:
+    def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None) -> None:
         """Draw an explanation into a file; its suffix determines the format."""
-        draw(explained, path, self.verify)
+        draw(explained, path, self.verify, channel)
 
     def amounts(self, explained: ExplainedForecast, column: int) -> Amounts:
         """Return what adds up to the forecast of one channel of an explanation that this model computed."""

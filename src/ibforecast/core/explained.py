@@ -43,8 +43,8 @@ class Host(Protocol):
     def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
         """Check an explanation."""
 
-    def draw(self, explained: "ExplainedForecast", path: Path) -> None:
-        """Draw an explanation into a file."""
+    def draw(self, explained: "ExplainedForecast", path: Path, channel: str | None = None) -> None:
+        """Draw an explanation into a file, with the receipt of a channel."""
 
     def amounts(self, explained: "ExplainedForecast", column: int) -> "Amounts":
         """Return what adds up to the forecast of one channel."""
@@ -314,9 +314,13 @@ class ExplainedForecast:
         """Return a table with one row per step, covariate known ahead and channel: its value and its effect."""
         return self._host("making a table", "use known_steps()").tabulate(KnownStep, self.known_steps())
 
-    def plot(self, path: str | Path) -> Path:
-        """Write the explanation as a picture (.png, .svg) or a page (.html)."""
-        self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)").draw(self, Path(path))
+    def plot(self, path: str | Path, channel: str | None = None) -> Path:
+        """Write the explanation as a picture (.png, .svg) or a page (.html), with the receipt of a channel.
+
+        By default it is the channel that the read values move most.
+        """
+        host = self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)")
+        host.draw(self, Path(path), channel)
         return Path(path)
 
     def _host(self, what: str, otherwise: str) -> Host:
