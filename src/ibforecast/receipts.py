@@ -5,6 +5,7 @@ forecast moves if the value is what it was instead of the usual one, averaged ov
 put in. Every move is computed exactly, by the whole model, through the same mask.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import comb
@@ -17,7 +18,7 @@ from torch import Tensor
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import Amounts, places
 from ibforecast.core.window import Window
-from ibforecast.engine import TorchEngine
+from ibforecast.engine import TorchEngine, tensors
 from ibforecast.model.network import IBForecast
 from ibforecast.model.stage1_decompose import SeasonalFrame
 from ibforecast.model.stage4_readout import AdditiveReadout, TargetsOnly
@@ -34,6 +35,7 @@ CHUNK = 1024
 Values = Float64[np.ndarray, "look_back channel"]
 PerStep = Float64[np.ndarray, " horizon"]
 Moves = Float64[np.ndarray, "open horizon"]
+AllMoves = Float64[np.ndarray, "open horizon column"]
 Places = list[tuple[int, int]]
 
 
@@ -86,20 +88,32 @@ class Weights:
         return np.asarray(own + shares[..., None] * self.swing)
 
 
-def amounts(engine: TorchEngine, explained: ExplainedForecast, column: int) -> Amounts:
-    """Return what adds up to the forecast of one channel, at every step."""
-    effects, horizon = explained.effects, explained.horizon
-    known = np.zeros((0, horizon)) if effects is None else effects[explained.look_back :, :, column].T
+def amounts(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
+    """Return what adds up to the forecast of each of these channels, at every step."""
     if additive(engine.fitted.network) is None:
-        calendar, read, error = _shapley(engine, explained, column)
-        calendar = calendar - known.sum(axis=0)
-    else:
-        sums, std, error = weights(engine, explained, column), float(explained.units.std[column]), None
-        calendar = sums.calendar * std + explained.units.mean[column]
-        tokens = sums.added.reshape(*explained.explanation.mask.shape[:1], -1, *sums.added.shape[1:]).sum(axis=1)
-        read = tokens[explained.explanation.mask] * std
+        return _by_what_ifs(engine, explained, columns)
+    return [_in_closed_form(engine, explained, column) for column in columns]
+
+
+def _in_closed_form(engine: TorchEngine, explained: ExplainedForecast, column: int) -> Amounts:
+    sums, std, mask = weights(engine, explained, column), float(explained.units.std[column]), explained.explanation.mask
+    tokens = sums.added.reshape(len(mask), -1, *sums.added.shape[1:]).sum(axis=1)
+    return _with_rest(explained, column, sums.calendar * std + explained.units.mean[column], tokens[mask] * std)
+
+
+def _with_rest(
+    explained: ExplainedForecast, column: int, calendar: PerStep, read: Moves, error: Moves | None = None
+) -> Amounts:
+    """Return the amounts of a channel; what they leave of the forecast of a model that is not sealed is `unread`."""
+    known = _known(explained, column)
     rest = explained.forecast[:, column] - calendar - read.sum(axis=0) - known.sum(axis=0)
     return Amounts(calendar, read, known, None if explained.sealed else rest, error)
+
+
+def _known(explained: ExplainedForecast, column: int) -> Float64[np.ndarray, "covariate horizon"]:
+    """Return what each covariate known ahead adds."""
+    effects = explained.effects
+    return np.zeros((0, explained.horizon)) if effects is None else effects[explained.look_back :, :, column].T
 
 
 def additive(network: IBForecast) -> AdditiveReadout | None:
@@ -122,7 +136,7 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, column: int) -> W
     readout, frame = additive(network), network.decompose.frame
     assert readout is not None
     assert isinstance(frame, SeasonalFrame)
-    context = own.map(lambda _, array: torch.from_numpy(np.array(array))).batch().context
+    context = tensors(own).context
     base, both = (tensor[0].double().numpy() for tensor in readout.weights(context, column))
     opened = own.mask.repeat(own.patch_len, axis=0)
     linear, bent = (np.moveaxis(half, 0, -1) * opened[..., None] for half in np.moveaxis(both, 1, 0))
@@ -166,13 +180,12 @@ class _WhatIf:
     values: Float[Tensor, "1 look_back channel"]
     mask: Bool[Tensor, "1 patch channel"]
     patch_len: int
-    column: int
+    columns: list[int]
 
-    def forecasts(self, actual: Bool[Tensor, "some patch channel"]) -> Float64[np.ndarray, "some horizon"]:
-        """Return the channel's forecasts if only the marked tokens have their own values, all others the usual ones."""
-        return (
-            torch.cat([self._forecast(some)[..., self.column] for some in torch.split(actual, CHUNK)]).double().numpy()
-        )
+    def forecasts(self, actual: Bool[Tensor, "some patch channel"]) -> Float64[np.ndarray, "some horizon column"]:
+        """Return the forecasts if only the marked tokens have their own values, and all others the usual ones."""
+        chunks = [self._forecast(some)[..., self.columns] for some in torch.split(actual, CHUNK)]
+        return torch.cat(chunks).double().numpy()
 
     def _forecast(self, actual: Bool[Tensor, "some patch channel"]) -> Float[Tensor, "some horizon channel"]:
         some = len(actual)
@@ -190,44 +203,46 @@ class _WhatIf:
 
 
 @torch.no_grad()
-def _shapley(engine: TorchEngine, explained: ExplainedForecast, column: int) -> tuple[PerStep, Moves, Moves | None]:
-    """Return the forecast of a usual window, the Shapley value of every open token, and its standard error."""
-    own = explained.explanation
-    context = replace(own.context, level=np.zeros_like(own.context.level), scale=np.ones_like(own.context.scale))
-    values = explained.units.to_units(context.reference(explained.look_back).astype(np.float64))
-    usual = np.where(np.isnan(explained.history), np.nan, values)
-    phase, known = own.context.phase, explained.known
+def _by_what_ifs(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
+    own, known = explained.explanation, explained.known
+    usual = np.where(np.isnan(explained.history), np.nan, explained.usual)
     question = _WhatIf(
         engine.fitted.network,
-        engine.window(usual, phase, known),
-        engine.window(explained.history, phase, known).values,
+        engine.window(usual, own.context.phase, known),
+        engine.window(explained.history, own.context.phase, known).values,
         torch.from_numpy(np.array(own.mask))[None],
         own.patch_len,
-        column,
+        list(columns),
     )
-    opened, std = places(explained), float(explained.units.std[column])
+    opened = places(explained)
     read, error = _all_orders(question, opened) if len(opened) <= EVERY_ORDER else _drawn_orders(question, opened)
-    _, calendar = engine.run(usual, phase, known)
-    return calendar[:, column], read * std, None if error is None else error * std
+    _, calendar = engine.run(usual, own.context.phase, known)
+    amounts = []
+    for number, column in enumerate(columns):
+        std = float(explained.units.std[column])
+        own_error = None if error is None else error[..., number] * std
+        own_calendar = calendar[:, column] - _known(explained, column).sum(axis=0)
+        amounts.append(_with_rest(explained, column, own_calendar, read[..., number] * std, own_error))
+    return amounts
 
 
-def _all_orders(question: _WhatIf, opened: Places) -> tuple[Moves, None]:
+def _all_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, None]:
     """Return the mean move of each token over all orders, from the forecasts of all sets of tokens."""
     count = len(opened)
     member = np.array(list(product([False, True], repeat=count)), dtype=bool).reshape(-1, count)
     forecasts = question.forecasts(_marks(question, opened, member))
     sizes, numbers = member.sum(axis=1), np.arange(2**count)
-    moves = np.zeros((count, forecasts.shape[1]))
+    moves = np.zeros((count, *forecasts.shape[1:]))
     for number in range(count):
         without = numbers[~member[:, number]]
         # `product` counts in binary, with the first token as the largest digit.
         gained = forecasts[without + 2 ** (count - 1 - number)] - forecasts[without]
         chances = np.array([1 / (count * comb(count - 1, size)) for size in sizes[without].tolist()])
-        moves[number] = chances @ gained
+        moves[number] = np.tensordot(chances, gained, axes=1)
     return moves, None
 
 
-def _drawn_orders(question: _WhatIf, opened: Places) -> tuple[Moves, Moves]:
+def _drawn_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, AllMoves]:
     """Return the mean move of each token over drawn orders, and its standard error."""
     random, count = np.random.default_rng(0), len(opened)
     pairs = []
@@ -236,13 +251,13 @@ def _drawn_orders(question: _WhatIf, opened: Places) -> tuple[Moves, Moves]:
     return np.mean(pairs, axis=0), np.std(pairs, axis=0, ddof=1) / np.sqrt(ORDERS)
 
 
-def _moves(question: _WhatIf, opened: Places, order: Int64[np.ndarray, " open"]) -> Moves:
+def _moves(question: _WhatIf, opened: Places, order: Int64[np.ndarray, " open"]) -> AllMoves:
     """Return by how much the forecast moves as each token gets its own value, in this order."""
     count = len(opened)
     member = np.zeros((count + 1, count), dtype=bool)
     member[:, order] = np.tri(count + 1, count, -1, dtype=bool)
     forecasts = question.forecasts(_marks(question, opened, member))
-    moves = np.empty((count, forecasts.shape[1]))
+    moves = np.empty((count, *forecasts.shape[1:]))
     moves[order] = np.diff(forecasts, axis=0)
     return moves
 

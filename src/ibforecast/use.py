@@ -1,6 +1,6 @@
 """Using a fitted model: reading tables like the training table, and forecasting, explaining and measuring."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from ibforecast.core.errors import DataError, UsageError, require, require_choic
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.reader import Reader
-from ibforecast.core.receipt import Amounts
+from ibforecast.core.receipt import Amounts, Receipt, Step, receipt_of
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
@@ -193,14 +193,20 @@ class Desk:
         if isinstance(source, Verification):
             return source
         original = None if table is None else self._claimed(source, self.open(table, future))
-        return verification.verify(TorchEngine(self.fitted), source, original, exact=exact, key=key)
+        engine = TorchEngine(self.fitted)
+        return verification.verify(engine, source, original, exact=exact, key=key, itemised=self._itemised)
+
+    def _itemised(self, explained: ExplainedForecast, channel: str, step: Step) -> Receipt:
+        """Return a receipt as this model computes it, whatever the explanation states."""
+        amounts = self.amounts(explained, [explained.channels.index(channel)])
+        return receipt_of(explained, amounts[0], channel, step)
 
     def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None) -> None:
         """Draw an explanation into a file; its suffix determines the format."""
         draw(explained, path, self.verify, channel)
 
-    def amounts(self, explained: ExplainedForecast, column: int) -> Amounts:
-        """Return what adds up to the forecast of one channel of an explanation that this model computed."""
+    def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
+        """Return what adds up to the forecast of each of these channels, of an explanation that this model computed."""
         named, own = explained.weights_sha256, self.fitted.weights_sha256
         require(
             named == own,
@@ -208,7 +214,7 @@ class Desk:
             f"weights {named[:12]}, where this model has {own[:12]}",
             "use the model that made it",
         )
-        return receipts.amounts(TorchEngine(self.fitted.at_budget(explained.budget)), explained, column)
+        return receipts.amounts(TorchEngine(self.fitted.at_budget(explained.budget)), explained, columns)
 
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of one dataclass, as a table of the user's kind."""

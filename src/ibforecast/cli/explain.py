@@ -1,4 +1,4 @@
-"""ibforecast explain: a forecast, and what it was computed from."""
+"""ibforecast explain: a forecast, and what it is made of."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import click
 from ibforecast.cli.shared import announce, at_option, budget_option, check_file, deliver, future_option, json_option
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
+from ibforecast.core.receipt import Step
 
 
 @click.command("explain")
@@ -15,6 +16,8 @@ from ibforecast.core.files import write_atomically
 @at_option
 @budget_option
 @future_option
+@click.option("--channel", help="Say what the forecast of this channel is made of; default: all, in one line each.")
+@click.option("--step", type=int, help="A step ahead, counted from 1; default: the mean over the horizon.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the explanation to this .json file.")
 @click.option("--plot", type=click.Path(path_type=Path), multiple=True, help="Draw it as .png, .svg or .html.")
 @click.option("--tokens", type=click.Path(path_type=Path), help="Write one row per token as .csv, .csv.gz or .parquet.")
@@ -30,16 +33,21 @@ def command(
     at: str | None,
     budget: float | None,
     future: str | None,
+    channel: str | None,
+    step: int | None,
     out: Path | None,
     plot: tuple[Path, ...],
     tokens: Path | None,
     known: Path | None,
     as_json: bool,
 ) -> None:
-    """Forecast the steps after TABLE with MODEL, and say what the forecast was computed from.
+    """Forecast the steps after TABLE with MODEL, and say what the forecast is made of, in amounts that add up.
+
+    The document of --out and --json contains these receipts.
 
     \b
     ibforecast explain model load.csv --out why.json --plot why.png
+    ibforecast explain model load.csv --channel load --step 6
     ibforecast explain model load.csv --at '2023-11-05 10:00' --plot why.html --tokens why.csv
     """
     import json
@@ -58,6 +66,8 @@ def command(
     if known and not forecaster.fitted.layout.future:
         raise UsageError("--known needs a model with future covariates", "a model without them", "drop --known")
     explanation = forecaster.explain(table, at, budget=budget, future=future)
+    ahead: Step = "mean" if step is None else step
+    explanation = explanation.with_receipts(None if channel is None else [channel], ahead)
     document = explanation.to_json()
     if out:
         write_atomically(out, document.encode())
@@ -71,4 +81,4 @@ def command(
     if known:
         write(explanation.known_to_table(), known)
         announce(f"what was known ahead written to {known}")
-    deliver(json.loads(document), explanation.in_words(), as_json)
+    deliver(json.loads(document), explanation.in_words(channel, ahead), as_json)

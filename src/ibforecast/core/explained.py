@@ -5,8 +5,8 @@ closed and missing tokens agree with its history. Its document is self-contained
 content.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -46,14 +46,19 @@ class Host(Protocol):
     def draw(self, explained: "ExplainedForecast", path: Path, channel: str | None = None) -> None:
         """Draw an explanation into a file, with the receipt of a channel."""
 
-    def amounts(self, explained: "ExplainedForecast", column: int) -> "Amounts":
-        """Return what adds up to the forecast of one channel."""
-
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of this dataclass, as a table of the user's kind."""
 
     def html(self, explained: "ExplainedForecast") -> str:
         """Return an explanation as HTML for a notebook."""
+
+
+@runtime_checkable
+class Itemiser(Protocol):
+    """A model that can compute receipts."""
+
+    def amounts(self, explained: "ExplainedForecast", columns: Sequence[int]) -> "list[Amounts]":
+        """Return what adds up to the forecast of each of these channels."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class ExplainedForecast:
     read and have no forecast. The arrays of `explanation` are the numbers the readout read, standardised by `units` and
     `known_units`; they are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time axis of
     look-back and horizon, from which times and phases follow. If `sealed`, mask and context were also computed only
-    from what was read.
+    from what was read. `receipts` are those that were added to its document.
     """
 
     explanation: Explanation[np.ndarray]
@@ -109,6 +114,7 @@ class ExplainedForecast:
     covariates: tuple[str, ...] = ()
     known: Float64[np.ndarray, "steps covariate"] | None = None
     known_units: Standardiser | None = None
+    receipts: "tuple[Receipt, ...]" = ()
     signature: str | None = None
     host: Host | None = None
 
@@ -215,6 +221,16 @@ class ExplainedForecast:
         context = self.explanation.map(lambda row, array: array.astype(np.float64) if row.kind == "float32" else array)
         return self.units.to_units(context.context.reference(self.look_back + self.horizon))
 
+    @cached_property
+    def usual(self) -> Float64[np.ndarray, "look_back channel"]:
+        """The usual value of each step of the look-back, in the table's units: the profile at the level of training.
+
+        The effect of what is known ahead at that step is part of it.
+        """
+        own = self.explanation.context
+        context = replace(own, level=np.zeros_like(own.level), scale=np.ones_like(own.scale))
+        return self.units.to_units(context.reference(self.look_back).astype(np.float64))
+
     @property
     def deviation(self) -> Float64[np.ndarray, "look_back channel"]:
         """The history minus the disclosed baseline, in units of the scale; NaN where missing."""
@@ -267,9 +283,15 @@ class ExplainedForecast:
         length = self.explanation.patch_len
         return slice(patch * length, (patch + 1) * length)
 
-    def in_words(self, *, full: bool = False) -> str:
-        """Describe which channels were read where; `full` names every place of every channel, as a document does."""
-        return words.in_words(self, full)
+    def in_words(self, channel: str | None = None, step: "Step" = "mean", *, full: bool = False) -> str:
+        """Describe what the forecast of a channel is made of, in at most eight lines; by default of every channel.
+
+        `full` describes what was read instead: every place of every channel, as a document does. So does an explanation
+        without its model and without receipts, in brief.
+        """
+        if full or not (self.receipts or isinstance(self.host, Itemiser)):
+            return words.in_words(self, full)
+        return accounts.in_words(self, channel, step)
 
     def verify(self, table: Any = None, *, exact: bool = False) -> Verification:
         """Check this explanation with the model that computed it: `IBForecaster.verify`.
@@ -295,20 +317,45 @@ class ExplainedForecast:
         return self._host("making a table", "use itemised()").tabulate(receipt.Part, entries)
 
     def itemised(self, channel: str, step: "Step" = "mean") -> "Receipt":
-        """Return the receipt of a channel's forecast at one step ahead, counted from 1, or of its mean."""
+        """Return the receipt of a channel's forecast at one step ahead, counted from 1, or of its mean.
+
+        It is taken from the document, if it is there, and computed by the model otherwise.
+        """
+        for own in self.receipts:
+            if (own.channel, own.step) == (channel, step):
+                return own
         return receipt.receipt_of(self, self.amounts(channel), channel, step)
 
     def amounts(self, channel: str) -> "Amounts":
         """Return what adds up to the forecast of a channel, at every step and not rounded."""
-        column = receipt.column_of(self, channel)
-        if channel not in self._computed:
-            host = self._host("a receipt", "use model.explain(table), or read the receipts of the document")
-            self._computed[channel] = host.amounts(self, column)
+        receipt.column_of(self, channel)
+        self._compute([channel])
         return self._computed[channel]
+
+    def _compute(self, channels: Sequence[str]) -> None:
+        """Compute the amounts of these channels together, which takes little more time than those of one."""
+        wanted = [name for name in channels if name not in self._computed]
+        if wanted and not isinstance(self.host, Itemiser):
+            raise UsageError(
+                "a receipt needs the model that gave the explanation",
+                "an explanation without its model, or in a runtime that computes no receipts",
+                "use model.explain(table), or the receipts of its document",
+            )
+        if wanted and isinstance(self.host, Itemiser):
+            columns = [self.channels.index(name) for name in wanted]
+            self._computed.update(zip(wanted, self.host.amounts(self, columns), strict=True))
 
     @cached_property
     def _computed(self) -> "dict[str, Amounts]":
         return {}
+
+    def with_receipts(self, channels: "Sequence[str] | None" = None, step: "Step" = "mean") -> "ExplainedForecast":
+        """Return the explanation with receipts of these channels (None: all that are forecast) in its document."""
+        names = [name for name in self.channels if name not in self.past] if channels is None else list(channels)
+        for name in names:
+            receipt.column_of(self, name)
+        self._compute(names)
+        return replace(self, receipts=tuple(self.itemised(name, step) for name in names), signature=None)
 
     def known_to_table(self) -> Any:
         """Return a table with one row per step, covariate known ahead and channel: its value and its effect."""
@@ -370,7 +417,8 @@ class ExplainedForecast:
         """
         content, sha256 = document.opened(text, FORMAT, VERSION)
         statements = {name: content.pop(name, None) for name in STATEMENTS}
-        explained = cls(**reading.explanation(content))
+        receipts = reading.sequence(content.pop("receipts", []), "receipts")
+        explained = cls(**reading.explanation(content), receipts=tuple(map(receipt.read, receipts)))
         for name, own in explained._statements().items():
             if statements[name] != own or isinstance(statements[name], bool):  # True == 1 in Python
                 got = words.first_difference(statements[name], own)
@@ -414,6 +462,8 @@ class ExplainedForecast:
             **sections,
             "forecast": self.forecast,
             "truth": self.truth,
+            # Left out if there are none, so that a document without receipts has the fingerprint it always had.
+            **({"receipts": [asdict(each) for each in self.receipts]} if self.receipts else {}),
         }
 
 
@@ -441,5 +491,5 @@ def _plain(value: Any) -> Any:
 
 
 # These modules import ExplainedForecast, so they can be imported only after it is defined.
-from ibforecast.core import receipt, validity, words  # noqa: E402
+from ibforecast.core import accounts, receipt, validity, words  # noqa: E402
 from ibforecast.core.receipt import Amounts, Receipt, Step  # noqa: E402

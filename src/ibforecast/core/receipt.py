@@ -6,14 +6,15 @@ ahead. If the choice of what is read, or the level, depends on other values too,
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from math import floor, log10
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float64
 
+from ibforecast.core import reading
 from ibforecast.core.errors import DataError, UsageError, VerificationError, require
 from ibforecast.core.explained import ExplainedForecast
 
@@ -217,3 +218,22 @@ def check(explained: ExplainedForecast, receipt: Receipt) -> None:
     for rule, holds in rules.items():
         if not holds:
             raise DataError(f"a receipt must {rule}", f"that of {receipt.channel!r}", "use it as the model returned it")
+
+
+def read(value: Any) -> Receipt:
+    """Return a receipt from a document; whether it adds up is checked when its explanation is built."""
+    one = reading.members(value, [each.name for each in fields(Receipt)], "receipts")
+    step = one["step"] if one["step"] == "mean" else reading.whole_number(one["step"], "receipts.step")
+    amounts = {
+        name: tuple(reading.number(amount, f"receipts.{name}") for amount in reading.sequence(one[name], "receipts"))
+        for name in ("read", "known")
+    }
+    return Receipt(
+        channel=reading.text(one["channel"], "receipts.channel"),
+        step=step,
+        forecast=reading.number(one["forecast"], "receipts.forecast"),
+        calendar=reading.number(one["calendar"], "receipts.calendar"),
+        **amounts,
+        unread=reading.maybe(reading.number, one["unread"], "receipts.unread"),
+        error=reading.maybe(reading.number, one["error"], "receipts.error"),
+    )

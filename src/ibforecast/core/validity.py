@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ibforecast.core import receipt
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
@@ -21,6 +22,8 @@ def check(explained: ExplainedForecast) -> None:
     _check_times(explained)
     _check_tokens(explained)
     _check_known(explained)
+    for each in explained.receipts:
+        receipt.check(explained, each)
 
 
 def _require(holds: Any, name: str, rule: str, got: Any) -> None:

@@ -5,7 +5,7 @@ checks first require equal bits. If another machine, runtime or version computed
 differ by the effect of rounding on this window on the verifier's own machine; the verdict names that tolerance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,6 +17,7 @@ from ibforecast.core.errors import DataError, IBForecastError, UsageError, Verif
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
+from ibforecast.core.receipt import FINE, Receipt, Step, column_of, decimals_of
 from ibforecast.core.signatures import is_signed_by
 from ibforecast.core.verdict import Check, Verification
 
@@ -36,7 +37,11 @@ NOT_COMPARED = (
     "table: history, times, truth and what was known ahead were not compared with a table, so an explanation of a "
     "made-up table would pass; give the table to compare them"
 )
+NOT_ITEMISED = "receipts: this runtime computes none, so those of the document were only added up"
 NOT_CHECKED = "signature: it has one, which was not checked; give the public key of the expected signer"
+
+LAST_UNITS = 2.0
+"""By how many units of its last digit an amount may differ: rounding of single precision, and of the remainder."""
 
 TINY = 1e-300
 """Replaces a tolerance of zero, so that a difference can be divided by it."""
@@ -49,6 +54,10 @@ They stay separate because one noisy channel must not raise the tolerance of the
 
 Values = Float64[np.ndarray, "look_back channel"]
 Future = Float64[np.ndarray, "horizon channel"]
+
+
+Itemised = Callable[[ExplainedForecast, str, Step], Receipt]
+"""What computes the receipt of a channel and a step."""
 
 
 @runtime_checkable
@@ -106,11 +115,12 @@ def verify(
     *,
     exact: bool = False,
     key: bytes | None = None,
+    itemised: Itemised | None = None,
 ) -> Verification:
     """Run the checks; without matching weights and names, leave out those that run the model.
 
     `original` contains the table's own rows, `exact` forbids any tolerance, and `key` is the public key of the expected
-    signer.
+    signer. `itemised` computes a receipt of this explanation, if the runtime can.
     """
     try:  # built again, so that changes made in place and cached values do not count
         explained = replace(explained, host=None)
@@ -132,10 +142,13 @@ def verify(
         checks.append(_signature(explained, key))
     if key is None and explained.signature is not None:
         notes.append(NOT_CHECKED)
+    if explained.receipts and itemised is None:
+        notes.append(NOT_ITEMISED)
     if checks[1].passed and checks[2].passed:
         checks += [_budget(facts, explained), *_recomputed(engine, explained, exact)]
         checks += [_unread(engine, explained)] if facts.sealed else []
         checks += [_reading(engine, explained)] if facts.chooses else []
+        checks += [_receipts(explained, itemised, exact)] if explained.receipts and itemised else []
     return Verification(tuple(checks), tuple(notes))
 
 
@@ -337,6 +350,26 @@ def _scrambled(facts: ModelFacts, explained: ExplainedForecast) -> dict[str, Val
         "values of other times": np.where(observed, shuffled, history),
         "nothing": np.where(unread, np.nan, history),
     }
+
+
+def _receipts(explained: ExplainedForecast, itemised: Itemised, exact: bool) -> Check:
+    """Compute every receipt again and compare all amounts; that they add up was checked when it was read."""
+    claim = f"{len(explained.receipts)} receipts add up to the forecast, and the model computes the same amounts"
+    allowed, worst = (0.0 if exact else LAST_UNITS), 0.0
+    for stated in explained.receipts:
+        try:
+            own = itemised(explained, stated.channel, stated.step)
+        except VerificationError as error:  # its own amounts do not add up to a forecast that is not its own
+            return Check("receipts", False, f"{claim}: {error}")
+        unit = 10.0 ** -decimals_of(float(explained.units.std[column_of(explained, stated.channel)]), FINE)
+        apart = max(abs(one - other) for one, other in zip(own.amounts, stated.amounts, strict=True)) / unit
+        errors = (own.error or 0.0, stated.error or 0.0)
+        known = (own.error is None) == (stated.error is None) and abs(errors[0] - errors[1]) <= allowed * unit
+        if not known or apart > allowed + 0.5:  # amounts are whole units, so half of one is rounding of the division
+            return Check("receipts", False, f"{claim}: not those of {stated.channel!r}, {stated.step}")
+        worst = max(worst, apart)
+    apart_by = f"; the last digit differs by up to {worst:.0f}" if worst > 0.5 else ""
+    return Check("receipts", True, f"{claim}, to the last digit{apart_by}")
 
 
 def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:

@@ -116,7 +116,7 @@ class AdditiveReadout(Readout):
         bent = torch.tanh(departure) * opened
         bent = (bent - bent.sum(dim=1, keepdim=True) / opened.sum(dim=1, keepdim=True).clamp(min=1)) * opened
         entering = torch.cat([scale * evidence, bent], dim=1).transpose(1, 2)
-        others = self.over(entering).unflatten(-1, (MIXTURES, -1))
+        others = torch.unflatten(self.over(entering), -1, (MIXTURES, -1))
         hidden = self.enter(entering) + torch.einsum("kcd,bdkw->bcw", self.mix, others)
         embedded = self._embedded(context)
         hidden = self.dropout(hidden * (1 + self.gain(embedded)))
@@ -129,10 +129,10 @@ class AdditiveReadout(Readout):
         """Return base and (A, B) of one channel that is forecast: of each step ahead, for each value of the window."""
         embedded = self._embedded(context)[:, column]
         gained = self.leave.weight * (1 + self.gain(embedded))[:, None]
-        mixed = torch.einsum("kd,kwl->lwd", self.mix[:, column], self.over.weight.unflatten(0, (MIXTURES, -1)))
+        mixed = torch.einsum("kd,kwl->lwd", self.mix[:, column], torch.unflatten(self.over.weight, 0, (MIXTURES, -1)))
         own = torch.zeros_like(self.mix[0, column]).scatter(0, torch.tensor([column], device=mixed.device), 1.0)
         entering = mixed + self.enter.weight.T[..., None] * own
-        return self.base(embedded), torch.einsum("bhw,lwd->bhld", gained, entering).unflatten(2, (2, -1))
+        return self.base(embedded), torch.unflatten(torch.einsum("bhw,lwd->bhld", gained, entering), 2, (2, -1))
 
     def _embedded(self, context: Context) -> Float[Tensor, "batch channel width"]:
         tables = parts(self.phase.weight, context.cycles)

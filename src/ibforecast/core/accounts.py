@@ -1,0 +1,157 @@
+"""A receipt in words: the forecast, the calendar, what moved it most, and the rest, in numbers that add up."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.receipt import COARSE, Receipt, Step, adding_up, column_of, decimals_of, places, require_step, span
+
+LINES = 8
+"""The largest number of lines."""
+
+NAMED = 2
+"""How many places are named in the line of one channel of several."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive places of a channel that were read: the first and the last patch, and the sum of their amounts."""
+
+    column: int
+    first: int
+    last: int
+    amount: float
+
+
+def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> str:
+    """Describe the receipt of one channel, or in one line each those of all channels that are forecast."""
+    require_step(explained, step)
+    forecast = [name for name in explained.channels if name not in explained.past]
+    if channel is None and len(forecast) == 1:
+        channel = forecast[0]
+    if channel is not None:
+        column_of(explained, channel)
+        return "\n".join(_of_one(explained, explained.itemised(channel, step)))
+    start, end = span(explained, step)
+    moment = f"Forecast of {start}" if start == end else f"Mean forecast of {start} to {end}"
+    shown = forecast if len(forecast) <= LINES - 2 else forecast[: LINES - 3]
+    lines = [f"{moment}, made at {explained.at}."]
+    lines += [_line(explained, explained.itemised(name, step)) for name in shown]
+    if others := len(forecast) - len(shown):
+        lines.append(f"{others} other channels are forecast; name one to see its receipt.")
+    return "\n".join([*lines, *_promise(explained)])
+
+
+def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
+    column = column_of(explained, receipt.channel)
+    start, end = span(explained, receipt.step)
+    when = start if start == end else f"mean of {start} to {end}"
+    notes = [*_seen_elsewhere(receipt), *_promise(explained), *_sampled(receipt)]
+    room = LINES - 3 - bool(receipt.known) - len(notes)
+    runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
+    kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])
+    values = [receipt.calendar, *(run.amount for run in kept), sum(run.amount for run in rest), *receipt.known]
+    printed, decimals = _printed(explained, receipt, values)
+    total, calendar, amounts = printed[0], printed[1], printed[2:]
+    yield f"{receipt.channel}, {when}: {total}{_against_before(explained, receipt, column, decimals)}."
+    yield f"Calendar: {calendar}, if every value that was read had been the usual one."
+    for run, amount in zip(kept, amounts, strict=False):
+        yield f"{_place(explained, run)}: {amount} ({_event(explained, run)})."
+    if rest:
+        count = sum(run.last - run.first + 1 for run in rest)
+        yield f"{count} other {_unit(explained)} together: {amounts[len(kept)]}."
+    if receipt.known:
+        named = zip(explained.covariates, amounts[len(kept) + 1 :], strict=False)
+        yield f"Known ahead: {', '.join(f'{name} {amount}' for name, amount in named)}."
+    for note in notes:
+        yield note.replace("{}", amounts[-1])
+
+
+def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
+    """Return the receipt of one channel of several: calendar, what was read, and the places that moved it most."""
+    column = column_of(explained, receipt.channel)
+    known = [sum(receipt.known)] if receipt.known else []
+    printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read), *known])
+    runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))[:NAMED]
+    named = ", ".join(f"{_place(explained, run)} {run.amount:+.{decimals}f}" for run in runs)
+    most = f" (most: {named})" if named else ""
+    ahead = f", known ahead {printed[3]}" if known else ""
+    elsewhere = f", unread {printed[-1]}" if receipt.unread is not None else ""
+    head = f"{receipt.channel} {printed[0]}{_against_before(explained, receipt, column, decimals)}"
+    return f"{head}: calendar {printed[1]}, read {printed[2]}{most}{ahead}{elsewhere}."
+
+
+def _printed(explained: ExplainedForecast, receipt: Receipt, amounts: list[float]) -> tuple[list[str], int]:
+    """Return the forecast and its amounts as text, rounded so that they add up, and the number of decimals."""
+    decimals = decimals_of(float(explained.units.std[column_of(explained, receipt.channel)]), COARSE)
+    every = [*amounts, *(() if receipt.unread is None else (receipt.unread,))]
+    first, *others = adding_up(every, receipt.forecast, decimals)
+    signed = (f"{amount:+.{decimals}f}" for amount in others)
+    return [f"{receipt.forecast:.{decimals}f}", f"{first:.{decimals}f}", *signed], decimals
+
+
+def _runs(explained: ExplainedForecast, receipt: Receipt) -> Iterator[Run]:
+    """Yield the runs of consecutive places of each channel."""
+    amounts = dict(zip(places(explained), receipt.read, strict=True))
+    for column in range(len(explained.channels)):
+        patches = sorted(patch for patch, source in amounts if source == column)
+        cuts = [0, *(at + 1 for at, (one, other) in enumerate(pairwise(patches)) if other > one + 1), len(patches)]
+        for begin, stop in pairwise(cuts):
+            run = patches[begin:stop]
+            if run:
+                yield Run(column, run[0], run[-1], sum(amounts[patch, column] for patch in run))
+
+
+def _place(explained: ExplainedForecast, run: Run) -> str:
+    start, stop = explained.steps(run.first).start, explained.steps(run.last).stop
+    first, last = explained.times[start], explained.times[stop - 1]
+    return f"{explained.channels[run.column]} {first if first == last else f'{first} to {last}'}"
+
+
+def _event(explained: ExplainedForecast, run: Run) -> str:
+    """Return the value that differs most from the usual one, and the usual one."""
+    steps = slice(explained.steps(run.first).start, explained.steps(run.last).stop)
+    value, usual = explained.history[steps, run.column], explained.usual[steps, run.column]
+    largest = int(np.argmax(np.abs(value - usual)))
+    decimals = decimals_of(float(explained.units.std[run.column]), COARSE)
+    when = "" if steps.stop - steps.start == 1 else f" at {explained.times[steps.start + largest]}"
+    return f"{value[largest]:.{decimals}f}{when}, usually {usual[largest]:.{decimals}f}"
+
+
+def _against_before(explained: ExplainedForecast, receipt: Receipt, column: int, decimals: int) -> str:
+    """Return the difference from as many steps before the forecast, or from one cycle earlier if it is one step.
+
+    Empty if the table does not have all of them.
+    """
+    cycle, now = explained.cycles[0], explained.look_back
+    if receipt.step == "mean":
+        first, before = now - explained.horizon, "the mean before it" if explained.horizon > 1 else "the value before"
+        earlier = explained.history[max(first, 0) :, column]
+    else:
+        first = now + (receipt.step - 1) % cycle - cycle
+        earlier, before = explained.history[max(first, 0) : first + 1, column], f"{cycle} steps earlier"
+    if first < 0 or np.isnan(earlier).any():
+        return ""
+    change = receipt.forecast - float(earlier.mean())
+    return f", {abs(change):.{decimals}f} {'above' if change > 0 else 'below'} {before}"
+
+
+def _unit(explained: ExplainedForecast) -> str:
+    return "values" if explained.patch_len == 1 else "tokens"
+
+
+def _seen_elsewhere(receipt: Receipt) -> list[str]:
+    return [] if receipt.unread is None else ["Unread values, by which places were chosen or the level computed: {}."]
+
+
+def _sampled(receipt: Receipt) -> list[str]:
+    if receipt.error is None:
+        return []
+    return [f"Amounts of values are means over sampled orders, with standard errors of at most {receipt.error:.2g}."]
+
+
+def _promise(explained: ExplainedForecast) -> list[str]:
+    return ["No value that was not read can change this forecast."] if explained.sealed else []
