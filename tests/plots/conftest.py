@@ -1,6 +1,6 @@
 """Synthetic explained forecasts to draw, made without a model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -108,7 +108,10 @@ def _with_covariates() -> ExplainedForecast:
 class Bookkeeper(Host):
     """A host that can only itemise: random amounts of each open token, and the rest of the forecast as the calendar."""
 
-    def amounts(self, explained: ExplainedForecast, column: int) -> Amounts:
+    def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
+        return [self._of(explained, column) for column in columns]
+
+    def _of(self, explained: ExplainedForecast, column: int) -> Amounts:
         random, std = np.random.default_rng(column), explained.units.std[column]
         read = std * random.normal(0, 0.2, (explained.open_count, explained.horizon)) * (column + 1)
         effects = explained.effects

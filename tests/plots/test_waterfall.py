@@ -61,7 +61,7 @@ def test_the_largest_amounts_have_their_own_bars_and_the_others_share_one(
     explained = itemisable(synthetic(7), sealed=False)
     bars, own = waterfall(scene_of(explained, "channel 1")).bars, explained.itemised("channel 1")
     assert [bar.part for bar in bars] == ["calendar", *["read"] * LARGEST, "others", "unread", "forecast"]
-    assert bars[LARGEST + 1].text == f"{explained.open_count - LARGEST} other patches read"
+    assert bars[LARGEST + 1].text == f"{explained.open_count - LARGEST} other tokens read"
     unit = 10.0 ** -receipt.decimals_of(float(explained.units.std[1]), receipt.COARSE)
     largest = sorted(own.read, key=lambda amount: -abs(amount))[:LARGEST]
     np.testing.assert_allclose([bar.amount for bar in bars[1 : LARGEST + 1]], largest, rtol=0, atol=1.01 * unit)
@@ -131,16 +131,25 @@ def test_the_calendar_is_a_line_over_the_horizon_and_the_usual_value_one_over_th
     assert not texts.keys() & {"baseline", "level", "open"}
 
 
-def test_the_usual_value_leaves_only_the_departures_of_this_window(synthetic: Samples, itemisable: Samples) -> None:
-    explained = synthetic(2, with_missing=False)
-    plain = changed(explained, level=np.zeros(2, np.float32), scale=np.ones(2, np.float32))
-    for row, other in zip(scene_of(itemisable(explained)).rows, scene_of(plain).rows, strict=True):
-        usual, baseline = (
-            next(line for line in each.lines if line.role == role)
-            for each, role in ((row, "usual"), (other, "baseline"))
-        )
-        expected = np.array(baseline.values[: explained.look_back], dtype=np.float64)
-        np.testing.assert_allclose(np.array(usual.values, dtype=np.float64), expected, rtol=1e-5)
+def test_the_usual_value_is_that_of_the_receipts(synthetic: Samples, itemisable: Samples) -> None:
+    explained = itemisable(synthetic(2))
+    for column, row in enumerate(scene_of(explained).rows):
+        (usual,) = (line.values for line in row.lines if line.role == "usual")
+        tolerance = 1e-6 * (row.high - row.low)
+        np.testing.assert_allclose(np.array(usual, float), explained.usual[:, column], rtol=0, atol=tolerance)
+
+
+def test_a_document_with_receipts_has_waterfall_and_colours_but_no_calendar(
+    synthetic: Samples, itemisable: Samples
+) -> None:
+    explained = itemisable(synthetic(3))
+    read = ExplainedForecast.from_json(explained.with_receipts().to_json())
+    assert read.host is None
+    own, scene = scene_of(explained), scene_of(read)
+    assert scene.waterfall == own.waterfall
+    assert [row.bands for row in scene.rows] == [row.bands for row in own.rows]
+    assert not any(line.role == "calendar" for row in scene.rows for line in row.lines)
+    assert "calendar" not in {entry.role for entry in scene.legend}
 
 
 def test_of_many_channels_only_the_itemised_one_has_a_calendar(synthetic: Samples, itemisable: Samples) -> None:

@@ -53,7 +53,7 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     room = LINES - 3 - bool(receipt.known) - len(notes)
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
     kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])
-    values = [receipt.calendar, *(run.amount for run in kept), sum(run.amount for run in rest), *receipt.known]
+    values = [receipt.calendar, *(run.amount for run in kept), sum((run.amount for run in rest), 0.0), *receipt.known]
     printed, decimals = _printed(explained, receipt, values)
     total, calendar, amounts = printed[0], printed[1], printed[2:]
     yield f"{receipt.channel}, {when}: {total}{_against_before(explained, receipt, column, decimals)}."
@@ -74,7 +74,7 @@ def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
     """Return the receipt of one channel of several: calendar, what was read, and the places that moved it most."""
     column = column_of(explained, receipt.channel)
     known = [sum(receipt.known)] if receipt.known else []
-    printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read), *known])
+    printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read, 0.0), *known])
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))[:NAMED]
     named = ", ".join(f"{_place(explained, run)} {run.amount:+.{decimals}f}" for run in runs)
     most = f" (most: {named})" if named else ""

@@ -200,12 +200,12 @@ class Scene:
 
 
 def scene_of(explained: ExplainedForecast, channel: str | None = None) -> Scene:
-    """Return the scene of an explanation, with the receipt of a channel if its model is available.
+    """Return the scene of an explanation, with the receipt of a channel if it has one or its model is available.
 
-    By default it is the channel that the read values move most.
+    By default it is the channel that the values of the window move most.
     """
     responding = _responding(explained)
-    shown = itemised(explained, channel)
+    shown = itemised(explained, channel)  # computes all channels together, before the words need some of them
     return Scene(
         headline=headline(explained),
         rate=words.rate_line(explained),
@@ -308,12 +308,10 @@ def _context_lines(
     if shown is None:
         level = np.tile(explained.units.to_units(own.level[None].astype(np.float64)), (len(explained.times), 1))
         return {"level": (0, level), "baseline": (0, explained.expected)}
-    context = replace(own, level=np.zeros_like(own.level), scale=np.ones_like(own.scale))
-    usual = explained.units.to_units(context.reference(explained.look_back).astype(np.float64))
     calendar = np.full_like(explained.forecast, np.nan)
-    for name, values in shown.calendars.items():
-        calendar[:, explained.channels.index(name)] = values
-    return {"usual": (0, usual), "calendar": (explained.look_back, calendar)}
+    for name, amounts in shown.amounts.items():
+        calendar[:, explained.channels.index(name)] = amounts.calendar + amounts.known.sum(axis=0)
+    return {"usual": (0, explained.usual), "calendar": (explained.look_back, calendar)}
 
 
 def _known_rows(explained: ExplainedForecast) -> Iterator[Row]:
@@ -399,7 +397,8 @@ def _legend(explained: ExplainedForecast, shown: Itemised | None) -> Iterator[En
         known = explained.known is not None
         yield Entry("baseline", "profile at this level + effects" if known else "profile at this level and scale")
     else:
-        yield Entry("calendar", "calendar" if explained.known is None else "calendar + known ahead")
+        if shown.amounts:
+            yield Entry("calendar", "calendar" if explained.known is None else "calendar + known ahead")
         yield Entry("usual", "usual value")
     if explained.known is not None:
         yield Entry("known", "known ahead")

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from ibforecast.core import receipt, words
-from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import COARSE, Kind, Receipt
+from ibforecast.core.explained import ExplainedForecast, Itemiser
+from ibforecast.core.receipt import COARSE, Amounts, Kind, Receipt
 from ibforecast.plots import labels
 
 LARGEST = 6
@@ -43,30 +43,32 @@ class Waterfall:
 
 @dataclass(frozen=True, eq=False)
 class Itemised:
-    """What a picture shows of receipts: that of one channel, and the calendar of several."""
+    """What a picture shows of receipts: that of one channel, and the amounts of all channels that were computed."""
 
     receipt: Receipt
-    calendars: dict[str, Float64[np.ndarray, " horizon"]]
+    amounts: dict[str, Amounts]
 
 
 def itemised(explained: ExplainedForecast, channel: str | None = None) -> Itemised | None:
-    """Return the receipts that a picture shows, or None without the model that can compute them.
+    """Return the receipts that a picture shows; None without receipts and without a model that computes them.
 
-    `channel` is the one whose mean forecast is itemised. By default it is the one that the read values move most,
-    compared with its standard deviation, and the first of these.
+    `channel` is the one whose mean forecast is itemised. By default it is the one that the values of the window move
+    most, compared with its standard deviation, and the first of these.
     """
-    if explained.host is None:
-        return None
-    names = [name for name in explained.channels if name not in explained.past]
-    # Computing the receipts of hundreds of channels would take minutes.
-    names = names[: labels.MANY] if len(names) <= labels.MANY or channel is None else [channel]
+    computes = isinstance(explained.host, Itemiser)
+    if computes:
+        names = [name for name in explained.channels if name not in explained.past]
+        if len(names) > labels.MANY:  # the receipts of hundreds of channels would take minutes
+            names = names[: labels.MANY] if channel is None else [channel]
+    else:
+        names = [own.channel for own in explained.receipts if own.step == "mean"]
+        if not names:
+            return None
+    amounts = explained.amounts_of(names) if computes else {}
     if channel is None:
-        moves = [abs(_moved(explained, name)) for name in names]
+        moves = [_moved(explained, explained.itemised(name)) for name in names]
         channel = names[moves.index(max(moves))]
-    names = list(dict.fromkeys([*names, channel]))
-    amounts = {name: explained.amounts(name) for name in names}
-    calendars = {name: each.calendar + each.known.sum(axis=0) for name, each in amounts.items()}
-    return Itemised(explained.itemised(channel), calendars)
+    return Itemised(explained.itemised(channel), amounts)
 
 
 def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
@@ -81,7 +83,7 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         name = labels.shortened(explained.channels[source], _NAME_WIDTH)
         parts.append(("read", f"{name}, {words.span_of(explained, patch, patch)}", own.read[place]))
     if others := order[len(largest) :]:
-        one, several = ("value", "values") if explained.explanation.patch_len == 1 else ("patch", "patches")
+        one, several = ("value", "values") if explained.explanation.patch_len == 1 else ("token", "tokens")
         text = f"{len(others)} other {one if len(others) == 1 else several} read"
         parts.append(("others", text, sum(own.read[place] for place in others)))
     if own.known:
@@ -89,15 +91,14 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         parts.append(("known ahead", f"known ahead: {labels.shortened(names, _NAME_WIDTH)}", sum(own.known)))
     if own.unread is not None:
         parts.append(("unread", "values that were not read", own.unread))
-    total = float(explained.forecast[:, column].mean())
-    amounts = receipt.adding_up([amount for *_, amount in parts], total, decimals)
+    amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals)
     bars, height = [], amounts[0]
     bars.append(Bar("calendar", "calendar", _number(height, decimals), height, height, height))
     for (part, text, _), amount in zip(parts[1:], amounts[1:], strict=True):
         after = receipt.rounded(height + amount, decimals)
         bars.append(Bar(part, text, _number(amount, decimals, "+"), amount, height, after))
         height = after
-    forecast = receipt.rounded(total, decimals)
+    forecast = receipt.rounded(own.forecast, decimals)
     bars.append(Bar("forecast", "= forecast", _number(forecast, decimals), forecast, forecast, forecast))
     return Waterfall(own.channel, _title(own, decimals), tuple(bars))
 
@@ -112,11 +113,10 @@ def tones(explained: ExplainedForecast, own: Receipt) -> Float64[np.ndarray, "pa
     return tone
 
 
-def _moved(explained: ExplainedForecast, channel: str) -> float:
+def _moved(explained: ExplainedForecast, own: Receipt) -> float:
     """Return by how much the values of the window move the mean forecast of a channel, in standard deviations."""
-    amounts, column = explained.amounts(channel), explained.channels.index(channel)
-    calendar = amounts.calendar + amounts.known.sum(axis=0)
-    return float((explained.forecast[:, column] - calendar).mean() / explained.units.std[column])
+    std = float(explained.units.std[explained.channels.index(own.channel)])
+    return abs(own.forecast - own.calendar - sum(own.known)) / std
 
 
 def _title(own: Receipt, decimals: int) -> str:
