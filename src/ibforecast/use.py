@@ -201,9 +201,9 @@ class Desk:
         amounts = self.amounts(explained, [explained.channels.index(channel)])
         return receipt_of(explained, amounts[0], channel, step)
 
-    def draw(self, explained: ExplainedForecast, path: Path) -> None:
+    def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None) -> None:
         """Draw an explanation into a file; its suffix determines the format."""
-        draw(explained, path, self.verify)
+        draw(explained, path, self.verify, channel)
 
     def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
         """Return what adds up to the forecast of each of these channels, of an explanation that this model computed."""

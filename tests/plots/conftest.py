@@ -1,6 +1,6 @@
 """Synthetic explained forecasts to draw, made without a model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +8,9 @@ import pytest
 
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.context import Context
-from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explained import ExplainedForecast, Host
 from ibforecast.core.explanation import Explanation
+from ibforecast.core.receipt import Amounts
 from ibforecast.core.standardiser import Standardiser
 
 
@@ -102,6 +103,32 @@ def _with_covariates() -> ExplainedForecast:
         past=("wind",),
         forecast=forecast,
     )
+
+
+class Bookkeeper(Host):
+    """A host that can only itemise: random amounts of each open token, and the rest of the forecast as the calendar."""
+
+    def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
+        return [self._of(explained, column) for column in columns]
+
+    def _of(self, explained: ExplainedForecast, column: int) -> Amounts:
+        random, std = np.random.default_rng(column), explained.units.std[column]
+        read = std * random.normal(0, 0.2, (explained.open_count, explained.horizon)) * (column + 1)
+        effects = explained.effects
+        known = np.zeros((0, explained.horizon)) if effects is None else effects[explained.look_back :, :, column].T
+        unread = None if explained.sealed else std * random.normal(0, 0.1, explained.horizon)
+        others = read.sum(axis=0) + known.sum(axis=0) + (0.0 if unread is None else unread)
+        return Amounts(explained.forecast[:, column] - others, read, known, unread)
+
+
+def _itemisable(explained: ExplainedForecast, *, sealed: bool = True) -> ExplainedForecast:
+    return replace(explained, host=Bookkeeper(), sealed=sealed)
+
+
+@pytest.fixture(scope="session")
+def itemisable() -> Callable[..., ExplainedForecast]:
+    """Return the function that gives an explained forecast a host that computes receipts."""
+    return _itemisable
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,7 @@ def test_of_many_channels_those_with_the_most_open_tokens_are_drawn(explanation:
     mask[3, -1] = mask[2:, -2] = True
     many = changed(
         explanation,
+        host=None,
         channels=names,
         mask=mask,
         evidence=np.zeros((LOOK_BACK, 20), dtype=np.float32),

@@ -43,8 +43,8 @@ class Host(Protocol):
     def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
         """Check an explanation."""
 
-    def draw(self, explained: "ExplainedForecast", path: Path) -> None:
-        """Draw an explanation into a file."""
+    def draw(self, explained: "ExplainedForecast", path: Path, channel: str | None = None) -> None:
+        """Draw an explanation into a file, with the receipt of a channel."""
 
     def spreadsheet(
         self, explained: "ExplainedForecast", path: Path, channels: Sequence[str] | None, steps: Sequence[int] | None
@@ -342,9 +342,14 @@ class ExplainedForecast:
 
     def amounts(self, channel: str) -> "Amounts":
         """Return what adds up to the forecast of a channel, at every step and not rounded."""
-        receipt.column_of(self, channel)
-        self._compute([channel])
-        return self._computed[channel]
+        return self.amounts_of([channel])[channel]
+
+    def amounts_of(self, channels: Sequence[str]) -> "dict[str, Amounts]":
+        """Return the amounts of several channels; computing them together takes little more time than those of one."""
+        for name in channels:
+            receipt.column_of(self, name)
+        self._compute(channels)
+        return {name: self._computed[name] for name in channels}
 
     def _compute(self, channels: Sequence[str]) -> None:
         """Compute the amounts of these channels together, which takes little more time than those of one."""
@@ -375,9 +380,13 @@ class ExplainedForecast:
         """Return a table with one row per step, covariate known ahead and channel: its value and its effect."""
         return self._host("making a table", "use known_steps()").tabulate(KnownStep, self.known_steps())
 
-    def plot(self, path: str | Path) -> Path:
-        """Write the explanation as a picture (.png, .svg) or a page (.html)."""
-        self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)").draw(self, Path(path))
+    def plot(self, path: str | Path, channel: str | None = None) -> Path:
+        """Write the explanation as a picture (.png, .svg) or a page (.html), with the receipt of a channel.
+
+        By default it is the channel that the read values move most.
+        """
+        host = self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)")
+        host.draw(self, Path(path), channel)
         return Path(path)
 
     def to_spreadsheet(

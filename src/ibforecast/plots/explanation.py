@@ -28,22 +28,29 @@ SUFFIXES = (*_PICTURES, ".html")
 
 
 def draw(
-    explained: ExplainedForecast, path: Path | str, verify: Callable[[ExplainedForecast], Verification] | None = None
+    explained: ExplainedForecast,
+    path: Path | str,
+    verify: Callable[[ExplainedForecast], Verification] | None = None,
+    channel: str | None = None,
 ) -> None:
     """Draw an explanation to a file, by its suffix: .png, .svg, or .html, a page that works offline.
 
+    A picture shows the receipt of `channel` if the explanation has its model; by default the one that the read values
+    move most.
     The page shows the checks that `verify` makes, or says that nothing was checked. The same explanation gives the same
     picture, byte for byte. The file is written completely or not at all.
     """
     path = Path(path)
     suffix = check_suffix(path)
-    content = _PICTURES[suffix](scene_of(explained)) if suffix in _PICTURES else _report(explained, verify)
+    content = (
+        _PICTURES[suffix](scene_of(explained, channel)) if suffix in _PICTURES else _report(explained, verify, channel)
+    )
     write_atomically(path, content)
 
 
-def figure(explained: ExplainedForecast) -> "matplotlib.figure.Figure":
+def figure(explained: ExplainedForecast, channel: str | None = None) -> "matplotlib.figure.Figure":
     """Return an explanation as a matplotlib figure, to be restyled or saved."""
-    return static.figure(scene_of(explained))
+    return static.figure(scene_of(explained, channel))
 
 
 def check_suffix(path: Path) -> str:
@@ -58,7 +65,9 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
-def _report(explained: ExplainedForecast, verify: Callable[[ExplainedForecast], Verification] | None) -> bytes:
+def _report(
+    explained: ExplainedForecast, verify: Callable[[ExplainedForecast], Verification] | None, channel: str | None
+) -> bytes:
     """Return the report of one explanation; all it shows of model and table is in the explanation."""
     channels = list(explained.channels)
     content = {
@@ -71,6 +80,6 @@ def _report(explained: ExplainedForecast, verify: Callable[[ExplainedForecast], 
             "any_budget": False,
         },
         "table": {"id": "report", "name": "one explanation", "kind": "report", "channels": channels},
-        "moments": [moment(explained, None if verify is None else verify(explained).checks)],
+        "moments": [moment(explained, None if verify is None else verify(explained).checks, channel)],
     }
     return page(content)

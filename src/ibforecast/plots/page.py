@@ -51,9 +51,11 @@ def page(content: dict[str, Any]) -> bytes:
     return text.encode()
 
 
-def moment(explained: ExplainedForecast, checks: Sequence[Check] | None = None) -> dict[str, Any]:
+def moment(
+    explained: ExplainedForecast, checks: Sequence[Check] | None = None, channel: str | None = None
+) -> dict[str, Any]:
     """Return everything the page shows and exports of one explanation; `checks` is None if it was not verified."""
-    scene = scene_of(explained)
+    scene = scene_of(explained, channel)
     return {
         "at": explained.at,
         "document": explained.to_json(),

@@ -10,9 +10,11 @@ from jaxtyping import Float64
 from ibforecast.core import words
 from ibforecast.core.cycles import parts
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.receipt import places
 from ibforecast.plots import labels
+from ibforecast.plots.waterfall import Itemised, Waterfall, itemised, tones, waterfall_of
 
-Role = Literal["level", "baseline", "look-back", "truth", "forecast", "known"]
+Role = Literal["level", "baseline", "usual", "look-back", "truth", "calendar", "forecast", "known"]
 """The meaning of a line in a row, from back to front."""
 
 State = Literal["open", "missing", "closed"]
@@ -75,11 +77,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """A token to be shaded: its first and last step, both included."""
+    """A token to be shaded: its first and last step, both included.
+
+    `tone` is what an open token adds to the forecast of the itemised channel, as a part of the largest amount: from -1
+    to 1. It is None without a receipt.
+    """
 
     first: int
     last: int
     state: State
+    tone: float | None
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,7 @@ class Scene:
     legend: tuple[Entry, ...]
     key: tuple[Key, ...]
     gates: Gates
+    waterfall: Waterfall | None
 
     @property
     def channels(self) -> tuple[Row, ...]:
@@ -191,9 +199,13 @@ class Scene:
         return replace(self, rows=(*_columns(self.rows, kept), *covariates), gates=gates)
 
 
-def scene_of(explained: ExplainedForecast) -> Scene:
-    """Return the scene of an explanation."""
+def scene_of(explained: ExplainedForecast, channel: str | None = None) -> Scene:
+    """Return the scene of an explanation, with the receipt of a channel if it has one or its model is available.
+
+    By default it is the channel that the values of the window move most.
+    """
     responding = _responding(explained)
+    shown = itemised(explained, channel)  # computes all channels together, before the words need some of them
     return Scene(
         headline=headline(explained),
         rate=words.rate_line(explained),
@@ -202,12 +214,13 @@ def scene_of(explained: ExplainedForecast) -> Scene:
         budget=explained.budget,
         time=_time(explained),
         phases=_phases(explained),
-        rows=(*_channel_rows(explained), *_known_rows(explained)),
-        legend=tuple(_legend(explained)),
+        rows=(*_channel_rows(explained, shown), *_known_rows(explained)),
+        legend=tuple(_legend(explained, shown)),
         key=tuple(Key(labels.shortened(explained.channels[column], NAME_WIDTH), style) for column, style in responding)
         if 1 < len(responding) <= labels.MANY
         else (),
-        gates=_gates(explained),
+        gates=_gates(explained, shown),
+        waterfall=None if shown is None else waterfall_of(explained, shown.receipt),
     )
 
 
@@ -243,16 +256,12 @@ def _phases(explained: ExplainedForecast) -> Phases:
     return Phases(f"phase (cycle{'s' if several else ''} of {lengths})", len(cycles) * cycles[0], tuple(ticks))
 
 
-def _channel_rows(explained: ExplainedForecast) -> Iterator[Row]:
-    explanation, look_back, steps = explained.explanation, explained.look_back, len(explained.times)
+def _channel_rows(explained: ExplainedForecast, shown: Itemised | None) -> Iterator[Row]:
+    explanation, look_back = explained.explanation, explained.look_back
     mask, missing = explanation.mask, explanation.missing
-    level = explanation.context.level[None].astype(np.float64)
-    constant = np.tile(explained.units.to_units(level), (steps, 1))
-    lines: dict[Role, tuple[int, Float64[np.ndarray, "step channel"]]] = {
-        "level": (0, constant),
-        "baseline": (0, explained.expected),
-        "look-back": (0, explained.history),
-    }
+    tone = None if shown is None else tones(explained, shown.receipt)
+    lines = _context_lines(explained, shown)
+    lines["look-back"] = (0, explained.history)
     if explained.truth is not None:
         lines["truth"] = (look_back, explained.truth)
     lines["forecast"] = (look_back, explained.forecast)
@@ -273,12 +282,36 @@ def _channel_rows(explained: ExplainedForecast) -> Iterator[Row]:
                 if np.isfinite(values[:, column]).any()
             ),
             bands=tuple(
-                Band(explained.steps(patch).start, explained.steps(patch).stop - 1, state)
+                Band(
+                    explained.steps(patch).start,
+                    explained.steps(patch).stop - 1,
+                    state,
+                    float(tone[patch, column]) if tone is not None and state == "open" else None,
+                )
                 for patch, state in enumerate(map(_state, mask[:, column], missing[:, column]))
                 if state != "closed"
             ),
             side=side,
         )
+
+
+def _context_lines(
+    explained: ExplainedForecast, shown: Itemised | None
+) -> dict[Role, tuple[int, Float64[np.ndarray, "step channel"]]]:
+    """Return the lines behind the values, with their first steps.
+
+    With a receipt these are the two that its amounts start from: the usual value of every step that could be read, and
+    the forecast if all had been usual. The profile at this window's level, shown otherwise, is not that forecast: over
+    the horizon it would look like one.
+    """
+    own = explained.explanation.context
+    if shown is None:
+        level = np.tile(explained.units.to_units(own.level[None].astype(np.float64)), (len(explained.times), 1))
+        return {"level": (0, level), "baseline": (0, explained.expected)}
+    calendar = np.full_like(explained.forecast, np.nan)
+    for name, amounts in shown.amounts.items():
+        calendar[:, explained.channels.index(name)] = amounts.calendar + amounts.known.sum(axis=0)
+    return {"usual": (0, explained.usual), "calendar": (explained.look_back, calendar)}
 
 
 def _known_rows(explained: ExplainedForecast) -> Iterator[Row]:
@@ -352,26 +385,37 @@ def _responding(explained: ExplainedForecast) -> list[tuple[int, int]]:
     return [(column, style if len(columns) <= labels.MANY else 0) for style, column in enumerate(columns)]
 
 
-def _legend(explained: ExplainedForecast) -> Iterator[Entry]:
+def _legend(explained: ExplainedForecast, shown: Itemised | None) -> Iterator[Entry]:
     missing = explained.explanation.missing
     yield Entry("look-back", "look-back")
     if explained.truth is not None:
         yield Entry("truth", "truth")
     yield Entry("forecast", "forecast")
-    yield Entry("level", "level")
-    # With covariates, the baseline contains their effects too.
-    yield Entry(
-        "baseline", "profile at this level and scale" if explained.known is None else "profile at this level + effects"
-    )
+    if shown is None:
+        yield Entry("level", "level")
+        # With covariates, the baseline contains their effects too.
+        known = explained.known is not None
+        yield Entry("baseline", "profile at this level + effects" if known else "profile at this level and scale")
+    else:
+        if shown.amounts:
+            yield Entry("calendar", "calendar" if explained.known is None else "calendar + known ahead")
+        yield Entry("usual", "usual value")
     if explained.known is not None:
         yield Entry("known", "known ahead")
-    yield Entry("open", "open (read)")
+    if shown is None:
+        yield Entry("open", "open (read)")
+    else:
+        name = labels.shortened(shown.receipt.channel, NAME_WIDTH)
+        yield Entry("raises", f"read, raises {name}")
+        yield Entry("lowers", f"read, lowers {name}")
+        if 0 in shown.receipt.read:
+            yield Entry("neither", "read, adds 0")
     if missing.any():
         yield Entry("missing", "missing")
     yield Entry("made", "forecast made")
 
 
-def _gates(explained: ExplainedForecast) -> Gates:
+def _gates(explained: ExplainedForecast, shown: Itemised | None) -> Gates:
     explanation = explained.explanation
     mask, probability, missing = explanation.mask, explanation.probability, explanation.missing
     state = [[_state(*cell) for cell in zip(*rows, strict=True)] for rows in zip(mask, missing, strict=True)]
@@ -379,13 +423,16 @@ def _gates(explained: ExplainedForecast) -> Gates:
     for patch, states in enumerate(state):
         span = words.span_of(explained, patch, patch)
         cells = zip(explained.channels, states, probability[patch], strict=True)
-        text.append(tuple(f"{name}, {span}: {state}, probability {gate:.2f}" for name, state, gate in cells))
+        text.append([f"{name}, {span}: {state}, probability {gate:.2f}" for name, state, gate in cells])
+    if shown is not None:
+        for (patch, column), amount in zip(places(explained), shown.receipt.read, strict=True):
+            text[patch][column] += f"; adds {amount:+g} to the mean forecast of {shown.receipt.channel}"
     return Gates(
         channels=explained.channels,
         patch_len=explanation.patch_len,
         probability=tuple(tuple(round(float(gate), 4) for gate in row) for row in probability),
         state=tuple(map(tuple, state)),
-        text=tuple(text),
+        text=tuple(map(tuple, text)),
     )
 
 

@@ -12,10 +12,9 @@ from ibforecast.plots.extra import needs
 from ibforecast.plots.scene import Row, Scene, Side, Tick
 from ibforecast.plots.sheet import (
     HATCH,
-    MISSING_FILL,
+    MARGIN,
     NAME_SIZE,
     NUMBER_SIZE,
-    OPEN_FILL,
     RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
@@ -26,12 +25,16 @@ from ibforecast.plots.sheet import (
     Rule,
     Sheet,
     Stroke,
+    band_fill,
+    bar_fill,
     curve_stroke,
     line_swatch,
     response_stroke,
     sheet_of,
     swatch,
+    swatch_fill,
 )
+from ibforecast.plots.waterfall import Waterfall
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -48,10 +51,8 @@ _STYLE: Any = {
     "svg.hashsalt": "ibforecast",
     "hatch.linewidth": HATCH.width,
 }
-_BANDS: dict[str, dict[str, Any]] = {
-    "open": {"facecolor": OPEN_FILL, "edgecolor": "white", "linewidth": 0.6},
-    "missing": {"facecolor": MISSING_FILL, "edgecolor": HATCH.colour, "hatch": "/////", "linewidth": 0.0},
-}
+_OPEN: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.6}
+_MISSING: dict[str, Any] = {"edgecolor": HATCH.colour, "hatch": "/////", "linewidth": 0.0}
 
 
 def to_png(scene: Scene) -> bytes:
@@ -92,6 +93,8 @@ def figure(scene: Scene) -> "matplotlib.figure.Figure":
             axes.grid(axis="x", color=STROKES["grid"].colour, linewidth=STROKES["grid"].width)
             axes.set_axisbelow(True)
         _name_sides(side, scene)
+        if scene.waterfall is not None:
+            _draw_waterfall(drawing, sheet, scene.waterfall)
     return drawing
 
 
@@ -147,14 +150,31 @@ def _draw_legend(drawing: "matplotlib.figure.Figure", scene: Scene, sheet: Sheet
 
 
 def _draw_swatch(drawing: "matplotlib.figure.Figure", sheet: Sheet, role: str, left: float, middle: float) -> None:
+    sample = swatch(role, left, middle)
+    if isinstance(sample, Box):
+        _draw_box(drawing, sheet, sample, facecolor=swatch_fill(role), **_MISSING if role == "missing" else _OPEN)
+    else:
+        _draw_rule(drawing, sheet, sample)
+
+
+def _draw_waterfall(drawing: "matplotlib.figure.Figure", sheet: Sheet, waterfall: Waterfall) -> None:
+    heading: dict[str, Any] = {"color": labels.BLACK, "fontweight": "bold"}
+    _write(drawing, sheet, waterfall.title, sheet.bar_edge, sheet.title_middle, NAME_SIZE, **heading)
+    for rule in sheet.steps_between(waterfall):
+        _draw_rule(drawing, sheet, rule)
+    look: dict[str, Any] = {"color": labels.BLACK, "ha": "right"}
+    for bar, box in sheet.bar_boxes(waterfall):
+        middle = box.top + box.height / 2
+        _draw_box(drawing, sheet, box, facecolor=bar_fill(bar), linewidth=0.0)
+        _write(drawing, sheet, bar.text, sheet.bar_edge - 8, middle, NAME_SIZE, **look)
+        _write(drawing, sheet, bar.number, sheet.width - MARGIN, middle, NAME_SIZE, **look)
+
+
+def _draw_box(drawing: "matplotlib.figure.Figure", sheet: Sheet, box: Box, **look: Any) -> None:
     from matplotlib.patches import Rectangle
 
-    sample = swatch(role, left, middle)
-    if not isinstance(sample, Box):
-        _draw_rule(drawing, sheet, sample)
-        return
-    across, up, width, height = _placed(sheet, sample)
-    drawing.add_artist(Rectangle((across, up), width, height, transform=drawing.transFigure, **_BANDS[role]))
+    across, up, width, height = _placed(sheet, box)
+    drawing.add_artist(Rectangle((across, up), width, height, transform=drawing.transFigure, **look))
 
 
 def _draw_rule(drawing: "matplotlib.figure.Figure", sheet: Sheet, rule: Rule) -> None:
@@ -167,7 +187,8 @@ def _draw_rule(drawing: "matplotlib.figure.Figure", sheet: Sheet, rule: Rule) ->
 
 def _draw_row(axes: "matplotlib.axes.Axes", scene: Scene, row: Row) -> None:
     for band in row.bands:
-        axes.axvspan(band.first - 0.5, band.last + 0.5, zorder=1, **_BANDS[band.state])
+        look = _MISSING if band.state == "missing" else _OPEN
+        axes.axvspan(band.first - 0.5, band.last + 0.5, zorder=1, facecolor=band_fill(band), **look)
     for depth, line in enumerate(row.lines):
         steps = range(line.first, line.first + len(line.values))
         stairs = "steps-mid" if line.role == "known" else "default"

@@ -6,13 +6,12 @@ from html import escape
 from math import ceil
 
 from ibforecast.plots import labels
-from ibforecast.plots.scene import Line, Phases, Row, Scene, Side, Tick
+from ibforecast.plots.scene import Band, Line, Phases, Row, Scene, Side, Tick
 from ibforecast.plots.sheet import (
     HATCH,
-    MISSING_FILL,
+    MARGIN,
     NAME_SIZE,
     NUMBER_SIZE,
-    OPEN_FILL,
     RATE_MIDDLE,
     RATE_SIZE,
     STROKES,
@@ -22,12 +21,16 @@ from ibforecast.plots.sheet import (
     Box,
     Sheet,
     Stroke,
+    band_fill,
+    bar_fill,
     curve_stroke,
     line_swatch,
     response_stroke,
     sheet_of,
     swatch,
+    swatch_fill,
 )
+from ibforecast.plots.waterfall import Waterfall
 
 _PIXELS = 96 / 72
 """Pixels in a point."""
@@ -35,12 +38,6 @@ _PIXELS = 96 / 72
 _HATCH_STEP = 4
 _UNWRITABLE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML does not allow."""
-
-_FILLS = {
-    "open": f'fill="{OPEN_FILL}" stroke="white" stroke-width="0.6"',
-    "missing": f'fill="{MISSING_FILL}"',
-    "closed": 'fill="none" pointer-events="all"',  # so that its text is shown under the pointer
-}
 
 _HALO = ' stroke="white" stroke-width="3" paint-order="stroke"'
 
@@ -77,6 +74,10 @@ def _parts(scene: Scene, sheet: Sheet) -> Iterator[str]:
     for key, left, middle in sheet.key(scene.key):
         yield _rule(*line_swatch(response_stroke(key.style), left, middle))
         yield _text(key.name, left + SWATCH_AND_GAP, middle, NUMBER_SIZE)
+    if scene.waterfall is not None:
+        yield '<g class="waterfall">'
+        yield from _waterfall(scene.waterfall, sheet)
+        yield "</g>"
 
 
 def _main(scene: Scene, sheet: Sheet, number: int, box: Box) -> Iterator[str]:
@@ -98,16 +99,35 @@ def _main(scene: Scene, sheet: Sheet, number: int, box: Box) -> Iterator[str]:
         yield _text(text, sheet.name_edge, middle, NAME_SIZE, "end", labels.BLACK)
 
 
+def _waterfall(waterfall: Waterfall, sheet: Sheet) -> Iterator[str]:
+    heading, edge = ' font-weight="bold"', sheet.width - MARGIN
+    yield _text(waterfall.title, sheet.bar_edge, sheet.title_middle, NAME_SIZE, colour=labels.BLACK, more=heading)
+    for rule in sheet.steps_between(waterfall):
+        yield _rule(*rule)
+    for bar, box in sheet.bar_boxes(waterfall):
+        middle = box.top + box.height / 2
+        yield _rectangle(box, bar_fill(bar))
+        yield _text(bar.text, sheet.bar_edge - 8, middle, NAME_SIZE, "end", labels.BLACK)
+        yield _text(bar.number, edge, middle, NAME_SIZE, "end", labels.BLACK)
+
+
 def _tokens(scene: Scene, channel: int, box: Box, across: Scale) -> Iterator[str]:
     """Shade the tokens that are open or missing; the title of each token describes it."""
+    bands = {band.first: band for band in scene.rows[channel].bands}
     for patch, (states, texts) in enumerate(zip(scene.gates.state, scene.gates.text, strict=True)):
         state, first = states[channel], patch * scene.gates.patch_len
         left, right = across(first - 0.5), across(first + scene.gates.patch_len - 0.5)
         token = Box(left, box.top, right - left, box.height)
-        look = _FILLS[state]
+        look = _look(bands.get(first))
         yield f'<rect class="{state}"{_placed(token)} {look}><title>{_escaped(texts[channel])}</title></rect>'
         if state == "missing":
             yield _hatch(token)
+
+
+def _look(band: Band | None) -> str:
+    if band is None:
+        return 'fill="none" pointer-events="all"'  # so that its text is shown under the pointer
+    return f'fill="{band_fill(band)}"' + (' stroke="white" stroke-width="0.6"' if band.state == "open" else "")
 
 
 def _line(line: Line, across: Scale, down: Scale) -> Iterator[str]:
@@ -208,7 +228,7 @@ def _swatch(role: str, left: float, middle: float) -> Iterator[str]:
     if not isinstance(sample, Box):
         yield _rule(*sample)
         return
-    yield _rectangle(sample, OPEN_FILL if role == "open" else MISSING_FILL)
+    yield _rectangle(sample, swatch_fill(role))
     if role == "missing":
         yield _hatch(sample)
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -304,7 +304,9 @@ def _document(explained: ExplainedForecast) -> bytes:
 
 
 def _page(explained: ExplainedForecast) -> bytes:
-    return to_json({"document": explained.to_json(), "scene": scene_of(explained).document()})
+    # Without receipts, which would take longer than all the rest: the page requests those that are looked at.
+    scene = scene_of(replace(explained, host=None))
+    return to_json({"document": explained.to_json(), "scene": scene.document()})
 
 
 def _svg(explained: ExplainedForecast) -> bytes:
