@@ -164,7 +164,7 @@ def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[flo
     missing = int(printed(rounded(total, decimals)) / unit) - sum(whole)
     for number in sorted(range(len(whole)), key=lambda number: -remainders[number])[: max(missing, 0)]:
         whole[number] += 1
-    # What is left is less than rounding and belongs to no value in particular, so the first amount takes it.
+    # The rest is less than rounding and belongs to no value in particular, so the first amount takes it.
     whole[0] += missing - min(max(missing, 0), len(whole))
     return [float(count * unit) + 0.0 for count in whole]
 
