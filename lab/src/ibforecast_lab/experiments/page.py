@@ -42,6 +42,7 @@ from ibforecast_lab.experiments.tables.suite import AVERAGED
 PAGE = Path("docs/results.md")
 NAMES = {
     "default": "**ibforecast**, budget 0.2 (`default`)",
+    "additive": "ibforecast, budget 0.2, additive readout (`additive`)",
     "steady": "ibforecast, budget 0.2 (`steady`, the former default)",
     "dense": "ibforecast, gates open (`dense`)",
     "static-fixed": "one learned mask for all windows (`static-fixed`)",

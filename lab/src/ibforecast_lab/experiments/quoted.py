@@ -43,6 +43,7 @@ RIVALS = (*BLACK_BOX, *INTERPRETABLE, PAPER)
 COMPARED_IN_SUITE = (
     *((DEFAULT, model) for model in (FORMER, *FITTED_IN_SUITE, "tqnet", "cyclenet-mlp", "choosing+open")),
     *((CHOOSING, model) for model in ("choosing+no-exchange", ONE_MASK)),
+    ("additive", DEFAULT),
 )
 """The pairs of models that are compared on the tables of the suite."""
 
