@@ -1,7 +1,7 @@
 """The facts of a dossier: what was fitted, to which data, and what was measured. Each class is one chapter."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from ibforecast.audit import Audit
 from ibforecast.core.explained import ExplainedForecast
@@ -202,6 +202,7 @@ class ChannelReading:
     places: tuple[Place, ...]
 
 
+@runtime_checkable
 class DriverRow(Protocol):
     """Anything with the fields of a `Driver`."""
 

@@ -281,7 +281,7 @@ def _coverage(desk: Desk, windows: Windows, series: Series) -> CoverageFacts | N
     std, rows = fitted.standardiser.std, []
     for level in levels:
         half = calibration.half_width(level)
-        covered = inside(off, half).nanmean(dim=(0, 1)).tolist()
+        covered = inside(off, half[None]).nanmean(dim=(0, 1)).tolist()
         widths = (2 * half.mean(dim=0) * scale.mean(dim=0)).double().numpy() * std[: scale.shape[1]]
         rows += [
             ChannelCoverage(*row)
