@@ -1,13 +1,13 @@
 // One explanation: the text of its document, and its picture as the library computed it.
 
-/** @import { Explanation, Scene, Tick, Values } from "./types" */
+/** @import { Explanation, Receipts, Scene, Tick, Values } from "./types" */
 
 /**
  * Read one moment of the service or of a report.
- * @param {{ document: string, scene: Scene }} moment
+ * @param {{ document: string, scene: Scene, receipts?: Receipts[] }} moment
  * @returns {Explanation}
  */
-export function readExplanation({ document: text, scene }) {
+export function readExplanation({ document: text, scene, receipts = [] }) {
   const { steps, times, look_back: lookBack } = scene.time;
   const { sealed, window } = JSON.parse(text);
   const rows = scene.rows.map((row) => ({
@@ -19,6 +19,7 @@ export function readExplanation({ document: text, scene }) {
     scene,
     rows,
     channels: rows.filter((row) => row.kind === "channel"),
+    receipts,
     history: window.history, // from the document, which has every digit: edited values are sent back
     sealed,
     times,

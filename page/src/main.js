@@ -18,6 +18,7 @@ import {
   showWords,
   tokenLabel,
 } from "./panels.js";
+import { showReceipt } from "./receipt.js";
 import { Rows } from "./rows.js";
 import { Refusal, openSource } from "./source.js";
 import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged, unreadScrambled } from "./whatif.js";
@@ -55,6 +56,8 @@ let verdict = null;
 let checked = "unknown";
 /** @type {[number, number] | null} */
 let picked = null;
+/** The receipt that is shown: its channel, and 0 for the mean or the step ahead. */
+const itemised = { channel: "", step: 0 };
 // Numbers of the latest request of each kind: answers to earlier ones are dropped.
 let choices = 0;
 let looks = 0;
@@ -65,7 +68,7 @@ let playing = null;
 let overviewOf = null;
 
 const menu = byId("menu");
-const rows = new Rows(byId("rows"), byId("axis"), byId("readout"), (patch, channel) => turn(patch, channel));
+const rows = new Rows(byId("rows"), byId("axis"), byId("readout"), (patch, channel) => turn(patch, channel), itemise);
 const gates = new Grid(byId("gates"), "All gates: channels by patches, the newest at the right", {
   tallest: 12,
   onPick: pick,
@@ -218,6 +221,7 @@ async function lookAt(moment, wish = unchanged()) {
     state.wish = restrictedTo(wish, explanation);
     if (picked && (picked[0] >= explanation.patches || picked[1] >= explanation.channels.length)) picked = null;
     checked = "checking";
+    itemised.channel ||= explanation.scene.waterfall?.channel ?? "";
     render();
     if (isFirst) requestAnimationFrame(() => performance.measure("first picture"));
     if (!isUnchanged(state.wish)) await replay();
@@ -277,6 +281,14 @@ function play() {
 function pick(patch, channel) {
   picked = [patch, channel];
   renderToken();
+}
+
+/** Show the receipt of a step of a channel, and bring it into view. */
+function itemise(step, channel) {
+  [itemised.channel, itemised.step] = [explanation?.channels[channel].name ?? "", step];
+  byId("receipt").open = true;
+  renderReceipt();
+  byId("receipt").scrollIntoView({ block: "nearest" });
 }
 
 function turn(patch, channel) {
@@ -432,7 +444,12 @@ function render() {
   history.replaceState(null, "", toHash(state));
 }
 
+function renderReceipt() {
+  if (explanation) showReceipt(explanation, { ...itemised, place: picked }, ([patch, channel]) => pick(patch, channel));
+}
+
 function renderToken() {
+  renderReceipt();
   if (!picked || !explanation) {
     byId("token").replaceChildren();
     return;
@@ -606,6 +623,14 @@ function wire() {
   });
   on("numbers", "toggle", () => explanation && showNumbers(explanation, changed));
   on("numbers-channel", "change", () => explanation && showNumbers(explanation, changed));
+  on("receipt-channel", "change", () => {
+    itemised.channel = byId("receipt-channel").value;
+    renderReceipt();
+  });
+  on("receipt-step", "change", () => {
+    itemised.step = byId("receipt-step").selectedIndex;
+    renderReceipt();
+  });
   on("windows", "change", showOverview);
   on("tab-window", "click", () => openTab(null));
   on("tab-table", "click", () => openTab("table"));

@@ -223,12 +223,13 @@ export function showNumbers(explanation, changed) {
   if (!byId("numbers").open) return;
   const channel = Math.max(select.selectedIndex, 0);
   const ahead = (values) => values?.slice(explanation.lookBack);
-  const { forecast, truth, baseline } = explanation.channels[channel].values;
+  const { forecast, truth, baseline, calendar } = explanation.channels[channel].values;
   const columns = [
     ["forecast", ahead(forecast)],
     ["what-if", forecast && changed && column(changed.forecast, channel)],
     ["truth", ahead(truth)],
     ["baseline", ahead(baseline)],
+    ["calendar", ahead(calendar)],
     ...explanation.rows.filter((row) => row.kind === "known").map((row) => [row.name, ahead(row.values.known)]),
   ].filter(([, values]) => values);
   const head = make(

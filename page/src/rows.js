@@ -19,6 +19,8 @@ const MANY = 12;
 const LINES = [
   { role: "level", colour: "level", width: 1 },
   { role: "baseline", colour: "baseline", width: 1.2, dash: [2, 3] },
+  { role: "usual", colour: "baseline", width: 1, dash: [1, 3] },
+  { role: "calendar", colour: "baseline", width: 1.2, dash: [5, 3] },
   { role: "known", colour: "known", width: 1.4 },
   { role: "look-back", colour: "look-back", width: 1.4 },
   { role: "edited", colour: "whatif", width: 1, dash: [1, 2] },
@@ -34,7 +36,14 @@ const READOUT = {
   "what-if": "what-if",
   truth: "truth",
   baseline: "baseline",
+  usual: "usual",
+  calendar: "calendar",
 };
+
+/** Return what the token that begins at a step adds, as a part of the largest amount; null without a receipt. */
+function toneOf(row, first) {
+  return row.bands.find((band) => band.first === first)?.tone ?? null;
+}
 
 export class Rows {
   /** @type {Explanation} set before anything is drawn */
@@ -48,12 +57,13 @@ export class Rows {
   /** @type {any} */
   #hovered = null;
 
-  /** `onToken(patch, channel)` is called on a click in a patch. */
-  constructor(host, axis, readout, onToken) {
+  /** `onToken(patch, channel)` is called on a click in a patch, `onStep(step, channel)` on one ahead. */
+  constructor(host, axis, readout, onToken, onStep) {
     this.host = host;
     this.axis = axis;
     this.readout = readout;
     this.onToken = onToken;
+    this.onStep = onStep;
     this.#near = new IntersectionObserver((seen) => seen.forEach((entry) => this.#enter(entry)), { rootMargin: NEAR });
     new ResizeObserver(() => this.#resize()).observe(host);
     host.addEventListener("mouseleave", () => this.#showReadout(null));
@@ -262,6 +272,8 @@ export class Rows {
       const isChannel = this.#explanation.rows[row.number].kind === "channel";
       if (isChannel && step >= 0 && step < this.#explanation.lookBack)
         this.onToken(Math.floor(step / this.#explanation.patchLen), row.number);
+      else if (isChannel && step >= this.#explanation.lookBack && step < this.#explanation.times.length)
+        this.onStep(step - this.#explanation.lookBack + 1, row.number);
     });
     row.stale = true;
     return chart;
@@ -282,7 +294,14 @@ export class Rows {
       const right = Math.round(chart.valToPos((patch + 1) * explanation.patchLen - 0.5, "x", true)) - gap;
       /** @type {[number, number, number, number]} */
       const box = [left, bbox.top, right - left, bbox.height];
+      const tone = state === "open" ? toneOf(explanation.rows[number], patch * explanation.patchLen) : null;
       if (state === "missing") drawHatch(pen, box);
+      else if (tone !== null) {
+        pen.globalAlpha = 0.2 + 0.8 * Math.sqrt(Math.abs(tone));
+        pen.fillStyle = colour(tone > 0 ? "raises" : tone < 0 ? "lowers" : "hatch");
+        pen.fillRect(...box);
+        pen.globalAlpha = 1;
+      }
       else if (isThin && state !== "shut") {
         // Two outlines would hide a band of one step.
         pen.fillStyle = colour(state === "opened" ? "opened-wash" : "open-wash");

@@ -1,7 +1,7 @@
 // The data of the service as the page reads it; the scene is that of ibforecast/plots/scene.py.
 
 export type State = "open" | "missing" | "closed";
-export type Role = "level" | "baseline" | "look-back" | "truth" | "forecast" | "known";
+export type Role = "level" | "baseline" | "usual" | "calendar" | "look-back" | "truth" | "forecast" | "known";
 export type Values = (number | null)[];
 
 export interface Tick {
@@ -16,7 +16,7 @@ export interface Row {
   high: number;
   ticks: Tick[][];
   lines: { role: Role; first: number; values: Values }[];
-  bands: { first: number; last: number; state: State }[];
+  bands: { first: number; last: number; state: State; tone: number | null }[];
 }
 
 export interface Scene {
@@ -26,7 +26,24 @@ export interface Scene {
   time: { steps: number; look_back: number; made: number; times: string[]; ticks: Tick[][] };
   rows: Row[];
   legend: { role: string; text: string }[];
+  waterfall: { channel: string } | null;
   gates: { channels: string[]; patch_len: number; probability: number[][]; state: State[][]; text: string[][] };
+}
+
+/** The amounts that add up to one number of a forecast; `read` has one for every open token. */
+export interface Receipt {
+  forecast: number;
+  calendar: number;
+  read: number[];
+  known: number[];
+  unread: number | null;
+}
+
+/** The receipts of a channel: of its mean, then of every step ahead unless these would be too many. */
+export interface Receipts {
+  channel: string;
+  decimals: number;
+  steps: Receipt[];
 }
 
 /** A row with the values of each line padded to one per step. */
@@ -40,6 +57,8 @@ export interface Explanation {
   scene: Scene;
   rows: DrawnRow[];
   channels: DrawnRow[];
+  /** Empty if the moment came without receipts. */
+  receipts: Receipts[];
   history: Values[];
   /** Whether mask and context, too, were computed only from what was read. */
   sealed: boolean;

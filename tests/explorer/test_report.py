@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,25 @@ def test_the_page_refers_to_every_other_file_of_the_explorer() -> None:
     page = (EXPLORER / "index.html").read_text("utf8")
     for path in EXPLORER.iterdir():
         assert path.name in page or path.name == "index.html"
+
+
+def test_a_click_on_a_step_shows_a_receipt_that_adds_up_and_a_place_its_amounts(
+    town: IBForecaster, desk: Any, view: Any, tmp_path: Path
+) -> None:
+    explanation = town.explain(desk.table("town"))
+    page = view(explanation.plot(tmp_path / "why.html").as_uri(), width=390)
+    channel, ahead = explanation.channels[0], explanation.times[explanation.look_back :]
+    chart = page.locator(f".row[data-channel={channel}] .u-over")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    last = (len(explanation.times) - 0.5) / len(explanation.times)
+    page.mouse.click(box["x"] + last * box["width"], box["y"] + box["height"] / 2)
+    assert page.locator("#receipt-channel").input_value() == channel
+    assert page.locator("#receipt-step").input_value() == ahead[-1]
+    printed = page.locator("#receipt-table td:nth-of-type(1)").all_inner_texts()
+    *amounts, forecast = (Decimal(text.replace("−", "-")) for text in printed)
+    assert sum(amounts) == forecast
+    assert float(forecast) == pytest.approx(explanation.itemised(channel, len(ahead)).forecast, rel=0.01)
+    page.locator("#receipt-table button").first.click()
+    assert page.locator("#receipt-place tr").count() == 1 + len(ahead)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

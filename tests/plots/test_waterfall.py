@@ -14,8 +14,10 @@ from tests.core.samples import changed
 from ibforecast.core import receipt
 from ibforecast.core.errors import UsageError
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.plots import page
 from ibforecast.plots.explanation import draw, figure
 from ibforecast.plots.labels import MANY
+from ibforecast.plots.page import moment
 from ibforecast.plots.scene import Scene, scene_of
 from ibforecast.plots.sheet import band_fill, bar_fill, sheet_of, tone_fill
 from ibforecast.plots.svg import to_svg
@@ -222,3 +224,25 @@ def test_bars_lie_between_texts_and_numbers(with_covariates: ExplainedForecast, 
     for _, box in sheet.bar_boxes(waterfall(scene)):
         assert sheet.bar_edge - 1 <= box.left < box.right <= sheet.number_edge + 1
         assert sheet.bottom < box.top < box.bottom < sheet.height
+
+
+def test_a_page_contains_the_receipt_of_the_mean_and_of_every_step(synthetic: Samples, itemisable: Samples) -> None:
+    explained = itemisable(synthetic(2, horizon=3))
+    receipts = moment(explained)["receipts"]
+    assert [one["channel"] for one in receipts] == list(explained.channels)
+    for one in receipts:
+        expected = [explained.itemised(one["channel"], step) for step in ("mean", 1, 2, 3)]
+        assert [step["read"] for step in one["steps"]] == [own.read for own in expected]
+        assert [step["forecast"] for step in one["steps"]] == [own.forecast for own in expected]
+
+
+def test_a_page_contains_only_the_mean_if_there_are_too_many_amounts(
+    monkeypatch: pytest.MonkeyPatch, synthetic: Samples, itemisable: Samples
+) -> None:
+    explained = itemisable(synthetic(2, horizon=3))
+    monkeypatch.setattr(page, "MOST_AMOUNTS", 2 * 3 * explained.open_count - 1)
+    assert [len(one["steps"]) for one in moment(explained)["receipts"]] == [1, 1]
+
+
+def test_a_page_without_a_model_contains_no_receipts(synthetic: Samples) -> None:
+    assert moment(synthetic(2))["receipts"] == []

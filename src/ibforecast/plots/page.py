@@ -5,17 +5,23 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ibforecast.core.explained import ExplainedForecast, Token
+from ibforecast.core.receipt import COARSE, Step, decimals_of
 from ibforecast.core.verdict import Check
 from ibforecast.data.sources import from_rows, to_csv
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg
+from ibforecast.plots.waterfall import itemised
 
 EXPLORER = Path(__file__).parent / "explorer"
 """The built page: `index.html`, `explorer.js`, `explorer.css` and `icon.svg`."""
+
+MOST_AMOUNTS = 60_000
+"""How many amounts a page contains per moment before it has only those of the mean."""
 
 _SCRIPT = '<script type="module" src="explorer.js"></script>'
 _STYLE = '<link rel="stylesheet" href="explorer.css">'
@@ -60,11 +66,34 @@ def moment(
         "at": explained.at,
         "document": explained.to_json(),
         "scene": scene.document(),
+        "receipts": _receipts(explained, channel),
         "svg": to_svg(scene),
         "csv": to_csv(from_rows(Token, explained.tokens())).decode(),
         "verified": None if checks is None else all(check.passed for check in checks),
         "checks": [asdict(check) for check in checks or ()],
     }
+
+
+def _receipts(explained: ExplainedForecast, channel: str | None) -> list[dict[str, Any]]:
+    """Return the receipts of the channels that were computed: of the mean, and of every step if these are not too many.
+
+    Empty if the explanation has no model.
+    """
+    shown = itemised(explained, channel)
+    names = [] if shown is None else list(shown.amounts)
+    few = len(names) * explained.horizon * explained.open_count <= MOST_AMOUNTS
+    steps: list[Step] = ["mean", *(range(1, explained.horizon + 1) if few else ())]
+    kept = ("forecast", "calendar", "read", "known", "unread")
+    return [
+        {
+            "channel": name,
+            "decimals": decimals_of(float(explained.units.std[explained.channels.index(name)]), COARSE),
+            "steps": [
+                {part: getattr(own, part) for part in kept} for own in map(partial(explained.itemised, name), steps)
+            ],
+        }
+        for name in names
+    ]
 
 
 def _read(name: str) -> str:

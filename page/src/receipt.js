@@ -1,0 +1,135 @@
+// The receipt of a forecast: amounts that add up, for one step or the mean, and one place over the whole horizon.
+
+import { steps } from "./explanation.js";
+import { byId, make } from "./page.js";
+import { shortened } from "./words.js";
+
+/** @import { Explanation, Receipt, Receipts } from "./types" */
+
+const LARGEST = 6;
+
+/**
+ * Return patch and channel of every open token, in the order in which a receipt lists them.
+ * @param {Explanation} explanation
+ * @returns {[number, number][]}
+ */
+function placesOf({ scene: { gates } }) {
+  return gates.state.flatMap((row, patch) =>
+    row.flatMap((state, channel) => (state === "open" ? [/** @type {[number, number]} */ ([patch, channel])] : [])),
+  );
+}
+
+/** Return the name and the time of a place. */
+function placeWords(explanation, [patch, channel]) {
+  const [first, last] = steps(explanation, patch).map((step) => explanation.times[step]);
+  return [explanation.channels[channel].name, first === last ? first : `${first} to ${last}`];
+}
+
+/**
+ * Return the entries of a receipt, rounded so that they still add up: the sum of the others takes what rounding leaves.
+ * @param {Explanation} explanation
+ * @param {Receipt} own
+ * @param {number} decimals
+ */
+export function entriesOf(explanation, own, decimals) {
+  const places = placesOf(explanation);
+  const round = (amount) => Number(amount.toFixed(decimals)) + 0;
+  const order = own.read.map((_, at) => at).sort((one, other) => Math.abs(own.read[other]) - Math.abs(own.read[one]));
+  const largest = order.slice(0, LARGEST).filter((at) => round(own.read[at]) !== 0);
+  const others = order.length - largest.length;
+  const known = own.known.reduce((sum, amount) => sum + amount, 0);
+  const entries = largest.map((at) => {
+    const [name, when] = placeWords(explanation, places[at]);
+    return { part: "read", name, when, amount: round(own.read[at]), place: at };
+  });
+  const more = [
+    ...(own.known.length ? [{ part: "known", name: "known ahead", when: "", amount: round(known), place: -1 }] : []),
+    ...(own.unread === null
+      ? []
+      : [{ part: "unread", name: "values that were not read", when: "", amount: round(own.unread), place: -1 }]),
+  ];
+  const calendar = { part: "calendar", name: "calendar", when: "", amount: round(own.calendar), place: -1 };
+  const rest = { part: "others", name: `${others} other read`, when: "", amount: 0, place: -1 };
+  const listed = [calendar, ...entries, ...(others ? [rest] : []), ...more];
+  const left = own.forecast - listed.reduce((sum, entry) => sum + entry.amount, 0);
+  const taker = others ? rest : calendar;
+  taker.amount = round(taker.amount + left);
+  return listed;
+}
+
+/**
+ * Show the receipt of the chosen channel and step, and the chosen place; hide the panel if there are no receipts.
+ * @param {Explanation} explanation
+ * @param {{ channel: string, step: number, place: [number, number] | null }} chosen
+ * @param {(place: [number, number]) => void} onPlace
+ */
+export function showReceipt(explanation, chosen, onPlace) {
+  const every = explanation.receipts;
+  byId("receipt").hidden = !every.length;
+  if (!every.length) return;
+  const own = every.find((one) => one.channel === chosen.channel) ?? every[0];
+  const step = Math.min(chosen.step, own.steps.length - 1);
+  const ahead = explanation.times.slice(explanation.lookBack);
+  const names = ["mean", ...ahead].slice(0, own.steps.length);
+  fill("receipt-channel", every.map((one) => one.channel), own.channel);
+  fill("receipt-step", names, names[step]);
+  const entries = entriesOf(explanation, own.steps[step], own.decimals);
+  const total = Number(own.steps[step].forecast.toFixed(own.decimals));
+  const sums = entries.map((_, at) => entries.slice(0, at + 1).reduce((sum, entry) => sum + entry.amount, 0));
+  const [low, high] = [Math.min(...sums), Math.max(...sums)];
+  const places = placesOf(explanation);
+  const rows = entries.map((entry, at) =>
+    line(
+      entry.place < 0
+        ? entry.name
+        : make("button", { class: "plain", onclick: () => onPlace(places[entry.place]) }, shortened(entry.name, 24)),
+      entry.when,
+      text(entry.amount, own.decimals, at > 0),
+      at ? bar(sums[at - 1], sums[at], low, high) : bar(sums[0], sums[0], low, high),
+    ),
+  );
+  rows.push(line(make("b", {}, "= forecast"), "", make("b", {}, text(total, own.decimals, false)), bar(total, total, low, high)));
+  byId("receipt-table").tBodies[0].replaceChildren(...rows);
+  showPlace(explanation, own, chosen.place, names);
+}
+
+/** Show what one place adds at every step, or to the mean if that is all there is. */
+function showPlace(explanation, own, place, names) {
+  const at = place ? placesOf(explanation).findIndex(([patch, channel]) => patch === place[0] && channel === place[1]) : -1;
+  byId("receipt-place").hidden = at < 0;
+  if (at < 0) return;
+  const [name, when] = placeWords(explanation, place);
+  byId("receipt-place").tBodies[0].replaceChildren(
+    ...own.steps.map((one, step) => {
+      const amount = one.read[at];
+      const all = own.steps.map((each) => each.read[at]);
+      return line(names[step], "", text(amount, own.decimals, true), bar(0, amount, Math.min(0, ...all), Math.max(0, ...all)));
+    }),
+  );
+  byId("receipt-place").caption.textContent = `Amounts of ${name}, ${when}, in the forecast of ${own.channel}`;
+}
+
+function fill(id, names, chosen) {
+  const select = byId(id);
+  if ([...select.options].map((option) => option.value).join("\n") !== names.join("\n"))
+    select.replaceChildren(...names.map((name) => make("option", {}, name)));
+  select.value = chosen;
+}
+
+function line(name, when, amount, drawn) {
+  const head = make("th", { scope: "row" }, name, when ? make("small", {}, ` ${when}`) : null);
+  return make("tr", {}, head, make("td", {}, amount), make("td", { class: "bar", "aria-hidden": "true" }, drawn));
+}
+
+/** Return a bar between two sums; a sum by itself is an upright mark. */
+function bar(before, after, low, high) {
+  const place = (value) => (high > low ? (100 * (value - low)) / (high - low) : 50);
+  const drawn = make("i", { class: before === after ? "mark" : after > before ? "raises" : "lowers" });
+  drawn.style.left = `${place(Math.min(before, after))}%`;
+  drawn.style.width = `${Math.abs(place(after) - place(before))}%`;
+  return drawn;
+}
+
+function text(amount, decimals, isSigned) {
+  return `${isSigned && amount > 0 ? "+" : ""}${amount.toFixed(decimals)}`.replace("-", "−");
+}
