@@ -99,7 +99,7 @@ class Drivers:
 
     def in_words(self) -> str:
         """Return the three largest sources of each channel and where each is strongest, in at most eight lines."""
-        lines = [f"What moves each channel, as shares of all amounts, over {self.windows} windows ({self.split}):"]
+        lines = [f"Sources of each channel, as shares of all amounts, over {self.windows} windows ({self.split}):"]
         channels = self.channels
         shown = channels if len(channels) < LINES else channels[: LINES - 2]
         lines += [f"{channel}: {self._largest(channel)}" for channel in shown]
