@@ -327,7 +327,7 @@ def test_a_token_with_a_missing_step_is_closed_and_marked(model: IBForecaster) -
     assert (explanation.probability[marked] == 0).all()
     assert explanation.open_count == 3
     assert explanation.verify()
-    assert "missing values: load (1 of 4 patches); wind (2 of 4 patches)." in explanation.in_words()
+    assert "missing values: load (1 of 4 patches); wind (2 of 4 patches)." in explanation.in_words(full=True)
 
 
 def test_an_open_token_is_closed_if_a_step_is_missing(model: IBForecaster) -> None:

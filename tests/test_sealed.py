@@ -78,7 +78,7 @@ def test_the_words_count_what_was_read_and_carry_no_bits(
     tmp_path: Path, table: pd.DataFrame, patch_len: int, unit: str
 ) -> None:
     explained = fit(tmp_path, table, patch_len=patch_len, epochs=1).explain(table)
-    _, words, *_ = explained.in_words().splitlines()
+    _, words, *_ = explained.in_words(full=True).splitlines()
     assert words.startswith(f"It read {explained.open_count} of {explained.mask.size} {unit}: ")
     assert words.endswith(", in places that are the same for every window.")
 
@@ -88,7 +88,7 @@ def test_a_table_with_only_the_read_cells_gives_the_same_forecast(model: IBForec
     assert sparse.iloc[:, 1:].notna().to_numpy().mean() <= 0.2
     pd.testing.assert_frame_equal(model.predict(sparse), model.predict(table), check_exact=True)
     explained = model.explain(sparse)
-    assert "Unconditionally" in explained.in_words()
+    assert "Unconditionally" in explained.in_words(full=True)
     verification = model.verify(explained, sparse, exact=True)
     assert verification
     assert verification.checks[-1].name == "unread"
