@@ -1,5 +1,6 @@
 """Comparisons of two forecasts: their changes add up, and every value that was read is in the right kind."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -23,7 +24,10 @@ class Teller:
 
     seed: int
 
-    def amounts(self, explained: ExplainedForecast, column: int) -> Amounts:
+    def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
+        return [self._amounts(explained, column) for column in columns]
+
+    def _amounts(self, explained: ExplainedForecast, column: int) -> Amounts:
         random = np.random.default_rng([self.seed, column])
         read = random.normal(size=(explained.open_count, explained.horizon))
         known = random.normal(size=(len(explained.covariates), explained.horizon))
@@ -50,6 +54,7 @@ class Host:
 
     def verify(self, *_: Any, **__: Any) -> Any: ...
     def draw(self, *_: Any) -> None: ...
+    def spreadsheet(self, *_: Any) -> None: ...
     def tabulate(self, *_: Any) -> Any: ...
     def html(self, *_: Any) -> Any: ...
 
