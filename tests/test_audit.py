@@ -19,7 +19,7 @@ from ibforecast.core.contracts import Explainer, Importance, Predictor
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.evaluate.chosen import evenly_spaced
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.fidelity import (
     Fidelity,
     Measure,

@@ -25,7 +25,7 @@ from ibforecast.core.files import write_atomically
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
-from ibforecast.evaluate.chosen import evenly_spaced
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.fidelity import (
     Fidelity,
     Gating,

@@ -17,7 +17,7 @@ from ibforecast.core.words import percent
 from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.data.tables import Table
 from ibforecast.engine import TorchEngine
-from ibforecast.evaluate.chosen import evenly_spaced
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.plots.heat import HeatMap, draw
 from ibforecast.use import Desk, Selection
 

@@ -18,7 +18,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import spread
 from ibforecast.core.window import Window
-from ibforecast.evaluate.chosen import evenly_spaced
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.fidelity import (
     Aggregate,
     Fidelity,

@@ -14,3 +14,9 @@ def find_device(device: str) -> str:
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError("device must be available", f"{device!r}, but PyTorch sees no GPU", 'use "cpu"')
     return device
+
+
+def has_bfloat16() -> bool:
+    """Return whether this processor has instructions that multiply matrices of bfloat16 numbers."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
@@ -86,6 +87,10 @@ class Windows:
         """Return other windows of the same series."""
         chosen = torch.as_tensor(np.asarray(starts), dtype=torch.int64, device=self.starts.device)
         return replace(self, starts=chosen)
+
+    def spaced(self, count: int) -> "Windows":
+        """Return this many of the windows, evenly spaced from first to last; all if there are fewer."""
+        return replace(self, starts=self.starts[evenly_spaced(count, len(self)).to(self.starts.device)])
 
     def usable(self) -> "Windows":
         """Return the windows in which every channel is observed at least once: where it is read, and in the target.

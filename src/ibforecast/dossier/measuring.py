@@ -39,7 +39,7 @@ from ibforecast.dossier.facts import (
     Use,
 )
 from ibforecast.evaluate.channels import channel_errors, read_shares
-from ibforecast.evaluate.chosen import evenly_spaced
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.conformal import inside, scales, scores
 from ibforecast.evaluate.naive import repeatable, repeated
 from ibforecast.receipts import ORDERS, additive

@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,15 +24,11 @@ VALIDATION_BATCH = 1024
 
 @dataclass(frozen=True)
 class Training:
-    """The history of a run, and the epoch whose weights were kept, counted from 1."""
+    """The history of a run, the epoch whose weights were kept, counted from 1, and its error on all windows."""
 
     history: tuple[Epoch, ...]
     best_epoch: int
-
-    @property
-    def best_error(self) -> float:
-        """The validation error of the epoch that was kept."""
-        return self.history[self.best_epoch - 1].validation_error
+    best_error: float
 
     @property
     def seconds(self) -> float:
@@ -56,13 +54,14 @@ def train(
     device = training.values.device
     if not len(training) or not len(validation):
         raise DataError("training and validation need at least one window each", "none", "give a longer table")
-    batch = config.batch_of(len(training))
+    batch, steps = config.batch_of(len(training)), config.steps_of(len(training))
+    compared = validation.spaced(config.validated) if config.validated else validation
     history: tuple[Epoch, ...] = ()
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), _in_order(device):
         forecaster.to(device).train()
         generator = torch.Generator(device)
-        step = Step(forecaster, training, batch, generator, config.kept_share(len(training) // batch))
+        step = Step(forecaster, training, batch, generator, config.kept_share(steps), config.bfloat16)
         best_weights = _copy(forecaster.state_dict())
         resumed = Checkpoint.load(checkpoint, identity) if checkpoint else None
         if resumed:
@@ -78,11 +77,11 @@ def train(
             generator.manual_seed(drawn)
             rate = config.rate_at(number)
             step.set_pace(rate, config.progress_at(number))
-            for starts in _shuffled(training, batch, drawn):
+            for starts in _drawn(training, batch, steps, drawn):
                 step.run(starts)
             loss, open_rate = step.means()
             with step.averaged():
-                outcome = Epoch(loss, open_rate, _error(forecaster, validation), rate, time.perf_counter() - begun)
+                outcome = Epoch(loss, open_rate, _error(forecaster, compared), rate, time.perf_counter() - begun)
                 if best_of((*history, outcome)) == number:
                     _write_into(best_weights, forecaster.state_dict())
             if not outcome.validation_error < float("inf"):
@@ -97,9 +96,12 @@ def train(
                     identity, history, forecaster.state_dict(), best_weights, step.moments(), step.averages
                 ).save(checkpoint)
             on_epoch(number + 1, outcome)
-    forecaster.load_state_dict(best_weights)
+        forecaster.load_state_dict(best_weights)
+        best = best_of(history)
+        every = compared is validation or len(compared) == len(validation)
+        best_error = history[best].validation_error if every else _error(forecaster, validation)
     forecaster.eval()
-    return Training(history, best_of(history) + 1)
+    return Training(history, best + 1, best_error)
 
 
 @contextmanager
@@ -107,10 +109,15 @@ def _in_order(device: torch.device) -> Iterator[None]:
     """Make sums on a processor independent of the order in which threads finish; on a GPU they already are."""
     before = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    filling: Any = import_module("torch.utils.deterministic")  # PyTorch does not declare its attribute
+    fills = filling.fill_uninitialized_memory
     torch.use_deterministic_algorithms(before or device.type == "cpu", warn_only=warn_only)
+    # Nothing here reads memory before it is written, and filling all of it first takes a twentieth of the time.
+    filling.fill_uninitialized_memory = False
     try:
         yield
     finally:
+        filling.fill_uninitialized_memory = fills
         torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
@@ -125,15 +132,15 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return random.Random(f"{seed}/{epoch}").getrandbits(62)
 
 
-def _shuffled(windows: Windows, batch: int, seed: int) -> tuple[Tensor, ...]:
-    order = torch.randperm(len(windows), generator=torch.Generator().manual_seed(seed))
-    starts = windows.starts[order.to(windows.starts.device)]
-    return starts[: len(starts) // batch * batch].view(-1, batch).unbind()
+def _drawn(windows: Windows, batch: int, steps: int, seed: int) -> tuple[Tensor, ...]:
+    """Return the first rows of the windows of each step of an epoch; no window is drawn twice."""
+    order = torch.randperm(len(windows), generator=torch.Generator().manual_seed(seed))[: steps * batch]
+    return windows.starts[order.to(windows.starts.device)].view(-1, batch).unbind()
 
 
 @torch.no_grad()
 def _error(forecaster: Forecaster, windows: Windows) -> float:
-    """Return the mean squared error over all validation windows, with gates as in use."""
+    """Return the mean squared error over windows, with gates as in use."""
     forecaster.eval()
     total = 0.0
     for window, target in windows.batches(VALIDATION_BATCH):

@@ -1,9 +1,9 @@
 """Training of a recipe in two stages, and the contest between a sealed and a choosing reader.
 
-The first stage trains a sealed reader. The second stage starts again from its best weights: a sealed reader goes on
-learning, and a choosing one, which at first reads the same, learns to choose. In a contest both are trained from there
-for a few epochs with the same seed. The sealed reader has the stronger promise, so it wins unless the choosing one is
-better by the margin.
+The first stage trains a sealed reader. The second stage starts again from its best weights: a choosing reader, which
+at first reads the same, learns to choose. In a contest a sealed and a choosing candidate are first trained from there
+for a few epochs, with the same seed. The sealed reader has the stronger promise, so it wins unless the choosing one is
+better by the margin. If it wins, the model is that of the first stage.
 """
 
 from collections.abc import Callable
@@ -110,18 +110,21 @@ def train_recipe(
     sealed = sealed_of(recipe)
     first = sealed.build(seed)
     early = run.train(first, recipe.train, STAGES[0], 0)
-    contest, chosen, done = None, recipe, len(early.history)
+    contest, done = None, len(early.history)
     if recipe.config.chooses and recipe.train.contest_margin:
         contest = _contest(recipe, sealed, first, run, done)
-        chosen, done = (recipe if contest.winner == "choosing" else sealed), done + 2 * recipe.train.contest.epochs
-    second = _grown(chosen, first, seed)
+        done += 2 * recipe.train.contest.epochs
+        if contest.winner == "sealed":
+            return Trained(first, replace(sealed, train=recipe.train.single), early, contest)
+    second = _grown(recipe, first, seed)
     late = run.train(second, recipe.train.second, STAGES[3], done)
     history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
     by_hand = contest is None and recipe.config.chooses
     if by_hand or late.best_error < early.best_error:
-        best_epoch = len(early.history) + late.best_epoch
-        return Trained(second, replace(chosen, train=schedule), Training(history, best_epoch), contest)
-    return Trained(first, replace(sealed, train=schedule), Training(history, early.best_epoch), contest)
+        whole = Training(history, len(early.history) + late.best_epoch, late.best_error)
+        return Trained(second, replace(recipe, train=schedule), whole, contest)
+    whole = replace(early, history=history)
+    return Trained(first, replace(sealed, train=schedule), whole, contest)
 
 
 def sealed_of(recipe: Recipe) -> Recipe:
