@@ -90,7 +90,7 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         names = ", ".join(explained.covariates)
         parts.append(("known ahead", f"known ahead: {labels.shortened(names, _NAME_WIDTH)}", sum(own.known)))
     if own.unread is not None:
-        parts.append(("unread", "values that were not read", own.unread))
+        parts.append(("unread", receipt.UNREAD, own.unread))
     amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals)
     bars, height = [], amounts[0]
     bars.append(Bar("calendar", "calendar", _number(height, decimals), height, height, height))
@@ -127,5 +127,5 @@ def _title(own: Receipt, decimals: int) -> str:
 
 
 def _number(value: float, decimals: int, sign: Literal["-", "+"] = "-") -> str:
-    """Format an amount, with a minus sign instead of a hyphen; zero has no sign."""
-    return (f"{value:{sign}.{decimals}f}" if value else f"{0:.{decimals}f}").replace("-", "−")
+    """Format an amount, with a minus sign instead of a hyphen."""
+    return receipt.shown(value, decimals, sign).replace("-", "−")
