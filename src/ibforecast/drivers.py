@@ -176,8 +176,8 @@ class Grouped:
     def in_words(self) -> str:
         """Return what to watch, in at most eight lines: the sources that vary most between groups."""
         lines = [
-            f"How far sources move each channel by {self.by}, over {self.windows} windows ({self.split}), "
-            "largest differences first:"
+            f"Size of the amounts of each source by {self.by}, in units of the channel, over {self.windows} windows "
+            f"({self.split}); the largest differences:"
         ]
         channels, rest = _listed(self.channels)
         each = max(1, (LINES - 1 - bool(rest)) // len(channels))
@@ -196,7 +196,7 @@ class Grouped:
         low, *_, high = sorted(groups, key=lambda row: row.size)
         decimals = decimals_of(high.size, COARSE)
         most, least = (f"{shown(row.size, decimals)} {self._when(row)}" for row in (high, low))
-        return f"{high.channel}: {high.source} moves it by {most}, by {least}"
+        return f"{high.channel}: {high.source} {most}, {least}"
 
     def _when(self, row: Group) -> str:
         if self.by == "event":
