@@ -43,8 +43,10 @@ class Host(Protocol):
     def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
         """Check an explanation."""
 
-    def draw(self, explained: "ExplainedForecast", path: Path, channel: str | None = None) -> None:
-        """Draw an explanation into a file, with the receipt of a channel."""
+    def draw(
+        self, explained: "ExplainedForecast", path: Path, channel: str | None = None, step: "Step" = "mean"
+    ) -> None:
+        """Draw an explanation into a file, with the receipt of a channel at one step ahead, or of its mean."""
 
     def spreadsheet(
         self, explained: "ExplainedForecast", path: Path, channels: Sequence[str] | None, steps: Sequence[int] | None
@@ -380,13 +382,14 @@ class ExplainedForecast:
         """Return a table with one row per step, covariate known ahead and channel: its value and its effect."""
         return self._host("making a table", "use known_steps()").tabulate(KnownStep, self.known_steps())
 
-    def plot(self, path: str | Path, channel: str | None = None) -> Path:
+    def plot(self, path: str | Path, channel: str | None = None, step: "Step" = "mean") -> Path:
         """Write the explanation as a picture (.png, .svg) or a page (.html), with the receipt of a channel.
 
-        By default it is the channel that the read values move most.
+        By default it is the channel that the read values move most. `step` is a number of steps ahead, from 1, or the
+        mean; a page starts with the mean and has all steps.
         """
         host = self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)")
-        host.draw(self, Path(path), channel)
+        host.draw(self, Path(path), channel, step)
         return Path(path)
 
     def to_spreadsheet(
