@@ -189,7 +189,7 @@ class Grouped:
     def plot(self, path: str | Path) -> Path:
         """Draw a heat map for each channel, sources by groups, as .png or .svg; the first eight channels."""
         maps = [self._heat_map(channel) for channel in self.channels[:PANELS]]
-        draw(maps, Path(path), self.by, "size (100 % = all sources, mean of all windows)")
+        draw(maps, Path(path), self.by, "size (% of the mean total)")
         return Path(path)
 
     def _line(self, groups: list[Group]) -> str:
