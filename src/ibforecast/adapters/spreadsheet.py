@@ -241,11 +241,9 @@ class _Book:
             "standard deviation",
             "u",
             "weight in the level",
-            "usual distance from the level",
+            *_in_std("usual distance from the level", "distance from the level", "share in the change of scale"),
         )
-        _head(
-            sheet, ["channel", "time", *names, "distance from the level", "share in the change of scale"], freeze="C2"
-        )
+        _head(sheet, ["channel", "time", *names], freeze="C2")
         for place in self.places:
             at, row, scale = (place.step, place.column), place.row, self.scaled[place.column]
             value, std = float(explained.history[at]), float(explained.units.std[place.column])
@@ -265,7 +263,7 @@ class _Book:
     def _scales(self, sheet: Any) -> None:
         _head(
             sheet,
-            ["channel", "doubt", "values read", "level", "scale", "usual scale", "standard deviation"],
+            ["channel", "doubt", "values read", *_in_std("level", "scale", "usual scale"), "standard deviation"],
             freeze="B2",
         )
         for column, row in self.scaled.items():
@@ -388,6 +386,11 @@ def _write(sheet: Any, row: int, cells: Iterable[Any], formats: Iterable[str] = 
 def _letters(first: int, count: int) -> list[str]:
     """Return the letters of a given number of columns, from this one on."""
     return [_letter(number) for number in range(first, first + count)]
+
+
+def _in_std(*names: str) -> list[str]:
+    """Name columns that are not in the table's units."""
+    return [f"{name} (in standard deviations)" for name in names]
 
 
 def _letter(number: int) -> str:

@@ -168,9 +168,9 @@ def shown(value: float, decimals: int, sign: Literal["-", "+"] = "-") -> str:
 def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[float]:
     """Round amounts so that they still add up to their rounded total.
 
-    Each is rounded to the nearest number. What that leaves is given, one unit each, to those that rounding changed
-    most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an amount that
-    is too small to be shown is hardly ever shown in one sum and not in another.
+    Each is rounded to the nearest number. The difference that remains is given, one unit each, to those that rounding
+    changed most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an
+    amount that is too small to be shown is hardly ever shown in one sum and not in another.
     """
     unit = Decimal(1).scaleb(-decimals)
     exact = [Decimal(amount) / unit for amount in amounts]

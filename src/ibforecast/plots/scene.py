@@ -354,7 +354,7 @@ def _profiles(explained: ExplainedForecast) -> Iterator[Side]:
             _curve(f"cycle of {cycles[number]}", 0, cycles, number, table[:, column], high - low)
             for number, table in enumerate(tables)
         )
-        yield Side("profile Q", low, high, ticks, curves, marks, borders)
+        yield Side("profile Q (in σ)", low, high, ticks, curves, marks, borders)
 
 
 def _responses(explained: ExplainedForecast, number: int) -> Side:
@@ -364,7 +364,7 @@ def _responses(explained: ExplainedForecast, number: int) -> Side:
     response, cycles = context.response[:, number].astype(np.float64), context.cycles
     low, high = _around_zero(response)
     return Side(
-        title="response",
+        title="response (in std)",
         low=low,
         high=high,
         ticks=_value_ticks(low, high)[-1],
