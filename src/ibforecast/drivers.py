@@ -53,6 +53,9 @@ NAMES: dict[By, tuple[str, ...]] = {
 }
 """The names of the groups, in their order."""
 
+PREPOSITIONS = {"weekday": "on", "hour": "at"}
+"""The words before the names of groups, if not "in"."""
+
 EVENTS = 10
 """One of this number of windows is an event."""
 
@@ -180,7 +183,7 @@ class Grouped:
             f"({self.split}); the largest differences:"
         ]
         channels, rest = _listed(self.channels)
-        each = max(1, (LINES - 1 - bool(rest)) // len(channels))
+        each = max(1, (LINES - 1 - bool(rest)) // max(len(channels), 1))
         for channel in channels:
             varied = [groups for groups in self.of(channel).values() if _varies(groups)][:each]
             lines += [self._line(groups) for groups in varied] or [f"{channel}: the same in all"]
@@ -201,7 +204,7 @@ class Grouped:
     def _when(self, row: Group) -> str:
         if self.by == "event":
             return "in events" if row.group == NAMES["event"][0] else "otherwise"
-        return f"{ {'weekday': 'on', 'hour': 'at'}.get(self.by, 'in') } {row.group}"
+        return f"{PREPOSITIONS.get(self.by, 'in')} {row.group}"
 
     def _heat_map(self, channel: str) -> HeatMap:
         sources = self.of(channel)
@@ -396,6 +399,7 @@ class _Tally:
                 tokens[mask] = measure(amounts.read).mean(axis=1)
                 total[place] += tokens
                 each[place] = [*tokens.sum(axis=0), *measure(others).mean(axis=1)]
+                each[place] += 0.0  # turns -0.0 into 0.0
             departures[place] = np.abs(explained.forecast[:, self.columns[place]] - amounts.calendar).mean()
         self.sizes.append(sizes)
         self.means.append(means)

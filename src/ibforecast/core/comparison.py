@@ -199,7 +199,7 @@ def _kind_and_channel(change: Change) -> tuple[Kind, str]:
 
 
 def _signed(change: Decimal) -> str:
-    return f"{change:+f}"
+    return f"{change:{'+' if change else '-'}f}"
 
 
 def _than(difference: Decimal) -> str:
