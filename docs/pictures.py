@@ -38,6 +38,9 @@ IMAGES = ROOT / "docs" / "images"
 FINGERPRINTS = IMAGES / "pictures.json"
 EXPLORER = ROOT / "src" / "ibforecast" / "plots" / "explorer"
 
+MOVED = "solar_kw"
+"""The channel whose drivers are drawn."""
+
 MOMENT, HOLIDAY = "2023-10-20 06:00", "2023-12-20 08:00"
 EVENT = "wind_kw, 2023-10-17 19:00"
 """The gate that the what-if closes, as the explorer names it."""
@@ -82,8 +85,10 @@ def fit_covariates() -> ExplainedForecast:
 
 
 def from_demo(model: IBForecaster) -> list[Picture]:
-    """Return the pictures of the demo: the explanation and three views of the explorer."""
-    explained = model.explain(pa.table(demo_table().columns()), at=MOMENT)
+    """Return the pictures of the demo: the explanation, what moves a channel, and three views of the explorer."""
+    table = pa.table(demo_table().columns())
+    explained = model.explain(table, at=MOMENT)
+    by_month = model.drivers(table, "all", channel=MOVED).by("month")
     scene, page = _scene(explained), _bundle()
     views = {
         "explorer-light.png": "one forecast",
@@ -92,6 +97,7 @@ def from_demo(model: IBForecaster) -> list[Picture]:
     }
     return [
         Picture("why.png", scene, explained.plot),
+        Picture("drivers-by-month.png", _rounded(by_month.rows), by_month.plot),
         *(
             Picture(name, [view, scene, page, model.fitted.weights_sha256], _photographer(model, name))
             for name, view in views.items()

@@ -14,7 +14,7 @@ import pytest
 from ibforecast import IBForecaster, UsageError
 from ibforecast.core import document
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.dossier import FORMAT, VERSION, Dossier, Driver
+from ibforecast.dossier import FORMAT, VERSION, Dossier
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import weaknesses
 
@@ -141,26 +141,21 @@ def test_reads_of_patches_span_the_whole_patch(looking: IBForecaster, dossier: D
     assert sum(row.values for row in reading) / cells == pytest.approx(dossier.facts.audit.open_rate)
 
 
-def test_drivers_are_the_mean_sizes_of_the_amounts_in_receipts(sealed: IBForecaster, of_sealed: Dossier) -> None:
-    first, last = sealed.fitted.split.validation_end - LOOK_BACK, ROWS - LOOK_BACK - HORIZON
-    source, sizes = sealed.open(table()), []
-    for start in (np.arange(20) * (last - first) // 19 + first).tolist():
-        explained = sealed.desk.explain(source, start)
-        columns = np.argwhere(explained.mask)[:, 1]
-        sizes.append(np.abs(explained.amounts("wind").read[columns == 1].sum(axis=0)).mean())
-    (row,) = (row for row in of_sealed.facts.drivers if (row.channel, row.source) == ("wind", "wind"))
-    assert of_sealed.facts.driver_windows == 20
-    assert row.size == pytest.approx(np.mean(sizes))
-    shares = [row.share for row in of_sealed.facts.drivers if row.channel == "wind"]
-    assert sum(shares) == pytest.approx(1)
-    assert shares == sorted(shares, reverse=True)
+def test_drivers_are_those_of_the_model_on_evenly_spaced_windows(sealed: IBForecaster, of_sealed: Dossier) -> None:
+    expected = sealed.drivers(table(), windows=20)
+    assert of_sealed.facts.drivers.rows == expected.rows
+    assert of_sealed.facts.drivers.windows == 20
+    content = json.loads(of_sealed.to_json())["drivers"]
+    assert content["windows"] == 20
+    assert [(row["channel"], row["source"], row["share"]) for row in content["rows"]] == [
+        (source.channel, source.source, source.share) for source in expected.sources()
+    ]
 
 
-def test_ready_drivers_replace_the_computed_ones(looking: IBForecaster) -> None:
-    ready = [Driver("wind", "flat", 3, 0.25, 0.2), Driver("wind", "wind", 0, 1.0, 0.8)]
-    made = looking.dossier(table(), windows=2, drivers=ready)
-    assert made.facts.drivers == (ready[1], ready[0])
-    assert made.facts.driver_windows == 0
+def test_unread_values_are_a_driver_of_a_model_that_is_not_sealed(dossier: Dossier, of_sealed: Dossier) -> None:
+    assert "unread" in {row.part for row in dossier.facts.drivers.rows}
+    assert "<td>values that were not read</td><td>unread</td>" in re.sub(r" class=\"\w+\"", "", dossier.to_html())
+    assert "unread" not in {row.part for row in of_sealed.facts.drivers.rows}
 
 
 def test_the_example_is_the_newest_forecast_and_passes_every_check(sealed: IBForecaster, of_sealed: Dossier) -> None:
@@ -204,7 +199,7 @@ def test_an_audit_below_the_bar_is_a_weakness(dossier: Dossier) -> None:
 
 
 def test_measuring_on_the_windows_of_the_calibration_is_a_weakness(looking: IBForecaster) -> None:
-    made = looking.dossier(table(), "validation", windows=2, drivers=())
+    made = looking.dossier(table(), "validation", windows=2)
     assert made.facts.coverage is not None
     assert made.facts.coverage.same_windows
     assert any("which flatters them" in text for text in made.weaknesses)

@@ -1,5 +1,6 @@
 """Drivers: what moves which channel, averaged over the receipts of many windows."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,28 +13,33 @@ import pytest
 
 from ibforecast import IBForecaster, UsageError
 from ibforecast.core.errors import DataError
-from ibforecast.drivers import LINES, Drivers, drivers_of
+from ibforecast.core.receipt import UNREAD
+from ibforecast.drivers import LINES, By, Drivers, drivers_of
 from ibforecast.engine import TorchEngine
 
 ROWS, LOOK_BACK, HORIZON, BUDGET = 500, 24, 6, 0.25
 TINY = 'extends = "{}"\n[model.readout]\nwidth = 16\n[train]\nepochs = 1\nbatch = 64\n'
 
 
-def table() -> pd.DataFrame:
+def table(rows: int = ROWS) -> pd.DataFrame:
     """Make a load, a wind that is not forecast, and a price known ahead; the load follows the wind of 12 hours ago."""
-    random, hour = np.random.default_rng(5), np.arange(ROWS)
-    wind, price = random.normal(size=ROWS), random.normal(size=ROWS)
-    load = np.sin(2 * np.pi * hour / 24) + np.roll(wind, 12) + 0.5 * price + 0.1 * random.normal(size=ROWS)
-    times = pd.date_range("2023-01-01", periods=ROWS, freq="h")
-    return pd.DataFrame({"when": times, "load": 900 + 20 * load, "heat": load + random.normal(size=ROWS)}).assign(
+    random, hour = np.random.default_rng(5), np.arange(rows)
+    wind, price = random.normal(size=rows), random.normal(size=rows)
+    load = np.sin(2 * np.pi * hour / 24) + np.roll(wind, 12) + 0.5 * price + 0.1 * random.normal(size=rows)
+    times = pd.date_range("2023-01-01", periods=rows, freq="h")
+    return pd.DataFrame({"when": times, "load": 900 + 20 * load, "heat": load + random.normal(size=rows)}).assign(
         wind=wind, price=price
     )
 
 
 @pytest.fixture(scope="module", params=["additive", "sealed"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> IBForecaster:
-    path = tmp_path_factory.mktemp("recipe") / "tiny.toml"
-    path.write_text(TINY.format(request.param))
+    return fit(request.param, tmp_path_factory.mktemp("recipe"))
+
+
+def fit(recipe: str, folder: Path) -> IBForecaster:
+    path = folder / "tiny.toml"
+    path.write_text(TINY.format(recipe))
     settings: dict[str, Any] = {"past": ("wind",), "future": ("price",), "recipe": str(path), "device": "cpu"}
     return IBForecaster(HORIZON, LOOK_BACK, BUDGET, **settings).fit(table())
 
@@ -41,6 +47,12 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="module")
 def drivers(model: IBForecaster) -> Drivers:
     return model.drivers(table(), windows=5)
+
+
+@pytest.fixture(scope="module")
+def months(model: IBForecaster) -> Drivers:
+    """Drivers of another table, which spans four months."""
+    return model.drivers(table(2600), "all", windows=41)
 
 
 def amounts(model: IBForecaster, channel: str) -> Iterator[dict[tuple[str, int | None], np.ndarray]]:
@@ -87,6 +99,21 @@ def test_a_channel_that_is_not_forecast_and_a_covariate_are_sources(drivers: Dri
     assert all(0 <= row.steps_back < LOOK_BACK for row in drivers.rows if row.steps_back is not None)
 
 
+def test_unread_values_are_a_source_if_the_model_is_not_sealed(drivers: Drivers, tmp_path: Path) -> None:
+    model = fit("choosing", tmp_path)
+    other = model.drivers(table(), windows=5)
+    for column, channel in enumerate(other.channels):
+        *_, row = other.of(channel)
+        assert (row.part, row.source, row.steps_back, row.read) == ("unread", UNREAD, None, 0.0)
+        unread = [model.explain(table(), pd.Timestamp(at)).amounts(channel).unread for at in other.moves.moments]
+        assert row.size == pytest.approx(np.abs(unread).mean(), rel=1e-3)
+        assert row.mean == pytest.approx(np.mean(unread), rel=1e-3)
+        assert sum(row.share for row in other.of(channel)) == pytest.approx(1)
+        assert other.moves.size[:, column].sum(axis=1).mean() == pytest.approx(sum(r.size for r in other.of(channel)))
+    assert ">known ahead, unread<" in other.plot(tmp_path / "unread.svg").read_text()
+    assert {row.part for row in drivers.rows} == {"read", "known ahead"}
+
+
 def test_by_channel_sums_over_the_steps_back_largest_first(drivers: Drivers) -> None:
     summed = drivers.by_channel()
     assert list(summed.columns) == ["channel", "source", "size", "share"]
@@ -100,7 +127,10 @@ def test_the_tables_are_of_the_kind_of_the_users_table(model: IBForecaster) -> N
     drivers = model.drivers(pl.from_pandas(table()), windows=2)
     assert isinstance(drivers.to_table(), pl.DataFrame)
     assert isinstance(drivers.by_channel(), pl.DataFrame)
-    assert drivers.to_table().columns == ["channel", "source", "steps_back", "size", "mean", "share", "read"]
+    assert drivers.to_table().columns == [
+        *("channel", "part", "source", "steps_back"),
+        *("size", "mean", "share", "read"),
+    ]
 
 
 def test_one_channel_gives_the_rows_of_that_channel(model: IBForecaster, drivers: Drivers) -> None:
@@ -109,6 +139,106 @@ def test_one_channel_gives_the_rows_of_that_channel(model: IBForecaster, drivers
     for row, expected in zip(one.rows, drivers.of("heat"), strict=True):
         assert (row.source, row.steps_back, row.read) == (expected.source, expected.steps_back, expected.read)
         assert row.size == pytest.approx(expected.size, rel=1e-3, abs=1e-5)
+
+
+# --- Groups ---
+
+
+@pytest.mark.parametrize("by", ["quarter", "month", "weekday", "hour", "event"])
+def test_the_mean_over_groups_is_that_over_all_windows(months: Drivers, by: By) -> None:
+    grouped = months.by(by).to_table()
+    assert list(grouped.columns) == ["channel", "group", "source", "size", "mean", "share", "windows"]
+    for (channel, source), rows in grouped.groupby(["channel", "source"]):
+        own = [row for row in months.of(channel) if row.source == source]
+        assert rows["windows"].sum() == months.windows
+        assert np.average(rows["size"], weights=rows["windows"]) == pytest.approx(sum(row.size for row in own))
+        assert np.average(rows["mean"], weights=rows["windows"]) == pytest.approx(sum(row.mean for row in own))
+    assert grouped.groupby(["channel", "group"])["share"].sum().to_numpy() == pytest.approx(1)
+
+
+def test_a_window_belongs_to_the_local_time_at_which_its_forecast_was_made(model: IBForecaster) -> None:
+    source = model.open(table())
+    starts = [source.series.clock.row_of(f"2023-01-{day} 09:00") - LOOK_BACK + 1 for day in ("16", "17", "18")]
+    measured = drivers_of(TorchEngine(model.fitted), (model.desk.explain(source, start) for start in starts))
+    assert [row.group for row in measured.by("weekday").of("load")["wind"]] == ["Monday", "Tuesday", "Wednesday"]
+    with pytest.raises(DataError, match=r"at least two groups by hour \(got all 3 in '09:00'\); use more of the table"):
+        measured.by("hour")
+
+
+def test_groups_are_in_the_order_of_the_calendar(months: Drivers) -> None:
+    assert [row.group for row in months.by("month").of("load")["wind"]] == ["January", "February", "March", "April"]
+    hours = [row.group for row in months.by("hour").of("load")["wind"]]
+    assert hours == sorted(hours)
+
+
+def test_events_are_the_tenth_of_windows_furthest_from_the_calendar(months: Drivers) -> None:
+    rows = months.by("event").of("load")["wind"]
+    assert [(row.group, row.windows) for row in rows] == [("event", 5), ("other", 36)]
+    furthest = np.argsort(-months.moves.departure[:, 0])[:5]
+    wind = months.moves.sources.index("wind")
+    assert rows[0].size == pytest.approx(months.moves.size[furthest, 0, wind].mean())
+
+
+def test_the_departure_is_the_mean_distance_from_the_calendar(model: IBForecaster, drivers: Drivers) -> None:
+    made = pd.Timestamp(drivers.moves.moments[-1])
+    explained = model.explain(table(), made)
+    expected = np.abs(explained.forecast[:, 1] - explained.amounts("heat").calendar).mean()
+    assert drivers.moves.departure[-1, 1] == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_words_of_groups_name_what_varies_most(months: Drivers) -> None:
+    grouped = months.by("month")
+    headline, *lines = grouped.in_words().splitlines()
+    assert "by month, in units of the channel, over 41 windows (all)" in headline
+    assert len(lines) == 6
+    table = grouped.to_table()
+    load = table[table["channel"] == "load"].groupby("source")["size"]
+    source = (load.max() - load.min()).idxmax()
+    rows = table[(table["channel"] == "load") & (table["source"] == source)]
+    most, least = (rows.loc[getattr(rows["size"], which)()] for which in ("idxmax", "idxmin"))
+    decimals = max(0, 2 - math.floor(math.log10(most["size"])))
+    texts = [f"{row['size']:.{decimals}f} in {row['group']}" for row in (most, least)]
+    assert lines[0] == f"load: {source} {texts[0]}, {texts[1]}"
+
+
+def test_the_words_of_groups_have_at_most_eight_lines(months: Drivers) -> None:
+    grouped = months.by("event")
+    many = replace(
+        grouped, rows=tuple(replace(row, channel=f"{row.channel} {n}") for n in range(9) for row in grouped.rows)
+    )
+    lines = many.in_words().splitlines()
+    assert len(lines) == LINES
+    assert lines[-1] == "12 more channels are in the table"
+    assert "in events" in lines[1]
+    assert "otherwise" in lines[1]
+
+
+def test_sources_that_are_the_same_in_all_groups_are_described_and_drawn(months: Drivers, tmp_path: Path) -> None:
+    grouped = months.by("month")
+    still = replace(grouped, rows=tuple(replace(row, size=0.0) for row in grouped.rows))
+    assert still.in_words().splitlines()[1:] == ["load: the same in all", "heat: the same in all"]
+    assert still.plot(tmp_path / "still.png").stat().st_size
+
+
+def test_a_picture_of_groups_names_them(months: Drivers, tmp_path: Path) -> None:
+    text = months.by("month").plot(tmp_path / "months.svg").read_text()
+    assert all(f">{name}<" in text for name in ("load", "heat", "wind", "price", "Jan", "Apr", "month"))
+    assert months.by("event").plot(tmp_path / "events.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_tables_of_groups_are_of_the_kind_of_the_users_table(model: IBForecaster) -> None:
+    assert isinstance(model.drivers(pl.from_pandas(table()), windows=3).by("event").to_table(), pl.DataFrame)
+
+
+def test_numbered_rows_have_no_month(months: Drivers) -> None:
+    moves = replace(months.moves, moments=np.full(months.windows, np.datetime64("NaT", "us")))
+    numbered = replace(months, moves=moves)
+    with pytest.raises(UsageError, match=r'groups by month need times \(got rows that are numbered\); try by="event"'):
+        numbered.by("month")
+    assert numbered.by("event").rows == months.by("event").rows
+
+
+# --- Refusals and words ---
 
 
 @pytest.mark.parametrize("channel", ["wind", "price", "sun"])

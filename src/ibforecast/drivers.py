@@ -1,18 +1,22 @@
-"""What moves which channel: the amounts of receipts, averaged over many windows of a table."""
+"""What moves which channel: the amounts of receipts, averaged over many windows of a table, or over groups of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast import receipts
-from ibforecast.core.errors import DataError
+from ibforecast.core.calendar import MONDAY, NOT_SET
+from ibforecast.core.errors import DataError, UsageError, require_choice
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import column_of
+from ibforecast.core.receipt import COARSE, UNREAD, column_of, decimals_of, shown
+from ibforecast.core.receipt import Kind as Part
 from ibforecast.core.words import percent
 from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.data.tables import Table
@@ -30,24 +34,59 @@ LINES, SOURCES = 8, 3
 PANELS, ROWS = 8, 12
 """How many channels are drawn, and how many sources of each."""
 
+By = Literal["quarter", "month", "weekday", "hour", "event"]
+"""How windows are grouped: by the local time at which the forecast was made, or by how far it is from the calendar.
+
+In "event" the first group has the tenth of the windows in which the forecast of a channel is furthest from the
+calendar, on average over the horizon.
+"""
+
+NAMES: dict[By, tuple[str, ...]] = {
+    "quarter": ("Q1", "Q2", "Q3", "Q4"),
+    "month": (
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
+    ),
+    "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "hour": tuple(f"{hour:02}:00" for hour in range(24)),
+    "event": ("event", "other"),
+}
+"""The names of the groups, in their order."""
+
+PREPOSITIONS = {"weekday": "on", "hour": "at"}
+"""The words before the names of groups, if not "in"."""
+
+EVENTS = 10
+"""One of this number of windows is an event."""
+
 
 @dataclass(frozen=True)
 class Driver:
-    """What a patch of one channel, or a covariate known ahead, adds to the forecast of a channel on average.
+    """What a source adds to the forecast of a channel on average.
 
-    `steps_back` counts from the newest step of the window to the last step of the patch; None means known ahead. Over
-    windows and steps ahead, `size` is the mean of the absolute amounts and `mean` that of the amounts, both in the
-    units of the channel. An amount that was not read is 0. `share` is the size as a share of all sizes of the channel,
-    and `read` the share of windows in which the patch was read.
+    `part` is that of the receipt. A source that is "read" is a patch of a channel, and `steps_back` counts from the
+    newest step of the window to its last step; None for a covariate "known ahead", and for the "unread" values of a
+    model that is not sealed. Over windows and steps ahead, `size` is the mean of the absolute amounts and `mean` that
+    of the amounts, both in the units of the channel. An amount that was not read is 0. `share` is the size as a share
+    of all sizes of the channel, and `read` the share of windows in which the source was read.
     """
 
     channel: str
+    part: Part
     source: str
     steps_back: int | None
     size: float
     mean: float
     share: float
     read: float
+
+    @property
+    def where(self) -> str:
+        """The place of the source in words."""
+        if self.steps_back is None:
+            return self.part
+        back = f"{self.steps_back} step{'s' if self.steps_back > 1 else ''} back"
+        return f"most {back}" if self.steps_back else "most at the newest step"
 
 
 @dataclass(frozen=True)
@@ -60,15 +99,136 @@ class Source:
     share: float
 
 
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What each source adds to the forecasts of each channel, window by window, in the units of the channel.
+
+    `size` and `mean` are those of `Driver`, summed over the patches of a source. `departure` is the mean distance of
+    the forecast from the calendar over the horizon. `moments` are the local times at which the forecasts were made;
+    they are not set if rows are numbered.
+    """
+
+    sources: tuple[str, ...]
+    moments: Shaped[np.ndarray, " window"]
+    size: Float64[np.ndarray, "window forecast source"]
+    mean: Float64[np.ndarray, "window forecast source"]
+    departure: Float64[np.ndarray, "window forecast"]
+
+    def groups(self, by: By) -> Int64[np.ndarray, "window forecast"]:
+        """Return the number of the group of every window, for each channel that is forecast."""
+        count, channels = self.departure.shape
+        if by == "event":
+            furthest = np.argsort(-self.departure, axis=0, kind="stable")[: ceil(count / EVENTS)]
+            groups = np.ones((count, channels), dtype=np.int64)
+            np.put_along_axis(groups, furthest, 0, axis=0)
+            return groups
+        if np.isnat(self.moments).any():
+            raise UsageError(f"groups by {by} need times", "rows that are numbered", 'try by="event"')
+        date = self.moments.astype("datetime64[D]")
+        month = date.astype("datetime64[M]").astype(np.int64) % 12
+        numbers = {
+            "quarter": month // 3,
+            "month": month,
+            "weekday": (date - MONDAY.astype("datetime64[D]")).astype(np.int64) % 7,
+            "hour": (self.moments - date).astype("timedelta64[h]").astype(np.int64),
+        }
+        return np.asarray(numbers[by])[:, None].repeat(channels, axis=1)
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a source adds to the forecast of a channel on average, in one group of windows.
+
+    `size`, `mean` and `share` are those of `Driver`, of these windows and summed over the patches of the source.
+    """
+
+    channel: str
+    group: str
+    source: str
+    size: float
+    mean: float
+    share: float
+    windows: int
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """What moves the forecasts of a model in each group of windows."""
+
+    rows: tuple[Group, ...]
+    by: By
+    windows: int
+    split: str
+    kind: Kind = "pyarrow"
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channels that are forecast, in the order of the table."""
+        return tuple(dict.fromkeys(row.channel for row in self.rows))
+
+    def of(self, channel: str) -> dict[str, list[Group]]:
+        """Return the groups of every source of a channel; the source that varies most between groups first."""
+        rows = sorted((row for row in self.rows if row.channel == channel), key=lambda row: row.source)
+        sources = {source: list(some) for source, some in groupby(rows, key=lambda row: row.source)}
+        return dict(sorted(sources.items(), key=lambda item: -_varies(item[1])))
+
+    def to_table(self) -> Any:
+        """Return a table with one row per channel, group and source; its columns are the fields of `Group`."""
+        return to_native(from_rows(Group, self.rows), self.kind)
+
+    def in_words(self) -> str:
+        """Return what to watch, in at most eight lines: the sources that vary most between groups."""
+        lines = [
+            f"Size of the amounts of each source by {self.by}, in units of the channel, over {self.windows} windows "
+            f"({self.split}); the largest differences:"
+        ]
+        channels, rest = _listed(self.channels)
+        each = max(1, (LINES - 1 - bool(rest)) // max(len(channels), 1))
+        for channel in channels:
+            varied = [groups for groups in self.of(channel).values() if _varies(groups)][:each]
+            lines += [self._line(groups) for groups in varied] or [f"{channel}: the same in all"]
+        return "\n".join([*lines, *rest])
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw a heat map for each channel, sources by groups, as .png or .svg; the first eight channels."""
+        maps = [self._heat_map(channel) for channel in self.channels[:PANELS]]
+        draw(maps, Path(path), self.by, "size (% of the mean total)")
+        return Path(path)
+
+    def _line(self, groups: list[Group]) -> str:
+        low, *_, high = sorted(groups, key=lambda row: row.size)
+        decimals = decimals_of(high.size, COARSE)
+        most, least = (f"{shown(row.size, decimals)} {self._when(row)}" for row in (high, low))
+        return f"{high.channel}: {high.source} {most}, {least}"
+
+    def _when(self, row: Group) -> str:
+        if self.by == "event":
+            return "in events" if row.group == NAMES["event"][0] else "otherwise"
+        return f"{PREPOSITIONS.get(self.by, 'in')} {row.group}"
+
+    def _heat_map(self, channel: str) -> HeatMap:
+        sources = self.of(channel)
+        largest = sorted(sources, key=lambda source: -_mean(sources[source]))[:ROWS]
+        whole = sum(map(_mean, sources.values()))
+        columns = [row.group[:3] if self.by in ("month", "weekday") else row.group for row in sources[largest[0]]]
+        sizes = np.array([[row.size for row in sources[source]] for source in largest])
+        return HeatMap(channel, tuple(largest), tuple(columns), sizes / whole if whole else sizes)
+
+
 @dataclass(frozen=True)
 class Drivers:
     """What moves the forecasts of a model, on evenly spaced windows of a part of a table."""
 
     rows: tuple[Driver, ...]
-    windows: int
+    moves: Moves = field(repr=False)
     split: str
     kind: Kind = "pyarrow"
     """The kind of its tables."""
+
+    @property
+    def windows(self) -> int:
+        """The number of windows."""
+        return len(self.moves.moments)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -99,128 +259,184 @@ class Drivers:
 
     def in_words(self) -> str:
         """Return the three largest sources of each channel and where each is strongest, in at most eight lines."""
-        lines = [f"Sources of each channel, as shares of all amounts, over {self.windows} windows ({self.split}):"]
-        channels = self.channels
-        shown = channels if len(channels) < LINES else channels[: LINES - 2]
-        lines += [f"{channel}: {self._largest(channel)}" for channel in shown]
-        if rest := len(channels) - len(shown):
-            lines.append(f"{rest} more channels are in the table")
-        return "\n".join(lines)
+        headline = f"Sources of each channel, as shares of all amounts, over {self.windows} windows ({self.split}):"
+        channels, rest = _listed(self.channels)
+        return "\n".join([headline, *(f"{channel}: {self._largest(channel)}" for channel in channels), *rest])
 
     def plot(self, path: str | Path) -> Path:
         """Draw a heat map for each channel, sources by steps back, as .png or .svg; the first eight channels."""
-        draw([self._heat_map(channel) for channel in self.channels[:PANELS]], Path(path))
+        maps = [self._heat_map(channel) for channel in self.channels[:PANELS]]
+        draw(maps, Path(path), "steps back", "share of all amounts (%)")
         return Path(path)
 
+    def by(self, by: By) -> Grouped:
+        """Return what moves each channel in groups of windows: by quarter, month, weekday, hour or event."""
+        require_choice("by", by, get_args(By))
+        groups = self.moves.groups(by)
+        if self.windows and (groups == groups[0]).all():
+            raise DataError(
+                f"windows must be in at least two groups by {by}",
+                f"all {self.windows} in {NAMES[by][int(groups[0, 0])]!r}",
+                'use more of the table, such as split="all", another number of windows, or another `by`',
+            )
+        return Grouped(tuple(self._grouped(by, groups)), by, self.windows, self.split, self.kind)
+
+    def _grouped(self, by: By, groups: Int64[np.ndarray, "window forecast"]) -> Iterator[Group]:
+        moves = self.moves
+        for column, channel in enumerate(self.channels):
+            sources = [moves.sources.index(name) for name in dict.fromkeys(row.source for row in self.of(channel))]
+            for number in np.unique(groups[:, column]).tolist():
+                own = groups[:, column] == number
+                size, mean = (each[own, column].mean(axis=0) for each in (moves.size, moves.mean))
+                whole = float(size.sum()) or 1.0
+                for source in sources:
+                    yield Group(
+                        channel,
+                        NAMES[by][number],
+                        moves.sources[source],
+                        float(size[source]),
+                        float(mean[source]),
+                        float(size[source]) / whole,
+                        int(own.sum()),
+                    )
+
+    def strongest(self, channel: str, source: str) -> Driver:
+        """Return the place at which a source moves a channel most."""
+        return max((row for row in self.of(channel) if row.source == source), key=lambda row: row.size)
+
     def _largest(self, channel: str) -> str:
-        strongest: dict[str, Driver] = {}
-        for row in self.of(channel):
-            strongest[row.source] = max(strongest.get(row.source, row), row, key=lambda each: each.size)
         largest = [source for source in self.sources() if source.channel == channel and source.size][:SOURCES]
-        return (
-            ", ".join(f"{each.source} {percent(each.share)} ({_where(strongest[each.source])})" for each in largest)
-            or "nothing"
-        )
+        texts = (f"{each.source} {percent(each.share)}{self._place(each)}" for each in largest)
+        return ", ".join(texts) or "nothing"
+
+    def _place(self, source: Source) -> str:
+        strongest = self.strongest(source.channel, source.source)
+        return "" if strongest.part == "unread" else f" ({strongest.where})"
 
     def _heat_map(self, channel: str) -> HeatMap:
         rows = self.of(channel)
         names = [source.source for source in self.sources() if source.channel == channel][:ROWS]
         backs = sorted({row.steps_back for row in self.rows if row.steps_back is not None}, reverse=True)
-        ahead = [None] if any(row.steps_back is None for row in self.rows) else []
-        places = {back: place for place, back in enumerate([*backs, *ahead])}
+        elsewhere = sorted({row.part for row in self.rows if row.steps_back is None})
+        places = {back: place for place, back in enumerate([*backs, *([None] if elsewhere else [])])}
         shares = np.full((len(names), len(places)), np.nan)
         for row in rows:
             if row.source in names:
                 shares[names.index(row.source), places[row.steps_back]] = row.share
-        columns = tuple(["known ahead" if back is None else str(back) for back in places])
+        columns = tuple([", ".join(elsewhere) if back is None else str(back) for back in places])
         return HeatMap(channel, tuple(names), columns, shares)
 
 
-def drivers(desk: Desk, source: Table, split: Selection, windows: int, channel: str | None) -> Drivers:
-    """Return what moves the channels of a model, or one of them, on evenly spaced windows of a table."""
+def drivers(desk: Desk, source: Table, split: Selection, windows: int, channels: Sequence[str] | None) -> Drivers:
+    """Return what moves these channels of a model (None: all), on evenly spaced windows of a table."""
     usable = desk.windows(source.series, split)
     starts = usable.starts[evenly_spaced(windows, len(usable))].tolist()
     explanations = (desk.explain(source, start) for start in starts)
-    return drivers_of(TorchEngine(desk.fitted), explanations, channel, split, source.kind)
+    return drivers_of(TorchEngine(desk.fitted), explanations, channels, split, source.kind)
 
 
 def drivers_of(
     engine: TorchEngine,
     explanations: Iterable[ExplainedForecast],
-    channel: str | None = None,
+    channels: Sequence[str] | None = None,
     split: str = "all",
     kind: Kind = "pyarrow",
 ) -> Drivers:
-    """Return what moves the channels of a model, or one of them, from explanations that it computed."""
+    """Return what moves these channels of a model (None: all), from explanations that it computed."""
     tally: _Tally | None = None
     for explained in explanations:
         if tally is None:
-            tally = _Tally.of(explained, channel)
+            tally = _Tally.of(explained, channels)
         tally.add(engine, explained)
     if tally is None:
         raise DataError("drivers need at least one explanation", "none", "give more windows")
-    facts = engine.facts
-    return Drivers(tuple(tally.rows(facts.channels, facts.covariates, facts.patch_len)), tally.windows, split, kind)
+    return Drivers(tuple(tally.rows(engine.facts.channels, engine.facts.patch_len)), tally.moves(), split, kind)
 
 
 @dataclass
 class _Tally:
-    """Sums over windows of what each token and each covariate adds to the channels in `columns`."""
+    """Sums over windows of what each token adds to the channels in `columns`, and what each source adds in each window.
+
+    The sources are the channels and `others`: covariates known ahead and, unless the model is sealed, unread values.
+    """
 
     columns: list[int]
+    others: list[tuple[Part, str]]
     size: Float64[np.ndarray, "forecast patch channel"]
     mean: Float64[np.ndarray, "forecast patch channel"]
     read: Float64[np.ndarray, "patch channel"]
-    known_size: Float64[np.ndarray, "forecast covariate"]
-    known_mean: Float64[np.ndarray, "forecast covariate"]
-    windows: int = 0
+    sources: tuple[str, ...]
+    moments: list[np.datetime64] = field(default_factory=list)
+    sizes: list[Float64[np.ndarray, "forecast source"]] = field(default_factory=list)
+    means: list[Float64[np.ndarray, "forecast source"]] = field(default_factory=list)
+    departures: list[Float64[np.ndarray, " forecast"]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, explained: ExplainedForecast, channel: str | None) -> "_Tally":
-        """Return sums of zero for one channel, or for all that are forecast."""
+    def of(cls, explained: ExplainedForecast, channels: Sequence[str] | None) -> "_Tally":
+        """Return sums of zero for these channels, or for all that are forecast."""
         columns = np.flatnonzero(explained.is_forecast).tolist()
-        if channel is not None:
-            columns = [column_of(explained, channel)]
+        if channels is not None:
+            columns = [column_of(explained, channel) for channel in channels]
+        others: list[tuple[Part, str]] = [("known ahead", name) for name in explained.covariates]
+        others += [] if explained.sealed else [("unread", UNREAD)]
         mask = explained.explanation.mask.shape
-        tokens, known = (len(columns), *mask), (len(columns), len(explained.covariates))
-        return cls(columns, np.zeros(tokens), np.zeros(tokens), np.zeros(mask), np.zeros(known), np.zeros(known))
+        tokens = (len(columns), *mask)
+        sources = (*explained.channels, *(name for _, name in others))
+        return cls(columns, others, np.zeros(tokens), np.zeros(tokens), np.zeros(mask), sources)
 
     def add(self, engine: TorchEngine, explained: ExplainedForecast) -> None:
         """Add the amounts of one window."""
-        mask = explained.explanation.mask
-        self.windows += 1
+        mask, clock = explained.explanation.mask, explained.clock
         self.read += mask
+        self.moments.append(NOT_SET if clock.numbered else clock.wall[explained.look_back - 1])
+        shape = len(self.columns), len(self.sources)
+        sizes, means, departures = np.zeros(shape), np.zeros(shape), np.zeros(shape[0])
         for place, amounts in enumerate(receipts.amounts(engine, explained, self.columns)):
-            self.size[place][mask] += np.abs(amounts.read).mean(axis=1)
-            self.mean[place][mask] += amounts.read.mean(axis=1)
-            self.known_size[place] += np.abs(amounts.known).mean(axis=1)
-            self.known_mean[place] += amounts.known.mean(axis=1)
+            unread = [] if amounts.unread is None else [amounts.unread[None]]
+            others = np.concatenate([amounts.known, *unread])
+            for total, each, measure in ((self.size, sizes, np.abs), (self.mean, means, np.asarray)):
+                tokens = np.zeros(mask.shape)
+                tokens[mask] = measure(amounts.read).mean(axis=1)
+                total[place] += tokens
+                each[place] = [*tokens.sum(axis=0), *measure(others).mean(axis=1)]
+                each[place] += 0.0  # turns -0.0 into 0.0
+            departures[place] = np.abs(explained.forecast[:, self.columns[place]] - amounts.calendar).mean()
+        self.sizes.append(sizes)
+        self.means.append(means)
+        self.departures.append(departures)
 
-    def rows(self, channels: tuple[str, ...], covariates: tuple[str, ...], patch_len: int) -> Iterator[Driver]:
-        """Yield the means, for every place that was read in some window."""
-        count, patches = self.windows, len(self.read)
+    def moves(self) -> Moves:
+        """Return what each source adds in each window."""
+        moments = np.array(self.moments, dtype="datetime64[us]")
+        return Moves(self.sources, moments, np.stack(self.sizes), np.stack(self.means), np.stack(self.departures))
+
+    def rows(self, channels: tuple[str, ...], patch_len: int) -> Iterator[Driver]:
+        """Yield the means, for every place that was read in some window, and for the other sources."""
+        count, patches, moves = len(self.moments), len(self.read), self.moves()
         for place, column in enumerate(self.columns):
-            whole = float(self.size[place].sum() + self.known_size[place].sum())
-            shares = 1 / whole if whole else 0.0
+            sizes, means = moves.size[:, place].mean(axis=0), moves.mean[:, place].mean(axis=0)
+            whole = float(sizes.sum()) or 1.0
             for source, patch in np.argwhere(self.read.T > 0).tolist():
-                size, mean = float(self.size[place, patch, source]), float(self.mean[place, patch, source])
-                back, read = (patches - 1 - patch) * patch_len, float(self.read[patch, source])
-                yield Driver(
-                    channels[column],
-                    channels[source],
-                    back,
-                    size / count,
-                    mean / count,
-                    size * shares,
-                    read / count,
-                )
-            for number, covariate in enumerate(covariates):
-                size, mean = float(self.known_size[place, number]), float(self.known_mean[place, number])
-                yield Driver(channels[column], covariate, None, size / count, mean / count, size * shares, 1.0)
+                back, read = (patches - 1 - patch) * patch_len, float(self.read[patch, source]) / count
+                size, mean = (float(sums[place, patch, source]) / count for sums in (self.size, self.mean))
+                yield Driver(channels[column], "read", channels[source], back, size, mean, size / whole, read)
+            for number, (part, name) in enumerate(self.others, len(channels)):
+                size, read = float(sizes[number]), float(part == "known ahead")
+                yield Driver(channels[column], part, name, None, size, float(means[number]), size / whole, read)
 
 
-def _where(driver: Driver) -> str:
-    back = driver.steps_back
-    if back is None:
-        return "known ahead"
-    return f"most {back} step{'s' if back > 1 else ''} back" if back else "most at the newest step"
+def _listed(channels: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the channels that have a line in words, and a line about the others."""
+    if len(channels) < LINES:
+        return channels, []
+    return channels[: LINES - 2], [f"{len(channels) - LINES + 2} more channels are in the table"]
+
+
+def _mean(groups: list[Group]) -> float:
+    """Return the mean size of a source over all windows."""
+    return sum(row.size * row.windows for row in groups) / sum(row.windows for row in groups)
+
+
+def _varies(groups: list[Group]) -> float:
+    """Return by how much the sizes of a source differ between groups."""
+    return max(row.size for row in groups) - min(row.size for row in groups)

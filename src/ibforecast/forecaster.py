@@ -1,7 +1,7 @@
 """IBForecaster: the main class of the library."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +15,7 @@ from ibforecast.core.verdict import Verification
 from ibforecast.data.sources import kind_for_files
 from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
-from ibforecast.dossier import Dossier, DriverRow, dossier_of
+from ibforecast.dossier import Dossier, dossier_of
 from ibforecast.drivers import Drivers
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
@@ -177,9 +177,11 @@ class IBForecaster(Settings):
     ) -> Drivers:
         """Measure what moves which channel: the amounts of receipts, averaged over evenly spaced windows of a table.
 
-        `channel` limits it to one channel that is forecast. The parts of the table are those of `evaluate`.
+        `channel` limits it to one channel that is forecast. The parts of the table are those of `evaluate`. The result
+        can be grouped: `model.drivers(table).by("month")`.
         """
-        return drivers.drivers(self.desk, self.open(table), split, whole("windows", windows), channel)
+        channels = None if channel is None else [channel]
+        return drivers.drivers(self.desk, self.open(table), split, whole("windows", windows), channels)
 
     def dossier(
         self,
@@ -190,13 +192,12 @@ class IBForecaster(Settings):
         purpose: str = "",
         model_name: str = "model",
         table_name: str | None = None,
-        drivers: Iterable[DriverRow] | None = None,
     ) -> Dossier:
         """Gather what auditors need to know about this model, from the table it was fitted on.
 
         Errors, coverage and the audit are measured on evenly spaced windows of one part of the table. `purpose` is the
         intended use, in your words. The names are those of model and table in the document and its commands; without
-        one, the table is named by its path. `drivers` replaces the ones that are computed from receipts.
+        one, the table is named by its path.
         """
         return dossier_of(
             self.desk,
@@ -206,7 +207,6 @@ class IBForecaster(Settings):
             purpose=purpose,
             model_name=model_name,
             table_name=table_name,
-            drivers=drivers,
         )
 
     def calibrate(self, table: Any, split: Selection = "validation") -> "IBForecaster":

@@ -201,9 +201,9 @@ class Desk:
         amounts = self.amounts(explained, [explained.channels.index(channel)])
         return receipt_of(explained, amounts[0], channel, step)
 
-    def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None) -> None:
+    def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None, step: Step = "mean") -> None:
         """Draw an explanation into a file; its suffix determines the format."""
-        draw(explained, path, self.verify, channel)
+        draw(explained, path, self.verify, channel, step)
 
     def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
         """Return what adds up to the forecast of each of these channels, of an explanation that this model computed."""

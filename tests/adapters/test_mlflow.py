@@ -1,12 +1,15 @@
 """Models in MLflow: logged to a local store and loaded again, they forecast and itemise as before."""
 
+import asyncio
 import csv
 import io
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import mlflow
 import numpy as np
 import pandas as pd
@@ -18,6 +21,8 @@ from ibforecast import ExplainedForecast, IBForecaster
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # mlflow's, about its own type hints
+    from mlflow.pyfunc import scoring_server
+
     from ibforecast.adapters.mlflow import log_explanation, log_model, save_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*An input example was not provided")  # mlflow's own
@@ -110,6 +115,74 @@ def test_tables_of_other_kinds_keep_their_kind(model: IBForecaster, folder: Path
     table = make_table(pl.DataFrame)
     assert loaded.predict(table).equals(model.predict(table))
     assert isinstance(loaded.predict(table, params={"receipt": True}), pl.DataFrame)
+
+
+# --- Served ---
+
+
+def answer_to(body: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> httpx.Response:
+    """Return the answer of the application that `mlflow models serve` runs."""
+    monkeypatch.setenv("_MLFLOW_IS_IN_SERVING_ENVIRONMENT", "true")  # MLflow sets it too, and would leave it set
+    app = scoring_server.init(mlflow.pyfunc.load_model(str(folder)))
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://served") as client:
+            return await client.post("/invocations", json=body, timeout=60)
+
+    return asyncio.run(ask())
+
+
+def with_gaps() -> pd.DataFrame:
+    table = make_table()
+    table.loc[190:193, "heat"] = np.nan
+    table["wind"] = np.where(np.arange(200) < 5, np.nan, table["wind"])
+    return table
+
+
+@pytest.mark.parametrize("table", [make_table(), with_gaps()], ids=["complete", "gaps"])
+@pytest.mark.parametrize("form", ["dataframe_split", "dataframe_records"])
+def test_a_served_model_answers_with_the_forecast(
+    model: IBForecaster, folder: Path, table: pd.DataFrame, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = "2023-01-08 03:00"
+    rows = json.loads(table.to_json(orient=form.removeprefix("dataframe_"), date_format="iso", double_precision=15))
+    for params, moment in (({}, None), ({"at": at}, at)):
+        answer = answer_to({form: rows, "params": params}, folder, monkeypatch)
+        assert answer.status_code == 200, answer.text
+        forecast, expected = pd.DataFrame(answer.json()["predictions"]), model.predict(table, moment)
+        assert pd.to_datetime(forecast.pop("when")).tolist() == expected.pop("when").tolist()
+        pd.testing.assert_frame_equal(forecast, expected, rtol=1e-6)
+
+
+def test_a_served_model_answers_with_receipts_that_add_up(
+    model: IBForecaster, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"dataframe_split": json.loads(make_table().to_json(orient="split", date_format="iso"))}
+    answer = answer_to(body | {"params": {"receipt": True, "step": 2}}, folder, monkeypatch)
+    assert answer.status_code == 200, answer.text
+    rows = pd.DataFrame(answer.json()["predictions"])
+    for channel, part in rows.groupby("forecast"):
+        expected = model.explain(make_table()).itemised(channel, 2)
+        assert part["amount"].sum() == pytest.approx(expected.forecast, abs=1e-6)
+        assert len(part) == len(expected.amounts)
+
+
+def test_a_served_model_says_what_is_wrong_with_a_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"dataframe_split": json.loads(make_table().drop(columns="heat").to_json(orient="split", date_format="iso"))}
+    answer = answer_to(body, folder, monkeypatch)
+    assert answer.status_code == 400
+    assert "heat" in answer.text
+
+
+def test_the_input_example_is_the_body_of_a_request(
+    model: IBForecaster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_model(model, tmp_path / "model", input_example=make_table().tail(LOOK_BACK))
+    body = json.loads((tmp_path / "model" / "serving_input_example.json").read_text("utf8"))
+    answer = answer_to(body, tmp_path / "model", monkeypatch)
+    assert answer.status_code == 200, answer.text
+    forecast = pd.DataFrame(answer.json()["predictions"])
+    np.testing.assert_allclose(forecast["load"], model.predict(make_table())["load"], rtol=1e-6)
 
 
 def test_the_forecaster_itself_can_be_taken_out(model: IBForecaster, folder: Path) -> None:

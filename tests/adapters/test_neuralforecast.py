@@ -18,7 +18,6 @@ from neuralforecast import NeuralForecast
 from neuralforecast.losses.pytorch import MAE
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, UsageError
-from ibforecast.adapters.attributions import contributions
 from ibforecast.adapters.neuralforecast import PHASE, IBForecast, explain, to_ibforecaster, with_phase
 from ibforecast.cli.main import main
 from ibforecast.core.tokens import spread
@@ -167,8 +166,9 @@ def test_a_sealed_model_is_trained_explained_and_verified(sealed: NeuralForecast
     assert metrics["train_loss"] == metrics["train_fit"] > 0
     model = to_ibforecaster(sealed, TABLE)
     assert len(model.reads()) == explained.open_count
-    added = contributions(model, explained, orders=1)
-    np.testing.assert_allclose(added.base + added.values.sum(axis=0), explained.forecast, rtol=1e-12)
+    receipt = explained.itemised(explained.channels[0], 1)
+    assert receipt.adds_up
+    assert receipt.forecast == pytest.approx(explained.forecast[0, 0], abs=1e-3)
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["replaced", "unavailable"])

@@ -18,7 +18,6 @@ from sktime.forecasting.base import ForecastingHorizon
 from sktime.split import ExpandingWindowSplitter
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, UsageError
-from ibforecast.adapters.attributions import contributions
 from ibforecast.adapters.sktime import FEWEST_PATCHES, USUAL_LOOK_BACK, Cut, IBForecastForecaster
 from ibforecast.data.splits import Split
 
@@ -276,8 +275,9 @@ def test_a_sealed_forecaster_reads_single_values_as_its_recipe_says(sealed: IBFo
     assert explained.forecast.tobytes() == sealed.predict().to_numpy().tobytes()
     cells = sealed.ibforecaster_.reads(at=INDICES["times"][-1])
     assert len(cells) == explained.open_count
-    added = contributions(sealed.ibforecaster_, explained, orders=1)
-    np.testing.assert_allclose(added.base + added.values.sum(axis=0), explained.forecast, rtol=1e-12)
+    receipt = explained.itemised(explained.channels[0], 1)
+    assert receipt.adds_up
+    assert receipt.forecast == pytest.approx(explained.forecast[0, 0], abs=1e-3)
 
 
 def test_unread_values_change_no_forecast_of_a_sealed_forecaster(sealed: IBForecastForecaster) -> None:

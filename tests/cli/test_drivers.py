@@ -36,6 +36,20 @@ def test_drivers_of_one_channel_are_one_document(desk: Any, call: Call) -> None:
     assert sum(row["share"] for row in document["drivers"]) == pytest.approx(1)
 
 
+def test_drivers_are_grouped_by_the_clock_or_by_event(desk: Any, call: Call, tmp_path: Path) -> None:
+    out, plot, words = tmp_path / "by.csv", tmp_path / "by.png", ("--split", "all", "--windows", 12)
+    outcome = call("drivers", desk.model, desk.table, *words, "--by", "weekday", "--out", out, "--plot", plot)
+    grouped = IBForecaster.load(desk.model).drivers(desk.table, "all", 12).by("weekday")
+    assert (outcome.code, outcome.out.rstrip()) == (0, grouped.in_words())
+    assert (
+        pd.read_csv(out)["group"].unique().tolist()
+        == [row.group for row in grouped.rows[:: len(grouped.of("load"))]][:7]
+    )
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    document = call("drivers", desk.model, desk.table, *words, "--by", "event", "--json").document
+    assert (document["by"], {row["group"] for row in document["drivers"]}) == ("event", {"event", "other"})
+
+
 @pytest.mark.parametrize(("option", "name"), [("--out", "drivers.xlsx"), ("--plot", "drivers.pdf")])
 def test_a_file_of_another_format_is_refused_before_any_work(
     desk: Any, call: Call, tmp_path: Path, option: str, name: str

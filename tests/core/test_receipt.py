@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ibforecast.core.receipt import Receipt, adding_up, decimals_of, rounded
+from ibforecast.core.receipt import Receipt, adding_up, decimals_of, rounded, shown
 
 AMOUNTS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
@@ -28,8 +28,31 @@ def test_rounding_moves_an_amount_by_at_most_one_unit(amounts: list[float], deci
     assert all(abs(one - other) <= unit + 1e-9 for one, other in zip(printed[1:], amounts[1:], strict=True))
 
 
-def test_amounts_with_the_largest_remainders_are_rounded_up() -> None:
+def test_amounts_that_rounding_changed_most_take_the_difference() -> None:
     assert adding_up([0.26, 0.27, 0.47], 1.0, 1) == [0.2, 0.3, 0.5]
+    assert adding_up([-0.26, -0.27, -0.47], -1.0, 1) == [-0.2, -0.3, -0.5]
+
+
+@pytest.mark.parametrize("small", [0.04, -0.04])
+def test_an_amount_too_small_to_be_shown_is_zero_in_every_sum(small: float) -> None:
+    for others in ([10.03, 2.02], [10.02, -2.03], [10.06, 2.01], [10.02, 2.08, -3.03], [9.98, -2.02, 3.03]):
+        *_, last = adding_up([*others, small], fsum([*others, small]), 1)
+        assert str(last) == "0.0"
+
+
+@given(AMOUNTS, st.integers(0, 6))
+def test_rounding_keeps_the_sign_of_an_amount(amounts: list[float], decimals: int) -> None:
+    for one, other in zip(adding_up(amounts, fsum(amounts), decimals)[1:], amounts[1:], strict=True):
+        assert one * other >= 0
+
+
+@pytest.mark.parametrize("value", [-0.0, 0.0, -0.004, 0.004])
+def test_zero_is_shown_without_a_sign(value: float) -> None:
+    assert (shown(value, 2), shown(value, 2, "+")) == ("0.00", "0.00")
+
+
+def test_positive_numbers_are_shown_with_a_sign_on_request() -> None:
+    assert (shown(1.5, 1), shown(1.5, 1, "+"), shown(-1.5, 1, "+")) == ("1.5", "+1.5", "-1.5")
 
 
 @pytest.mark.parametrize(("std", "decimals"), [(5.2, 4), (0.052, 6), (520.0, 2), (5e7, 0)])

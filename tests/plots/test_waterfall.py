@@ -71,6 +71,17 @@ def test_the_largest_amounts_have_their_own_bars_and_the_others_share_one(
     assert bars[1].text.startswith(f"{explained.channels[column]}, 2018-06-2")
 
 
+def test_one_step_ahead_can_be_itemised(synthetic: Samples, itemisable: Samples) -> None:
+    explained = itemisable(synthetic(3))
+    scene, own = scene_of(explained, "channel 1", 2), explained.itemised("channel 1", 2)
+    assert waterfall(scene).title.startswith(f"What adds up to the forecast of channel 1 for {explained.times[-95]}")
+    assert waterfall(scene).bars[-1].amount == pytest.approx(own.forecast, abs=0.5)
+    patch, column = np.argwhere(explained.mask)[0]
+    assert scene.gates.text[patch][column].endswith(f"to the forecast of channel 1 for {explained.times[-95]}")
+    with pytest.raises(UsageError, match=r"steps ahead from 1 to 96 \(got 97\)"):
+        scene_of(explained, "channel 1", 97)
+
+
 def test_what_is_known_ahead_has_a_bar(with_covariates: ExplainedForecast, itemisable: Samples) -> None:
     bars = waterfall(scene_of(itemisable(with_covariates))).bars
     assert "known ahead" in {bar.part for bar in bars}

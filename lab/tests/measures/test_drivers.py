@@ -1,11 +1,12 @@
 """Scores of maps and sizes against planted drivers: AUROC, alignment of loadings, and matching."""
 
+import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
 from ibforecast.core.errors import UsageError
-from ibforecast.drivers import Driver, Drivers
+from ibforecast.drivers import Driver, Drivers, Moves
 from ibforecast_lab.data.drivers import DriverConstants, generate
 from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched, size_auroc, size_maps
 
@@ -67,12 +68,13 @@ def test_fewer_maps_than_drivers_are_refused() -> None:
 
 def test_sizes_are_placed_by_channel_patch_and_source() -> None:
     rows = (
-        Driver("load", "wind", 0, 3.0, 0.0, 0.5, 1.0),
-        Driver("load", "load", 8, 2.0, 0.0, 0.3, 1.0),
-        Driver("load", "price", None, 1.0, 0.0, 0.2, 1.0),
-        Driver("heat", "load", 4, 5.0, 0.0, 1.0, 1.0),
+        Driver("load", "read", "wind", 0, 3.0, 0.0, 0.5, 1.0),
+        Driver("load", "read", "load", 8, 2.0, 0.0, 0.3, 1.0),
+        Driver("load", "known ahead", "price", None, 1.0, 0.0, 0.2, 1.0),
+        Driver("heat", "read", "load", 4, 5.0, 0.0, 1.0, 1.0),
     )
-    maps = size_maps(Drivers(rows, 1, "test"), ("load", "heat", "wind"), look_back=12, patch_len=4)
+    moves = Moves((), np.zeros(0, "datetime64[us]"), np.zeros((0, 2, 0)), np.zeros((0, 2, 0)), np.zeros((0, 2)))
+    maps = size_maps(Drivers(rows, moves, "test"), ("load", "heat", "wind"), look_back=12, patch_len=4)
     assert maps.shape == (2, 3, 3)
     assert {(*place,): float(maps[tuple(place)]) for place in maps.nonzero().tolist()} == {
         (0, 2, 2): 3.0,

@@ -87,28 +87,36 @@ def log_model(
     name: str = "model",
     explained: ExplainedForecast | None = None,
     *,
+    input_example: Any = None,
     registered_model_name: str | None = None,
     pip_requirements: Sequence[str] = REQUIREMENTS,
 ) -> ModelInfo:
     """Log a fitted model to the active run, or a new one; `mlflow.pyfunc.load_model(info.model_uri)` loads it.
 
-    An explanation, if given, is logged with it: `log_explanation`.
+    `input_example`, a pandas table, is stored with the model, as the body of a request to `mlflow models serve` too. An
+    explanation, if given, is logged with it: `log_explanation`.
     """
-    with _stored(model, pip_requirements) as options:
+    with _stored(model, input_example, pip_requirements) as options:
         info: ModelInfo = mlflow.pyfunc.log_model(name=name, registered_model_name=registered_model_name, **options)
     if explained is not None:
         log_explanation(explained)
     return info
 
 
-def save_model(model: IBForecaster, path: str | Path, *, pip_requirements: Sequence[str] = REQUIREMENTS) -> None:
+def save_model(
+    model: IBForecaster,
+    path: str | Path,
+    *,
+    input_example: Any = None,
+    pip_requirements: Sequence[str] = REQUIREMENTS,
+) -> None:
     """Write a fitted model to a folder that `mlflow.pyfunc.load_model` and `mlflow models serve` read."""
-    with _stored(model, pip_requirements) as options:
+    with _stored(model, input_example, pip_requirements) as options:
         mlflow.pyfunc.save_model(path=str(path), **options)
 
 
 @contextmanager
-def _stored(model: IBForecaster, pip_requirements: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _stored(model: IBForecaster, example: Any, pip_requirements: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Write a model to a folder for as long as MLflow copies it, and yield how MLflow is to read it."""
     with TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
@@ -116,6 +124,7 @@ def _stored(model: IBForecaster, pip_requirements: Sequence[str]) -> Iterator[di
             "loader_module": __name__,
             "data_path": str(Path(folder) / "model"),
             "signature": ModelSignature(params=PARAMS),
+            "input_example": example,
             "pip_requirements": list(pip_requirements),
         }
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
@@ -31,6 +32,7 @@ from ibforecast.core.files import write_atomically
 from ibforecast.core.receipt import FINE, column_of, decimals_of
 from ibforecast.engine import TorchEngine
 from ibforecast.receipts import Weights, additive, weights
+from ibforecast.zoo.saved import FittedModel
 
 MOST_CHANNELS = 8
 """How many forecast channels a workbook has unless they are chosen."""
@@ -78,13 +80,8 @@ def write(
 
     `channels` and `steps` (numbers of steps ahead, from 1) choose what is in it; None: everything.
     """
-    require(path.suffix.lower() == ".xlsx", "a spreadsheet's file must end in .xlsx", repr(path.name), "rename it")
-    require(
-        additive(engine.fitted.network) is not None and explained.sealed,
-        "a spreadsheet needs a sealed model whose readout is additive",
-        f"readout {engine.fitted.config.readout.kind!r}, {'sealed' if explained.sealed else 'not sealed'}",
-        'fit with recipe="additive"',
-    )
+    check_file(path)
+    check_model(engine.fitted)
     names = [name for name in explained.channels if name not in explained.past] if channels is None else channels
     require(
         len(names) > 0 and (channels is not None or len(names) <= MOST_CHANNELS),
@@ -111,6 +108,24 @@ def write(
     )
     sums = {column: weights(engine, explained, column) for column in columns}
     write_atomically(path, _Book(explained, sums, ahead).content())
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is not a workbook, and any file if the package that writes it is missing."""
+    require(path.suffix.lower() == ".xlsx", "a spreadsheet's file must end in .xlsx", repr(path.name), "rename it")
+    if find_spec("openpyxl") is None:
+        raise MissingExtraError("openpyxl", "spreadsheet")
+
+
+def check_model(fitted: FittedModel) -> None:
+    """Refuse a model whose forecasts are not sums of amounts."""
+    sealed = fitted.config.sealed
+    require(
+        additive(fitted.network) is not None and sealed,
+        "a spreadsheet needs a sealed model whose readout is additive",
+        f"readout {fitted.config.readout.kind!r}, {'sealed' if sealed else 'not sealed'}",
+        'fit with recipe="additive"',
+    )
 
 
 class _Formula(str):
@@ -168,10 +183,8 @@ class _Book:
 
     def content(self) -> bytes:
         """Return the file."""
-        try:
-            from openpyxl import Workbook
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("openpyxl", "spreadsheet") from error
+        from openpyxl import Workbook
+
         book = Workbook()
         book.calculation.fullCalcOnLoad = True  # the file has formulas without their results
         self._about(book.active)
@@ -228,11 +241,9 @@ class _Book:
             "standard deviation",
             "u",
             "weight in the level",
-            "usual distance from the level",
+            *_in_std("usual distance from the level", "distance from the level", "share in the change of scale"),
         )
-        _head(
-            sheet, ["channel", "time", *names, "distance from the level", "share in the change of scale"], freeze="C2"
-        )
+        _head(sheet, ["channel", "time", *names], freeze="C2")
         for place in self.places:
             at, row, scale = (place.step, place.column), place.row, self.scaled[place.column]
             value, std = float(explained.history[at]), float(explained.units.std[place.column])
@@ -252,7 +263,7 @@ class _Book:
     def _scales(self, sheet: Any) -> None:
         _head(
             sheet,
-            ["channel", "doubt", "values read", "level", "scale", "usual scale", "standard deviation"],
+            ["channel", "doubt", "values read", *_in_std("level", "scale", "usual scale"), "standard deviation"],
             freeze="B2",
         )
         for column, row in self.scaled.items():
@@ -375,6 +386,11 @@ def _write(sheet: Any, row: int, cells: Iterable[Any], formats: Iterable[str] = 
 def _letters(first: int, count: int) -> list[str]:
     """Return the letters of a given number of columns, from this one on."""
     return [_letter(number) for number in range(first, first + count)]
+
+
+def _in_std(*names: str) -> list[str]:
+    """Name columns that are not in the table's units."""
+    return [f"{name} (in standard deviations)" for name in names]
 
 
 def _letter(number: int) -> str:

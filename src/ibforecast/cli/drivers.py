@@ -15,7 +15,16 @@ from ibforecast.cli.shared import announce, check_file, deliver, json_option
 @click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
 @click.option("--windows", type=int, default=100, show_default=True, help="Number of windows, evenly spaced.")
 @click.option("--channel", help="Only what moves this channel; default: every channel that is forecast.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write one row per place as .csv, .csv.gz or .parquet.")
+@click.option(
+    "--by",
+    type=click.Choice(["quarter", "month", "weekday", "hour", "event"]),
+    help="Group the windows by the time of the forecast, or by event: the tenth furthest from the calendar.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write one row per place, or per group and source, as .csv, .csv.gz or .parquet.",
+)
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw a heat map per channel as .png or .svg.")
 @json_option
 def command(
@@ -24,6 +33,7 @@ def command(
     split: Literal["train", "validation", "test", "all"],
     windows: int,
     channel: str | None,
+    by: Literal["quarter", "month", "weekday", "hour", "event"] | None,
     out: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -31,11 +41,12 @@ def command(
     """Say what moves the forecasts of MODEL on a part of the TABLE it was fitted on, or on all of another.
 
     The amounts of receipts are averaged over windows. Each channel gets its three largest sources, and how far back
-    each is strongest.
+    each is strongest; with --by, the sources that differ most between groups of windows.
 
     \b
     ibforecast drivers model load.csv
     ibforecast drivers model load.csv --channel load --out drivers.csv --plot drivers.png
+    ibforecast drivers model load.csv --split all --by month --plot by-month.png
     ibforecast drivers model next-year.csv --split all --json
     """
     from ibforecast.data.sources import check_suffix
@@ -49,11 +60,12 @@ def command(
         check_picture(plot)
     check_file(*filter(None, (out, plot)))
     drivers = IBForecaster.load(model).drivers(table, split, windows, channel)
+    shown = drivers if by is None else drivers.by(by)
     if out:
-        write(drivers.to_table(), out)
+        write(shown.to_table(), out)
         announce(f"drivers written to {out}")
     if plot:
-        drivers.plot(plot)
+        shown.plot(plot)
         announce(f"picture drawn at {plot}")
-    document = {"split": drivers.split, "windows": drivers.windows, "drivers": list(map(asdict, drivers.rows))}
-    deliver(document, drivers.in_words(), as_json)
+    document = {"split": shown.split, "windows": shown.windows, **({} if by is None else {"by": by})}
+    deliver(document | {"drivers": list(map(asdict, shown.rows))}, shown.in_words(), as_json)

@@ -26,6 +26,11 @@ from ibforecast.core.receipt import Step
     type=click.Path(path_type=Path),
     help="Write the covariates known ahead, and their effects, one row each.",
 )
+@click.option(
+    "--spreadsheet",
+    type=click.Path(path_type=Path),
+    help="Write the forecast of an additive model as formulas, to this .xlsx file.",
+)
 @json_option
 def command(
     model: Path,
@@ -39,19 +44,23 @@ def command(
     plot: tuple[Path, ...],
     tokens: Path | None,
     known: Path | None,
+    spreadsheet: Path | None,
     as_json: bool,
 ) -> None:
     """Forecast the steps after TABLE with MODEL, and say what the forecast is made of, in amounts that add up.
 
-    The document of --out and --json contains these receipts.
+    The document of --out and --json contains these receipts. --channel and --step also choose what --plot and
+    --spreadsheet are about.
 
     \b
     ibforecast explain model load.csv --out why.json --plot why.png
-    ibforecast explain model load.csv --channel load --step 6
+    ibforecast explain model load.csv --channel load --step 6 --plot why.png
+    ibforecast explain additive load.csv --channel load --spreadsheet why.xlsx
     ibforecast explain model load.csv --at '2023-11-05 10:00' --plot why.html --tokens why.csv
     """
     import json
 
+    from ibforecast.adapters import spreadsheet as formulas
     from ibforecast.data.sources import check_suffix
     from ibforecast.data.tables import write
     from ibforecast.forecaster import IBForecaster
@@ -59,21 +68,26 @@ def command(
 
     for path in plot:
         check_figure(path)
+    if spreadsheet:
+        formulas.check_file(spreadsheet)
     for path in filter(None, (tokens, known)):
         check_suffix(path)
-    check_file(*filter(None, (out, *plot, tokens, known)))
+    check_file(*filter(None, (out, *plot, tokens, known, spreadsheet)))
     forecaster = IBForecaster.load(model)
+    if spreadsheet:
+        formulas.check_model(forecaster.fitted)
     if known and not forecaster.fitted.layout.future:
         raise UsageError("--known needs a model with future covariates", "a model without them", "drop --known")
     explanation = forecaster.explain(table, at, budget=budget, future=future)
     ahead: Step = "mean" if step is None else step
-    explanation = explanation.with_receipts(None if channel is None else [channel], ahead)
+    channels = None if channel is None else [channel]
+    explanation = explanation.with_receipts(channels, ahead)
     document = explanation.to_json()
     if out:
         write_atomically(out, document.encode())
         announce(f"explanation written to {out}")
     for path in plot:
-        explanation.plot(path)
+        explanation.plot(path, channel, ahead)
         announce(f"picture drawn at {path}")
     if tokens:
         write(explanation.to_table(), tokens)
@@ -81,4 +95,7 @@ def command(
     if known:
         write(explanation.known_to_table(), known)
         announce(f"what was known ahead written to {known}")
+    if spreadsheet:
+        explanation.to_spreadsheet(spreadsheet, channels, None if step is None else [step])
+        announce(f"spreadsheet written to {spreadsheet}")
     deliver(json.loads(document), explanation.in_words(channel, ahead), as_json)

@@ -7,7 +7,18 @@ from itertools import pairwise
 import numpy as np
 
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import COARSE, Receipt, Step, adding_up, column_of, decimals_of, places, require_step, span
+from ibforecast.core.receipt import (
+    COARSE,
+    Receipt,
+    Step,
+    adding_up,
+    column_of,
+    decimals_of,
+    places,
+    require_step,
+    shown,
+    span,
+)
 
 LINES = 8
 """The largest number of lines."""
@@ -37,10 +48,10 @@ def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> s
         return "\n".join(_of_one(explained, explained.itemised(channel, step)))
     start, end = span(explained, step)
     moment = f"Forecast of {start}" if start == end else f"Mean forecast of {start} to {end}"
-    shown = forecast if len(forecast) <= LINES - 2 else forecast[: LINES - 3]
+    listed = forecast if len(forecast) <= LINES - 2 else forecast[: LINES - 3]
     lines = [f"{moment}, made at {explained.at}."]
-    lines += [_line(explained, explained.itemised(name, step)) for name in shown]
-    if others := len(forecast) - len(shown):
+    lines += [_line(explained, explained.itemised(name, step)) for name in listed]
+    if others := len(forecast) - len(listed):
         lines.append(f"{others} other channels are forecast; name one to see its receipt.")
     return "\n".join([*lines, *_promise(explained)])
 
@@ -76,7 +87,7 @@ def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
     known = [sum(receipt.known, 0.0)] if receipt.known else []
     printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read, 0.0), *known])
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))[:NAMED]
-    named = ", ".join(f"{_place(explained, run)} {run.amount:+.{decimals}f}" for run in runs)
+    named = ", ".join(f"{_place(explained, run)} {shown(run.amount, decimals, '+')}" for run in runs)
     most = f" (most: {named})" if named else ""
     ahead = f", known ahead {printed[3]}" if known else ""
     elsewhere = f", unread {printed[-1]}" if receipt.unread is not None else ""
@@ -89,8 +100,8 @@ def _printed(explained: ExplainedForecast, receipt: Receipt, amounts: list[float
     decimals = decimals_of(float(explained.units.std[column_of(explained, receipt.channel)]), COARSE)
     every = [*amounts, *(() if receipt.unread is None else (receipt.unread,))]
     first, *others = adding_up(every, receipt.forecast, decimals)
-    signed = (f"{amount:+.{decimals}f}" for amount in others)
-    return [f"{receipt.forecast:.{decimals}f}", f"{first:.{decimals}f}", *signed], decimals
+    signed = (shown(amount, decimals, "+") for amount in others)
+    return [shown(receipt.forecast, decimals), shown(first, decimals), *signed], decimals
 
 
 def _runs(explained: ExplainedForecast, receipt: Receipt) -> Iterator[Run]:
@@ -118,7 +129,7 @@ def _event(explained: ExplainedForecast, run: Run) -> str:
     largest = int(np.argmax(np.abs(value - usual)))
     decimals = decimals_of(float(explained.units.std[run.column]), COARSE)
     when = "" if steps.stop - steps.start == 1 else f" at {explained.times[steps.start + largest]}"
-    return f"{value[largest]:.{decimals}f}{when}, usually {usual[largest]:.{decimals}f}"
+    return f"{shown(value[largest], decimals)}{when}, usually {shown(usual[largest], decimals)}"
 
 
 def _against_before(explained: ExplainedForecast, receipt: Receipt, column: int, decimals: int) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ibforecast.core.errors import require
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import Receipt, Step, places, printed, span
+from ibforecast.core.receipt import UNREAD, Receipt, Step, places, printed, span
 
 Kind = Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread"]
 """What changed between two forecasts.
@@ -32,7 +32,7 @@ NAMES: dict[Kind, str] = {
     "left": "values of {} that left the window",
     "mask": "values of {} that only one read",
     "known ahead": "{}, known ahead",
-    "unread": "values that were not read",
+    "unread": UNREAD,
 }
 
 
@@ -199,7 +199,7 @@ def _kind_and_channel(change: Change) -> tuple[Kind, str]:
 
 
 def _signed(change: Decimal) -> str:
-    return f"{change:+f}"
+    return f"{change:{'+' if change else '-'}f}"
 
 
 def _than(difference: Decimal) -> str:

@@ -34,7 +34,8 @@ class Context(Generic[Array]):
 
     `profile` contains the profiles of all `cycles` end to end (by default there is one), and phases are modulo their
     common period. `known` contains the covariates known ahead, over look-back and horizon. `response` is by how much
-    a unit of each covariate moves each channel, at the phases of the first cycle.
+    a unit of each covariate moves each channel, at the phases of the first cycle. Everything is standardised, and the
+    profile is in units of the scale.
     """
 
     level: Float[Array, "*batch channel"] = field(metadata={"in_scales": True})

@@ -43,8 +43,10 @@ class Host(Protocol):
     def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
         """Check an explanation."""
 
-    def draw(self, explained: "ExplainedForecast", path: Path, channel: str | None = None) -> None:
-        """Draw an explanation into a file, with the receipt of a channel."""
+    def draw(
+        self, explained: "ExplainedForecast", path: Path, channel: str | None = None, step: "Step" = "mean"
+    ) -> None:
+        """Draw an explanation into a file, with the receipt of a channel at one step ahead, or of its mean."""
 
     def spreadsheet(
         self, explained: "ExplainedForecast", path: Path, channels: Sequence[str] | None, steps: Sequence[int] | None
@@ -68,7 +70,10 @@ class Itemiser(Protocol):
 
 @dataclass(frozen=True)
 class Token:
-    """A patch of a channel: its time span, whether it was read, the bits of its gate, and its deviation."""
+    """A patch of a channel: its time span, whether it was read, the bits of its gate, its deviation and its values.
+
+    Values are in the table's units. Deviations are from the baseline μ + σQ, in units of this window's scale σ.
+    """
 
     channel: str
     start: str
@@ -84,7 +89,7 @@ class Token:
 
 @dataclass(frozen=True)
 class KnownStep:
-    """The value of a covariate known ahead at a step, and by how much it moves a channel there."""
+    """The value of a covariate known ahead at a step, and by how much it moves a channel there, in their units."""
 
     time: str
     covariate: str
@@ -98,10 +103,11 @@ class ExplainedForecast:
     """One window's forecast, the explanation it was computed from, and their names, times and units.
 
     `history`, `forecast`, `truth` and `known` are in the table's units, NaN where missing; channels in `past` are
-    read and have no forecast. The arrays of `explanation` are the numbers the readout read, standardised by `units` and
-    `known_units`; they are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time axis of
-    look-back and horizon, from which times and phases follow. If `sealed`, mask and context were also computed only
-    from what was read. `receipts` are those that were added to its document.
+    read and have no forecast. The arrays of `explanation` are the numbers the readout read. They are not in the table's
+    units: level, scale and what is known are standardised by `units` and `known_units`, and profile and evidence are in
+    units of that scale. They are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time
+    axis of look-back and horizon, from which times and phases follow. If `sealed`, mask and context were also computed
+    only from what was read. `receipts` are those that were added to its document.
     """
 
     explanation: Explanation[np.ndarray]
@@ -309,7 +315,7 @@ class ExplainedForecast:
         return verification
 
     def to_table(self) -> Any:
-        """Return a table with one row per token: its place, whether it was read, and its deviation."""
+        """Return a table with one row per token: its place, whether it was read, and its deviation, in scales."""
         return self._host("making a table", "use tokens()").tabulate(Token, self.tokens())
 
     def receipt(self, channel: str, step: "Step" = "mean") -> Any:
@@ -380,13 +386,14 @@ class ExplainedForecast:
         """Return a table with one row per step, covariate known ahead and channel: its value and its effect."""
         return self._host("making a table", "use known_steps()").tabulate(KnownStep, self.known_steps())
 
-    def plot(self, path: str | Path, channel: str | None = None) -> Path:
+    def plot(self, path: str | Path, channel: str | None = None, step: "Step" = "mean") -> Path:
         """Write the explanation as a picture (.png, .svg) or a page (.html), with the receipt of a channel.
 
-        By default it is the channel that the read values move most.
+        By default it is the channel that the read values move most. `step` is a number of steps ahead, from 1, or the
+        mean; a page starts with the mean and has all steps.
         """
         host = self._host("drawing", "use ibforecast.plots.explanation.draw(explanation, path)")
-        host.draw(self, Path(path), channel)
+        host.draw(self, Path(path), channel, step)
         return Path(path)
 
     def to_spreadsheet(

@@ -24,6 +24,9 @@ Step = int | Literal["mean"]
 FINE, COARSE = 4, 2
 """Digits after the first one of a channel's standard deviation: in a receipt, and in words."""
 
+UNREAD = "values that were not read"
+"""The name of the source of the part "unread"."""
+
 LARGEST_REST = 1e-3
 """By how much amounts may miss the forecast before they are rounded, in standard deviations: single precision."""
 
@@ -156,16 +159,33 @@ def rounded(value: float, decimals: int) -> float:
     return round(value, decimals) + 0.0
 
 
+def shown(value: float, decimals: int, sign: Literal["-", "+"] = "-") -> str:
+    """Return a number as text with this many decimals; "+" gives positive numbers a sign, and zero never has one."""
+    value = rounded(value, decimals)
+    return f"{value:{sign if value else '-'}.{decimals}f}"
+
+
 def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[float]:
-    """Round amounts so that they still add up to their rounded total: those with the largest remainder go up."""
+    """Round amounts so that they still add up to their rounded total.
+
+    Each is rounded to the nearest number. The difference that remains is given, one unit each, to those that rounding
+    changed most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an
+    amount that is too small to be shown is hardly ever shown in one sum and not in another.
+    """
     unit = Decimal(1).scaleb(-decimals)
-    whole = [int((Decimal(amount) / unit).to_integral_value("ROUND_FLOOR")) for amount in amounts]
-    remainders = [float(Decimal(amount) / unit - low) for amount, low in zip(amounts, whole, strict=True)]
+    exact = [Decimal(amount) / unit for amount in amounts]
+    whole = [int(amount.to_integral_value("ROUND_HALF_EVEN")) for amount in exact]
     missing = int(printed(rounded(total, decimals)) / unit) - sum(whole)
-    for number in sorted(range(len(whole)), key=lambda number: -remainders[number])[: max(missing, 0)]:
-        whole[number] += 1
+    one = 1 if missing > 0 else -1
+
+    def rank(number: int) -> tuple[bool, bool, Decimal]:
+        left = one * (exact[number] - whole[number])
+        return left <= 0, whole[number] in (0, -one), -left
+
+    for number in sorted(range(len(whole)), key=rank)[: abs(missing)]:
+        whole[number] += one
     # The rest is less than rounding and belongs to no value in particular, so the first amount takes it.
-    whole[0] += missing - min(max(missing, 0), len(whole))
+    whole[0] += one * max(abs(missing) - len(whole), 0)
     return [float(count * unit) + 0.0 for count in whole]
 
 

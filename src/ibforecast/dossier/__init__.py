@@ -1,7 +1,6 @@
 """Dossiers: one document about a fitted model for people who must judge it; docs/dossier.md."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,13 @@ from ibforecast.core import document
 from ibforecast.core.files import write_atomically
 from ibforecast.data.splits import Part
 from ibforecast.dossier import chapters
-from ibforecast.dossier.facts import Driver, DriverRow, Facts
+from ibforecast.dossier.facts import Facts
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
 from ibforecast.dossier.measuring import gather
 from ibforecast.use import Desk
 
-__all__ = ["Dossier", "Driver", "DriverRow", "Facts", "dossier_of"]
+__all__ = ["Dossier", "Facts", "dossier_of"]
 
 FORMAT, VERSION = "ibforecast.dossier", 1
 
@@ -51,7 +50,7 @@ class Dossier:
             "coverage": None if facts.coverage is None else asdict(facts.coverage),
             "reading": [asdict(row) for row in facts.reading],
             "audit": facts.audit.document(),
-            "drivers": {"windows": facts.driver_windows, "rows": [asdict(row) for row in facts.drivers]},
+            "drivers": {"windows": facts.drivers.windows, "rows": [asdict(row) for row in facts.drivers.sources()]},
             "example": {
                 "receipt": asdict(example.receipt),
                 "verification": asdict(example.verification) | {"passed": bool(example.verification)},
@@ -79,7 +78,6 @@ def dossier_of(
     purpose: str = "",
     model_name: str = "model",
     table_name: str | None = None,
-    drivers: Iterable[DriverRow] | None = None,
 ) -> Dossier:
     """Return the dossier of a model: `IBForecaster.dossier`."""
     named = Path(table).name if isinstance(table, str | Path) else "table.csv"
@@ -92,6 +90,5 @@ def dossier_of(
             purpose=purpose,
             model_name=model_name,
             table_name=table_name or named,
-            drivers=drivers,
         )
     )

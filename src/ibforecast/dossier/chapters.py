@@ -7,9 +7,9 @@ from math import isfinite
 from shlex import quote
 
 from ibforecast.audit import MIN_FIDELITY
-from ibforecast.core.receipt import COARSE, FINE, Part, decimals_of, rounded
+from ibforecast.core.receipt import COARSE, FINE, Part, decimals_of, rounded, shown
 from ibforecast.core.words import percent
-from ibforecast.dossier.facts import ChannelReading, Driver, Facts, Setting
+from ibforecast.dossier.facts import ChannelReading, Facts, Setting
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
 from ibforecast.plots.labels import MANY
@@ -303,33 +303,24 @@ def _audit(facts: Facts) -> Iterator[str]:
 
 
 def _drivers(facts: Facts) -> Iterator[str]:
-    spread = _spreads(facts)
-    if not facts.drivers:
+    spread, drivers = _spreads(facts), facts.drivers
+    if not any(row.size for row in drivers.rows):
         yield paragraph("No source moves a forecast.")
         return
-    origin = f", over {facts.driver_windows} evenly spaced windows" if facts.driver_windows else ""
     yield paragraph(
         "How far each source moves the forecast of a channel from the usual one for its time: the mean size of its "
-        "amount in "
-        f"receipts{origin}, and its share of the sizes of all sources."
+        f"amounts in receipts, over {drivers.windows} evenly spaced windows, summed over all its places, and its share "
+        "of the sizes of all sources."
     )
-    shown = []
-    for channel, rows in groupby(facts.drivers, key=lambda row: row.channel):
-        shown += [
-            (
-                channel,
-                row.source,
-                _where(row, facts.use.covariates),
-                _rounded(row.size, spread[channel]),
-                _share(row.share),
-            )
-            for row in list(rows)[:FEW_SOURCES]
-        ]
-    yield table(("channel", "source", "steps back", "size", "share"), shown, texts=3)
-    computed = len({row.channel for row in facts.drivers})
+    listed = []
+    for channel, rows in groupby(drivers.sources(), key=lambda row: row.channel):
+        for row in [row for row in rows if row.size][:FEW_SOURCES]:
+            where = drivers.strongest(channel, row.source).where
+            listed.append((channel, row.source, where, _rounded(row.size, spread[channel]), _share(row.share)))
+    yield table(("channel", "source", "place", "size", "share"), listed, texts=3)
     notes = [f"Up to {FEW_SOURCES} sources of a channel are listed."]
-    if computed < len(facts.use.targets):
-        notes.append(f"Only {computed} of {len(facts.use.targets)} channels were computed.")
+    if len(drivers.channels) < len(facts.use.targets):
+        notes.append(f"Only {len(drivers.channels)} of {len(facts.use.targets)} channels were computed.")
     yield paragraph(" ".join(notes), quiet=True)
 
 
@@ -348,9 +339,9 @@ def _example(facts: Facts) -> Iterator[str]:
     rows += [_entry(part, decimals) for part in listed[:LARGEST]]
     if rest:
         total = float(sum(Decimal(repr(part.amount)) for part in rest))
-        rows.append(("read", f"{len(rest)} further values", "", f"{rounded(total, decimals):+.{decimals}f}"))
+        rows.append(("read", f"{len(rest)} further values", "", shown(total, decimals, "+")))
     rows += [_entry(part, decimals) for part in parts if part.part in ("known ahead", "unread")]
-    rows.append(("forecast", receipt.channel, "the sum", f"{receipt.forecast:.{decimals}f}"))
+    rows.append(("forecast", receipt.channel, "the sum", shown(receipt.forecast, decimals)))
     yield table(("part", "channel", "time", "amount"), rows, texts=3)
     adds_up = "add up to the forecast to the last digit" if receipt.adds_up else "do NOT add up to the forecast"
     yield paragraph(
@@ -440,13 +431,6 @@ def _score(value: float) -> str:
     return f"{value:.3f}" if isfinite(value) else "undefined"
 
 
-def _where(row: Driver, covariates: Sequence[str]) -> str:
-    """Return the place of a driver."""
-    if row.steps_back is not None:
-        return str(row.steps_back)
-    return "known ahead" if row.source in covariates else "all"
-
-
 def _spreads(facts: Facts) -> dict[str, float]:
     return {row.channel: row.spread for row in facts.data.channels}
 
@@ -454,8 +438,8 @@ def _spreads(facts: Facts) -> dict[str, float]:
 def _entry(part: Part, decimals: int) -> tuple[str, str, str, str]:
     """Return an entry of a receipt as the cells of a row."""
     time = part.start if part.start == part.end else f"{part.start} to {part.end}"
-    sign = "" if part.part == "calendar" else "+"
-    return part.part, part.channel, time, f"{part.amount:{sign}.{decimals}f}"
+    amount = shown(part.amount, decimals, "-" if part.part == "calendar" else "+")
+    return part.part, part.channel, time, amount
 
 
 def _places(row: ChannelReading, fixed: bool) -> str:

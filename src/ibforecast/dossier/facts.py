@@ -1,12 +1,13 @@
 """The facts of a dossier: what was fitted, to which data, and what was measured. Each class is one chapter."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from ibforecast.audit import Audit
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import Receipt
 from ibforecast.core.verdict import Verification
+from ibforecast.drivers import Drivers
 
 Claim = Literal["sealed", "choosing", "conditional"]
 """Which promise a model makes: docs/promises.md."""
@@ -202,46 +203,6 @@ class ChannelReading:
     places: tuple[Place, ...]
 
 
-@runtime_checkable
-class DriverRow(Protocol):
-    """Anything with the fields of a `Driver`."""
-
-    @property
-    def channel(self) -> str:
-        """The channel that is forecast."""
-
-    @property
-    def source(self) -> str:
-        """The channel or covariate that moves it."""
-
-    @property
-    def steps_back(self) -> int | None:
-        """The place of the source; None if it has no place, or if all are summed."""
-
-    @property
-    def size(self) -> float:
-        """The mean size of the amount, in the units of the channel."""
-
-    @property
-    def share(self) -> float:
-        """The share of all sizes of the channel."""
-
-
-@dataclass(frozen=True)
-class Driver:
-    """How strongly a source moves the forecasts of a channel: mean size of its amount, in the units of the channel.
-
-    `share` is its part of the sizes of all sources of that channel. `steps_back` is None if the amounts are summed over
-    all places that are read, or if the source is known ahead.
-    """
-
-    channel: str
-    source: str
-    steps_back: int | None
-    size: float
-    share: float
-
-
 @dataclass(frozen=True, eq=False)
 class Example:
     """The newest forecast, the receipt of one channel's mean over the horizon, and the checks of both."""
@@ -271,9 +232,6 @@ class Facts:
     coverage: CoverageFacts | None
     reading: tuple[ChannelReading, ...]
     audit: Audit
-    drivers: tuple[Driver, ...]
-    driver_windows: int
-    """Number of windows whose receipts gave the drivers; 0 if they were given."""
-
+    drivers: Drivers
     example: Example
     replay: Replay

@@ -1,18 +1,16 @@
 """Gathering the facts of a dossier from a fitted model and the table it was fitted on."""
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool
 
 from ibforecast._version import __version__
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
-from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import places
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
@@ -27,8 +25,6 @@ from ibforecast.dossier.facts import (
     ContestFacts,
     CoverageFacts,
     DataFacts,
-    Driver,
-    DriverRow,
     Example,
     Facts,
     PartFacts,
@@ -38,6 +34,7 @@ from ibforecast.dossier.facts import (
     TrainingFacts,
     Use,
 )
+from ibforecast.drivers import Drivers, drivers
 from ibforecast.evaluate.channels import channel_errors, read_shares
 from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.conformal import inside, scales, scores
@@ -55,13 +52,10 @@ RECEIPTS = 32
 """Number of windows whose receipts give the drivers."""
 
 DRIVEN = 8
-"""The largest number of channels whose drivers are computed, because each needs its own receipts."""
+"""The largest number of channels whose drivers are computed."""
 
 RUNS = 400_000
 """About the largest number of windows computed for receipts of a model that is not additive."""
-
-UNREAD = "values that were not read"
-"""The source of what a model that is not sealed sees of other values."""
 
 
 def gather(
@@ -73,7 +67,6 @@ def gather(
     purpose: str = "",
     model_name: str = "model",
     table_name: str = "table.csv",
-    drivers: Iterable[DriverRow] | None = None,
 ) -> Facts:
     """Return the facts of a model, measured on evenly spaced windows of a part of its training table."""
     require_choice("split", split, get_args(Part))
@@ -87,8 +80,6 @@ def gather(
         )
     usable = desk.windows(source.series, split, at_least=2)
     measured = usable.at(usable.starts[evenly_spaced(windows, len(usable))].numpy())
-    receipts = _receipts(desk, source, measured) if drivers is None else []
-    rows = _drivers(receipts) if drivers is None else drivers
     return Facts(
         use=_use(fitted, purpose),
         data=_data(desk, source.series, table_name),
@@ -97,8 +88,7 @@ def gather(
         coverage=_coverage(desk, measured, source.series),
         reading=tuple(_reading(desk, measured)),
         audit=desk.audit(source, split, windows),
-        drivers=_sorted(rows, fitted.channels),
-        driver_windows=len(receipts),
+        drivers=_drivers(desk, source, split, windows),
         example=_example(desk, source, int(usable.starts[-1])),
         replay=Replay(model_name, table_name, _versions()),
     )
@@ -312,39 +302,12 @@ def _reading(desk: Desk, windows: Windows) -> Iterator[ChannelReading]:
 # --- Receipts ---
 
 
-def _receipts(desk: Desk, source: Table, windows: Windows) -> list[ExplainedForecast]:
-    """Return explanations of evenly spaced windows: fewer if the receipts of the model take long to compute."""
-    fitted, count = desk.fitted, RECEIPTS
+def _drivers(desk: Desk, source: Table, split: Part, windows: int) -> Drivers:
+    """Return what moves the first channels, from fewer windows if the receipts of the model take long to compute."""
+    fitted, count = desk.fitted, min(windows, RECEIPTS)
     if additive(fitted.network) is None:
-        per_window = 2 * ORDERS * fitted.config.allowance * min(len(_targets(fitted)), DRIVEN)
-        count = min(count, max(2, RUNS // per_window))
-    starts = windows.starts[evenly_spaced(count, len(windows))]
-    return [desk.explain(source, start) for start in starts.tolist()]
-
-
-def _drivers(explanations: Sequence[ExplainedForecast]) -> Iterator[Driver]:
-    """Yield the mean size of every source's amount, for the first channels."""
-    one = explanations[0]
-    sources = (*one.channels, *one.covariates, *(() if one.sealed else (UNREAD,)))
-    for channel in [name for name in one.channels if name not in one.past][:DRIVEN]:
-        sizes = np.mean([np.abs(_by_source(explained, channel)).mean(axis=1) for explained in explanations], axis=0)
-        for source, size in zip(sources, sizes.tolist(), strict=True):
-            if size:
-                yield Driver(channel, source, None, size, size / float(sizes.sum()))
-
-
-def _sorted(rows: Iterable[DriverRow], channels: Sequence[str]) -> tuple[Driver, ...]:
-    """Return drivers in the order of the channels they move, largest first."""
-    drivers = (Driver(row.channel, row.source, row.steps_back, row.size, row.share) for row in rows)
-    return tuple(sorted(drivers, key=lambda row: (channels.index(row.channel), -row.size)))
-
-
-def _by_source(explained: ExplainedForecast, channel: str) -> Float64[np.ndarray, "source horizon"]:
-    """Return the amounts of a channel's forecast, summed over the places of each channel that is read."""
-    amounts = explained.amounts(channel)
-    read = np.zeros((len(explained.channels), explained.horizon))
-    np.add.at(read, [column for _, column in places(explained)], amounts.read)
-    return np.concatenate([read, amounts.known, *([] if amounts.unread is None else [amounts.unread[None]])])
+        count = min(count, max(2, RUNS // (2 * ORDERS * fitted.config.allowance)))
+    return drivers(desk, source, split, count, _targets(fitted)[:DRIVEN])
 
 
 def _example(desk: Desk, source: Table, otherwise: int) -> Example:

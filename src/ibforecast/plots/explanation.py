@@ -9,6 +9,7 @@ from ibforecast._version import __version__
 from ibforecast.core.errors import UsageError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.files import write_atomically
+from ibforecast.core.receipt import Step
 from ibforecast.core.verdict import Verification
 from ibforecast.plots import static
 from ibforecast.plots.page import moment, page
@@ -32,25 +33,27 @@ def draw(
     path: Path | str,
     verify: Callable[[ExplainedForecast], Verification] | None = None,
     channel: str | None = None,
+    step: Step = "mean",
 ) -> None:
     """Draw an explanation to a file, by its suffix: .png, .svg, or .html, a page that works offline.
 
-    A picture shows the receipt of `channel` if the explanation has its model; by default the one that the read values
-    move most.
+    A picture shows the receipt of `channel` at one step ahead, or of its mean, if the explanation has its model; by
+    default it is the channel that the read values move most. The page starts with the mean and has all steps.
     The page shows the checks that `verify` makes, or says that nothing was checked. The same explanation gives the same
     picture, byte for byte. The file is written completely or not at all.
     """
     path = Path(path)
     suffix = check_suffix(path)
-    content = (
-        _PICTURES[suffix](scene_of(explained, channel)) if suffix in _PICTURES else _report(explained, verify, channel)
-    )
+    if suffix in _PICTURES:
+        content = _PICTURES[suffix](scene_of(explained, channel, step))
+    else:
+        content = _report(explained, verify, channel)
     write_atomically(path, content)
 
 
-def figure(explained: ExplainedForecast, channel: str | None = None) -> "matplotlib.figure.Figure":
+def figure(explained: ExplainedForecast, channel: str | None = None, step: Step = "mean") -> "matplotlib.figure.Figure":
     """Return an explanation as a matplotlib figure, to be restyled or saved."""
-    return static.figure(scene_of(explained, channel))
+    return static.figure(scene_of(explained, channel, step))
 
 
 def check_suffix(path: Path) -> str:

@@ -21,7 +21,7 @@ SUFFIXES = (".png", ".svg")
 _WIDTH, _ROW, _AROUND, _DPI = 7.0, 0.22, 0.85, 160
 """In inches: the width of the figure, the height of a row, and the space around the rows of a panel."""
 
-_TICKS, _NAME = 12, 18
+_TICKS, _NAME = 12, 25
 """The largest number of labels along the steps, and of characters in a name."""
 
 
@@ -43,8 +43,11 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
-def draw(maps: Sequence[HeatMap], path: Path) -> None:
-    """Draw heat maps below each other into a file, all with one scale of colours."""
+def draw(maps: Sequence[HeatMap], path: Path, across: str, scale: str) -> None:
+    """Draw heat maps below each other into a file, all with one scale of colours.
+
+    `across` is the label of the columns and `scale` that of the colours.
+    """
     suffix = check_suffix(path)
     with needs("matplotlib"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -70,9 +73,9 @@ def draw(maps: Sequence[HeatMap], path: Path) -> None:
             axes.set_title(
                 labels.shortened(each.title, 60), loc="left", fontsize=NAME_SIZE, fontweight="bold", parse_math=False
             )
-            axes.set_xlabel("steps back", fontsize=NUMBER_SIZE, color=labels.INK)
+            axes.set_xlabel(across, fontsize=NUMBER_SIZE, color=labels.INK)
         bar = drawing.colorbar(image, ax=list(panels), fraction=0.03, pad=0.02)
-        bar.set_label("share of all amounts (%)", fontsize=NUMBER_SIZE, color=labels.INK)
+        bar.set_label(scale, fontsize=NUMBER_SIZE, color=labels.INK)
         bar.ax.tick_params(labelsize=NUMBER_SIZE, labelcolor=labels.INK)
         buffer = BytesIO()
         # Without software and date, the same shares give the same file.

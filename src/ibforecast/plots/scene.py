@@ -10,9 +10,9 @@ from jaxtyping import Float64
 from ibforecast.core import words
 from ibforecast.core.cycles import parts
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import places
+from ibforecast.core.receipt import Step, places
 from ibforecast.plots import labels
-from ibforecast.plots.waterfall import Itemised, Waterfall, itemised, tones, waterfall_of
+from ibforecast.plots.waterfall import Itemised, Waterfall, forecast_of, itemised, tones, waterfall_of
 
 Role = Literal["level", "baseline", "usual", "look-back", "truth", "calendar", "forecast", "known"]
 """The meaning of a line in a row, from back to front."""
@@ -199,13 +199,13 @@ class Scene:
         return replace(self, rows=(*_columns(self.rows, kept), *covariates), gates=gates)
 
 
-def scene_of(explained: ExplainedForecast, channel: str | None = None) -> Scene:
+def scene_of(explained: ExplainedForecast, channel: str | None = None, step: Step = "mean") -> Scene:
     """Return the scene of an explanation, with the receipt of a channel if it has one or its model is available.
 
-    By default it is the channel that the values of the window move most.
+    By default it is the channel that the values of the window move most, and the mean over the horizon.
     """
     responding = _responding(explained)
-    shown = itemised(explained, channel)  # computes all channels together, before the words need some of them
+    shown = itemised(explained, channel, step)  # computes all channels together, before the words need some of them
     return Scene(
         headline=headline(explained),
         rate=words.rate_line(explained),
@@ -354,7 +354,7 @@ def _profiles(explained: ExplainedForecast) -> Iterator[Side]:
             _curve(f"cycle of {cycles[number]}", 0, cycles, number, table[:, column], high - low)
             for number, table in enumerate(tables)
         )
-        yield Side("profile Q", low, high, ticks, curves, marks, borders)
+        yield Side("profile Q (in σ)", low, high, ticks, curves, marks, borders)
 
 
 def _responses(explained: ExplainedForecast, number: int) -> Side:
@@ -364,7 +364,7 @@ def _responses(explained: ExplainedForecast, number: int) -> Side:
     response, cycles = context.response[:, number].astype(np.float64), context.cycles
     low, high = _around_zero(response)
     return Side(
-        title="response",
+        title="response (in std)",
         low=low,
         high=high,
         ticks=_value_ticks(low, high)[-1],
@@ -425,8 +425,9 @@ def _gates(explained: ExplainedForecast, shown: Itemised | None) -> Gates:
         cells = zip(explained.channels, states, probability[patch], strict=True)
         text.append([f"{name}, {span}: {state}, probability {gate:.2f}" for name, state, gate in cells])
     if shown is not None:
+        forecast = forecast_of(explained, shown.receipt)
         for (patch, column), amount in zip(places(explained), shown.receipt.read, strict=True):
-            text[patch][column] += f"; adds {amount:+g} to the mean forecast of {shown.receipt.channel}"
+            text[patch][column] += f"; adds {amount:+g} to the {forecast}"
     return Gates(
         channels=explained.channels,
         patch_len=explanation.patch_len,

@@ -8,7 +8,7 @@ from jaxtyping import Float64
 
 from ibforecast.core import receipt, words
 from ibforecast.core.explained import ExplainedForecast, Itemiser
-from ibforecast.core.receipt import COARSE, Amounts, Kind, Receipt
+from ibforecast.core.receipt import COARSE, Amounts, Kind, Receipt, Step
 from ibforecast.plots import labels
 
 LARGEST = 6
@@ -31,7 +31,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """The amounts that add up to the mean forecast of a channel, rounded so that they do so to the last digit.
+    """The amounts that add up to one number of a channel's forecast, rounded so that they do so to the last digit.
 
     The first bar is the calendar and the last one the forecast.
     """
@@ -49,26 +49,27 @@ class Itemised:
     amounts: dict[str, Amounts]
 
 
-def itemised(explained: ExplainedForecast, channel: str | None = None) -> Itemised | None:
+def itemised(explained: ExplainedForecast, channel: str | None = None, step: Step = "mean") -> Itemised | None:
     """Return the receipts that a picture shows; None without receipts and without a model that computes them.
 
-    `channel` is the one whose mean forecast is itemised. By default it is the one that the values of the window move
-    most, compared with its standard deviation, and the first of these.
+    `channel` is the one whose forecast is itemised, at one step ahead or its mean. By default it is the one that the
+    values of the window move most, compared with its standard deviation, and the first of these.
     """
+    receipt.require_step(explained, step)
     computes = isinstance(explained.host, Itemiser)
     if computes:
         names = [name for name in explained.channels if name not in explained.past]
         if len(names) > labels.MANY:  # the receipts of hundreds of channels would take minutes
             names = names[: labels.MANY] if channel is None else [channel]
     else:
-        names = [own.channel for own in explained.receipts if own.step == "mean"]
+        names = [own.channel for own in explained.receipts if own.step == step]
         if not names:
             return None
     amounts = explained.amounts_of(names) if computes else {}
     if channel is None:
-        moves = [_moved(explained, explained.itemised(name)) for name in names]
+        moves = [_moved(explained, explained.itemised(name, step)) for name in names]
         channel = names[moves.index(max(moves))]
-    return Itemised(explained.itemised(channel), amounts)
+    return Itemised(explained.itemised(channel, step), amounts)
 
 
 def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
@@ -90,7 +91,7 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         names = ", ".join(explained.covariates)
         parts.append(("known ahead", f"known ahead: {labels.shortened(names, _NAME_WIDTH)}", sum(own.known)))
     if own.unread is not None:
-        parts.append(("unread", "values that were not read", own.unread))
+        parts.append(("unread", receipt.UNREAD, own.unread))
     amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals)
     bars, height = [], amounts[0]
     bars.append(Bar("calendar", "calendar", _number(height, decimals), height, height, height))
@@ -100,7 +101,7 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         height = after
     forecast = receipt.rounded(own.forecast, decimals)
     bars.append(Bar("forecast", "= forecast", _number(forecast, decimals), forecast, forecast, forecast))
-    return Waterfall(own.channel, _title(own, decimals), tuple(bars))
+    return Waterfall(own.channel, _title(explained, own, decimals), tuple(bars))
 
 
 def tones(explained: ExplainedForecast, own: Receipt) -> Float64[np.ndarray, "patch channel"]:
@@ -114,18 +115,26 @@ def tones(explained: ExplainedForecast, own: Receipt) -> Float64[np.ndarray, "pa
 
 
 def _moved(explained: ExplainedForecast, own: Receipt) -> float:
-    """Return by how much the values of the window move the mean forecast of a channel, in standard deviations."""
+    """Return by how much the values of the window move the forecast of a channel, in standard deviations."""
     std = float(explained.units.std[explained.channels.index(own.channel)])
     return abs(own.forecast - own.calendar - sum(own.known)) / std
 
 
-def _title(own: Receipt, decimals: int) -> str:
-    title = f"What adds up to the mean forecast of {labels.shortened(own.channel, _NAME_WIDTH)}"
+def forecast_of(explained: ExplainedForecast, own: Receipt, width: int | None = None) -> str:
+    """Name the number that a receipt is about; `width` shortens the name of the channel."""
+    channel = own.channel if width is None else labels.shortened(own.channel, width)
+    if own.step == "mean":
+        return f"mean forecast of {channel}"
+    return f"forecast of {channel} for {receipt.span(explained, own.step)[0]}"
+
+
+def _title(explained: ExplainedForecast, own: Receipt, decimals: int) -> str:
+    title = f"What adds up to the {forecast_of(explained, own, _NAME_WIDTH)}"
     if own.error is None or (error := receipt.rounded(own.error, decimals)) == 0:
         return title
     return f"{title} (amounts of read values: standard error up to {_number(error, decimals)})"
 
 
 def _number(value: float, decimals: int, sign: Literal["-", "+"] = "-") -> str:
-    """Format an amount, with a minus sign instead of a hyphen; zero has no sign."""
-    return (f"{value:{sign}.{decimals}f}" if value else f"{0:.{decimals}f}").replace("-", "−")
+    """Format an amount, with a minus sign instead of a hyphen."""
+    return receipt.shown(value, decimals, sign).replace("-", "−")
