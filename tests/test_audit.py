@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
 from ibforecast import audit as auditing
 from ibforecast.audit import FILE, Audit, FidelityAudit, audit_guest, saved_audit
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.contracts import Explainer, Importance, Predictor
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.fidelity import (
     Fidelity,
     Measure,

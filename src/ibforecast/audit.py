@@ -19,13 +19,13 @@ from torch import Tensor
 from ibforecast._version import __version__
 from ibforecast.core import document
 from ibforecast.core.budget import allowance
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.contracts import Explainer, Predictor
 from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import write_atomically
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.fidelity import (
     Fidelity,
     Gating,

@@ -13,6 +13,7 @@ from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast import receipts
 from ibforecast.core.calendar import MONDAY, NOT_SET
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.errors import DataError, UsageError, require_choice
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import COARSE, UNREAD, column_of, decimals_of, shown
@@ -21,7 +22,6 @@ from ibforecast.core.words import percent
 from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.data.tables import Table
 from ibforecast.engine import TorchEngine
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast.plots.heat import HeatMap, draw
 from ibforecast.use import Desk, Selection
 

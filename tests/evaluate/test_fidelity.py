@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.context import Context
 from ibforecast.core.contracts import Predictor
 from ibforecast.core.errors import UsageError
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import spread
 from ibforecast.core.window import Window
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.fidelity import (
     Aggregate,
     Fidelity,

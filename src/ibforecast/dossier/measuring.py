@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool
 
 from ibforecast._version import __version__
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Part
@@ -36,7 +37,6 @@ from ibforecast.dossier.facts import (
 )
 from ibforecast.drivers import Drivers, drivers
 from ibforecast.evaluate.channels import channel_errors, read_shares
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.conformal import inside, scales, scores
 from ibforecast.evaluate.naive import repeatable, repeated
 from ibforecast.receipts import ORDERS, additive

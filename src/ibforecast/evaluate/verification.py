@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.contracts import Accountable
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.tokens import closed_to_zero, spread
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.core.chosen import evenly_spaced
 
 
 def scrambled(window: Window, explanation: Explanation, generator: torch.Generator) -> Explanation:

@@ -7,9 +7,9 @@ from threading import Event
 import numpy as np
 import torch
 
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.data.tables import Table
 from ibforecast.evaluate.accuracy import absolute_error, squared_error
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast.serve import wire
 from ibforecast.serve.models import LoadedModel
 from ibforecast.serve.tables import starts as starts_of

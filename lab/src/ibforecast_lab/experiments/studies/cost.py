@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.contracts import Forecaster
 from ibforecast.data.windows import Windows
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import Parts
 from ibforecast_lab.experiments.studies.explainers import explainers_of

@@ -8,11 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ibforecast.core.budget import allowance
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.contracts import Accountable, Explainer, Forecaster
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.core.chosen import evenly_spaced
 from ibforecast.evaluate.fidelity import FidelityRow, every_fidelity, every_shift, native_importance, native_points
 from ibforecast.evaluate.information import rate_bits
 from ibforecast.evaluate.sensitivity import certificate, end_to_end
