@@ -1,8 +1,8 @@
 // The receipt of a forecast: amounts that add up, for one step or the mean, and one place over the whole horizon.
 
 import { steps } from "./explanation.js";
-import { byId, make } from "./page.js";
-import { shortened } from "./words.js";
+import { byId, fill, make } from "./page.js";
+import { number, shortened } from "./words.js";
 
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
@@ -58,21 +58,41 @@ export function entriesOf(explanation, own, decimals) {
 }
 
 /**
- * Show the receipt of the chosen channel and step, and the chosen place; hide the panel if there are no receipts.
+ * Show the receipt of the chosen channel and step, and the chosen place; hide the panel if there is no channel to choose.
  * @param {Explanation} explanation
  * @param {{ channel: string, step: number, place: [number, number] | null }} chosen
+ * @param {{ names: string[], notes: string[] }} about the channels to choose among, and remarks on the receipt
  * @param {(place: [number, number]) => void} onPlace
  */
-export function showReceipt(explanation, chosen, onPlace) {
-  const every = explanation.receipts;
-  byId("receipt").hidden = !every.length;
-  if (!every.length) return;
-  const own = every.find((one) => one.channel === chosen.channel) ?? every[0];
+export function showReceipt(explanation, chosen, { names, notes }, onPlace) {
+  byId("receipt").hidden = !names.length;
+  const own = explanation.receipts?.find((one) => one.channel === chosen.channel);
+  const remarks = [...notes, ...errorWords(own, chosen.step)];
+  byId("receipt-notes").replaceChildren(...remarks.map((note) => make("p", {}, note)));
+  fill(byId("receipt-channel"), names, chosen.channel);
+  byId("receipt-table").hidden = !own;
+  byId("receipt-place").hidden = true;
+  if (!own) return;
   const step = Math.min(chosen.step, own.steps.length - 1);
-  const ahead = explanation.times.slice(explanation.lookBack);
-  const names = ["mean", ...ahead].slice(0, own.steps.length);
-  fill("receipt-channel", every.map((one) => one.channel), own.channel);
-  fill("receipt-step", names, names[step]);
+  const moments = ["mean", ...explanation.times.slice(explanation.lookBack)].slice(0, own.steps.length);
+  fill(byId("receipt-step"), moments);
+  byId("receipt-step").selectedIndex = step; // not by its text: a clock may show the same time twice
+  showEntries(explanation, own, step, onPlace);
+  showPlace(explanation, own, chosen.place, moments);
+}
+
+/**
+ * Return how exact the amounts of read values are; nothing if they are exact.
+ * @param {Receipts | undefined} own
+ */
+function errorWords(own, step) {
+  const error = own?.steps[Math.min(step, own.steps.length - 1)].error ?? null;
+  if (!own || error === null) return [];
+  return [`Amounts of read values are means over sampled orders, with standard errors of at most ${number(error)}.`];
+}
+
+/** Show the amounts of one step as a waterfall. */
+function showEntries(explanation, own, step, onPlace) {
   const entries = entriesOf(explanation, own.steps[step], own.decimals);
   const total = Number(own.steps[step].forecast.toFixed(own.decimals));
   const sums = entries.map((_, at) => entries.slice(0, at + 1).reduce((sum, entry) => sum + entry.amount, 0));
@@ -90,7 +110,6 @@ export function showReceipt(explanation, chosen, onPlace) {
   );
   rows.push(line(make("b", {}, "= forecast"), "", make("b", {}, text(total, own.decimals, false)), bar(total, total, low, high)));
   byId("receipt-table").tBodies[0].replaceChildren(...rows);
-  showPlace(explanation, own, chosen.place, names);
 }
 
 /** Show what one place adds at every step, or to the mean if that is all there is. */
@@ -107,13 +126,6 @@ function showPlace(explanation, own, place, names) {
     }),
   );
   byId("receipt-place").caption.textContent = `Amounts of ${name}, ${when}, in the forecast of ${own.channel}`;
-}
-
-function fill(id, names, chosen) {
-  const select = byId(id);
-  if ([...select.options].map((option) => option.value).join("\n") !== names.join("\n"))
-    select.replaceChildren(...names.map((name) => make("option", {}, name)));
-  select.value = chosen;
 }
 
 function line(name, when, amount, drawn) {

@@ -81,7 +81,7 @@ def receipts(explained: ExplainedForecast, names: Sequence[str], most: int | Non
     """
     few = len(names) * explained.horizon * explained.open_count <= (MOST_AMOUNTS if most is None else most)
     steps: list[Step] = ["mean", *(range(1, explained.horizon + 1) if few else ())]
-    kept = ("forecast", "calendar", "read", "known", "unread")
+    kept = ("forecast", "calendar", "read", "known", "unread", "error")
     return [
         {
             "channel": name,
