@@ -25,7 +25,7 @@ export class DriversView {
     const most = Math.max(...sources.map((one) => one.share), 1e-9);
     byId("sources").tBodies[0].replaceChildren(
       ...sources.slice(0, SOURCES).map((one) => {
-        const bar = make("i", { class: "raises" });
+        const bar = make("i");
         bar.style.width = `${(100 * one.share) / most}%`;
         return make(
           "tr",

@@ -20,7 +20,7 @@ import {
   showWords,
   tokenLabel,
 } from "./panels.js";
-import { showReceipt } from "./receipt.js";
+import { showReceipt, tonesOf } from "./receipt.js";
 import { Rows } from "./rows.js";
 import { Refusal, openSource } from "./source.js";
 import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged, unreadScrambled } from "./whatif.js";
@@ -491,7 +491,6 @@ function render() {
   showBadge(checked, verdict, Boolean(changed));
   showRate(explanation, changed);
   showWords(explanation, changed, Boolean(adding) && !explanation.receipts);
-  showLegend(explanation);
   rows.show(explanation, changed);
   gates.show(shown.scene.gates.channels, shown.patches, (patch, channel) => {
     const gate = stateOf(shown, changed, patch, channel);
@@ -521,13 +520,14 @@ function render() {
 
 function renderReceipt() {
   if (!explanation) return;
-  const chosen = { ...itemised, place: picked };
+  const chosen = { ...itemised, place: picked, tones: tonesOf(explanation, itemised) };
   completeReceipt();
   const own = explanation.receipts?.find((one) => one.channel === itemised.channel);
   const notes = changed ? [OWN] : [];
   if (!own) notes.push(adding ? "Adding up…" : "Click a step of a forecast, or choose a channel, to see what adds up to it.");
   else if (own.steps.length === 1 && adding) notes.push("Adding up every step…");
   showReceipt(explanation, chosen, { names: receiptNames(), notes }, ([patch, channel]) => pick(patch, channel));
+  showLegend(explanation, itemised.channel, chosen.tones);
   rows.choose(chosen);
 }
 

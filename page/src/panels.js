@@ -7,6 +7,7 @@ import { counted, number, percent, scales, shortened, signed } from "./words.js"
 /** @import { Explanation, Verdict, WhatIf } from "./types" */
 
 const MOST_SHIFTS = 8;
+const NAME_WIDTH = 17;
 const INVITATION =
   "Click a gate of the map to open or close it. The context is held fixed; the new forecast is exactly what the readout computes.";
 const SEALED_INVITATION = `${INVITATION} Only scrambling holds nothing: the whole model runs again.`;
@@ -236,13 +237,22 @@ function rerunWords({ replaced, changed }) {
 }
 
 /**
- * Show the names of the lines in the picture.
+ * Show the names of the lines in the picture, and of the colours of places: what they add to the itemised channel.
  * @param {Explanation} explanation
+ * @param {Record<string, number> | null} tones
  */
-export function showLegend(explanation) {
-  const entries = [...explanation.scene.legend];
-  const before = entries.findIndex((entry) => entry.role === "forecast") + 1;
-  entries.splice(before, 0, { role: "whatif", text: "what-if" });
+export function showLegend(explanation, channel, tones) {
+  const isOther = ({ role }) => !["open", "raises", "lowers", "neither"].includes(role);
+  const entries = explanation.scene.legend.filter(isOther);
+  const put = (role, ...more) => entries.splice(entries.findIndex((entry) => entry.role === role), 0, ...more);
+  const name = shortened(channel, NAME_WIDTH);
+  const colours = [
+    { role: "raises", text: `read, raises ${name}` },
+    { role: "lowers", text: `read, lowers ${name}` },
+    ...(Object.values(tones ?? {}).includes(0) ? [{ role: "neither", text: "read, adds 0" }] : []),
+  ];
+  put("made", ...(tones ? colours : [{ role: "open", text: "open (read)" }]));
+  entries.splice(entries.findIndex((entry) => entry.role === "forecast") + 1, 0, { role: "whatif", text: "what-if" });
   byId("legend").replaceChildren(
     ...entries.map(({ role, text }) =>
       make("span", { class: role === "whatif" ? "has-whatif" : "" }, make("i", { class: `swatch ${role}` }), text),

@@ -2,7 +2,7 @@
 
 import { steps } from "./explanation.js";
 import { byId, fill, make } from "./page.js";
-import { number, shortened } from "./words.js";
+import { brief, number, shortened } from "./words.js";
 
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
@@ -17,6 +17,21 @@ function placesOf({ scene: { gates } }) {
   return gates.state.flatMap((row, patch) =>
     row.flatMap((state, channel) => (state === "open" ? [/** @type {[number, number]} */ ([patch, channel])] : [])),
   );
+}
+
+/**
+ * Return what each place adds to the number that is itemised, as a part of the largest amount, by "patch.channel"; null
+ * if that receipt is not known.
+ * @param {Explanation} explanation
+ * @param {{ channel: string, step: number }} chosen
+ * @returns {Record<string, number> | null}
+ */
+export function tonesOf(explanation, { channel, step }) {
+  const own = explanation.receipts?.find((one) => one.channel === channel);
+  if (!own) return null;
+  const { read } = own.steps[Math.min(step, own.steps.length - 1)];
+  const largest = Math.max(...read.map(Math.abs), 0) || 1;
+  return Object.fromEntries(placesOf(explanation).map((place, at) => [place.join("."), read[at] / largest]));
 }
 
 /** Return the name and the time of a place. */
@@ -122,7 +137,7 @@ function showPlace(explanation, own, place, names) {
     ...own.steps.map((one, step) => {
       const amount = one.read[at];
       const all = own.steps.map((each) => each.read[at]);
-      return line(names[step], "", text(amount, own.decimals, true), bar(0, amount, Math.min(0, ...all), Math.max(0, ...all)));
+      return line(names[step], "", brief(amount), bar(0, amount, Math.min(0, ...all), Math.max(0, ...all)));
     }),
   );
   byId("receipt-place").caption.textContent = `Amounts of ${name}, ${when}, in the forecast of ${own.channel}`;

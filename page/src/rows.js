@@ -40,11 +40,6 @@ const READOUT = {
   calendar: "calendar",
 };
 
-/** Return what the token that begins at a step adds, as a part of the largest amount; null without a receipt. */
-function toneOf(row, first) {
-  return row.bands.find((band) => band.first === first)?.tone ?? null;
-}
-
 export class Rows {
   /** @type {Explanation} set before anything is drawn */
   #explanation = /** @type {any} */ (null);
@@ -56,8 +51,8 @@ export class Rows {
   #width = 0;
   /** @type {any} */
   #hovered = null;
-  /** @type {{ channel: string, step: number, place: [number, number] | null }} */
-  #chosen = { channel: "", step: 0, place: null };
+  /** @type {{ channel: string, step: number, place: [number, number] | null, tones: Record<string, number> | null }} */
+  #chosen = { channel: "", step: 0, place: null, tones: null };
 
   /** `onToken(patch, channel)` is called on a click in a patch, `onStep(step, channel)` on one ahead. */
   constructor(host, axis, readout, onToken, onStep) {
@@ -91,7 +86,7 @@ export class Rows {
     for (const row of this.#rows) row.chart?.redraw(false);
   }
 
-  /** Mark the step of the receipt that is shown, and the place that is chosen; step 0 is the mean, without a mark. */
+  /** Mark the step of the receipt that is shown (0 is the mean, without a mark), its amounts and the chosen place. */
   choose(chosen) {
     const isSame = JSON.stringify(chosen) === JSON.stringify(this.#chosen);
     this.#chosen = chosen;
@@ -304,7 +299,7 @@ export class Rows {
       const right = Math.round(chart.valToPos((patch + 1) * explanation.patchLen - 0.5, "x", true)) - gap;
       /** @type {[number, number, number, number]} */
       const box = [left, bbox.top, right - left, bbox.height];
-      const tone = state === "open" ? toneOf(explanation.rows[number], patch * explanation.patchLen) : null;
+      const tone = state === "open" ? (this.#chosen.tones?.[`${patch}.${number}`] ?? null) : null;
       if (state === "missing") drawHatch(pen, box);
       else if (tone !== null) {
         pen.globalAlpha = 0.2 + 0.8 * Math.sqrt(Math.abs(tone));

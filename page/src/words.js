@@ -19,6 +19,12 @@ export function signed(value) {
   return value > 0 ? `+${number(value)}` : number(value);
 }
 
+/** Return an amount with its sign, at most three significant digits and no zeros at its end. */
+export function brief(amount) {
+  const text = String(Number(amount.toPrecision(3)) + 0);
+  return `${amount > 0 ? "+" : ""}${text}`.replace(/-/g, "−");
+}
+
 /** Return a shift in units of the window's scale. */
 export function scales(size) {
   return `${Number(size.toPrecision(2))} σ`;
