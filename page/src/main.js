@@ -24,7 +24,7 @@ import { showReceipt, tonesOf } from "./receipt.js";
 import { Rows } from "./rows.js";
 import { Refusal, openSource } from "./source.js";
 import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged, unreadScrambled } from "./whatif.js";
-import { percent } from "./words.js";
+import { local, percent } from "./words.js";
 
 /** @import { Explanation, Model, Table, Verdict, WhatIf } from "./types" */
 
@@ -211,7 +211,7 @@ function fillMomentControls() {
 
 /** Return a moment as a date input has it: local, without its offset. */
 function toDateInput(moment) {
-  return moment.replace(" ", "T").replace(/(?:Z|[+-]\d\d:\d\d)$/, "");
+  return local(moment.replace(" ", "T"));
 }
 
 /** Return the last moment that is not after a date from the input, or the first moment. */

@@ -118,6 +118,7 @@ export interface Model {
   patches?: number;
   patch_len?: number;
   past?: string[];
+  zone?: string | null;
 }
 
 export interface Table {

@@ -40,6 +40,11 @@ export function counted(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** Return a moment in local time, without its offset. */
+export function local(moment) {
+  return moment.replace(/(?:Z|[+-]\d\d:\d\d)$/, "");
+}
+
 /** Shorten a long name in its middle, because channel names usually differ at an end. */
 export function shortened(text, width) {
   if (text.length <= width) return text;
