@@ -133,12 +133,11 @@ function showPlace(explanation, own, place, names) {
   byId("receipt-place").hidden = at < 0;
   if (at < 0) return;
   const [name, when] = placeWords(explanation, place);
+  const all = own.steps.map((each) => each.read[at]);
+  const [low, high] = [Math.min(0, ...all), Math.max(0, ...all)];
+  const written = (amount) => brief(amount, Math.max(high, -low));
   byId("receipt-place").tBodies[0].replaceChildren(
-    ...own.steps.map((one, step) => {
-      const amount = one.read[at];
-      const all = own.steps.map((each) => each.read[at]);
-      return line(names[step], "", brief(amount), bar(0, amount, Math.min(0, ...all), Math.max(0, ...all)));
-    }),
+    ...all.map((amount, step) => line(names[step], "", written(amount), bar(0, amount, low, high))),
   );
   byId("receipt-place").caption.textContent = `Amounts of ${name}, ${when}, in the forecast of ${own.channel}`;
 }

@@ -19,10 +19,11 @@ export function signed(value) {
   return value > 0 ? `+${number(value)}` : number(value);
 }
 
-/** Return an amount with its sign, at most three significant digits and no zeros at its end. */
-export function brief(amount) {
-  const text = String(Number(amount.toPrecision(3)) + 0);
-  return `${amount > 0 ? "+" : ""}${text}`.replace(/-/g, "−");
+/** Return an amount with its sign, and as many decimals as three digits of the largest of several amounts need. */
+export function brief(amount, largest) {
+  const decimals = largest ? Math.min(Math.max(2 - Math.floor(Math.log10(largest)), 0), 9) : 0;
+  const text = (Number(amount.toFixed(decimals)) + 0).toFixed(decimals);
+  return `${Number(text) > 0 ? "+" : ""}${text}`.replace("-", "−");
 }
 
 /** Return a shift in units of the window's scale. */
