@@ -1,4 +1,4 @@
-// What moves which channel over a whole table: the sources of one channel, and at which lags.
+// The drivers of a channel over a whole table: its sources, and a map of their lags.
 
 import { Grid } from "./grid.js";
 import { byId, fill, make } from "./page.js";
@@ -49,7 +49,7 @@ export class DriversView {
     byId("lags-most").textContent = percent(most);
     this.#grid.show(names.slice(0, SOURCES), patches, (patch, number) => {
       const [name, row] = [names[number], cells.get(`${names[number]}\n${patch}`)];
-      const back = backWords((patches - 1 - patch) * patchLen);
+      const back = lagWords((patches - 1 - patch) * patchLen);
       const label = row
         ? `${name}, ${back}: ${percent(row.share)} of what moves ${channel}; read in ${percent(row.read)} of the windows`
         : `${name}, ${back}: never read`;
@@ -65,13 +65,13 @@ function sourcesOf(rows) {
   const sums = names.map((source) => {
     const own = rows.filter((row) => row.source === source);
     const strongest = own.reduce((one, other) => (other.share > one.share ? other : one));
-    const where = strongest.steps_back === null ? "known ahead" : `most ${backWords(strongest.steps_back)}`;
+    const where = strongest.steps_back === null ? "known ahead" : `most ${lagWords(strongest.steps_back)}`;
     return { source, share: own.reduce((sum, row) => sum + row.share, 0), where };
   });
   return sums.filter((one) => one.share > 0).sort((one, other) => other.share - one.share);
 }
 
-function backWords(steps) {
+function lagWords(steps) {
   return steps ? `${counted(steps, "step")} back` : "at the newest step";
 }
 

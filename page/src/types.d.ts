@@ -147,7 +147,7 @@ export interface History {
   open_rate: number[];
 }
 
-/** What moves which channel, averaged over windows; `steps_back` is null for a covariate known ahead. */
+/** The amounts that move each channel, averaged over windows; `steps_back` is null for a covariate known ahead. */
 export interface Drivers {
   windows: number;
   channels: string[];
