@@ -286,6 +286,14 @@ def test_drivers_are_refused_beyond_the_limits(make: Any, over: Any, client: Any
     refusal(over(make(max_history=4)).get("/tables/demo/drivers?windows=5"), 413, "windows")
 
 
+def test_drivers_count_as_requests_under_way(make: Any, over: Any, desk: Any, slow_down: Any) -> None:
+    service = make(max_concurrent=1)
+    slow_down(service, 0.3)
+    client, question = over(service), ("POST", "/receipts", {"json": {"table": desk.columns()}})
+    answers = client.together(question, ("GET", "/tables/demo/drivers", {}), ("GET", "/health", {}))
+    assert [answer.status_code for answer in answers] == [200, 429, 200]
+
+
 def test_drivers_of_a_wide_model_need_a_channel(make: Any, over: Any, desk: Any) -> None:
     client = over(make(max_numbers=3 * 3 * 4 * 5 - 1))
     kept = client.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"]
