@@ -158,17 +158,18 @@ class NoBrowserError(Exception):
 def _photographer(model: IBForecaster, name: str) -> Callable[[Path], None]:
     def photograph(path: Path) -> None:
         with _explorer(model) as home, _browser() as browser:
-            height = {"explorer-table.png": 800}.get(name, 982)
+            height = {"explorer-table.png": 1290}.get(name, 982)
             context = browser.new_context(viewport={"width": 1280, "height": height}, device_scale_factor=1.5)
             page = context.new_page()
             page.goto(f"{home}/#model=town&table=demo&at={MOMENT}")
             page.wait_for_selector(".badge.verified")
+            page.wait_for_selector("#receipt-table:not([hidden])")
             if name == "explorer-whatif.png":
                 page.locator(f'#gates .cell[aria-label*="{EVENT}"]').click()
                 page.wait_for_selector("body.with-whatif")
             if name == "explorer-table.png":
                 page.get_by_text("Whole table").click()
-                page.get_by_text("On average").wait_for()
+                page.locator("#sources tr").first.wait_for()
             page.wait_for_timeout(1000)  # transitions of colours end
             page.mouse.move(0, 0)
             page.screenshot(path=path)

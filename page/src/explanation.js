@@ -7,7 +7,7 @@
  * @param {{ document: string, scene: Scene, receipts?: Receipts[] }} moment
  * @returns {Explanation}
  */
-export function readExplanation({ document: text, scene, receipts = [] }) {
+export function readExplanation({ document: text, scene, receipts }) {
   const { steps, times, look_back: lookBack } = scene.time;
   const { sealed, window } = JSON.parse(text);
   const rows = scene.rows.map((row) => ({
@@ -19,7 +19,7 @@ export function readExplanation({ document: text, scene, receipts = [] }) {
     scene,
     rows,
     channels: rows.filter((row) => row.kind === "channel"),
-    receipts,
+    receipts: receipts ?? null,
     history: window.history, // from the document, which has every digit: edited values are sent back
     sealed,
     times,
@@ -28,6 +28,20 @@ export function readExplanation({ document: text, scene, receipts = [] }) {
     patchLen: scene.gates.patch_len,
     patches: scene.gates.state.length,
   };
+}
+
+/**
+ * Return an explanation with receipts that were requested later, and with their picture if it shows more than before.
+ * @param {Explanation} explanation
+ * @param {{ scene: Scene, receipts: Receipts[] }} answer
+ * @returns {Explanation}
+ */
+export function withReceipts(explanation, { scene, receipts }) {
+  const names = receipts.map((one) => one.channel);
+  const known = (explanation.receipts ?? []).filter((one) => !names.includes(one.channel));
+  const isDrawn = explanation.channels.every((row) => !names.includes(row.name) || row.values.calendar);
+  const shown = isDrawn ? explanation : readExplanation({ document: explanation.text, scene });
+  return { ...shown, receipts: [...known, ...receipts] };
 }
 
 /** @returns {Values} */

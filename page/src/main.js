@@ -2,12 +2,14 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
-import { readExplanation, stateOf } from "./explanation.js";
+import { DriversView, fillDriverChannels } from "./drivers.js";
+import { readExplanation, stateOf, withReceipts } from "./explanation.js";
 import { Grid } from "./grid.js";
 import { fromHash, restrictedTo, toHash } from "./link.js";
 import { Overview } from "./overview.js";
 import { byId, make, save, settled, themeButton, toPng } from "./page.js";
 import {
+  fitWords,
   outcomeOf,
   showBadge,
   showLegend,
@@ -18,15 +20,18 @@ import {
   showWords,
   tokenLabel,
 } from "./panels.js";
-import { showReceipt } from "./receipt.js";
+import { showReceipt, tonesOf } from "./receipt.js";
 import { Rows } from "./rows.js";
 import { Refusal, openSource } from "./source.js";
 import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged, unreadScrambled } from "./whatif.js";
-import { percent } from "./words.js";
+import { local, percent } from "./words.js";
 
 /** @import { Explanation, Model, Table, Verdict, WhatIf } from "./types" */
 
 const PAUSE = 700;
+/** Receipts of models with more channels take seconds: they are requested at the first click. */
+const FEW = 12;
+const OWN = "Of the model's own forecast, not of the what-if.";
 /** @type {any} */
 const source = openSource();
 const state = {
@@ -58,6 +63,13 @@ let checked = "unknown";
 let picked = null;
 /** The receipt that is shown: its channel, and 0 for the mean or the step ahead. */
 const itemised = { channel: "", step: 0 };
+/**
+ * The request for receipts that is under way, of which document and channel; null as a channel means all.
+ * @type {{ text: string, channel: string | null, stop: AbortController } | null}
+ */
+let adding = null;
+/** The document whose receipts were refused: they are not requested again. */
+let refusedText = "";
 // Numbers of the latest request of each kind: answers to earlier ones are dropped.
 let choices = 0;
 let looks = 0;
@@ -66,14 +78,17 @@ let replays = 0;
 let playing = null;
 /** @type {string | null} */
 let overviewOf = null;
+/** The latest drivers, and what they were requested for. */
+const driven = { of: "", /** @type {any} */ answer: null };
 
 const menu = byId("menu");
-const rows = new Rows(byId("rows"), byId("axis"), byId("readout"), (patch, channel) => turn(patch, channel), itemise);
+const rows = new Rows(byId("rows"), byId("axis"), byId("readout"), lookAtPlace, itemise);
 const gates = new Grid(byId("gates"), "All gates: channels by patches, the newest at the right", {
   tallest: 12,
   onPick: pick,
   onTurn: turn,
 });
+const driversView = new DriversView();
 const overview = new Overview((moment) => {
   openTab(null);
   lookAt(moment);
@@ -196,7 +211,7 @@ function fillMomentControls() {
 
 /** Return a moment as a date input has it: local, without its offset. */
 function toDateInput(moment) {
-  return moment.replace(" ", "T").replace(/(?:Z|[+-]\d\d:\d\d)$/, "");
+  return local(moment.replace(" ", "T"));
 }
 
 /** Return the last moment that is not after a date from the input, or the first moment. */
@@ -221,14 +236,61 @@ async function lookAt(moment, wish = unchanged()) {
     state.wish = restrictedTo(wish, explanation);
     if (picked && (picked[0] >= explanation.patches || picked[1] >= explanation.channels.length)) picked = null;
     checked = "checking";
-    itemised.channel ||= explanation.scene.waterfall?.channel ?? "";
+    const { text } = explanation;
+    const isFew = source.isLive && explanation.channels.length <= FEW;
+    // Before the first drawing, so that it shows that they are being added up.
+    adding?.stop.abort();
+    adding = isFew ? { text, channel: null, stop: new AbortController() } : null;
+    if (source.isLive && !isFew) itemised.channel = "";
+    chooseReceipt();
     render();
     if (isFirst) requestAnimationFrame(() => performance.measure("first picture"));
     if (!isUnchanged(state.wish)) await replay();
-    await check(model, table, explanation.text);
+    await Promise.all([check(model, table, text), adding ? addReceipts(adding) : null]);
   } catch (error) {
     if (number === looks) showError(error);
   }
+}
+
+/** Choose the channel of the receipt: the same as before if it has one, otherwise the one that is moved most. */
+function chooseReceipt() {
+  const names = receiptNames();
+  if (!names.includes(itemised.channel)) itemised.channel = explanation?.scene.waterfall?.channel ?? "";
+  const ahead = explanation ? explanation.times.length - explanation.lookBack : 0;
+  if (itemised.step > ahead) itemised.step = 0;
+}
+
+/** Return the channels whose receipts can be shown: in a report those it has, otherwise all that are forecast. */
+function receiptNames() {
+  if (!explanation) return [];
+  if (!source.isLive) return (explanation.receipts ?? []).map((one) => one.channel);
+  return explanation.channels.filter((row) => row.values.forecast).map((row) => row.name);
+}
+
+/** Request receipts and show them, unless another document is shown by then. */
+async function addReceipts(wanted) {
+  const isShown = () => explanation?.text === wanted.text;
+  try {
+    const answer = await source.receipts(state.model, wanted.text, wanted.channel, wanted.stop.signal);
+    if (explanation && isShown()) explanation = withReceipts(explanation, answer);
+  } catch (error) {
+    if (wanted.stop.signal.aborted) return;
+    refusedText = wanted.text;
+    if (isShown()) showError(error);
+  }
+  if (adding === wanted) adding = null;
+  if (!isShown()) return;
+  chooseReceipt();
+  render();
+}
+
+/** Request every step of the receipt that is shown, if they are not known yet and nothing else is being added up. */
+function completeReceipt() {
+  if (!source.isLive || !explanation || adding || !itemised.channel || explanation.text === refusedText) return;
+  const own = explanation.receipts?.find((one) => one.channel === itemised.channel);
+  if (own && own.steps.length > 1) return;
+  adding = { text: explanation.text, channel: itemised.channel, stop: new AbortController() };
+  addReceipts(adding);
 }
 
 /** Check the document; drop the answer if another document is shown by then. */
@@ -285,10 +347,21 @@ function pick(patch, channel) {
 
 /** Show the receipt of a step of a channel, and bring it into view. */
 function itemise(step, channel) {
-  [itemised.channel, itemised.step] = [explanation?.channels[channel].name ?? "", step];
+  const name = explanation?.channels[channel].name ?? "";
+  if (!receiptNames().includes(name)) return;
+  [itemised.channel, itemised.step] = [name, step];
   byId("receipt").open = true;
   renderReceipt();
   byId("receipt").scrollIntoView({ block: "nearest" });
+}
+
+/** Show a place of the picture and what it adds to the forecast that is itemised, and bring that into view. */
+function lookAtPlace(patch, channel) {
+  pick(patch, channel);
+  const amounts = byId("receipt-place");
+  if (amounts.hidden) return;
+  byId("receipt").open = true;
+  amounts.scrollIntoView({ block: "nearest" });
 }
 
 function turn(patch, channel) {
@@ -333,7 +406,7 @@ async function replay() {
   const begun = performance.now();
   try {
     const answer = await (mine.sealed && wish.scramble !== null ? rerunOf(mine, wish.scramble) : replayOf(mine, wish));
-    if (number !== replays || explanation !== mine) return;
+    if (number !== replays || explanation?.text !== mine.text) return;
     changed = answer;
     hideError();
     render();
@@ -367,6 +440,7 @@ async function rerunOf(mine, seed) {
     closedEdits: 0,
     scrambled: 0,
     scrambleMoved: false,
+    byHand: false,
     rerun: { replaced: answer.replaced, changed: answer.changed },
   };
 }
@@ -401,6 +475,7 @@ async function replayOf(mine, wish) {
     closedEdits: answer.closed_edits,
     scrambled: wish.scramble === null ? 0 : mask.flat().filter((open) => !open).length,
     scrambleMoved: Boolean(plain) && JSON.stringify(plain.forecast) !== JSON.stringify(answer.forecast),
+    byHand: !isUnchanged({ ...wish, scramble: null }),
     rerun: null,
   };
 }
@@ -415,8 +490,7 @@ function render() {
   document.body.classList.toggle("with-whatif", Boolean(changed));
   showBadge(checked, verdict, Boolean(changed));
   showRate(explanation, changed);
-  showWords(explanation, changed);
-  showLegend(explanation);
+  showWords(explanation, changed, Boolean(adding) && !explanation.receipts);
   rows.show(explanation, changed);
   gates.show(shown.scene.gates.channels, shown.patches, (patch, channel) => {
     const gate = stateOf(shown, changed, patch, channel);
@@ -439,13 +513,22 @@ function render() {
   const threshold = state.wish.threshold;
   byId("threshold").value = threshold ?? leastOpen(explanation);
   byId("threshold-value").textContent = threshold === null ? "as it is" : `p ≥ ${threshold.toFixed(3)}`;
-  byId("status").textContent = `Forecast made at ${explanation.at}. ${changed ? byId("outcome").textContent : ""}`;
+  byId("status").textContent = `${explanation.scene.headline}. ${changed ? byId("outcome").textContent : ""}`;
   document.title = `${explanation.at} · ibforecast`;
   history.replaceState(null, "", toHash(state));
 }
 
 function renderReceipt() {
-  if (explanation) showReceipt(explanation, { ...itemised, place: picked }, ([patch, channel]) => pick(patch, channel));
+  if (!explanation) return;
+  const chosen = { ...itemised, place: picked, tones: tonesOf(explanation, itemised) };
+  completeReceipt();
+  const own = explanation.receipts?.find((one) => one.channel === itemised.channel);
+  const notes = changed ? [OWN] : [];
+  if (!own) notes.push(adding ? "Adding up…" : "Click a step of a forecast, or choose a channel, to see what adds up to it.");
+  else if (own.steps.length === 1 && adding) notes.push("Adding up every step…");
+  showReceipt(explanation, chosen, { names: receiptNames(), notes }, ([patch, channel]) => pick(patch, channel));
+  showLegend(explanation, itemised.channel, chosen.tones);
+  rows.choose(chosen);
 }
 
 function renderToken() {
@@ -455,14 +538,16 @@ function renderToken() {
     return;
   }
   const [patch, channel] = picked;
-  const onEdit = source.isLive ? (values) => edit(patch, channel, values) : null;
+  const actions = source.isLive
+    ? { onTurn: () => turn(patch, channel), onEdit: (values) => edit(patch, channel, values) }
+    : null;
   showToken(
     explanation,
     patch,
     channel,
     stateOf(explanation, changed, patch, channel),
     state.wish.edits.get(token(patch, channel)) ?? null,
-    onEdit,
+    actions,
   );
 }
 
@@ -519,6 +604,36 @@ async function openTab(tab) {
 }
 
 async function showOverview() {
+  await showHistory();
+  await showDrivers();
+}
+
+/** Show what moves the chosen channel; of a model with many channels, each is requested when it is chosen. */
+async function showDrivers() {
+  const model = modelNamed(state.model);
+  const names = fillDriverChannels(model);
+  const [channel, windows] = [byId("drivers-channel").value, byId("drivers-windows").value];
+  const asked = names.length > FEW ? channel : null;
+  const wanted = `${state.model}/${state.table}/${windows}/${asked}`;
+  try {
+    if (driven.of !== wanted) {
+      driven.of = wanted;
+      driven.answer = null;
+      byId("drivers-words").textContent = `Adding up the forecasts of ${windows} windows…`;
+      const answer = await source.drivers(state.model, state.table, windows, asked);
+      if (driven.of !== wanted) return;
+      driven.answer = answer;
+    }
+    if (driven.answer) driversView.show(driven.answer, byId("drivers-channel").value, model);
+  } catch (error) {
+    if (driven.of !== wanted) return;
+    driven.of = "";
+    byId("drivers-words").textContent = "";
+    showError(error);
+  }
+}
+
+async function showHistory() {
   const windows = byId("windows").value;
   const wanted = `${state.model}/${state.table}/${windows}`;
   if (overviewOf === wanted) return;
@@ -631,7 +746,14 @@ function wire() {
     itemised.step = byId("receipt-step").selectedIndex;
     renderReceipt();
   });
-  on("windows", "change", showOverview);
+  on("windows", "change", showHistory);
+  on("drivers-windows", "change", showDrivers);
+  on("drivers-channel", "change", showDrivers);
+  on("words-more", "click", () => {
+    byId("words").classList.toggle("whole");
+    fitWords();
+  });
+  window.addEventListener("resize", fitWords);
   on("tab-window", "click", () => openTab(null));
   on("tab-table", "click", () => openTab("table"));
   byId("tabs").addEventListener("keydown", (event) => {

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { meanOf } from "./explanation.js";
 import { Grid } from "./grid.js";
 import { byId, colour } from "./page.js";
-import { counted, number, percent } from "./words.js";
+import { counted, local, number, percent } from "./words.js";
 
 /** @import { History, Model, Values } from "./types" */
 
@@ -31,9 +31,10 @@ export class Overview {
    * @param {Model} model
    */
   show(history, model) {
-    const { windows, available } = history;
+    const { windows, available, moments } = history;
+    const zone = model.zone ? ` (${model.zone})` : "";
     byId("over").textContent =
-      `${counted(windows, "window")}, evenly spaced among ${available.toLocaleString("en")}, from ${history.moments[0]} to ${history.moments.at(-1)}.`;
+      `${counted(windows, "window")}, evenly spaced among ${available.toLocaleString("en")}, from ${local(moments[0])} to ${local(moments.at(-1))}${zone}.`;
     // The mask of a sealed model is fixed: a map of frequencies would be that mask, and the read rate a straight line.
     byId("fixed-card").hidden = !model.sealed;
     byId("frequency-card").hidden = byId("rates-card").hidden = Boolean(model.sealed);

@@ -22,6 +22,13 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Let a select offer these names, if it does not already, and choose one of them. */
+export function fill(select, names, chosen = select.value) {
+  if ([...select.options].map((option) => option.value).join("\n") !== names.join("\n"))
+    select.replaceChildren(...names.map((name) => make("option", {}, name)));
+  if (names.includes(chosen)) select.value = chosen;
+}
+
 /** Return a colour of the current theme. */
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

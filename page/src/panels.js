@@ -1,14 +1,15 @@
 // The side of the page: badge, read rate, one token, shifts, numbers. Each function draws its arguments.
 
 import { column, meanOf, steps } from "./explanation.js";
-import { byId, make } from "./page.js";
+import { byId, fill, make } from "./page.js";
 import { counted, number, percent, scales, shortened, signed } from "./words.js";
 
 /** @import { Explanation, Verdict, WhatIf } from "./types" */
 
 const MOST_SHIFTS = 8;
+const NAME_WIDTH = 17;
 const INVITATION =
-  "Click a gate to open or close it, or a patch in the picture. The context is held fixed; the new forecast is exactly what the readout computes.";
+  "Click a gate of the map to open or close it. The context is held fixed; the new forecast is exactly what the readout computes.";
 const SEALED_INVITATION = `${INVITATION} Only scrambling holds nothing: the whole model runs again.`;
 const UNREAD_CHECKED =
   " When it was made, every unread value was replaced and the whole model run again, with nothing held: mask, context and forecast were the same, bit for bit.";
@@ -76,12 +77,29 @@ export function showRate(explanation, changed) {
   byId("meter-budget").style.left = `${(100 * budget) / most}%`;
 }
 
-export function showWords(explanation, changed) {
-  byId("words").classList.toggle("stale", Boolean(changed));
-  byId("words").replaceChildren(
-    ...(changed ? [make("em", {}, "The model's own explanation, not the what-if:"), make("br")] : []),
-    ...explanation.scene.words.split("\n").flatMap((line) => [line, make("br")]),
-  );
+/**
+ * Show the words of the model's own explanation; while its receipts are computed, only when it was made.
+ * @param {Explanation} explanation
+ * @param {WhatIf | null} changed
+ */
+export function showWords(explanation, changed, isPending) {
+  const words = byId("words");
+  // The space of the previous words is kept, so that the picture does not jump.
+  words.style.minHeight = isPending ? `${words.offsetHeight}px` : "";
+  words.classList.toggle("stale", Boolean(changed));
+  byId("words-note").hidden = !changed;
+  const text = isPending ? `${explanation.scene.headline}.\nAdding up what it is made of…` : explanation.scene.words;
+  words.replaceChildren(...text.split("\n").flatMap((line) => [line, make("br")]).slice(0, -1));
+  fitWords();
+}
+
+/** Offer to show all words if some of them are out of sight. */
+export function fitWords() {
+  const [words, more] = [byId("words"), byId("words-more")];
+  const isWhole = words.classList.contains("whole");
+  more.hidden = !isWhole && words.scrollHeight <= words.clientHeight + 1;
+  more.textContent = isWhole ? "Fewer words" : "All words";
+  more.setAttribute("aria-expanded", String(isWhole));
 }
 
 /** Return a sentence about a token, and what a click on it does. */
@@ -92,16 +110,22 @@ export function tokenLabel(explanation, patch, channel, state, canTurn) {
   return `${explanation.scene.gates.text[patch][channel]}${byHand}${press}`;
 }
 
-/** Show one token and inputs for its values; `onEdit(values)` is called on a change, with null for the original values. */
-export function showToken(explanation, patch, channel, state, edited, onEdit) {
+/**
+ * Show one token, a button that turns its gate and inputs for its values; in a report only the token.
+ * @param {{ onTurn: () => void, onEdit: (values: number[] | null) => void } | null} actions `onEdit` gets null for the
+ *   original values
+ */
+export function showToken(explanation, patch, channel, state, edited, actions) {
   const [first, last] = steps(explanation, patch);
   const own = column(explanation.history.slice(first, last + 1), channel);
   const values = edited ?? own;
   const head = make("p", {}, tokenLabel(explanation, patch, channel, state, false));
-  if (!onEdit || state === "missing") {
+  if (!actions || state === "missing") {
     byId("token").replaceChildren(head);
     return;
   }
+  const isOpen = state === "open" || state === "opened";
+  const turn = make("button", { onclick: actions.onTurn }, isOpen ? "Close this gate" : "Open this gate");
   const inputs = values.map((value, step) =>
     make("input", {
       type: "number",
@@ -113,7 +137,7 @@ export function showToken(explanation, patch, channel, state, edited, onEdit) {
       onchange: (event) => {
         const next = values.slice();
         next[step] = event.target.value === "" ? own[step] : Number(event.target.value);
-        if (Number.isFinite(next[step])) onEdit(next.some((one, at) => one !== own[at]) ? next : null);
+        if (Number.isFinite(next[step])) actions.onEdit(next.some((one, at) => one !== own[at]) ? next : null);
       },
     }),
   );
@@ -124,7 +148,7 @@ export function showToken(explanation, patch, channel, state, edited, onEdit) {
     make("div", { class: "values" }, ...inputs),
   );
   editor.open = Boolean(edited) || Boolean(byId("token").querySelector("details[open]"));
-  byId("token").replaceChildren(head, editor);
+  byId("token").replaceChildren(head, turn, editor);
 }
 
 /** Show the old and the new forecast of each channel that moved, the largest shift first. */
@@ -162,28 +186,45 @@ export function showShifts(explanation, changed) {
 export function outcomeOf(explanation, changed) {
   if (!changed) return explanation.sealed ? SEALED_INVITATION : INVITATION;
   if (changed.rerun) return rerunWords(changed.rerun);
-  const moved = changed.shift.filter((shift) => shift.largest).length;
-  const forecast = explanation.channels.filter((row) => row.values.forecast).length;
-  const sentences = [];
-  if (changed.scrambled) {
-    const unmoved = changed.scrambleMoved
-      ? "and the forecast moved, which must not happen"
-      : "and not one bit of the forecast moved";
-    sentences.push(
-      `${counted(changed.scrambled, "closed token")} scrambled (${counted(changed.scrambled * explanation.patchLen, "value")}), ${unmoved}.`,
-    );
-  } else if (changed.closedEdits) {
-    sentences.push(
-      `${changed.closedEdits === 1 ? "An edited token is" : `${changed.closedEdits} edited tokens are`} closed: the edit moves nothing.`,
-    );
-  }
-  if (changed.sameBits && !changed.scrambled) sentences.push("The forecast is the same, bit for bit.");
-  else if (!changed.sameBits)
-    sentences.push(`The forecast moved in ${moved} of ${counted(forecast, "channel")}.`);
+  const sentences = [scrambledWords(explanation, changed) ?? editedWords(changed), movedWords(explanation, changed)];
   sentences.push(
     `${changed.openCount} open, and the budget allows ${changed.allowance}${changed.withinBudget ? "" : ": more than the model may read"}.`,
   );
-  return sentences.join(" ");
+  return sentences.filter(Boolean).join(" ");
+}
+
+/**
+ * Return what scrambling did, by itself; null if nothing was scrambled.
+ * @param {Explanation} explanation
+ * @param {WhatIf} changed
+ */
+function scrambledWords({ patchLen }, { scrambled, scrambleMoved, byHand }) {
+  if (!scrambled) return null;
+  const what = `${counted(scrambled, "closed token")} scrambled (${counted(scrambled * patchLen, "value")})`;
+  if (scrambleMoved) return `${what}, and that moved the forecast, which must not happen.`;
+  return byHand ? `${what}: that moved not one bit.` : `${what}, and not one bit of the forecast moved.`;
+}
+
+/** @param {WhatIf} changed */
+function editedWords({ closedEdits }) {
+  if (!closedEdits) return null;
+  return closedEdits === 1
+    ? "An edited token is closed: its edit moves nothing."
+    : `${closedEdits} edited tokens are closed: their edits move nothing.`;
+}
+
+/**
+ * Return what the changes by hand did to the forecast. If there are none, scrambling has been described already.
+ * @param {Explanation} explanation
+ * @param {WhatIf} changed
+ */
+function movedWords(explanation, { shift, sameBits, byHand, scrambled, closedEdits }) {
+  if (!byHand) return null;
+  const [moved, forecast] = [shift.filter((one) => one.largest), explanation.channels.filter((row) => row.values.forecast)];
+  const isRest = Boolean(scrambled || closedEdits);
+  if (sameBits) return "The forecast is the same, bit for bit.";
+  const what = isRest ? "The other changes moved the forecast" : "The forecast moved";
+  return `${what} in ${moved.length} of ${counted(forecast.length, "channel")}.`;
 }
 
 function rerunWords({ replaced, changed }) {
@@ -196,13 +237,22 @@ function rerunWords({ replaced, changed }) {
 }
 
 /**
- * Show the names of the lines in the picture.
+ * Show the names of the lines in the picture, and of the colours of places: what they add to the itemised channel.
  * @param {Explanation} explanation
+ * @param {Record<string, number> | null} tones
  */
-export function showLegend(explanation) {
-  const entries = [...explanation.scene.legend];
-  const before = entries.findIndex((entry) => entry.role === "forecast") + 1;
-  entries.splice(before, 0, { role: "whatif", text: "what-if" });
+export function showLegend(explanation, channel, tones) {
+  const isOther = ({ role }) => !["open", "raises", "lowers", "neither"].includes(role);
+  const entries = explanation.scene.legend.filter(isOther);
+  const put = (role, ...more) => entries.splice(entries.findIndex((entry) => entry.role === role), 0, ...more);
+  const name = shortened(channel, NAME_WIDTH);
+  const colours = [
+    { role: "raises", text: `read, raises ${name}` },
+    { role: "lowers", text: `read, lowers ${name}` },
+    ...(Object.values(tones ?? {}).includes(0) ? [{ role: "neither", text: "read, adds 0" }] : []),
+  ];
+  put("made", ...(tones ? colours : [{ role: "open", text: "open (read)" }]));
+  entries.splice(entries.findIndex((entry) => entry.role === "forecast") + 1, 0, { role: "whatif", text: "what-if" });
   byId("legend").replaceChildren(
     ...entries.map(({ role, text }) =>
       make("span", { class: role === "whatif" ? "has-whatif" : "" }, make("i", { class: `swatch ${role}` }), text),
@@ -217,9 +267,7 @@ export function showLegend(explanation) {
  */
 export function showNumbers(explanation, changed) {
   const select = byId("numbers-channel");
-  const names = explanation.channels.map((row) => row.name);
-  if ([...select.options].map((option) => option.value).join("\n") !== names.join("\n"))
-    select.replaceChildren(...names.map((name) => make("option", {}, name)));
+  fill(select, explanation.channels.map((row) => row.name));
   if (!byId("numbers").open) return;
   const channel = Math.max(select.selectedIndex, 0);
   const ahead = (values) => values?.slice(explanation.lookBack);

@@ -1,8 +1,8 @@
 // The receipt of a forecast: amounts that add up, for one step or the mean, and one place over the whole horizon.
 
 import { steps } from "./explanation.js";
-import { byId, make } from "./page.js";
-import { shortened } from "./words.js";
+import { byId, fill, make } from "./page.js";
+import { brief, number, shortened } from "./words.js";
 
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
@@ -17,6 +17,21 @@ function placesOf({ scene: { gates } }) {
   return gates.state.flatMap((row, patch) =>
     row.flatMap((state, channel) => (state === "open" ? [/** @type {[number, number]} */ ([patch, channel])] : [])),
   );
+}
+
+/**
+ * Return what each place adds to the number that is itemised, as a part of the largest amount, by "patch.channel"; null
+ * if that receipt is not known.
+ * @param {Explanation} explanation
+ * @param {{ channel: string, step: number }} chosen
+ * @returns {Record<string, number> | null}
+ */
+export function tonesOf(explanation, { channel, step }) {
+  const own = explanation.receipts?.find((one) => one.channel === channel);
+  if (!own) return null;
+  const { read } = own.steps[Math.min(step, own.steps.length - 1)];
+  const largest = Math.max(...read.map(Math.abs), 0) || 1;
+  return Object.fromEntries(placesOf(explanation).map((place, at) => [place.join("."), read[at] / largest]));
 }
 
 /** Return the name and the time of a place. */
@@ -58,21 +73,41 @@ export function entriesOf(explanation, own, decimals) {
 }
 
 /**
- * Show the receipt of the chosen channel and step, and the chosen place; hide the panel if there are no receipts.
+ * Show the receipt of the chosen channel and step, and the chosen place; hide the panel if there is no channel to choose.
  * @param {Explanation} explanation
  * @param {{ channel: string, step: number, place: [number, number] | null }} chosen
+ * @param {{ names: string[], notes: string[] }} about the channels to choose among, and remarks on the receipt
  * @param {(place: [number, number]) => void} onPlace
  */
-export function showReceipt(explanation, chosen, onPlace) {
-  const every = explanation.receipts;
-  byId("receipt").hidden = !every.length;
-  if (!every.length) return;
-  const own = every.find((one) => one.channel === chosen.channel) ?? every[0];
+export function showReceipt(explanation, chosen, { names, notes }, onPlace) {
+  byId("receipt").hidden = !names.length;
+  const own = explanation.receipts?.find((one) => one.channel === chosen.channel);
+  const remarks = [...notes, ...errorWords(own, chosen.step)];
+  byId("receipt-notes").replaceChildren(...remarks.map((note) => make("p", {}, note)));
+  fill(byId("receipt-channel"), names, chosen.channel);
+  byId("receipt-table").hidden = !own;
+  byId("receipt-place").hidden = true;
+  if (!own) return;
   const step = Math.min(chosen.step, own.steps.length - 1);
-  const ahead = explanation.times.slice(explanation.lookBack);
-  const names = ["mean", ...ahead].slice(0, own.steps.length);
-  fill("receipt-channel", every.map((one) => one.channel), own.channel);
-  fill("receipt-step", names, names[step]);
+  const moments = ["mean", ...explanation.times.slice(explanation.lookBack)].slice(0, own.steps.length);
+  fill(byId("receipt-step"), moments);
+  byId("receipt-step").selectedIndex = step; // not by its text: a clock may show the same time twice
+  showEntries(explanation, own, step, onPlace);
+  showPlace(explanation, own, chosen.place, moments);
+}
+
+/**
+ * Return how exact the amounts of read values are; nothing if they are exact.
+ * @param {Receipts | undefined} own
+ */
+function errorWords(own, step) {
+  const error = own?.steps[Math.min(step, own.steps.length - 1)].error ?? null;
+  if (!own || error === null) return [];
+  return [`Amounts of read values are means over sampled orders, with standard errors of at most ${number(error)}.`];
+}
+
+/** Show the amounts of one step as a waterfall. */
+function showEntries(explanation, own, step, onPlace) {
   const entries = entriesOf(explanation, own.steps[step], own.decimals);
   const total = Number(own.steps[step].forecast.toFixed(own.decimals));
   const sums = entries.map((_, at) => entries.slice(0, at + 1).reduce((sum, entry) => sum + entry.amount, 0));
@@ -90,7 +125,6 @@ export function showReceipt(explanation, chosen, onPlace) {
   );
   rows.push(line(make("b", {}, "= forecast"), "", make("b", {}, text(total, own.decimals, false)), bar(total, total, low, high)));
   byId("receipt-table").tBodies[0].replaceChildren(...rows);
-  showPlace(explanation, own, chosen.place, names);
 }
 
 /** Show what one place adds at every step, or to the mean if that is all there is. */
@@ -99,21 +133,13 @@ function showPlace(explanation, own, place, names) {
   byId("receipt-place").hidden = at < 0;
   if (at < 0) return;
   const [name, when] = placeWords(explanation, place);
+  const all = own.steps.map((each) => each.read[at]);
+  const [low, high] = [Math.min(0, ...all), Math.max(0, ...all)];
+  const written = (amount) => brief(amount, Math.max(high, -low));
   byId("receipt-place").tBodies[0].replaceChildren(
-    ...own.steps.map((one, step) => {
-      const amount = one.read[at];
-      const all = own.steps.map((each) => each.read[at]);
-      return line(names[step], "", text(amount, own.decimals, true), bar(0, amount, Math.min(0, ...all), Math.max(0, ...all)));
-    }),
+    ...all.map((amount, step) => line(names[step], "", written(amount), bar(0, amount, low, high))),
   );
   byId("receipt-place").caption.textContent = `Amounts of ${name}, ${when}, in the forecast of ${own.channel}`;
-}
-
-function fill(id, names, chosen) {
-  const select = byId(id);
-  if ([...select.options].map((option) => option.value).join("\n") !== names.join("\n"))
-    select.replaceChildren(...names.map((name) => make("option", {}, name)));
-  select.value = chosen;
 }
 
 function line(name, when, amount, drawn) {

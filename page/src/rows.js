@@ -40,11 +40,6 @@ const READOUT = {
   calendar: "calendar",
 };
 
-/** Return what the token that begins at a step adds, as a part of the largest amount; null without a receipt. */
-function toneOf(row, first) {
-  return row.bands.find((band) => band.first === first)?.tone ?? null;
-}
-
 export class Rows {
   /** @type {Explanation} set before anything is drawn */
   #explanation = /** @type {any} */ (null);
@@ -56,6 +51,8 @@ export class Rows {
   #width = 0;
   /** @type {any} */
   #hovered = null;
+  /** @type {{ channel: string, step: number, place: [number, number] | null, tones: Record<string, number> | null }} */
+  #chosen = { channel: "", step: 0, place: null, tones: null };
 
   /** `onToken(patch, channel)` is called on a click in a patch, `onStep(step, channel)` on one ahead. */
   constructor(host, axis, readout, onToken, onStep) {
@@ -87,6 +84,13 @@ export class Rows {
   /** Draw again, for example in the colours of another theme. */
   redraw() {
     for (const row of this.#rows) row.chart?.redraw(false);
+  }
+
+  /** Mark the step of the receipt that is shown (0 is the mean, without a mark), its amounts and the chosen place. */
+  choose(chosen) {
+    const isSame = JSON.stringify(chosen) === JSON.stringify(this.#chosen);
+    this.#chosen = chosen;
+    if (!isSame) this.redraw();
   }
 
   #build() {
@@ -261,6 +265,7 @@ export class Rows {
         draw: [
           (chart) => this.#mark(chart, row.number),
           (chart) => drawMade(chart, this.#explanation.scene.time.made),
+          (chart) => this.#drawChosen(chart, row.number),
         ],
         setCursor: [(chart) => this.#hover(chart, row)],
       },
@@ -294,7 +299,7 @@ export class Rows {
       const right = Math.round(chart.valToPos((patch + 1) * explanation.patchLen - 0.5, "x", true)) - gap;
       /** @type {[number, number, number, number]} */
       const box = [left, bbox.top, right - left, bbox.height];
-      const tone = state === "open" ? toneOf(explanation.rows[number], patch * explanation.patchLen) : null;
+      const tone = state === "open" ? (this.#chosen.tones?.[`${patch}.${number}`] ?? null) : null;
       if (state === "missing") drawHatch(pen, box);
       else if (tone !== null) {
         pen.globalAlpha = 0.2 + 0.8 * Math.sqrt(Math.abs(tone));
@@ -333,6 +338,35 @@ export class Rows {
       pen.beginPath();
       pen.arc(chart.valToPos(step, "x", true), chart.valToPos(value, "y", true), 2.4 * devicePixelRatio, 0, 2 * Math.PI);
       pen.fill();
+    }
+    pen.restore();
+  }
+
+  #drawChosen(chart, number) {
+    const [explanation, { channel, step, place }] = [this.#explanation, this.#chosen];
+    const row = explanation.rows[number];
+    const { ctx: pen, bbox } = chart;
+    pen.save();
+    pen.lineWidth = 1.5 * devicePixelRatio;
+    if (row.kind === "channel" && row.name === channel && step > 0) {
+      const at = explanation.lookBack + step - 1;
+      const [x, y] = [chart.valToPos(at, "x", true), chart.valToPos(row.values.forecast?.[at] ?? 0, "y", true)];
+      pen.strokeStyle = colour("forecast");
+      pen.beginPath();
+      pen.moveTo(x, bbox.top);
+      pen.lineTo(x, bbox.top + bbox.height);
+      pen.stroke();
+      pen.beginPath();
+      pen.arc(x, y, 4 * devicePixelRatio, 0, 2 * Math.PI);
+      pen.fillStyle = colour("card");
+      pen.fill();
+      pen.stroke();
+    }
+    if (row.kind === "channel" && place && place[1] === number) {
+      const left = chart.valToPos(place[0] * explanation.patchLen - 0.5, "x", true);
+      const right = chart.valToPos((place[0] + 1) * explanation.patchLen - 0.5, "x", true);
+      pen.strokeStyle = colour("ink");
+      pen.strokeRect(left, bbox.top, right - left, bbox.height);
     }
     pen.restore();
   }

@@ -1,6 +1,6 @@
 // The data of the page: from the service that sent it, or from the report that it is part of.
 
-/** @import { History, Model, Scene, Table, Verdict } from "./types" */
+/** @import { Drivers, History, Model, Receipts, Scene, Table, Verdict } from "./types" */
 
 const TOKEN = "ibforecast-token";
 
@@ -44,11 +44,29 @@ export class Service {
   }
 
   /**
+   * Return what moves all channels of a table, or one of them.
+   * @returns {Promise<Drivers>}
+   */
+  async drivers(model, table, windows, channel) {
+    const of = channel === null ? "" : `&channel=${encodeURIComponent(channel)}`;
+    const query = `model=${encodeURIComponent(model)}&windows=${windows}${of}`;
+    return this.#get(`tables/${encodeURIComponent(table)}/drivers?${query}`);
+  }
+
+  /**
    * Return the text of the document, byte for byte as the library writes it, and its picture.
    * @returns {Promise<{ document: string, scene: Scene }>}
    */
   async explain(model, table, at, budget) {
     return (await this.#post("explain?form=page", { model, table, at, budget })).json();
+  }
+
+  /**
+   * Return the picture with receipts, and the receipts of all channels or every step of one.
+   * @returns {Promise<{ scene: Scene, receipts: Receipts[] }>}
+   */
+  async receipts(model, text, channel, signal) {
+    return (await this.#post("receipts?form=page", { model, explanation: text, channel }, signal)).json();
   }
 
   /** Return the explanation as a file: "svg" or "csv". */
@@ -81,9 +99,10 @@ export class Service {
     return (await this.#request(path, {})).json();
   }
 
-  async #post(path, question) {
+  /** @param {AbortSignal} [signal] */
+  async #post(path, question, signal) {
     const body = JSON.stringify(question);
-    return this.#request(path, { method: "POST", body, headers: { "content-type": "application/json" } });
+    return this.#request(path, { method: "POST", body, signal, headers: { "content-type": "application/json" } });
   }
 
   async #request(path, options) {
@@ -92,7 +111,8 @@ export class Service {
     let answer;
     try {
       answer = await fetch(path, { ...options, headers });
-    } catch {
+    } catch (error) {
+      if (options.signal?.aborted) throw error;
       throw new Refusal(0, { error: "the service does not answer", hint: "is `ibforecast serve` still running?" });
     }
     if (answer.ok) return answer;

@@ -20,6 +20,7 @@ export interface Row {
 }
 
 export interface Scene {
+  headline: string;
   words: string;
   open_rate: number;
   budget: number;
@@ -37,6 +38,8 @@ export interface Receipt {
   read: number[];
   known: number[];
   unread: number | null;
+  /** The largest standard error of `read`; null if the amounts are exact. */
+  error: number | null;
 }
 
 /** The receipts of a channel: of its mean, then of every step ahead unless these would be too many. */
@@ -57,8 +60,8 @@ export interface Explanation {
   scene: Scene;
   rows: DrawnRow[];
   channels: DrawnRow[];
-  /** Empty if the moment came without receipts. */
-  receipts: Receipts[];
+  /** Those that are known; null if none were requested yet. */
+  receipts: Receipts[] | null;
   history: Values[];
   /** Whether mask and context, too, were computed only from what was read. */
   sealed: boolean;
@@ -98,6 +101,8 @@ export interface WhatIf {
   closedEdits: number;
   scrambled: number;
   scrambleMoved: boolean;
+  /** Whether gates or values were changed by hand, and not only scrambled. */
+  byHand: boolean;
   /** The result of the whole model with nothing held: how many values were replaced, and which arrays changed. */
   rerun: { replaced: number; changed: string[] } | null;
 }
@@ -108,8 +113,12 @@ export interface Model {
   channels: string[];
   budget: number;
   any_budget: boolean;
-  /** Undefined in a report. */
+  /** Undefined in a report, like the rest. */
   sealed?: boolean;
+  patches?: number;
+  patch_len?: number;
+  past?: string[];
+  zone?: string | null;
 }
 
 export interface Table {
@@ -136,4 +145,19 @@ export interface History {
   squared_error: Values;
   absolute_error: Values;
   open_rate: number[];
+}
+
+/** The amounts that move each channel, averaged over windows; `steps_back` is null for a covariate known ahead. */
+export interface Drivers {
+  windows: number;
+  channels: string[];
+  rows: {
+    channel: string;
+    source: string;
+    steps_back: number | null;
+    size: number;
+    mean: number;
+    share: number;
+    read: number;
+  }[];
 }

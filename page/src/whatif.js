@@ -1,5 +1,7 @@
 // The changes that a user wishes: gates turned by hand, a threshold, edited values, scrambled closed tokens.
 
+import { column } from "./explanation.js";
+
 /** @import { Explanation, Wish } from "./types" */
 
 /**
@@ -47,7 +49,7 @@ export function evidenceOf(explanation, wish, mask) {
     const noise = gaussian(wish.scramble);
     mask.forEach((row, patch) =>
       row.forEach((isOpen, channel) => {
-        if (!isOpen) contents.set(token(patch, channel), scrambled(explanation, patch, channel, noise));
+        if (!isOpen) contents.set(token(patch, channel), scrambled(explanation, channel, noise));
       }),
     );
   }
@@ -67,7 +69,7 @@ export function unreadScrambled(explanation, seed) {
     row.map((value, channel) => {
       const patch = Math.floor(step / explanation.patchLen);
       if (value === null || explanation.scene.gates.state[patch][channel] === "open") return value;
-      return noisy(explanation, step, channel, noise);
+      return noisy(explanation, channel, noise);
     }),
   );
 }
@@ -84,15 +86,16 @@ export function historyWith(explanation, evidence) {
   return history;
 }
 
-function scrambled(explanation, patch, channel, noise) {
-  const first = patch * explanation.patchLen;
-  return Array.from({ length: explanation.patchLen }, (_, step) => noisy(explanation, first + step, channel, noise));
+/** Return the contents of a token as noise. */
+function scrambled(explanation, channel, noise) {
+  return Array.from({ length: explanation.patchLen }, () => noisy(explanation, channel, noise));
 }
 
-/** Return noise around the baseline, about as large as the row's range. */
-function noisy(explanation, step, channel, noise) {
-  const { low, high, values } = explanation.channels[channel];
-  return values.baseline[step] + 0.3 * (high - low) * noise();
+/** Return noise about as large as the channel's history, which does not depend on what the picture shows. */
+function noisy(explanation, channel, noise) {
+  const known = column(explanation.history, channel).filter((value) => value !== null);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  return (low + high) / 2 + (0.4 * (high - low) || 1) * noise();
 }
 
 /** Return a generator of normal noise, by mulberry32 and Box–Muller: a seed in a link gives the same noise again. */

@@ -19,6 +19,13 @@ export function signed(value) {
   return value > 0 ? `+${number(value)}` : number(value);
 }
 
+/** Return an amount with its sign, and as many decimals as three digits of the largest of several amounts need. */
+export function brief(amount, largest) {
+  const decimals = largest ? Math.min(Math.max(2 - Math.floor(Math.log10(largest)), 0), 9) : 0;
+  const text = (Number(amount.toFixed(decimals)) + 0).toFixed(decimals);
+  return `${Number(text) > 0 ? "+" : ""}${text}`.replace("-", "−");
+}
+
 /** Return a shift in units of the window's scale. */
 export function scales(size) {
   return `${Number(size.toPrecision(2))} σ`;
@@ -32,6 +39,11 @@ export function percent(fraction) {
 /** Return a number and a noun: "1 gate", "2 gates". */
 export function counted(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/** Return a moment in local time, without its offset. */
+export function local(moment) {
+  return moment.replace(/(?:Z|[+-]\d\d:\d\d)$/, "");
 }
 
 /** Shorten a long name in its middle, because channel names usually differ at an end. */

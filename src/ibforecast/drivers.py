@@ -329,10 +329,15 @@ class Drivers:
 
 def drivers(desk: Desk, source: Table, split: Selection, windows: int, channels: Sequence[str] | None) -> Drivers:
     """Return what moves these channels of a model (None: all), on evenly spaced windows of a table."""
-    usable = desk.windows(source.series, split)
-    starts = usable.starts[evenly_spaced(windows, len(usable))].tolist()
-    explanations = (desk.explain(source, start) for start in starts)
+    explanations = explained_windows(desk, source, split, windows)
     return drivers_of(TorchEngine(desk.fitted), explanations, channels, split, source.kind)
+
+
+def explained_windows(desk: Desk, source: Table, split: Selection, windows: int) -> Iterator[ExplainedForecast]:
+    """Yield the explanations of evenly spaced windows of a part of a table, oldest first."""
+    usable = desk.windows(source.series, split)
+    for start in usable.starts[evenly_spaced(windows, len(usable))].tolist():
+        yield desk.explain(source, start)
 
 
 def drivers_of(

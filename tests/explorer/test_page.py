@@ -58,8 +58,9 @@ def open_gate(page: Any) -> Any:
 def test_a_forecast_is_shown_with_words_open_rate_and_verified_badge(view: Any, place: Any) -> None:
     page, explanation = view(place.at()), json.loads(document(place))
     assert page.locator("#badge-words").inner_text() == "Verified"
-    words = ExplainedForecast.from_json(json.dumps(explanation)).in_words()
-    assert page.locator("#words").inner_text().split() == words.split()
+    own = IBForecaster.load(place.desk.model("town")).explain(place.desk.table("town"), MOMENT)
+    page.wait_for_selector("#receipt-table:not([hidden])")
+    assert page.locator("#words").inner_text().split() == own.in_words().split()
     assert f"{explanation['open_count']} of 12 tokens" in page.locator("#rate-read").inner_text()
     assert "budget 25 %" in page.locator("#rate-budget").inner_text()
     assert page.locator("#gates .cell.open").count() == explanation["open_count"]

@@ -1,6 +1,7 @@
 """The training configuration: epochs, learning rate, batches and patience."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ibforecast.core.errors import UsageError
-from ibforecast.train.config import SMALLEST_BATCH, TrainConfig
+from ibforecast.train.config import CONTEST_EPOCHS, SMALLEST_BATCH, TrainConfig
 
 
 def test_the_learning_rate_is_constant_for_some_epochs_and_then_falls_by_its_factor() -> None:
@@ -46,6 +47,9 @@ def test_progress_goes_from_zero_to_one_over_the_epochs(epochs: int, expected: l
         ("averaged", -1.0),
         ("averaged", float("nan")),
         ("second_epochs", -1),
+        ("most_steps", -1),
+        ("validated", -1),
+        ("fall", "sideways"),
         ("contest_margin", -0.1),
         ("contest_margin", 1.0),
         ("contest_margin", float("nan")),
@@ -67,7 +71,7 @@ def test_a_contest_without_a_second_stage_is_refused() -> None:
 def test_a_shorter_stage_ends_with_the_same_rate(epochs: int, second_epochs: int, constant_epochs: int) -> None:
     pace = TrainConfig(epochs, constant_epochs=constant_epochs, second_epochs=second_epochs, contest_margin=0.02)
     second, contest = pace.second, pace.contest
-    assert (second.epochs, contest.epochs) == (second_epochs, min(4, second_epochs))
+    assert (second.epochs, contest.epochs) == (second_epochs, min(CONTEST_EPOCHS, second_epochs))
     assert contest.patience >= contest.epochs, "all epochs of a contest are run"
     for stage in (second, contest):
         assert (stage.second_epochs, stage.contest_margin, stage.learning_rate) == (0, 0.0, pace.learning_rate)
@@ -81,6 +85,26 @@ def test_a_largest_number_of_epochs_limits_every_stage() -> None:
     assert (pace.at_most(3).epochs, pace.at_most(3).second_epochs) == (3, 3)
     assert (pace.at_most(20).epochs, pace.at_most(20).second_epochs) == (20, 12)
     assert TrainConfig(24).at_most(3).second_epochs == 0
+
+
+@given(some.integers(1, 60))
+def test_a_linear_fall_starts_with_half_the_rate_and_ends_near_zero(epochs: int) -> None:
+    pace = TrainConfig(epochs, learning_rate=0.01, fall="linear")
+    rates = [pace.rate_at(epoch) for epoch in range(epochs)]
+    assert rates[0] == pytest.approx(0.01 * (1 - 0.5 / epochs) / 2)
+    assert rates[-1] <= 0.01 * 0.5 / epochs + 1e-12
+    assert all(after < before for before, after in pairwise(rates[1:]))
+    falls = [before - after for before, after in pairwise(rates[1:])]
+    assert falls == pytest.approx([0.01 / epochs] * len(falls))
+
+
+@given(some.integers(1, 512), some.integers(1, 20_000), some.integers(1, 200), some.integers(0, 100))
+def test_an_epoch_has_all_complete_batches_or_at_most_a_given_number(
+    batch: int, windows: int, fewest: int, most: int
+) -> None:
+    pace = TrainConfig(batch=batch, fewest_steps=fewest, most_steps=most)
+    every = windows // pace.batch_of(windows)
+    assert pace.steps_of(windows) == (every if most == 0 else min(every, most))
 
 
 @given(some.integers(1, 512), some.integers(1, 20_000), some.integers(1, 200))

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from importlib import import_module
 from math import exp
 from typing import Any
 
@@ -366,3 +367,57 @@ def test_training_is_deterministic_and_restores_the_global_setting(before: bool)
         assert torch.are_deterministic_algorithms_enabled() == before
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_epochs_are_compared_on_some_windows_and_the_best_is_measured_on_all() -> None:
+    run = train(network(), TRAINING, VALIDATION, replace(PACE, validated=4), seed=3)
+    forecaster = network()
+    assert train(forecaster, TRAINING, VALIDATION.spaced(4), PACE, seed=3).history == run.history
+    with torch.no_grad():
+        window, target = VALIDATION.take(VALIDATION.starts)
+        squares = (forecaster(window).values - target.values) ** 2
+    assert run.best_error == pytest.approx(squares.mean().item())
+    assert run.best_error != min(epoch.validation_error for epoch in run.history)
+
+
+def test_an_epoch_of_few_steps_draws_other_windows_every_time() -> None:
+    drawn: list[list[int]] = []
+
+    class Noting(Walker):
+        def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
+            drawn.append(window.phase[:, 0].tolist())
+            return super().loss(window, target, progress, generator)
+
+    every = replace(TRAINING, phase=torch.arange(ROWS + HORIZON))
+    train(Noting(), every, VALIDATION, TrainConfig(epochs=2, batch=10, fewest_steps=1, most_steps=3), seed=5)
+    assert [len(batch) for batch in drawn] == [10] * 6
+    first, second = ([start for batch in part for start in batch] for part in (drawn[:3], drawn[3:]))
+    assert len(set(first)) == len(set(second)) == 30, "no window is drawn twice in an epoch"
+    assert set(first) != set(second)
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_short_numbers_multiply_matrices_only_in_training_and_only_if_the_processor_has_them(
+    monkeypatch: pytest.MonkeyPatch, has: bool
+) -> None:
+    monkeypatch.setattr("ibforecast.train.step.has_bfloat16", lambda: has)
+    inside: set[tuple[bool, bool]] = set()
+
+    class Noting(Walker):
+        def forward(self, window: Window, held: Context | None = None) -> Forecast:
+            inside.add((self.training, torch.is_autocast_enabled("cpu")))
+            return super().forward(window, held)
+
+        def loss(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
+            inside.add((self.training, torch.is_autocast_enabled("cpu")))
+            return super().loss(window, target, progress, generator)
+
+    train(Noting(), TRAINING, VALIDATION, replace(PACE, bfloat16=True), seed=1)
+    assert inside == {(True, has), (False, False)}
+
+
+def test_training_leaves_the_settings_of_torch_as_they_were() -> None:
+    filling: Any = import_module("torch.utils.deterministic")
+    before = (torch.are_deterministic_algorithms_enabled(), filling.fill_uninitialized_memory)
+    train(network(), TRAINING, VALIDATION, PACE, seed=1)
+    assert (torch.are_deterministic_algorithms_enabled(), filling.fill_uninitialized_memory) == before

@@ -156,7 +156,8 @@ def test_a_base_that_is_not_a_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_epochs_of_a_recipe_are_those_of_all_its_stages() -> None:
-    sealed, default = resolve("sealed", SIZES), resolve("default", SIZES)
-    assert sealed.epochs == sealed.train.epochs + sealed.train.second_epochs
-    assert default.epochs == sealed.epochs + 2 * default.train.contest.epochs
+    sealed, choosing, default = (resolve(name, SIZES) for name in ("sealed", "choosing", "default"))
+    assert sealed.epochs == sealed.train.epochs
+    assert choosing.epochs == sealed.epochs + choosing.train.second_epochs
+    assert default.epochs == choosing.epochs + 2 * default.train.contest.epochs
     assert resolve("any-budget", SIZES).epochs == resolve("any-budget", SIZES).train.epochs

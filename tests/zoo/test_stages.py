@@ -136,18 +136,18 @@ def test_a_contest_says_who_won_and_why(choosing: float, words: str) -> None:
 def test_a_contest_compares_the_best_errors_of_both_candidates() -> None:
     epochs: list[tuple[int, Epoch]] = []
     outcome = trained(recipe("default", margin=0.5), on_epoch=lambda epoch, outcome: epochs.append((epoch, outcome)))
-    assert [epoch for epoch, _ in epochs] == list(range(1, 9))
-    assert len(epochs) == recipe("default").epochs
+    assert [epoch for epoch, _ in epochs] == list(range(1, 7)), "a sealed reader that wins needs no second stage"
     errors = [outcome.validation_error for _, outcome in epochs]
     assert outcome.contest is not None
     assert (outcome.contest.sealed, outcome.contest.choosing) == (min(errors[2:4]), min(errors[4:6]))
     assert outcome.contest.seconds == pytest.approx(sum(outcome.seconds for _, outcome in epochs[2:6]), abs=1e-3)
-    assert [epoch.validation_error for epoch in outcome.training.history] == errors[:2] + errors[6:]
-    assert outcome.training.best_error == min(errors[:2] + errors[6:])
+    assert [epoch.validation_error for epoch in outcome.training.history] == errors[:2]
+    assert outcome.training.best_error == min(errors[:2])
 
 
-@pytest.mark.parametrize("winner", ["sealed", "choosing"])
-@pytest.mark.parametrize("last", [1, 3, 5, 6, 7])
+@pytest.mark.parametrize(
+    ("winner", "last"), [("sealed", 1), ("sealed", 3), ("sealed", 5), *(("choosing", last) for last in (1, 3, 5, 6, 7))]
+)
 def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, winner: str, last: int
 ) -> None:
@@ -163,7 +163,7 @@ def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights
         trained(recipe("default"), checkpoint, stop)
     seen: list[int] = []
     resumed = trained(recipe("default"), checkpoint, lambda epoch, outcome: seen.append(epoch))
-    assert seen == list(range(last + 1, 9))
+    assert seen == list(range(last + 1, 9 if winner == "choosing" else 7))
     assert same_weights(resumed, expected)
     assert resumed.training.best_epoch == expected.training.best_epoch
     assert resumed.recipe.config == expected.recipe.config
@@ -172,7 +172,10 @@ def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights
     assert replace(resumed.contest, seconds=0.0) == replace(expected.contest, seconds=0.0)
 
 
-def test_forgetting_a_checkpoint_removes_the_files_of_all_its_stages(tmp_path: Path) -> None:
+def test_forgetting_a_checkpoint_removes_the_files_of_all_its_stages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rigged(monkeypatch, "choosing")
     checkpoint = tmp_path / "run"
     (tmp_path / "runner").write_text("of somebody else")
     trained(recipe("default", epochs=1), checkpoint)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ibforecast.core import words
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import (
     COARSE,
@@ -17,7 +18,6 @@ from ibforecast.core.receipt import (
     places,
     require_step,
     shown,
-    span,
 )
 
 LINES = 8
@@ -46,10 +46,9 @@ def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> s
     if channel is not None:
         column_of(explained, channel)
         return "\n".join(_of_one(explained, explained.itemised(channel, step)))
-    start, end = span(explained, step)
-    moment = f"Forecast of {start}" if start == end else f"Mean forecast of {start} to {end}"
+    moment = f"{'Mean forecast' if _several(explained, step) else 'Forecast'} of {_when(explained, step)}"
     listed = forecast if len(forecast) <= LINES - 2 else forecast[: LINES - 3]
-    lines = [f"{moment}, made at {explained.at}."]
+    lines = [f"{moment}, made at {explained.moments[explained.look_back - 1]}{explained.zone}."]
     lines += [_line(explained, explained.itemised(name, step)) for name in listed]
     if others := len(forecast) - len(listed):
         lines.append(f"{others} other channels are forecast; name one to see its receipt.")
@@ -58,8 +57,7 @@ def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> s
 
 def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     column = column_of(explained, receipt.channel)
-    start, end = span(explained, receipt.step)
-    when = start if start == end else f"mean of {start} to {end}"
+    when = f"{'mean of ' if _several(explained, receipt.step) else ''}{_when(explained, receipt.step)}{explained.zone}"
     notes = [*_seen_elsewhere(receipt), *_promise(explained), *_sampled(receipt)]
     room = LINES - 3 - bool(receipt.known) - len(notes)
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
@@ -116,10 +114,20 @@ def _runs(explained: ExplainedForecast, receipt: Receipt) -> Iterator[Run]:
                 yield Run(column, run[0], run[-1], sum(amounts[patch, column] for patch in run))
 
 
+def _when(explained: ExplainedForecast, step: Step) -> str:
+    """Return the moment of a step ahead, or the first and the last one of the horizon."""
+    ahead = explained.moments[explained.look_back :]
+    if _several(explained, step):
+        return f"{ahead[0]} to {ahead[-1]}"
+    return ahead[0 if step == "mean" else step - 1]
+
+
+def _several(explained: ExplainedForecast, step: Step) -> bool:
+    return step == "mean" and explained.horizon > 1
+
+
 def _place(explained: ExplainedForecast, run: Run) -> str:
-    start, stop = explained.steps(run.first).start, explained.steps(run.last).stop
-    first, last = explained.times[start], explained.times[stop - 1]
-    return f"{explained.channels[run.column]} {first if first == last else f'{first} to {last}'}"
+    return f"{explained.channels[run.column]} {words.span_of(explained, run.first, run.last)}"
 
 
 def _event(explained: ExplainedForecast, run: Run) -> str:
@@ -128,7 +136,7 @@ def _event(explained: ExplainedForecast, run: Run) -> str:
     value, usual = explained.history[steps, run.column], explained.usual[steps, run.column]
     largest = int(np.argmax(np.abs(value - usual)))
     decimals = decimals_of(float(explained.units.std[run.column]), COARSE)
-    when = "" if steps.stop - steps.start == 1 else f" at {explained.times[steps.start + largest]}"
+    when = "" if steps.stop - steps.start == 1 else f" at {explained.moments[steps.start + largest]}"
     return f"{shown(value[largest], decimals)}{when}, usually {shown(usual[largest], decimals)}"
 
 

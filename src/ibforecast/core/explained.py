@@ -24,6 +24,7 @@ from ibforecast.core.facts import ModelFacts
 from ibforecast.core.information import token_bits
 from ibforecast.core.standardiser import Standardiser, frozen
 from ibforecast.core.verdict import Verification
+from ibforecast.core.zones import without_offsets
 
 FORMAT, VERSION = "ibforecast.explanation", 1
 READABLE = {row.name: row.of for row in FIELDS} | {
@@ -190,6 +191,16 @@ class ExplainedForecast:
     def times(self) -> tuple[str, ...]:
         """The moment of every step of look-back and horizon, as text."""
         return self.clock.labels(0, self.look_back + self.horizon)
+
+    @cached_property
+    def moments(self) -> tuple[str, ...]:
+        """The times as words name them: the zone is named once, and an offset only if the clock showed a time twice."""
+        return self.times if self.clock.zone is None else without_offsets(self.times)
+
+    @property
+    def zone(self) -> str:
+        """The time zone, in brackets after the first time in words; empty if times have none."""
+        return "" if self.clock.zone is None else f" ({self.clock.zone})"
 
     @property
     def frequency(self) -> str:

@@ -15,7 +15,9 @@ FEW_PLACES = 3
 
 def in_words(explained: ExplainedForecast, full: bool) -> str:
     """Return one sentence per line; `full` names every place of every channel."""
-    times, mask = explained.times, explained.explanation.mask
+    # The full words are part of documents, whose times have offsets.
+    times, zone = (explained.times, "") if full else (explained.moments, explained.zone)
+    mask = explained.explanation.mask
     read = _read_in_full(explained) if full else _read_in_brief(explained)
     unread = [channel for channel, opened in zip(explained.channels, mask.T, strict=True) if not opened.any()]
     gaps = [
@@ -24,7 +26,7 @@ def in_words(explained: ExplainedForecast, full: bool) -> str:
         if count
     ]
     lines = [
-        f"Forecast of {times[explained.look_back]} to {times[-1]}, made at {explained.at}.",
+        f"Forecast of {times[explained.look_back]} to {times[-1]}, made at {times[explained.look_back - 1]}{zone}.",
         f"It read {explained.open_count} of {_tokens(explained)}: {percent(explained.open_rate)} of the window, "
         f"where the budget allows {percent(explained.budget)}{_chosen(explained)}.",
         f"Read: {'; '.join(read)}." if read else "Read: nothing.",
@@ -81,7 +83,7 @@ def first_difference(stated: Any, own: Any) -> str:
 
 def _read_in_full(explained: ExplainedForecast) -> list[str]:
     return [
-        f"{channel} ({', '.join(_spans(explained, np.flatnonzero(opened).tolist()))})"
+        f"{channel} ({', '.join(_spans(explained, np.flatnonzero(opened).tolist(), explained.times))})"
         for channel, opened in zip(explained.channels, explained.explanation.mask.T, strict=True)
         if opened.any()
     ]
@@ -99,7 +101,7 @@ def _places(explained: ExplainedForecast, column: int) -> str:
     """Return where a channel was read: each span or, if there are many, their number and regular distance."""
     mask = explained.explanation.mask
     patches: list[int] = np.flatnonzero(mask[:, column]).tolist()
-    spans = list(_spans(explained, patches))
+    spans = list(_spans(explained, patches, explained.moments))
     if len(spans) <= FEW_PLACES:
         return ", ".join(spans)
     steps = {later - patch for patch, later in pairwise(patches)}
@@ -107,14 +109,15 @@ def _places(explained: ExplainedForecast, column: int) -> str:
     return f"{len(patches)} of {_patches(explained)}{evenly}, {span_of(explained, patches[0], patches[-1])}"
 
 
-def _spans(explained: ExplainedForecast, patches: list[int]) -> Iterator[str]:
+def _spans(explained: ExplainedForecast, patches: list[int], times: tuple[str, ...]) -> Iterator[str]:
     """Yield the time span of each run of consecutive patches."""
     for _, run in groupby(enumerate(patches), key=lambda pair: pair[1] - pair[0]):
         members = [patch for _, patch in run]
-        yield span_of(explained, members[0], members[-1])
+        yield span_of(explained, members[0], members[-1], times)
 
 
-def span_of(explained: ExplainedForecast, first: int, last: int) -> str:
-    """Return the times of a run of patches: the first and the last one, or the only one."""
-    start, end = explained.times[explained.steps(first).start], explained.times[explained.steps(last).stop - 1]
+def span_of(explained: ExplainedForecast, first: int, last: int, times: tuple[str, ...] | None = None) -> str:
+    """Return the times of a run of patches, as words name them: the first and the last one, or the only one."""
+    times = explained.moments if times is None else times
+    start, end = times[explained.steps(first).start], times[explained.steps(last).stop - 1]
     return start if start == end else f"{start} to {end}"

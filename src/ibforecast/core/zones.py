@@ -1,7 +1,8 @@
 """Time zones: conversion between UTC, which runs evenly, and the wall clock, which people follow."""
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -20,6 +21,13 @@ def find_zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise UsageError("a time zone must be one of the IANA list", repr(name), "try 'Europe/Berlin'") from error
+
+
+def without_offsets(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return ISO times without their offsets, except for local times that the clock showed twice."""
+    plain = [re.sub(r"(?<=:\d\d)[+-]\d\d:\d\d$", "", label) for label in labels]
+    count = Counter(plain)
+    return tuple(label if count[short] > 1 else short for label, short in zip(labels, plain, strict=True))
 
 
 def to_wall(moments: Shaped[np.ndarray, " row"], zone: str | None) -> Shaped[np.ndarray, " row"]:

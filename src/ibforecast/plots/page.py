@@ -66,7 +66,7 @@ def moment(
         "at": explained.at,
         "document": explained.to_json(),
         "scene": scene.document(),
-        "receipts": _receipts(explained, channel),
+        "receipts": [] if (shown := itemised(explained, channel)) is None else receipts(explained, list(shown.amounts)),
         "svg": to_svg(scene),
         "csv": to_csv(from_rows(Token, explained.tokens())).decode(),
         "verified": None if checks is None else all(check.passed for check in checks),
@@ -74,16 +74,14 @@ def moment(
     }
 
 
-def _receipts(explained: ExplainedForecast, channel: str | None) -> list[dict[str, Any]]:
-    """Return the receipts of the channels that were computed: of the mean, and of every step if these are not too many.
+def receipts(explained: ExplainedForecast, names: Sequence[str], most: int | None = None) -> list[dict[str, Any]]:
+    """Return the receipts of channels for the page: of the mean, and of every step unless these have too many amounts.
 
-    Empty if the explanation has no model.
+    `most` is how many are not too many; None: as many as a report may contain.
     """
-    shown = itemised(explained, channel)
-    names = [] if shown is None else list(shown.amounts)
-    few = len(names) * explained.horizon * explained.open_count <= MOST_AMOUNTS
+    few = len(names) * explained.horizon * explained.open_count <= (MOST_AMOUNTS if most is None else most)
     steps: list[Step] = ["mean", *(range(1, explained.horizon + 1) if few else ())]
-    kept = ("forecast", "calendar", "read", "known", "unread")
+    kept = ("forecast", "calendar", "read", "known", "unread", "error")
     return [
         {
             "channel": name,

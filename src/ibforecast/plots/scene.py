@@ -226,7 +226,7 @@ def scene_of(explained: ExplainedForecast, channel: str | None = None, step: Ste
 
 def headline(explained: ExplainedForecast) -> str:
     """Say when the forecast was made."""
-    return f"Forecast made at {explained.at}"
+    return f"Forecast made at {explained.moments[explained.look_back - 1]}{explained.zone}"
 
 
 def fitting(sets: TickSets, at_most: int) -> tuple[Tick, ...]:
@@ -239,7 +239,7 @@ def _time(explained: ExplainedForecast) -> Time:
         steps=len(explained.times),
         look_back=explained.look_back,
         made=explained.look_back - 0.5,
-        times=explained.times,
+        times=explained.moments,
         ticks=tuple(_ticks(*labels.time_ticks(explained.times, at_most)) for at_most in _TIME_LABELS),
     )
 

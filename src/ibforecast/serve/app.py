@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from ibforecast._version import __version__
 from ibforecast.core import document
+from ibforecast.drivers import WINDOWS
 from ibforecast.plots.page import EXPLORER
 from ibforecast.serve import wire
 from ibforecast.serve.guard import FAILURE, Guard, response_to
@@ -53,6 +54,8 @@ RULES = {
     "at": "an ISO time or a list of them",
     "explanation": "the document of /explain or its text",
     "version": f"{wire.VERSION}",
+    "channel": "a name or a list of names",
+    "step": 'a number of steps ahead, "mean" or "every"',
 }
 """The rules of fields that may be of several types, for error messages."""
 
@@ -61,6 +64,11 @@ At = Annotated[str | None, Query(description="Moment of the forecast, as an ISO 
 FileName = Annotated[str, Query(description="Name of the table.", max_length=200)]
 Listed = Annotated[bool, Query(alias="list", description="Whether to list the moments one by one.")]
 Windows = Annotated[int, Query(ge=1, description="Number of windows, evenly spaced.")]
+Channel = Annotated[str | None, Query(description="A channel that is forecast; default: all of them.")]
+ReceiptForm = Annotated[
+    Literal["answer", "page"],
+    Query(description="`page` returns the picture as data, with receipts, and the receipts that the explorer shows."),
+]
 Form = Annotated[
     Literal["answer", "document", "page", "svg", "csv"],
     Query(
@@ -153,14 +161,20 @@ def _add_windows(app: FastAPI, service: Service) -> None:
             raise Refused(422, f"form={form} takes one moment", len(question.at), "use form=answer", "form")
         name, answers = await service.explain(question, form)
         if form == "answer":
-            head = wire.Explanations(model=name, explanations=[]).model_dump_json().encode().removesuffix(b"]}")
-            return _json(b"".join((head, b",".join(answers), b"]}")))
+            return _listing(wire.Explanations(model=name, explanations=[]), answers)
         return Response(answers[0], media_type=KINDS.get(form, "application/json"))
 
     @app.post("/verify", response_model=wire.Verdict, dependencies=STRICT)
     async def verify(question: wire.Claim) -> Response:
         """Check that an explanation is true; with a table, also check that it is about this table."""
         return _answer(await service.verify(question))
+
+    @app.post("/receipts", response_model=wire.Receipts | dict[str, Any], dependencies=STRICT)
+    async def receipts(question: wire.ReceiptsOf, form: ReceiptForm = "answer") -> Response:
+        """Return what adds up to the forecasts of an explanation, or of a table and a moment, to the last digit."""
+        if form == "page":
+            return _json(await service.page(question))
+        return _listing(*await service.receipts(question))
 
     @app.post("/replay", response_model=wire.Replayed, dependencies=STRICT)
     async def replay(question: wire.WhatIf) -> Response:
@@ -193,6 +207,13 @@ def _add_tables(app: FastAPI, service: Service) -> None:
     async def history(id: str, model: ModelName = None, windows: Windows = 256) -> Response:
         """Return how often each gate is open over the whole table, and the error and the read rate over time."""
         return _answer(await service.history(id, model, windows))
+
+    @app.get("/tables/{id}/drivers", response_model=wire.Drivers, responses=ABSENT)
+    async def drivers(
+        id: str, model: ModelName = None, windows: Windows = WINDOWS, channel: Channel = None
+    ) -> Response:
+        """Return what moves which channel: the amounts of receipts, averaged over the whole table."""
+        return _json(await service.drivers(id, model, windows, channel))
 
 
 def _add_handlers(app: FastAPI) -> None:
@@ -233,6 +254,12 @@ def _from_validation(error: RequestValidationError) -> Refused:
 
 def _answer(document: BaseModel, status: int = 200) -> Response:
     return _json(document.model_dump_json().encode(), status)
+
+
+def _listing(document: BaseModel, written: list[bytes]) -> Response:
+    """Return an answer whose last field, an empty list, gets what was already written as JSON."""
+    head = document.model_dump_json().encode().removesuffix(b"]}")
+    return _json(b"".join((head, b",".join(written), b"]}")))
 
 
 def _json(body: bytes, status: int = 200) -> Response:

@@ -86,7 +86,7 @@ class Guard:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         self._check_addressee(headers)
         self._check_token(scope["path"], headers)
-        if scope["method"] == "GET" and not scope["path"].endswith("/history"):
+        if scope["method"] == "GET" and not scope["path"].endswith(("/history", "/drivers")):
             await self._run(scope, b"", receive, answer)
             return
         if self._at_work >= self._settings.max_concurrent:

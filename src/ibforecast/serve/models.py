@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from ibforecast.data.tables import Table
 from ibforecast.forecaster import IBForecaster
 from ibforecast.serve import wire
 from ibforecast.serve.metrics import Metrics
+from ibforecast.serve.receipts import Ledger
 from ibforecast.serve.refusals import Refused
 from ibforecast.serve.worker import Worker
 from ibforecast.zoo.saved import FittedModel
@@ -23,13 +24,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with its name, the folder it was read from, and the worker that computes its windows."""
+    """A model with its name, the folder it was read from, the worker that computes its windows, and kept amounts."""
 
     name: str
     path: Path
     forecaster: IBForecaster
     audit: dict[str, Any] | None
     worker: Worker
+    ledger: Ledger = field(default_factory=Ledger)
 
     @property
     def fitted(self) -> FittedModel:

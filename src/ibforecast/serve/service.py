@@ -17,6 +17,7 @@ from ibforecast._version import __version__
 from ibforecast.core import verification
 from ibforecast.core.errors import IBForecastError, ModelFileError, UsageError
 from ibforecast.core.explained import ExplainedForecast, nullable
+from ibforecast.core.receipt import Step
 from ibforecast.core.verdict import Verification
 from ibforecast.data import tables
 from ibforecast.data.sources import to_csv
@@ -27,7 +28,8 @@ from ibforecast.serve import wire
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.models import LoadedModel, Models
-from ibforecast.serve.refusals import Refused, reading
+from ibforecast.serve.receipts import chosen_channels, chosen_steps, drivers, on_page, shown_channels, written
+from ibforecast.serve.refusals import Refused, reading, shortened
 from ibforecast.serve.settings import Settings
 from ibforecast.serve.tables import Kept, Shelf, from_bytes, from_json, keep, starts
 from ibforecast.serve.whatif import replay, rerun
@@ -44,8 +46,8 @@ Q = TypeVar("Q", bound=wire.AboutExplanation)
 class Service:
     """Loaded models, kept tables, and the threads that read and compute.
 
-    `READERS` threads read tables, one thread per model computes windows, and one more computes histories, so that
-    neither a large table nor a long history delays a single window.
+    `READERS` threads read tables, one thread per model computes windows and receipts, and one more each computes
+    histories and drivers, so that neither a large table nor a long history delays a single window.
     """
 
     def __init__(self, paths: dict[str, Path], settings: Settings) -> None:
@@ -54,13 +56,16 @@ class Service:
         self.shelf = Shelf(settings.max_tables)
         self._readers = ThreadPoolExecutor(READERS, "tables")
         self._historians = ThreadPoolExecutor(1, "history", torch.set_num_threads, (settings.threads,))
+        self._averagers = ThreadPoolExecutor(1, "drivers", torch.set_num_threads, (settings.threads,))
         self._histories: dict[tuple[str, str, int], wire.History] = {}
+        self._drivers: dict[tuple[str, str, str, int, str | None], bytes] = {}
         self._reloading = asyncio.Lock()
 
     def close(self) -> None:
         """Finish the accepted work, and end the threads."""
         self._readers.shutdown()
-        self._historians.shutdown(cancel_futures=True)
+        for executor in (self._historians, self._averagers):
+            executor.shutdown(cancel_futures=True)
         self.models.close()
 
     def health(self) -> wire.Health:
@@ -109,6 +114,60 @@ class Service:
     async def rerun(self, question: wire.Scramble) -> wire.Rerun:
         """Run the whole model again with other values where nothing was read."""
         return await self._change(question, rerun)
+
+    async def receipts(self, question: wire.ReceiptsOf) -> tuple[wire.Receipts, list[bytes]]:
+        """Return what adds up to the forecasts of channels: the answer without receipts, and those of each channel."""
+
+        def steps_of(explained: ExplainedForecast, names: Sequence[str]) -> list[Step]:
+            return chosen_steps(explained, question.step, len(names), self.settings.max_numbers)
+
+        model, (explained, names, steps) = await self._itemise(question, chosen_channels, steps_of)
+        work = [partial(written, explained, name, steps) for name in names]
+        answer = wire.Receipts(model=model.name, at=explained.at, sha256=explained.sha256, receipts=[])
+        return answer, await self._compute(model, work, "explanation")
+
+    async def page(self, question: wire.ReceiptsOf) -> bytes:
+        """Return the picture of an explanation with receipts, and the receipts that the page shows."""
+        if question.step != "mean":
+            raise Refused(422, "form=page has every step", repr(question.step), "leave step out", "step")
+        model, (explained, names, _) = await self._itemise(question, shown_channels, lambda *_: [])
+        (answer,) = await self._compute(
+            model, [partial(on_page, explained, names, self.settings.max_numbers)], "explanation"
+        )
+        return answer
+
+    async def _itemise(
+        self,
+        question: wire.ReceiptsOf,
+        channels_of: Callable[[ExplainedForecast, str | list[str] | None], list[str]],
+        steps_of: Callable[[ExplainedForecast, Sequence[str]], list[Step]],
+    ) -> tuple[LoadedModel, tuple[ExplainedForecast, list[str], list[Step]]]:
+        """Compute the amounts of a request, unless they are kept; also return its channels and steps."""
+
+        def itemise(
+            model: LoadedModel, explained: ExplainedForecast
+        ) -> tuple[ExplainedForecast, list[str], list[Step]]:
+            names = channels_of(explained, question.channel)
+            steps = steps_of(explained, names)  # before anything is computed
+            own = model.ledger.itemise(model.forecaster, explained, names, self.settings.max_numbers)
+            return own, names, steps
+
+        if (question.explanation is None) == (question.table is None):
+            sent = "neither" if question.table is None else "both"
+            raise Refused(422, "send an explanation or a table", sent, "send one of them", "explanation")
+        if question.table is not None:
+            model = self.models.get(question.model)
+            source = await self._source(model, question.table, question.future)
+            work = model.task(source, question.at, question.budget, partial(itemise, model))
+            field = "table" if question.at is None else "at"
+        else:
+            for field in ("future", "at", "budget"):
+                if (value := getattr(question, field)) is not None:
+                    raise Refused(422, f"{field} belongs to a table", shortened(value), "leave it out", field)
+            model, explained = await self._claimed(question.explanation, question.model)
+            work, field = partial(itemise, model, explained), "explanation"
+        (itemised,) = await self._compute(model, [work], field, "budget" if field != "explanation" else None)
+        return model, itemised
 
     async def reads(self, name: str, at: str | None) -> wire.Reads:
         """List the values that a forecast of a sealed model needs."""
@@ -164,37 +223,43 @@ class Service:
     async def history(self, id: str, model_name: str | None, windows: int) -> wire.History:
         """Run a model over a whole table, on evenly spaced windows."""
         model, kept = self.models.get(model_name), self.shelf.get(id)
-        if windows > self.settings.max_history:
-            raise Refused(
-                413,
-                f"a history must have at most {self.settings.max_history} windows",
-                windows,
-                "request fewer",
-                "windows",
-            )
+        self._check_windows("a history", windows)
         key = (id, model.fitted.weights_sha256, windows)
         if key not in self._histories:
             source = await self._read_kept(model, kept)
-            stopped = Event()
-            try:
-                answer = await asyncio.get_running_loop().run_in_executor(
-                    self._historians, history, model, id, source, windows, stopped
-                )
-            finally:
-                stopped.set()
+            answer = await _cancellable(self._historians, partial(history, model, id, source, windows))
             keep(self._histories, key, answer, HISTORIES_KEPT)
         return self._histories[key].model_copy(update={"model": model.name})
 
+    async def drivers(self, id: str, model_name: str | None, windows: int, channel: str | None) -> bytes:
+        """Average the receipts of a model over a whole table, on evenly spaced windows."""
+        model, kept = self.models.get(model_name), self.shelf.get(id)
+        self._check_windows("drivers", windows)
+        key = (id, model.name, model.fitted.weights_sha256, windows, channel)
+        if key not in self._drivers:
+            source = await self._read_kept(model, kept)
+            desk, most = model.forecaster.desk, self.settings.max_numbers
+            work = partial(drivers, model.name, desk, id, source, windows, channel, most)
+            keep(self._drivers, key, await _cancellable(self._averagers, work), HISTORIES_KEPT)
+        return self._drivers[key]
+
+    def _check_windows(self, what: str, windows: int) -> None:
+        most = self.settings.max_history
+        if windows > most:
+            raise Refused(413, f"{what} must have at most {most} windows", windows, "request fewer", "windows")
+
     async def _change(self, question: Q, work: Callable[[str, FittedModel, ExplainedForecast, Q], T]) -> T:
         """Compute another forecast from an explanation, with the named model or else with the one that made it."""
-        read = await self._in_reader(_read_explanation, question.explanation)
-        if isinstance(read, Verification):
-            raise Refused(
-                422, f"an explanation must be true to be changed: {read.checks[0].detail}", field="explanation"
-            )
-        model = self.models.that_gave(read.weights_sha256, question.model)
+        model, read = await self._claimed(question.explanation, question.model)
         (answer,) = await self._compute(model, [partial(work, model.name, model.fitted, read, question)], "explanation")
         return answer
+
+    async def _claimed(self, sent: Any, name: str | None) -> tuple[LoadedModel, ExplainedForecast]:
+        """Read an explanation; also return the named model, or else the one that made it."""
+        read = await self._in_reader(_read_explanation, sent)
+        if isinstance(read, Verification):
+            raise Refused(422, f"an explanation must be true: {read.checks[0].detail}", field="explanation")
+        return self.models.that_gave(read.weights_sha256, name), read
 
     async def _explain(
         self, question: wire.AboutTable, render: Callable[[ExplainedForecast], T]
@@ -290,6 +355,15 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
 
 
+async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T]) -> T:
+    """Run work in a thread; its event is set once nobody waits for the result."""
+    stopped = Event()
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, work, stopped)
+    finally:
+        stopped.set()
+
+
 def _forecast(explained: ExplainedForecast) -> wire.Forecast:
     return wire.Forecast(
         at=explained.at,
@@ -304,7 +378,7 @@ def _document(explained: ExplainedForecast) -> bytes:
 
 
 def _page(explained: ExplainedForecast) -> bytes:
-    # Without receipts, which would take longer than all the rest: the page requests those that are looked at.
+    # Without receipts, which would take longer than all the rest: the page requests them once it is drawn.
     scene = scene_of(replace(explained, host=None))
     return to_json({"document": explained.to_json(), "scene": scene.document()})
 

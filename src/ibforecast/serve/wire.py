@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt
 
 VERSION: Literal[1] = 1
 
@@ -30,6 +30,9 @@ Future = Annotated[
         description="Covariates known after the table's end, as a table; not needed if the table itself contains them."
     ),
 ]
+Budget = Annotated[
+    float | None, Field(gt=0, le=1, description="Another budget, for a model that was fitted for any budget.")
+]
 Gate = Annotated[int, Field(ge=0, le=1)]
 
 
@@ -48,9 +51,7 @@ class AboutTable(Question):
     table: TableData
     future: Future = None
     at: Moments = None
-    budget: Annotated[
-        float | None, Field(gt=0, le=1, description="Another budget, for a model that was fitted for any budget.")
-    ] = None
+    budget: Budget = None
 
 
 class AboutExplanation(Question):
@@ -100,6 +101,28 @@ class Scramble(AboutExplanation):
             "not read: a value that was read stays, and a missing one stays missing."
         ),
     ]
+
+
+class ReceiptsOf(Question):
+    """An explanation, or a table and a moment, and the channels and steps whose forecasts are to be itemised."""
+
+    model: ModelName = None
+    explanation: Annotated[
+        dict[str, Any] | str | None, Field(description="The document of /explain, or its text; or else send a table.")
+    ] = None
+    table: Annotated[TableData | None, Field(description="The table to forecast from, without an explanation.")] = None
+    future: Future = None
+    at: Annotated[
+        str | None, Field(description="Last moment of the table to be read, as an ISO time; default: the table's end.")
+    ] = None
+    budget: Budget = None
+    channel: Annotated[
+        str | list[str] | None, Field(description="A channel that is forecast, or several; default: all of them.")
+    ] = None
+    step: Annotated[
+        StrictInt | Literal["mean", "every"],
+        Field(description="A number of steps ahead, from 1; the mean over the horizon; or every step."),
+    ] = "mean"
 
 
 class Reload(Question):
@@ -216,6 +239,39 @@ class Explanations(Answer):
 
     model: str
     explanations: list[dict[str, Any]]
+
+
+class Part(BaseModel):
+    """An entry of a receipt: what it is, of which channel and time, and the amount it adds to the forecast."""
+
+    part: Literal["calendar", "read", "known ahead", "unread"]
+    channel: str
+    start: str
+    end: str
+    amount: float
+
+
+class Receipt(BaseModel):
+    """The amounts that add up to one number of a forecast to the last digit, in the units of its channel.
+
+    `error` is the largest standard error of the amounts of values that were read, null if they are exact.
+    """
+
+    channel: str
+    step: int | Literal["mean"]
+    forecast: float
+    error: float | None
+    parts: list[Part]
+    words: str
+
+
+class Receipts(Answer):
+    """The receipts of one explanation, channel by channel; `sha256` is the fingerprint of its document."""
+
+    model: str
+    at: str
+    sha256: str
+    receipts: list[Receipt]
 
 
 class Check(BaseModel):
@@ -335,3 +391,28 @@ class History(Answer):
     open_rate: list[float]
     squared_error: list[float | None]
     absolute_error: list[float | None]
+
+
+class Driver(BaseModel):
+    """What a patch of one channel, or a covariate known ahead, adds to the forecast of a channel on average."""
+
+    channel: str
+    source: str
+    steps_back: Annotated[
+        int | None, Field(description="From the newest step to the last step of the patch; null if known ahead.")
+    ]
+    size: Annotated[float, Field(description="Mean of the absolute amounts, in units of the channel.")]
+    mean: Annotated[float, Field(description="Mean of the amounts.")]
+    share: Annotated[float, Field(description="Size as a share of all sizes of the channel.")]
+    read: Annotated[float, Field(description="Share of the windows that read this place.")]
+
+
+class Drivers(Answer):
+    """What moves which channel: the amounts of receipts, averaged over evenly spaced windows of a table."""
+
+    model: str
+    table: str
+    windows: int
+    channels: list[str]
+    rows: list[Driver]
+    words: str
