@@ -24,8 +24,14 @@ Step = int | Literal["mean"]
 FINE, COARSE = 4, 2
 """Digits after the first one of a channel's standard deviation: in a receipt, and in words."""
 
+SIGNIFICANT = 14
+"""Digits that every number of a receipt may have: one less than a float keeps, because amounts are also added."""
+
 LARGEST_REST = 1e-3
 """By how much amounts may miss the forecast before they are rounded, in standard deviations: single precision."""
+
+REST_OF_AMOUNTS = 2.0**-18
+"""The same as a part of all amounts: values far from the usual ones lose more to single precision."""
 
 
 @dataclass(frozen=True)
@@ -121,23 +127,22 @@ def receipt_of(
     """
     column = column_of(explained, channel)
     require_step(explained, step)
-    values, here = explained.forecast[:, column], amounts.at(step)
-    total = float(values.mean() if step == "mean" else values[step - 1])
+    total, here = total_of(explained, column, step), amounts.at(step)
     unread = () if here.unread is None else (float(here.unread[0]),)
     exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *unread]
-    std = float(explained.units.std[column])
-    rest = total - sum(exact)
-    if abs(rest) > LARGEST_REST * std + 1e-12 * abs(total) * len(exact):
+    std, decimals = float(explained.units.std[column]), decimals_for(explained, column, step, digits)
+    rest, moved = total - sum(exact), sum(map(abs, exact[1:]))
+    if abs(rest) > LARGEST_REST * std + REST_OF_AMOUNTS * moved + 1e-12 * abs(total) * len(exact):
         raise VerificationError(
             "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
         )
     exact[0] += rest
-    calendar, *others = adding_up(exact, total, decimals_of(std, digits))
+    calendar, *others = adding_up(exact, total, decimals)
     opened = len(here.read)
     return Receipt(
         channel=channel,
         step=step,
-        forecast=rounded(total, decimals_of(std, digits)),
+        forecast=rounded(total, decimals),
         calendar=calendar,
         read=tuple(others[:opened]),
         known=tuple(others[opened : opened + len(here.known)]),
@@ -151,6 +156,22 @@ def decimals_of(std: float, digits: int) -> int:
     return max(0, digits - floor(log10(std)))
 
 
+def decimals_for(explained: "ExplainedForecast", column: int, step: Step, digits: int = FINE) -> int:
+    """Return how many decimals the receipt of a number gets; negative if its last digits are zeros.
+
+    There are fewer if the number is so large, compared with the spread of its channel, that a float cannot keep them.
+    """
+    units, decimals = explained.units, decimals_of(float(explained.units.std[column]), digits)
+    size = max(abs(total_of(explained, column, step)), abs(float(units.mean[column])))
+    return min(decimals, SIGNIFICANT - 1 - floor(log10(size))) if size > 0 else decimals
+
+
+def total_of(explained: "ExplainedForecast", column: int, step: Step) -> float:
+    """Return the number that a receipt adds up to, not rounded."""
+    values = explained.forecast[:, column]
+    return float(values.mean() if step == "mean" else values[step - 1])
+
+
 def rounded(value: float, decimals: int) -> float:
     """Return a number with this many decimals, and zero without a minus."""
     return round(value, decimals) + 0.0
@@ -158,15 +179,16 @@ def rounded(value: float, decimals: int) -> float:
 
 def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[float]:
     """Round amounts so that they still add up to their rounded total: those with the largest remainder go up."""
-    unit = Decimal(1).scaleb(-decimals)
-    whole = [int((Decimal(amount) / unit).to_integral_value("ROUND_FLOOR")) for amount in amounts]
-    remainders = [float(Decimal(amount) / unit - low) for amount, low in zip(amounts, whole, strict=True)]
-    missing = int(printed(rounded(total, decimals)) / unit) - sum(whole)
+    counts = [amount * 10.0**decimals for amount in amounts]
+    whole = [floor(count) for count in counts]
+    remainders = [count - low for count, low in zip(counts, whole, strict=True)]
+    missing = int(printed(rounded(total, decimals)).scaleb(decimals)) - sum(whole)
     for number in sorted(range(len(whole)), key=lambda number: -remainders[number])[: max(missing, 0)]:
         whole[number] += 1
     # The rest is less than rounding and belongs to no value in particular, so the first amount takes it.
     whole[0] += missing - min(max(missing, 0), len(whole))
-    return [float(count * unit) + 0.0 for count in whole]
+    # Read from text, because a product with a power of ten need not be the nearest number to its decimals.
+    return [float(f"{count}e{-decimals}") for count in whole]
 
 
 def printed(value: float) -> Decimal:
@@ -205,15 +227,13 @@ def check(explained: "ExplainedForecast", receipt: Receipt) -> None:
     """Refuse a receipt that does not belong to a forecast or does not add up to it."""
     column = column_of(explained, receipt.channel)
     require_step(explained, receipt.step)
-    values = explained.forecast[:, column]
-    total = float(values.mean() if receipt.step == "mean" else values[receipt.step - 1])
-    std = float(explained.units.std[column])
+    total, decimals = total_of(explained, column, receipt.step), decimals_for(explained, column, receipt.step)
     rules = {
         "have an amount for every open token": len(receipt.read) == explained.open_count,
         "have an amount for every covariate": len(receipt.known) == len(explained.covariates),
         "have an amount for what was not read if and only if the model is not sealed": explained.sealed
         == (receipt.unread is None),
-        "be of the number that was forecast": receipt.forecast == rounded(total, decimals_of(std, FINE)),
+        "be of the number that was forecast": receipt.forecast == rounded(total, decimals),
         "add up to the forecast to the last digit": receipt.adds_up,
     }
     for rule, holds in rules.items():
