@@ -7,6 +7,7 @@ put in. Every move is computed exactly, by the whole model, through the same mas
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import comb
 
@@ -32,11 +33,69 @@ ORDERS = 2
 CHUNK = 1024
 """How many windows are computed at once."""
 
-Values = Float64[np.ndarray, "look_back channel"]
+PerValue = Float64[np.ndarray, " value"]
+PerChannel = Float64[np.ndarray, " channel"]
 PerStep = Float64[np.ndarray, " horizon"]
 Moves = Float64[np.ndarray, "open horizon"]
 AllMoves = Float64[np.ndarray, "open horizon column"]
 Places = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """The values that an additive model read, channel by channel and from old to new, in standardised units.
+
+    `channel` and `step` are the place of each in the window, and `departure` is u, how far it is from the usual one.
+    The scale of a channel follows from the profile Q (`season`) and the weights of the level (`of_level`):
+
+        σ² = (doubt + Σ (Q + u − Σ of_level · u)²) / (doubt + count)
+    """
+
+    channel: Int64[np.ndarray, " value"]
+    step: Int64[np.ndarray, " value"]
+    departure: PerValue
+    season: PerValue
+    of_level: PerValue
+    doubt: PerChannel
+
+    @cached_property
+    def count(self) -> PerChannel:
+        """The number of values that were read of each channel."""
+        return np.asarray(np.bincount(self.channel, minlength=len(self.doubt)), dtype=np.float64)
+
+    @cached_property
+    def squares(self) -> PerValue:
+        """The squared distance of each value from the level."""
+        level = self.summed((self.of_level * self.departure)[:, None])[:, 0]
+        return np.asarray((self.season + self.departure - level[self.channel]) ** 2)
+
+    @cached_property
+    def scale(self) -> PerChannel:
+        """The scale of each channel."""
+        return self._scale(self.squares)
+
+    @cached_property
+    def usual_scale(self) -> PerChannel:
+        """The scale of each channel if every value is the usual one."""
+        return self._scale(self.season**2)
+
+    @cached_property
+    def shares(self) -> PerValue:
+        """By how much each value changes the scale of its channel: the change is divided as that of its square is."""
+        widths = (self.doubt + self.count) * (self.scale + self.usual_scale)
+        return np.asarray((self.squares - self.season**2) / widths[self.channel])
+
+    def summed(self, rows: Float64[np.ndarray, "value some"]) -> Float64[np.ndarray, "channel some"]:
+        """Return the sum over the values of each channel."""
+        sums, present = np.zeros((len(self.doubt), rows.shape[1])), self.count > 0
+        if present.any():
+            ends = np.cumsum(self.count[present]).astype(np.int64)
+            sums[present] = np.add.reduceat(rows, [0, *ends[:-1]], axis=0)
+        return sums
+
+    def _scale(self, squares: PerValue) -> PerChannel:
+        total = self.doubt + self.summed(squares[:, None])[:, 0]
+        return np.asarray(np.sqrt(total / (self.doubt + self.count)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,77 +105,40 @@ class Weights:
     With u the departure of each value from the usual one, and σ the scale of each channel that is read:
 
         Ŷ = constant + Σ_channels swing · σ + Σ_values (linear · u + bent · tanh u)
-
-    `departure` is u. `scale` and `usual_scale` are σ of this window, and of one in which every value is the usual one.
-    They follow from the profile Q (`season`) and the weights of the level (`of_level`), both 0 where nothing was read:
-
-        σ² = (doubt + Σ (Q + u − Σ of_level · u)²) / (doubt + count)
     """
 
     constant: PerStep
     swing: Float64[np.ndarray, "channel horizon"]
-    linear: Float64[np.ndarray, "look_back channel horizon"]
-    bent: Float64[np.ndarray, "look_back channel horizon"]
-    departure: Values
-    season: Values
-    of_level: Values
-    doubt: Float64[np.ndarray, " channel"]
-    opened: Bool[np.ndarray, "look_back channel"]
-
-    @property
-    def count(self) -> Float64[np.ndarray, " channel"]:
-        """The number of values that were read of each channel."""
-        return np.asarray(self.opened.sum(axis=0), dtype=np.float64)
-
-    @property
-    def squares(self) -> Values:
-        """The squared distance of each value that was read from the level."""
-        level = (self.of_level * self.departure).sum(axis=0)
-        return np.asarray(np.where(self.opened, self.season + self.departure - level, 0.0) ** 2)
-
-    @property
-    def usual_squares(self) -> Values:
-        """The squared distance of each usual value from the usual level."""
-        return np.asarray(self.season**2)
-
-    @property
-    def scale(self) -> Float64[np.ndarray, " channel"]:
-        """The scale of each channel."""
-        return np.asarray(np.sqrt((self.doubt + self.squares.sum(axis=0)) / (self.doubt + self.count)))
-
-    @property
-    def usual_scale(self) -> Float64[np.ndarray, " channel"]:
-        """The scale of each channel if every value is the usual one."""
-        return np.asarray(np.sqrt((self.doubt + self.usual_squares.sum(axis=0)) / (self.doubt + self.count)))
+    linear: Float64[np.ndarray, "value horizon"]
+    bent: Float64[np.ndarray, "value horizon"]
+    read: Read
 
     @property
     def calendar(self) -> PerStep:
         """The forecast if every value is the usual one."""
-        return np.asarray(self.constant + self.usual_scale @ self.swing)
+        return np.asarray(self.constant + self.read.usual_scale @ self.swing)
 
     @property
-    def added(self) -> Float64[np.ndarray, "look_back channel horizon"]:
-        """What each value adds to the calendar, as itself and through the scale.
-
-        The change of a scale is divided among its values as the change of its square is.
-        """
-        own = self.linear * self.departure[..., None] + self.bent * np.tanh(self.departure)[..., None]
-        widths = (self.doubt + self.count) * (self.scale + self.usual_scale)
-        shares = (self.squares - self.usual_squares) / widths
-        return np.asarray(own + shares[..., None] * self.swing)
+    def added(self) -> Float64[np.ndarray, "value horizon"]:
+        """What each value adds to the calendar, as itself and through the scale."""
+        read = self.read
+        own = self.linear * read.departure[:, None] + self.bent * np.tanh(read.departure)[:, None]
+        return np.asarray(own + read.shares[:, None] * self.swing[read.channel])
 
 
 def amounts(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
     """Return what adds up to the forecast of each of these channels, at every step."""
     if additive(engine.fitted.network) is None:
         return _by_what_ifs(engine, explained, columns)
-    return [_in_closed_form(engine, explained, column) for column in columns]
+    return [_in_closed_form(explained, column, sums) for column, sums in weights(engine, explained, columns).items()]
 
 
-def _in_closed_form(engine: TorchEngine, explained: ExplainedForecast, column: int) -> Amounts:
-    sums, std, mask = weights(engine, explained, column), float(explained.units.std[column]), explained.explanation.mask
-    tokens = sums.added.reshape(len(mask), -1, *sums.added.shape[1:]).sum(axis=1)
-    return _with_rest(explained, column, sums.calendar * std + explained.units.mean[column], tokens[mask] * std)
+def _in_closed_form(explained: ExplainedForecast, column: int, sums: Weights) -> Amounts:
+    std, patch_len = float(explained.units.std[column]), explained.explanation.patch_len
+    tokens = sums.added.reshape(-1, patch_len, explained.horizon).sum(axis=1) * std
+    # The values of a receipt are in the order of the mask's rows: by patch, and then by channel.
+    order = np.lexsort((sums.read.channel[::patch_len], sums.read.step[::patch_len]))
+    return _with_rest(explained, column, sums.calendar * std + explained.units.mean[column], tokens[order])
 
 
 def _with_rest(
@@ -142,8 +164,8 @@ def additive(network: IBForecast) -> AdditiveReadout | None:
 
 
 @torch.no_grad()
-def weights(engine: TorchEngine, explained: ExplainedForecast, column: int) -> Weights:
-    """Return the published sum of one channel of an additive model, given phase and mask.
+def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence[int]) -> dict[int, Weights]:
+    """Return the published sums of these channels of an additive model, given phase and mask.
 
     With w the weights of the level, m those of a plain mean over open values, and A, B those of the readout:
 
@@ -154,37 +176,36 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, column: int) -> W
     readout, frame = additive(network), network.decompose.frame
     assert readout is not None
     assert isinstance(frame, SeasonalFrame)
-    context = tensors(own).context
-    base, both = (tensor[0].double().numpy() for tensor in readout.weights(context, column))
-    opened = own.mask.repeat(own.patch_len, axis=0)
-    linear, bent = (np.moveaxis(half, 0, -1) * opened[..., None] for half in np.moveaxis(both, 1, 0))
     season = own.context.expected(own.context.phase).astype(np.float64)
-    past, ahead = season[: explained.look_back], season[explained.look_back :]
-    of_level = np.where(opened, torch.softmax(frame.logits, dim=0).double().numpy(), 0.0)
-    of_level = of_level / np.where(of_level.sum(axis=0) > 0, of_level.sum(axis=0), 1.0)
-    usual = (of_level * past).sum(axis=0)
-    from_usual = np.where(opened, past - usual, 0.0)
-    departure = np.where(opened, explained.units.standardise(explained.history) - past, 0.0)
+    read = _read(explained, season, frame)
+    context, places = tensors(own).context, torch.from_numpy(np.stack([read.channel, read.step], axis=1))
+    usual = read.summed((read.of_level * read.season)[:, None])[:, 0]
+    from_usual = (read.season - usual[read.channel])[:, None]
+    sums = {}
+    for column in dict.fromkeys(columns):
+        base, both = (tensor[0].double().numpy() for tensor in readout.weights(context, column, places))
+        linear, bent = both
+        swing = -read.summed(linear * from_usual)
+        constant = usual[column] - swing.sum(axis=0)
+        swing[column] += season[explained.look_back :, column] + base - usual[column]
+        through_level = read.of_level[:, None] * ((read.channel == column)[:, None] - read.summed(linear)[read.channel])
+        centred = bent - (read.summed(bent) / np.maximum(read.count, 1)[:, None])[read.channel]
+        sums[column] = Weights(constant, swing, linear + through_level, centred, read)
+    return sums
+
+
+def _read(explained: ExplainedForecast, season: Float64[np.ndarray, "steps channel"], frame: SeasonalFrame) -> Read:
+    """Return the values that were read, given the profile at every step."""
+    own = explained.explanation
+    channel, step = np.nonzero(own.mask.repeat(own.patch_len, axis=0).T)
+    departure = (explained.units.standardise(explained.history) - season[: explained.look_back])[step, channel]
     if (effects := explained.effects) is not None:
-        moved = effects[: explained.look_back].sum(axis=1) / explained.units.std
-        departure = np.where(opened, departure - moved, 0.0)
-    swing = -np.einsum("ich,ic->ch", linear, from_usual)
-    constant = usual[column] - swing.sum(axis=0)
-    swing[column] += ahead[:, column] + base - usual[column]
-    linear = linear - of_level[..., None] * linear.sum(axis=0)
-    linear[:, column] += of_level[:, column, None]
-    bent = (bent - bent.sum(axis=0) / np.maximum(opened.sum(axis=0), 1)[:, None]) * opened[..., None]
-    return Weights(
-        constant=constant,
-        swing=swing,
-        linear=linear,
-        bent=bent,
-        departure=departure,
-        season=np.where(opened, past, 0.0),
-        of_level=of_level,
-        doubt=frame.doubt.detach().exp().double().numpy(),
-        opened=opened,
-    )
+        departure = departure - (effects[: explained.look_back].sum(axis=1) / explained.units.std)[step, channel]
+    of_level = torch.softmax(frame.logits, dim=0).double().numpy()[step, channel]
+    doubt = frame.doubt.exp().double().numpy()
+    total = np.bincount(channel, of_level, minlength=len(doubt))
+    of_level = of_level / np.where(total > 0, total, 1.0)[channel]
+    return Read(channel, step, departure, season[step, channel], of_level, doubt)
 
 
 @dataclass(frozen=True, eq=False)

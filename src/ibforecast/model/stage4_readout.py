@@ -5,7 +5,7 @@ from functools import reduce
 from operator import add
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding, pad
 
@@ -118,26 +118,35 @@ class AdditiveReadout(Readout):
         entering = torch.cat([scale * evidence, bent], dim=1).transpose(1, 2)
         others = torch.unflatten(self.over(entering), -1, (MIXTURES, -1))
         hidden = self.enter(entering) + torch.einsum("kcd,bdkw->bcw", self.mix, others)
-        embedded = self._embedded(context)
+        embedded = self._embedded(context, self.channel)
         hidden = self.dropout(hidden * (1 + self.gain(embedded)))
         future: Tensor = self.leave(hidden) / context.scale[:, :, None] + self.base(self.dropout(embedded))
         return future.transpose(1, 2)
 
     def weights(
-        self, context: Context, column: int
-    ) -> tuple[Float[Tensor, "batch horizon"], Float[Tensor, "batch horizon two look_back channel"]]:
-        """Return base and (A, B) of one channel that is forecast: of each step ahead, for each value of the window."""
-        embedded = self._embedded(context)[:, column]
-        gained = self.leave.weight * (1 + self.gain(embedded))[:, None]
-        mixed = torch.einsum("kd,kwl->lwd", self.mix[:, column], torch.unflatten(self.over.weight, 0, (MIXTURES, -1)))
-        own = torch.zeros_like(self.mix[0, column]).scatter(0, torch.tensor([column], device=mixed.device), 1.0)
-        entering = mixed + self.enter.weight.T[..., None] * own
-        return self.base(embedded), torch.unflatten(torch.einsum("bhw,lwd->bhld", gained, entering), 2, (2, -1))
+        self, context: Context, column: int, places: Int[Tensor, "value 2"]
+    ) -> tuple[Float[Tensor, "batch horizon"], Float[Tensor, "batch two value horizon"]]:
+        """Return base and (A, B) of one channel that is forecast, for each step ahead.
 
-    def _embedded(self, context: Context) -> Float[Tensor, "batch channel width"]:
+        A and B are those of the values at `places`: the channel and the step of each.
+        """
+        channel, step = places.unbind(dim=1)
+        embedded = self._embedded(context, self.channel[column : column + 1])[:, 0]
+        gained = self.leave.weight * (1 + self.gain(embedded))[:, None]
+        # Maps over time first, then their mixture: the product of both would be large with many channels.
+        over = gained[:, None] @ torch.unflatten(self.over.weight, 0, (MIXTURES, -1))
+        own, (batch, horizon, _) = gained @ self.enter.weight, gained.shape
+        over, own = (each.view(*each.shape[:-1], 2, -1)[..., step] for each in (over, own))
+        mixed = (over * self.mix[:, column, channel].view(1, MIXTURES, 1, 1, -1)).sum(dim=1)
+        both = mixed + own * (channel == column)
+        return self.base(embedded), both.view(batch, horizon, 2, -1).permute(0, 2, 3, 1)
+
+    def _embedded(
+        self, context: Context, channel: Float[Tensor, "channel width"]
+    ) -> Float[Tensor, "batch channel width"]:
         tables = parts(self.phase.weight, context.cycles)
         phase = reduce(add, (embedding(context.phase[:, 0] % len(table), table) for table in tables))
-        embedded = phase[:, None] + self.channel
+        embedded = phase[:, None] + channel
         block: Tensor = self.block(embedded)
         return embedded + block
 
