@@ -13,10 +13,11 @@ from math import comb
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explanation import Explanation
 from ibforecast.core.receipt import Amounts, places
 from ibforecast.core.window import Window
 from ibforecast.engine import TorchEngine, tensors
@@ -219,23 +220,47 @@ class _WhatIf:
     patch_len: int
     columns: list[int]
 
-    def forecasts(self, actual: Bool[Tensor, "some patch channel"]) -> Float64[np.ndarray, "some horizon column"]:
-        """Return the forecasts if only the marked tokens have their own values, and all others the usual ones."""
-        chunks = [self._forecast(some)[..., self.columns] for some in torch.split(actual, CHUNK)]
-        return torch.cat(chunks).double().numpy()
+    def forecasts(
+        self, marks: Bool[Tensor, "version patch channel"], which: Int64[np.ndarray, "some channel"]
+    ) -> Float64[np.ndarray, "some horizon column"]:
+        """Return the forecasts of windows in which only marked tokens have their own values, others the usual ones.
 
-    def _forecast(self, actual: Bool[Tensor, "some patch channel"]) -> Float[Tensor, "some horizon channel"]:
-        some = len(actual)
-        marked = actual.repeat_interleave(self.patch_len, dim=1)
-        usual = self.usual
+        A window has channels of different versions: `which` says, for each channel, by which row of `marks` it is.
+        Level, scale and evidence of a channel depend only on that channel, so they are computed once per version.
+        """
+        versions, parts = self._read(marks), torch.split(torch.from_numpy(which), CHUNK)
+        return torch.cat([self._forecast(versions, part) for part in parts]).double().numpy()
+
+    def _read(self, marks: Bool[Tensor, "version patch channel"]) -> Explanation[Tensor]:
+        """Read the windows in which every channel is of the same version."""
+        count, usual = len(marks), self.usual
         window = replace(
             usual,
-            values=torch.where(marked, self.values, usual.values),
-            observed=usual.observed.expand(some, -1, -1),
-            phase=usual.phase.expand(some, -1),
-            known=None if usual.known is None else usual.known.expand(some, -1, -1),
+            values=torch.where(marks.repeat_interleave(self.patch_len, dim=1), self.values, usual.values),
+            observed=usual.observed.expand(count, -1, -1),
+            phase=usual.phase.expand(count, -1),
+            known=None if usual.known is None else usual.known.expand(count, -1, -1),
         )
-        forecast: Tensor = self.network.through(window, self.mask.expand(some, -1, -1)).values
+        return self.network.read_through(window, self.mask.expand(count, -1, -1))
+
+    def _forecast(
+        self, versions: Explanation[Tensor], which: Int[Tensor, "some channel"]
+    ) -> Float[Tensor, "some horizon column"]:
+        some, usual, shared, columns = len(which), self.usual, versions.context, self.columns
+        level, scale = (each[which, torch.arange(which.shape[1])] for each in (shared.level, shared.scale))
+        known = None if usual.known is None else usual.known.expand(some, -1, -1)
+        context = replace(shared, level=level, scale=scale, phase=usual.phase.expand(some, -1), known=known)
+        mask = versions.mask[:1].to(versions.evidence.dtype).expand(some, -1, -1)
+        future = self.network.readout.of_versions(versions.evidence, which, mask, context, columns)
+        response = None if context.response is None else context.response[..., columns]
+        own = replace(
+            context,
+            level=level[:, columns],
+            scale=scale[:, columns],
+            profile=context.profile[:, columns],
+            response=response,
+        )
+        forecast: Tensor = own.restore(future)
         return forecast
 
 
@@ -265,10 +290,14 @@ def _by_what_ifs(engine: TorchEngine, explained: ExplainedForecast, columns: Seq
 
 def _all_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, None]:
     """Return the mean move of each token over all orders, from the forecasts of all sets of tokens."""
-    count = len(opened)
+    count, channels = len(opened), question.mask.shape[2]
     member = np.array(list(product([False, True], repeat=count)), dtype=bool).reshape(-1, count)
-    forecasts = question.forecasts(_marks(question, opened, member))
-    sizes, numbers = member.sum(axis=1), np.arange(2**count)
+    numbers = np.arange(2**count)
+    marks = torch.zeros(2**count, *question.mask.shape[1:], dtype=torch.bool)
+    for number, (patch, source) in enumerate(opened):
+        marks[:, patch, source] = torch.from_numpy(member[:, number])
+    forecasts = question.forecasts(marks, np.tile(numbers[:, None], channels))
+    sizes = member.sum(axis=1)
     moves = np.zeros((count, *forecasts.shape[1:]))
     for number in range(count):
         without = numbers[~member[:, number]]
@@ -282,28 +311,34 @@ def _all_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, None]:
 def _drawn_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, AllMoves]:
     """Return the mean move of each token over drawn orders, and its standard error."""
     random, count = np.random.default_rng(0), len(opened)
-    pairs = []
-    for order in (random.permutation(count) for _ in range(ORDERS)):
-        pairs.append(np.mean([_moves(question, opened, each) for each in (order, order[::-1])], axis=0))
-    return np.mean(pairs, axis=0), np.std(pairs, axis=0, ddof=1) / np.sqrt(ORDERS)
+    drawn = [random.permutation(count) for _ in range(ORDERS)]
+    moves = _moves(question, opened, [each for order in drawn for each in (order, order[::-1])])
+    pairs = moves.reshape(ORDERS, 2, *moves.shape[1:]).mean(axis=1)
+    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(ORDERS)
 
 
-def _moves(question: _WhatIf, opened: Places, order: Int64[np.ndarray, " open"]) -> AllMoves:
-    """Return by how much the forecast moves as each token gets its own value, in this order."""
-    count = len(opened)
-    member = np.zeros((count + 1, count), dtype=bool)
-    member[:, order] = np.tri(count + 1, count, -1, dtype=bool)
-    forecasts = question.forecasts(_marks(question, opened, member))
-    moves = np.empty((count, *forecasts.shape[1:]))
-    moves[order] = np.diff(forecasts, axis=0)
+def _moves(
+    question: _WhatIf, opened: Places, orders: Sequence[Int64[np.ndarray, " open"]]
+) -> Float64[np.ndarray, "order open horizon column"]:
+    """Return by how much the forecast moves as each token gets its own value, in each of these orders.
+
+    In version n of an order, the first n tokens of every channel have their own values.
+    """
+    count, (_, patches, channels) = len(opened), question.mask.shape
+    patch, source = np.array(opened).T
+    versions = int(np.bincount(source).max()) + 1
+    marks = np.zeros((len(orders), versions, patches, channels), dtype=bool)
+    which = np.zeros((len(orders), count + 1, channels), dtype=np.int64)
+    for number, order in enumerate(orders):
+        entered = np.zeros((count, channels), dtype=np.int64)
+        entered[np.arange(count), source[order]] = 1
+        which[number, 1:] = np.cumsum(entered, axis=0)
+        before = which[number, np.arange(count), source[order]]
+        marks[number, :, patch[order], source[order]] = np.arange(versions) > before[:, None]
+        which[number] += number * versions
+    forecasts = question.forecasts(torch.from_numpy(marks.reshape(-1, patches, channels)), which.reshape(-1, channels))
+    steps = np.diff(forecasts.reshape(len(orders), count + 1, *forecasts.shape[1:]), axis=1)
+    moves = np.empty_like(steps)
+    for number, order in enumerate(orders):
+        moves[number, order] = steps[number]
     return moves
-
-
-def _marks(
-    question: _WhatIf, opened: Places, member: Bool[np.ndarray, "some open"]
-) -> Bool[Tensor, "some patch channel"]:
-    """Return the marks of sets of open tokens."""
-    marks = torch.zeros(len(member), *question.mask.shape[1:], dtype=torch.bool)
-    for number, (patch, source) in enumerate(opened):
-        marks[:, patch, source] = torch.from_numpy(member[:, number])
-    return marks

@@ -1,6 +1,7 @@
 """Stage 4: compute the future deviation from evidence, mask and context, and from nothing else. Paper: Eq. 7, D̂."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
@@ -17,6 +18,11 @@ from ibforecast.layers.attention import Attention
 Evidence = Float[Tensor, "batch look_back channel"]
 Mask = Float[Tensor, "batch patch channel"]
 Future = Float[Tensor, "batch horizon channel"]
+Versions = Float[Tensor, "version look_back channel"]
+"""Evidence of channels in several versions: any window combines one of each."""
+
+Which = Int[Tensor, "some channel"]
+SomeMask = Float[Tensor, "some patch channel"]
 
 MIXTURES = 4
 """How many learned maps over time the channels of an additive readout share to read each other."""
@@ -28,6 +34,18 @@ class Readout(nn.Module, ABC):
     @abstractmethod
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
+
+    def of_versions(
+        self, versions: Versions, which: Which, mask: SomeMask, context: Context, columns: Sequence[int]
+    ) -> Float[Tensor, "some horizon column"]:
+        """Return the future deviation of some channels in many windows that consist of few versions of each channel.
+
+        `which` is the version of each channel in each window. All windows have the same mask and the same phases. No
+        bit of a channel depends on which other channels are in `columns`.
+        """
+        evidence = _picked(versions, which).transpose(1, 2)
+        deviation: Tensor = self(evidence, mask, context)[..., list(columns)]
+        return deviation
 
 
 class LinearReadout(Readout):
@@ -71,11 +89,15 @@ class PhaseReadout(Readout):
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
+        return self.of_channels(evidence, mask, context, slice(None))
+
+    def of_channels(self, evidence: Evidence, mask: Mask, context: Context, channels: slice) -> Future:
+        """Return the future deviation of some channels, from evidence and mask of only these."""
         tables = parts(self.phase.weight, context.cycles)
         phase = reduce(add, (embedding(context.phase[:, 0] % len(table), table) for table in tables))
         hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + phase[:, None]
         if self.channel is not None:
-            hidden = hidden + self.channel
+            hidden = hidden + self.channel[channels]
         hidden = self.dropout(hidden + self.block(hidden))
         future: Tensor = self.leave(hidden)
         return future.transpose(1, 2)
@@ -167,11 +189,17 @@ class TargetsOnly(Readout):
         future: Tensor = self.readout(evidence, mask, context)
         return pad(future[..., : -self.past], (0, self.past))
 
+    def of_versions(
+        self, versions: Versions, which: Which, mask: SomeMask, context: Context, columns: Sequence[int]
+    ) -> Float[Tensor, "some horizon column"]:
+        """Return the future deviation of channels that are forecast."""
+        return self.readout.of_versions(versions, which, mask, context, columns)
+
 
 class CrossChannel(Readout):
     """A readout in which channels first read each other by attention, with learned queries for each phase."""
 
-    def __init__(self, readout: Readout, look_back: int, cycle: int, channels: int, dropout: float) -> None:
+    def __init__(self, readout: PhaseReadout, look_back: int, cycle: int, channels: int, dropout: float) -> None:
         super().__init__()
         self.readout = readout
         self.query = nn.Parameter(torch.zeros(cycle, channels))
@@ -184,3 +212,21 @@ class CrossChannel(Readout):
         gathered = self.attention(query.transpose(1, 2), evidence.transpose(1, 2)).transpose(1, 2)
         future: Tensor = self.readout(evidence + gathered, mask, context)
         return future
+
+    def of_versions(
+        self, versions: Versions, which: Which, mask: SomeMask, context: Context, columns: Sequence[int]
+    ) -> Float[Tensor, "some horizon column"]:
+        """Return the future deviation of some channels: only their queries, and keys and values once per version."""
+        queries = tiled(self.query, context.phase[:1, : versions.shape[1]], context.cycles).transpose(1, 2)
+        own = [slice(column, column + 1) for column in columns]
+        gathered = self.attention.of_versions([queries[:, each] for each in own], versions.transpose(1, 2), which)
+        futures = []
+        for column, each, others in zip(columns, own, gathered, strict=True):
+            evidence = (versions[..., column][which[:, column]] + others)[..., None]
+            futures.append(self.readout.of_channels(evidence, mask[..., each], context, each))
+        return torch.cat(futures, dim=-1)
+
+
+def _picked(versions: Versions, which: Which) -> Float[Tensor, "some channel look_back"]:
+    """Return the windows that `which` describes."""
+    return versions.transpose(1, 2)[which, torch.arange(which.shape[1], device=which.device)]
