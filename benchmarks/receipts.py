@@ -1,7 +1,7 @@
 """Receipts of 100,000 forecasts over ten tables: whether they add up, whether forged ones are refused, and their time.
 
-A forecast is one number: a channel at one step ahead, or its mean over the horizon. The models are trained for one epoch
-on the newest rows of a table, because arithmetic is judged here, and not accuracy.
+A forecast is one number: a channel at one step ahead, or its mean over the horizon. The models are trained for one
+epoch on the newest rows of a table, because arithmetic is judged here, and not accuracy.
 """
 
 import json

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
 from benchmarks import receipts
+
 from ibforecast import ExplainedForecast, IBForecaster
 from ibforecast.core.receipt import Receipt
 
