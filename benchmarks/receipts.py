@@ -30,7 +30,7 @@ from ibforecast.engine import TorchEngine
 from ibforecast.evaluate.chosen import evenly_spaced
 from ibforecast_lab.data.suite import KNOWN, SUITE, SuiteTable, locate
 
-COUNT, ROWS, EPOCHS = 100_000, 6_000, 1
+COUNT, ROWS, EPOCHS = 100_000, 3_000, 1
 """Receipts in all, and how each model is trained: on the newest rows, for a number of epochs."""
 
 ADDITIVE: dict[str, Any] = {"recipe": "additive"}
