@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import demo, drivers, ecosystem, explorer, fits, measures, mutations, onnx, sealed, serving
+from benchmarks import demo, drivers, ecosystem, explorer, fits, measures, mutations, onnx, receipts, sealed, serving
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast_lab.experiments.run import commit, device_name, versions
 
@@ -19,6 +19,7 @@ MEASURES = measures.MEASURES | {
     "mutations": mutations.mutations,
     "demo": demo.demo,
     "drivers": drivers.drivers,
+    "receipts": receipts.receipts,
     "scrambled": sealed.scrambled,
     "sealed_forecast": sealed.sealed_forecast,
     "sealed_training": sealed.sealed_training,

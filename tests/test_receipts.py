@@ -246,11 +246,12 @@ def test_an_additive_forecast_is_its_published_sum() -> None:
     changed = rows.assign(load=rows.load + np.where(rows.index % 5 == 0, 30.0, -4.0), wind=rows.wind * 1.1)
     other = forecaster.explain(changed)
     for column in range(3):
-        here, there = weights(engine, explained, column), weights(engine, other, column)
+        here, there = (weights(engine, each, [column])[column] for each in (explained, other))
         for name in ("constant", "swing", "linear", "bent"):
             assert np.array_equal(getattr(here, name), getattr(there, name))
-        own = here.linear * there.departure[..., None] + here.bent * np.tanh(there.departure)[..., None]
-        total = here.constant + there.scale @ here.swing + own.sum(axis=(0, 1))
+        departure = there.read.departure[:, None]
+        own = here.linear * departure + here.bent * np.tanh(departure)
+        total = here.constant + there.read.scale @ here.swing + own.sum(axis=0)
         expected = (other.forecast[:, column] - other.units.mean[column]) / other.units.std[column]
         assert np.abs(total - expected).max() < 1e-5
 

@@ -7,15 +7,17 @@ put in. Every move is computed exactly, by the whole model, through the same mas
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import comb
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explanation import Explanation
 from ibforecast.core.receipt import Amounts, places
 from ibforecast.core.window import Window
 from ibforecast.engine import TorchEngine, tensors
@@ -32,11 +34,69 @@ ORDERS = 2
 CHUNK = 1024
 """How many windows are computed at once."""
 
-Values = Float64[np.ndarray, "look_back channel"]
+PerValue = Float64[np.ndarray, " value"]
+PerChannel = Float64[np.ndarray, " channel"]
 PerStep = Float64[np.ndarray, " horizon"]
 Moves = Float64[np.ndarray, "open horizon"]
 AllMoves = Float64[np.ndarray, "open horizon column"]
 Places = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """The values that an additive model read, channel by channel and from old to new, in standardised units.
+
+    `channel` and `step` are the place of each in the window, and `departure` is u, how far it is from the usual one.
+    The scale of a channel follows from the profile Q (`season`) and the weights of the level (`of_level`):
+
+        σ² = (doubt + Σ (Q + u − Σ of_level · u)²) / (doubt + count)
+    """
+
+    channel: Int64[np.ndarray, " value"]
+    step: Int64[np.ndarray, " value"]
+    departure: PerValue
+    season: PerValue
+    of_level: PerValue
+    doubt: PerChannel
+
+    @cached_property
+    def count(self) -> PerChannel:
+        """The number of values that were read of each channel."""
+        return np.asarray(np.bincount(self.channel, minlength=len(self.doubt)), dtype=np.float64)
+
+    @cached_property
+    def squares(self) -> PerValue:
+        """The squared distance of each value from the level."""
+        level = self.summed((self.of_level * self.departure)[:, None])[:, 0]
+        return np.asarray((self.season + self.departure - level[self.channel]) ** 2)
+
+    @cached_property
+    def scale(self) -> PerChannel:
+        """The scale of each channel."""
+        return self._scale(self.squares)
+
+    @cached_property
+    def usual_scale(self) -> PerChannel:
+        """The scale of each channel if every value is the usual one."""
+        return self._scale(self.season**2)
+
+    @cached_property
+    def shares(self) -> PerValue:
+        """By how much each value changes the scale of its channel: the change is divided as that of its square is."""
+        widths = (self.doubt + self.count) * (self.scale + self.usual_scale)
+        return np.asarray((self.squares - self.season**2) / widths[self.channel])
+
+    def summed(self, rows: Float64[np.ndarray, "value some"]) -> Float64[np.ndarray, "channel some"]:
+        """Return the sum over the values of each channel."""
+        sums, present = np.zeros((len(self.doubt), rows.shape[1])), self.count > 0
+        if present.any():
+            ends = np.cumsum(self.count[present]).astype(np.int64)
+            sums[present] = np.add.reduceat(rows, [0, *ends[:-1]], axis=0)
+        return sums
+
+    def _scale(self, squares: PerValue) -> PerChannel:
+        total = self.doubt + self.summed(squares[:, None])[:, 0]
+        return np.asarray(np.sqrt(total / (self.doubt + self.count)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,77 +106,40 @@ class Weights:
     With u the departure of each value from the usual one, and σ the scale of each channel that is read:
 
         Ŷ = constant + Σ_channels swing · σ + Σ_values (linear · u + bent · tanh u)
-
-    `departure` is u. `scale` and `usual_scale` are σ of this window, and of one in which every value is the usual one.
-    They follow from the profile Q (`season`) and the weights of the level (`of_level`), both 0 where nothing was read:
-
-        σ² = (doubt + Σ (Q + u − Σ of_level · u)²) / (doubt + count)
     """
 
     constant: PerStep
     swing: Float64[np.ndarray, "channel horizon"]
-    linear: Float64[np.ndarray, "look_back channel horizon"]
-    bent: Float64[np.ndarray, "look_back channel horizon"]
-    departure: Values
-    season: Values
-    of_level: Values
-    doubt: Float64[np.ndarray, " channel"]
-    opened: Bool[np.ndarray, "look_back channel"]
-
-    @property
-    def count(self) -> Float64[np.ndarray, " channel"]:
-        """The number of values that were read of each channel."""
-        return np.asarray(self.opened.sum(axis=0), dtype=np.float64)
-
-    @property
-    def squares(self) -> Values:
-        """The squared distance of each value that was read from the level."""
-        level = (self.of_level * self.departure).sum(axis=0)
-        return np.asarray(np.where(self.opened, self.season + self.departure - level, 0.0) ** 2)
-
-    @property
-    def usual_squares(self) -> Values:
-        """The squared distance of each usual value from the usual level."""
-        return np.asarray(self.season**2)
-
-    @property
-    def scale(self) -> Float64[np.ndarray, " channel"]:
-        """The scale of each channel."""
-        return np.asarray(np.sqrt((self.doubt + self.squares.sum(axis=0)) / (self.doubt + self.count)))
-
-    @property
-    def usual_scale(self) -> Float64[np.ndarray, " channel"]:
-        """The scale of each channel if every value is the usual one."""
-        return np.asarray(np.sqrt((self.doubt + self.usual_squares.sum(axis=0)) / (self.doubt + self.count)))
+    linear: Float64[np.ndarray, "value horizon"]
+    bent: Float64[np.ndarray, "value horizon"]
+    read: Read
 
     @property
     def calendar(self) -> PerStep:
         """The forecast if every value is the usual one."""
-        return np.asarray(self.constant + self.usual_scale @ self.swing)
+        return np.asarray(self.constant + self.read.usual_scale @ self.swing)
 
     @property
-    def added(self) -> Float64[np.ndarray, "look_back channel horizon"]:
-        """What each value adds to the calendar, as itself and through the scale.
-
-        The change of a scale is divided among its values as the change of its square is.
-        """
-        own = self.linear * self.departure[..., None] + self.bent * np.tanh(self.departure)[..., None]
-        widths = (self.doubt + self.count) * (self.scale + self.usual_scale)
-        shares = (self.squares - self.usual_squares) / widths
-        return np.asarray(own + shares[..., None] * self.swing)
+    def added(self) -> Float64[np.ndarray, "value horizon"]:
+        """What each value adds to the calendar, as itself and through the scale."""
+        read = self.read
+        own = self.linear * read.departure[:, None] + self.bent * np.tanh(read.departure)[:, None]
+        return np.asarray(own + read.shares[:, None] * self.swing[read.channel])
 
 
 def amounts(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
     """Return what adds up to the forecast of each of these channels, at every step."""
     if additive(engine.fitted.network) is None:
         return _by_what_ifs(engine, explained, columns)
-    return [_in_closed_form(engine, explained, column) for column in columns]
+    return [_in_closed_form(explained, column, sums) for column, sums in weights(engine, explained, columns).items()]
 
 
-def _in_closed_form(engine: TorchEngine, explained: ExplainedForecast, column: int) -> Amounts:
-    sums, std, mask = weights(engine, explained, column), float(explained.units.std[column]), explained.explanation.mask
-    tokens = sums.added.reshape(len(mask), -1, *sums.added.shape[1:]).sum(axis=1)
-    return _with_rest(explained, column, sums.calendar * std + explained.units.mean[column], tokens[mask] * std)
+def _in_closed_form(explained: ExplainedForecast, column: int, sums: Weights) -> Amounts:
+    std, patch_len = float(explained.units.std[column]), explained.explanation.patch_len
+    tokens = sums.added.reshape(-1, patch_len, explained.horizon).sum(axis=1) * std
+    # The values of a receipt are in the order of the mask's rows: by patch, and then by channel.
+    order = np.lexsort((sums.read.channel[::patch_len], sums.read.step[::patch_len]))
+    return _with_rest(explained, column, sums.calendar * std + explained.units.mean[column], tokens[order])
 
 
 def _with_rest(
@@ -142,8 +165,8 @@ def additive(network: IBForecast) -> AdditiveReadout | None:
 
 
 @torch.no_grad()
-def weights(engine: TorchEngine, explained: ExplainedForecast, column: int) -> Weights:
-    """Return the published sum of one channel of an additive model, given phase and mask.
+def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence[int]) -> dict[int, Weights]:
+    """Return the published sums of these channels of an additive model, given phase and mask.
 
     With w the weights of the level, m those of a plain mean over open values, and A, B those of the readout:
 
@@ -154,37 +177,36 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, column: int) -> W
     readout, frame = additive(network), network.decompose.frame
     assert readout is not None
     assert isinstance(frame, SeasonalFrame)
-    context = tensors(own).context
-    base, both = (tensor[0].double().numpy() for tensor in readout.weights(context, column))
-    opened = own.mask.repeat(own.patch_len, axis=0)
-    linear, bent = (np.moveaxis(half, 0, -1) * opened[..., None] for half in np.moveaxis(both, 1, 0))
     season = own.context.expected(own.context.phase).astype(np.float64)
-    past, ahead = season[: explained.look_back], season[explained.look_back :]
-    of_level = np.where(opened, torch.softmax(frame.logits, dim=0).double().numpy(), 0.0)
-    of_level = of_level / np.where(of_level.sum(axis=0) > 0, of_level.sum(axis=0), 1.0)
-    usual = (of_level * past).sum(axis=0)
-    from_usual = np.where(opened, past - usual, 0.0)
-    departure = np.where(opened, explained.units.standardise(explained.history) - past, 0.0)
+    read = _read(explained, season, frame)
+    context, places = tensors(own).context, torch.from_numpy(np.stack([read.channel, read.step], axis=1))
+    usual = read.summed((read.of_level * read.season)[:, None])[:, 0]
+    from_usual = (read.season - usual[read.channel])[:, None]
+    sums = {}
+    for column in dict.fromkeys(columns):
+        base, both = (tensor[0].double().numpy() for tensor in readout.weights(context, column, places))
+        linear, bent = both
+        swing = -read.summed(linear * from_usual)
+        constant = usual[column] - swing.sum(axis=0)
+        swing[column] += season[explained.look_back :, column] + base - usual[column]
+        through_level = read.of_level[:, None] * ((read.channel == column)[:, None] - read.summed(linear)[read.channel])
+        centred = bent - (read.summed(bent) / np.maximum(read.count, 1)[:, None])[read.channel]
+        sums[column] = Weights(constant, swing, linear + through_level, centred, read)
+    return sums
+
+
+def _read(explained: ExplainedForecast, season: Float64[np.ndarray, "steps channel"], frame: SeasonalFrame) -> Read:
+    """Return the values that were read, given the profile at every step."""
+    own = explained.explanation
+    channel, step = np.nonzero(own.mask.repeat(own.patch_len, axis=0).T)
+    departure = (explained.units.standardise(explained.history) - season[: explained.look_back])[step, channel]
     if (effects := explained.effects) is not None:
-        moved = effects[: explained.look_back].sum(axis=1) / explained.units.std
-        departure = np.where(opened, departure - moved, 0.0)
-    swing = -np.einsum("ich,ic->ch", linear, from_usual)
-    constant = usual[column] - swing.sum(axis=0)
-    swing[column] += ahead[:, column] + base - usual[column]
-    linear = linear - of_level[..., None] * linear.sum(axis=0)
-    linear[:, column] += of_level[:, column, None]
-    bent = (bent - bent.sum(axis=0) / np.maximum(opened.sum(axis=0), 1)[:, None]) * opened[..., None]
-    return Weights(
-        constant=constant,
-        swing=swing,
-        linear=linear,
-        bent=bent,
-        departure=departure,
-        season=np.where(opened, past, 0.0),
-        of_level=of_level,
-        doubt=frame.doubt.detach().exp().double().numpy(),
-        opened=opened,
-    )
+        departure = departure - (effects[: explained.look_back].sum(axis=1) / explained.units.std)[step, channel]
+    of_level = torch.softmax(frame.logits, dim=0).double().numpy()[step, channel]
+    doubt = frame.doubt.exp().double().numpy()
+    total = np.bincount(channel, of_level, minlength=len(doubt))
+    of_level = of_level / np.where(total > 0, total, 1.0)[channel]
+    return Read(channel, step, departure, season[step, channel], of_level, doubt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,23 +220,47 @@ class _WhatIf:
     patch_len: int
     columns: list[int]
 
-    def forecasts(self, actual: Bool[Tensor, "some patch channel"]) -> Float64[np.ndarray, "some horizon column"]:
-        """Return the forecasts if only the marked tokens have their own values, and all others the usual ones."""
-        chunks = [self._forecast(some)[..., self.columns] for some in torch.split(actual, CHUNK)]
-        return torch.cat(chunks).double().numpy()
+    def forecasts(
+        self, marks: Bool[Tensor, "version patch channel"], which: Int64[np.ndarray, "some channel"]
+    ) -> Float64[np.ndarray, "some horizon column"]:
+        """Return the forecasts of windows in which only marked tokens have their own values, others the usual ones.
 
-    def _forecast(self, actual: Bool[Tensor, "some patch channel"]) -> Float[Tensor, "some horizon channel"]:
-        some = len(actual)
-        marked = actual.repeat_interleave(self.patch_len, dim=1)
-        usual = self.usual
+        A window has channels of different versions: `which` says, for each channel, by which row of `marks` it is.
+        Level, scale and evidence of a channel depend only on that channel, so they are computed once per version.
+        """
+        versions, parts = self._read(marks), torch.split(torch.from_numpy(which), CHUNK)
+        return torch.cat([self._forecast(versions, part) for part in parts]).double().numpy()
+
+    def _read(self, marks: Bool[Tensor, "version patch channel"]) -> Explanation[Tensor]:
+        """Read the windows in which every channel is of the same version."""
+        count, usual = len(marks), self.usual
         window = replace(
             usual,
-            values=torch.where(marked, self.values, usual.values),
-            observed=usual.observed.expand(some, -1, -1),
-            phase=usual.phase.expand(some, -1),
-            known=None if usual.known is None else usual.known.expand(some, -1, -1),
+            values=torch.where(marks.repeat_interleave(self.patch_len, dim=1), self.values, usual.values),
+            observed=usual.observed.expand(count, -1, -1),
+            phase=usual.phase.expand(count, -1),
+            known=None if usual.known is None else usual.known.expand(count, -1, -1),
         )
-        forecast: Tensor = self.network.through(window, self.mask.expand(some, -1, -1)).values
+        return self.network.read_through(window, self.mask.expand(count, -1, -1))
+
+    def _forecast(
+        self, versions: Explanation[Tensor], which: Int[Tensor, "some channel"]
+    ) -> Float[Tensor, "some horizon column"]:
+        some, usual, shared, columns = len(which), self.usual, versions.context, self.columns
+        level, scale = (each[which, torch.arange(which.shape[1])] for each in (shared.level, shared.scale))
+        known = None if usual.known is None else usual.known.expand(some, -1, -1)
+        context = replace(shared, level=level, scale=scale, phase=usual.phase.expand(some, -1), known=known)
+        mask = versions.mask[:1].to(versions.evidence.dtype).expand(some, -1, -1)
+        future = self.network.readout.of_versions(versions.evidence, which, mask, context, columns)
+        response = None if context.response is None else context.response[..., columns]
+        own = replace(
+            context,
+            level=level[:, columns],
+            scale=scale[:, columns],
+            profile=context.profile[:, columns],
+            response=response,
+        )
+        forecast: Tensor = own.restore(future)
         return forecast
 
 
@@ -244,10 +290,14 @@ def _by_what_ifs(engine: TorchEngine, explained: ExplainedForecast, columns: Seq
 
 def _all_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, None]:
     """Return the mean move of each token over all orders, from the forecasts of all sets of tokens."""
-    count = len(opened)
+    count, channels = len(opened), question.mask.shape[2]
     member = np.array(list(product([False, True], repeat=count)), dtype=bool).reshape(-1, count)
-    forecasts = question.forecasts(_marks(question, opened, member))
-    sizes, numbers = member.sum(axis=1), np.arange(2**count)
+    numbers = np.arange(2**count)
+    marks = torch.zeros(2**count, *question.mask.shape[1:], dtype=torch.bool)
+    for number, (patch, source) in enumerate(opened):
+        marks[:, patch, source] = torch.from_numpy(member[:, number])
+    forecasts = question.forecasts(marks, np.tile(numbers[:, None], channels))
+    sizes = member.sum(axis=1)
     moves = np.zeros((count, *forecasts.shape[1:]))
     for number in range(count):
         without = numbers[~member[:, number]]
@@ -261,28 +311,34 @@ def _all_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, None]:
 def _drawn_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, AllMoves]:
     """Return the mean move of each token over drawn orders, and its standard error."""
     random, count = np.random.default_rng(0), len(opened)
-    pairs = []
-    for order in (random.permutation(count) for _ in range(ORDERS)):
-        pairs.append(np.mean([_moves(question, opened, each) for each in (order, order[::-1])], axis=0))
-    return np.mean(pairs, axis=0), np.std(pairs, axis=0, ddof=1) / np.sqrt(ORDERS)
+    drawn = [random.permutation(count) for _ in range(ORDERS)]
+    moves = _moves(question, opened, [each for order in drawn for each in (order, order[::-1])])
+    pairs = moves.reshape(ORDERS, 2, *moves.shape[1:]).mean(axis=1)
+    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(ORDERS)
 
 
-def _moves(question: _WhatIf, opened: Places, order: Int64[np.ndarray, " open"]) -> AllMoves:
-    """Return by how much the forecast moves as each token gets its own value, in this order."""
-    count = len(opened)
-    member = np.zeros((count + 1, count), dtype=bool)
-    member[:, order] = np.tri(count + 1, count, -1, dtype=bool)
-    forecasts = question.forecasts(_marks(question, opened, member))
-    moves = np.empty((count, *forecasts.shape[1:]))
-    moves[order] = np.diff(forecasts, axis=0)
+def _moves(
+    question: _WhatIf, opened: Places, orders: Sequence[Int64[np.ndarray, " open"]]
+) -> Float64[np.ndarray, "order open horizon column"]:
+    """Return by how much the forecast moves as each token gets its own value, in each of these orders.
+
+    In version n of an order, the first n tokens of every channel have their own values.
+    """
+    count, (_, patches, channels) = len(opened), question.mask.shape
+    patch, source = np.array(opened).T
+    versions = int(np.bincount(source).max()) + 1
+    marks = np.zeros((len(orders), versions, patches, channels), dtype=bool)
+    which = np.zeros((len(orders), count + 1, channels), dtype=np.int64)
+    for number, order in enumerate(orders):
+        entered = np.zeros((count, channels), dtype=np.int64)
+        entered[np.arange(count), source[order]] = 1
+        which[number, 1:] = np.cumsum(entered, axis=0)
+        before = which[number, np.arange(count), source[order]]
+        marks[number, :, patch[order], source[order]] = np.arange(versions) > before[:, None]
+        which[number] += number * versions
+    forecasts = question.forecasts(torch.from_numpy(marks.reshape(-1, patches, channels)), which.reshape(-1, channels))
+    steps = np.diff(forecasts.reshape(len(orders), count + 1, *forecasts.shape[1:]), axis=1)
+    moves = np.empty_like(steps)
+    for number, order in enumerate(orders):
+        moves[number, order] = steps[number]
     return moves
-
-
-def _marks(
-    question: _WhatIf, opened: Places, member: Bool[np.ndarray, "some open"]
-) -> Bool[Tensor, "some patch channel"]:
-    """Return the marks of sets of open tokens."""
-    marks = torch.zeros(len(member), *question.mask.shape[1:], dtype=torch.bool)
-    for number, (patch, source) in enumerate(opened):
-        marks[:, patch, source] = torch.from_numpy(member[:, number])
-    return marks

@@ -20,7 +20,7 @@ from ibforecast.core.errors import DataError, UsageError, require, require_choic
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.reader import Reader
-from ibforecast.core.receipt import Amounts, Receipt, Step, receipt_of
+from ibforecast.core.receipt import Amounts, Receipt, receipt_of
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
@@ -196,10 +196,13 @@ class Desk:
         engine = TorchEngine(self.fitted)
         return verification.verify(engine, source, original, exact=exact, key=key, itemised=self._itemised)
 
-    def _itemised(self, explained: ExplainedForecast, channel: str, step: Step) -> Receipt:
-        """Return a receipt as this model computes it, whatever the explanation states."""
-        amounts = self.amounts(explained, [explained.channels.index(channel)])
-        return receipt_of(explained, amounts[0], channel, step)
+    def _itemised(self, explained: ExplainedForecast) -> Iterator[Receipt]:
+        """Yield the receipts that an explanation contains as this model computes them, whatever they state."""
+        columns = list(dict.fromkeys(explained.channels.index(stated.channel) for stated in explained.receipts))
+        amounts = dict(zip(columns, self.amounts(explained, columns), strict=True))
+        for stated in explained.receipts:
+            own = amounts[explained.channels.index(stated.channel)]
+            yield receipt_of(explained, own, stated.channel, stated.step)
 
     def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None, step: Step = "mean") -> None:
         """Draw an explanation into a file; its suffix determines the format."""

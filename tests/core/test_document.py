@@ -129,3 +129,11 @@ def test_bytes_that_are_not_text_are_refused_with_the_callers_error_class() -> N
 def test_numbers_that_are_not_finite_are_not_written() -> None:
     with pytest.raises(ValueError, match="Out of range"):
         document.write("thing", 1, {"a": float("nan")})
+
+
+def test_numbers_in_a_list_have_the_same_fingerprint_together_and_one_by_one() -> None:
+    numbers = [0.0, -0.0, 1.5, 1e-300, -2.25e7]
+    together = b"".join(document._canonical(numbers))
+    one_by_one = b"".join(part for number in numbers for part in document._canonical(number))
+    assert together.endswith(one_by_one)
+    assert document.fingerprint([1.0, 2.0]) == document.fingerprint([1, 2.0])

@@ -197,3 +197,21 @@ def test_dropout_is_used_only_in_training(kind: str) -> None:
     assert torch.equal(layer(evidence, mask, context), layer(evidence, mask, context))
     layer.train()
     assert torch.equal(layer(evidence, mask, context), layer(evidence, mask, context)) == (kind in ("linear", "mlp"))
+
+
+@EVERY_KIND
+@torch.no_grad()
+def test_windows_of_a_few_versions_of_each_channel_are_read_as_whole_windows_are(kind: str) -> None:
+    _, mask, context = inputs()
+    versions = torch.randn(5, LOOK_BACK, CHANNELS) * mask[:1].repeat_interleave(3, dim=1)
+    which = torch.randint(5, (40, CHANNELS))
+    context = Context(
+        torch.zeros(40, CHANNELS), torch.ones(40, CHANNELS), context.phase[:1].expand(40, -1), context.profile
+    )
+    windows = torch.stack([versions[which[:, channel], :, channel] for channel in range(CHANNELS)], dim=-1)
+    layer, mask = readout(kind), mask[:1].expand(40, -1, -1)
+    expected = layer(windows, mask, context)
+    together = layer.of_versions(versions, which, mask, context, [2, 0])
+    assert torch.allclose(together, expected[..., [2, 0]], atol=1e-5)
+    # A receipt must not depend on which other receipts are computed with it.
+    assert torch.equal(layer.of_versions(versions, which, mask, context, [0])[..., 0], together[..., 1])

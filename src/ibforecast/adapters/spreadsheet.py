@@ -31,7 +31,7 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.files import write_atomically
 from ibforecast.core.receipt import FINE, column_of, decimals_of
 from ibforecast.engine import TorchEngine
-from ibforecast.receipts import Weights, additive, weights
+from ibforecast.receipts import Read, Weights, additive, weights
 from ibforecast.zoo.saved import FittedModel
 
 MOST_CHANNELS = 8
@@ -106,8 +106,7 @@ def write(
         f"{count:,}",
         "choose fewer: channels=[…], steps=[…]",
     )
-    sums = {column: weights(engine, explained, column) for column in columns}
-    write_atomically(path, _Book(explained, sums, ahead).content())
+    write_atomically(path, _Book(explained, weights(engine, explained, list(columns)), ahead).content())
 
 
 def check_file(path: Path) -> None:
@@ -138,8 +137,9 @@ class _Input(float):
 
 @dataclass(frozen=True)
 class _Place:
-    """A value that was read: its step and column in the window, and its row in the sheet `Read`."""
+    """A value that was read: its number, its step and column in the window, and its row in the sheet `Read`."""
 
+    number: int
     step: int
     column: int
     row: int
@@ -154,15 +154,15 @@ class _Book:
     ahead: Sequence[int]
 
     @cached_property
-    def shared(self) -> Weights:
-        """One of the published sums: values, level and scales are the same in all."""
-        return next(iter(self.sums.values()))
+    def shared(self) -> Read:
+        """The values that were read: with level and scales they are the same in all published sums."""
+        return next(iter(self.sums.values())).read
 
     @cached_property
     def places(self) -> list[_Place]:
         """The values that were read, channel by channel, so that the values of a channel are one range."""
-        places = np.argwhere(self.shared.opened.T).tolist()
-        return [_Place(step, column, row) for row, (column, step) in enumerate(places, start=2)]
+        places = zip(self.shared.step.tolist(), self.shared.channel.tolist(), strict=True)
+        return [_Place(number, step, column, number + 2) for number, (step, column) in enumerate(places)]
 
     @cached_property
     def scaled(self) -> dict[int, int]:
@@ -245,15 +245,15 @@ class _Book:
         )
         _head(sheet, ["channel", "time", *names], freeze="C2")
         for place in self.places:
-            at, row, scale = (place.step, place.column), place.row, self.scaled[place.column]
-            value, std = float(explained.history[at]), float(explained.units.std[place.column])
-            usual = value - float(own.departure[at]) * std
+            row, scale, number = place.row, self.scaled[place.column], place.number
+            value, std = float(explained.history[place.step, place.column]), float(explained.units.std[place.column])
+            usual = value - float(own.departure[number]) * std
             doubt, count, level, now, then, unit = (f"{SCALES}!${letter}${scale}" for letter in "BCDEFG")
             cells = [
                 *(explained.channels[place.column], explained.times[place.step], _Input(value), usual),
                 _Formula(f"={unit}"),
                 _Formula(f"=(C{row}-D{row})/E{row}"),
-                *(float(own.of_level[at]), float(own.season[at])),
+                *(float(own.of_level[number]), float(own.season[number])),
                 _Formula(f"=H{row}+F{row}-{level}"),
                 _Formula(f"=(I{row}^2-H{row}^2)/(({doubt}+{count})*({now}+{then}))"),
             ]
@@ -322,15 +322,13 @@ class _Book:
             moved = [_Formula(f"={s}{row}*'{KNOWN}'!{u}{2 + number}") for s, u in zip(linear, away, strict=True)]
             lines.append(line("known ahead", covariate, [], moved, in_units(self._response(column)[number])))
         for place in self.places:
-            row, at = TOTAL + len(lines), (place.step, place.column)
+            row, weights_of = TOTAL + len(lines), (sums.linear[place.number], sums.bent[place.number])
             facts = [explained.times[place.step], *(_Formula(f"={READ}!{x}{place.row}") for x in "CDFJ")]
             added = [
                 _Formula(f"={s}{row}*$F{row}+{b}{row}*TANH($F{row})+{s}${swings[place.column]}*$G{row}")
                 for s, b in zip(linear, bent, strict=True)
             ]
-            lines.append(
-                line("read", channels[place.column], facts, added, in_units(sums.linear[at]), in_units(sums.bent[at]))
-            )
+            lines.append(line("read", channels[place.column], facts, added, *map(in_units, weights_of)))
         blocks = f"amount added to {name}", "linear weight (calendar: the constant)", "bent weight"
         titles = (title for block in blocks for title in [block, *[None] * (count - 1)])
         _write(sheet, 1, [*[None] * (AMOUNTS - 1), *titles], bold=True)

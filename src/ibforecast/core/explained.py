@@ -6,7 +6,7 @@ content.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -511,7 +511,7 @@ class ExplainedForecast:
             "forecast": self.forecast,
             "truth": self.truth,
             # Left out if there are none, so that a document without receipts has the fingerprint it always had.
-            **({"receipts": [asdict(each) for each in self.receipts]} if self.receipts else {}),
+            **({"receipts": [dict(vars(each)) for each in self.receipts]} if self.receipts else {}),
         }
 
 

@@ -27,8 +27,14 @@ FINE, COARSE = 4, 2
 UNREAD = "values that were not read"
 """The name of the source of the part "unread"."""
 
+SIGNIFICANT = 14
+"""Digits that every number of a receipt may have: one less than a float keeps, because amounts are also added."""
+
 LARGEST_REST = 1e-3
 """By how much amounts may miss the forecast before they are rounded, in standard deviations: single precision."""
+
+REST_OF_AMOUNTS = 2.0**-18
+"""The same as a part of all amounts: values far from the usual ones lose more to single precision."""
 
 
 @dataclass(frozen=True)
@@ -124,23 +130,22 @@ def receipt_of(
     """
     column = column_of(explained, channel)
     require_step(explained, step)
-    values, here = explained.forecast[:, column], amounts.at(step)
-    total = float(values.mean() if step == "mean" else values[step - 1])
+    total, here = total_of(explained, column, step), amounts.at(step)
     unread = () if here.unread is None else (float(here.unread[0]),)
     exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *unread]
-    std = float(explained.units.std[column])
-    rest = total - sum(exact)
-    if abs(rest) > LARGEST_REST * std + 1e-12 * abs(total) * len(exact):
+    std, decimals = float(explained.units.std[column]), decimals_for(explained, column, step, digits)
+    rest, moved = total - sum(exact), sum(map(abs, exact[1:]))
+    if abs(rest) > LARGEST_REST * std + REST_OF_AMOUNTS * moved + 1e-12 * abs(total) * len(exact):
         raise VerificationError(
             "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
         )
     exact[0] += rest
-    calendar, *others = adding_up(exact, total, decimals_of(std, digits))
+    calendar, *others = adding_up(exact, total, decimals)
     opened = len(here.read)
     return Receipt(
         channel=channel,
         step=step,
-        forecast=rounded(total, decimals_of(std, digits)),
+        forecast=rounded(total, decimals),
         calendar=calendar,
         read=tuple(others[:opened]),
         known=tuple(others[opened : opened + len(here.known)]),
@@ -152,6 +157,22 @@ def receipt_of(
 def decimals_of(std: float, digits: int) -> int:
     """Return how many decimals a channel's numbers get: `digits` after the first digit of its standard deviation."""
     return max(0, digits - floor(log10(std)))
+
+
+def decimals_for(explained: "ExplainedForecast", column: int, step: Step, digits: int = FINE) -> int:
+    """Return how many decimals the receipt of a number gets; negative if its last digits are zeros.
+
+    There are fewer if the number is so large, compared with the spread of its channel, that a float cannot keep them.
+    """
+    units, decimals = explained.units, decimals_of(float(explained.units.std[column]), digits)
+    size = max(abs(total_of(explained, column, step)), abs(float(units.mean[column])))
+    return min(decimals, SIGNIFICANT - 1 - floor(log10(size))) if size > 0 else decimals
+
+
+def total_of(explained: "ExplainedForecast", column: int, step: Step) -> float:
+    """Return the number that a receipt adds up to, not rounded."""
+    values = explained.forecast[:, column]
+    return float(values.mean() if step == "mean" else values[step - 1])
 
 
 def rounded(value: float, decimals: int) -> float:
@@ -172,21 +193,21 @@ def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[flo
     changed most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an
     amount that is too small to be shown is hardly ever shown in one sum and not in another.
     """
-    unit = Decimal(1).scaleb(-decimals)
-    exact = [Decimal(amount) / unit for amount in amounts]
-    whole = [int(amount.to_integral_value("ROUND_HALF_EVEN")) for amount in exact]
-    missing = int(printed(rounded(total, decimals)) / unit) - sum(whole)
+    counts = [amount * 10.0**decimals for amount in amounts]
+    whole = [round(count) for count in counts]
+    missing = int(printed(rounded(total, decimals)).scaleb(decimals)) - sum(whole)
     one = 1 if missing > 0 else -1
 
-    def rank(number: int) -> tuple[bool, bool, Decimal]:
-        left = one * (exact[number] - whole[number])
+    def rank(number: int) -> tuple[bool, bool, float]:
+        left = one * (counts[number] - whole[number])
         return left <= 0, whole[number] in (0, -one), -left
 
     for number in sorted(range(len(whole)), key=rank)[: abs(missing)]:
         whole[number] += one
     # The rest is less than rounding and belongs to no value in particular, so the first amount takes it.
     whole[0] += one * max(abs(missing) - len(whole), 0)
-    return [float(count * unit) + 0.0 for count in whole]
+    # Read from text, because a product with a power of ten need not be the nearest number to its decimals.
+    return [float(f"{count}e{-decimals}") for count in whole]
 
 
 def printed(value: float) -> Decimal:
@@ -225,15 +246,13 @@ def check(explained: "ExplainedForecast", receipt: Receipt) -> None:
     """Refuse a receipt that does not belong to a forecast or does not add up to it."""
     column = column_of(explained, receipt.channel)
     require_step(explained, receipt.step)
-    values = explained.forecast[:, column]
-    total = float(values.mean() if receipt.step == "mean" else values[receipt.step - 1])
-    std = float(explained.units.std[column])
+    total, decimals = total_of(explained, column, receipt.step), decimals_for(explained, column, receipt.step)
     rules = {
         "have an amount for every open token": len(receipt.read) == explained.open_count,
         "have an amount for every covariate": len(receipt.known) == len(explained.covariates),
         "have an amount for what was not read if and only if the model is not sealed": explained.sealed
         == (receipt.unread is None),
-        "be of the number that was forecast": receipt.forecast == rounded(total, decimals_of(std, FINE)),
+        "be of the number that was forecast": receipt.forecast == rounded(total, decimals),
         "add up to the forecast to the last digit": receipt.adds_up,
     }
     for rule, holds in rules.items():

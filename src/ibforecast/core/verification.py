@@ -5,7 +5,7 @@ checks first require equal bits. If another machine, runtime or version computed
 differ by the effect of rounding on this window on the verifier's own machine; the verdict names that tolerance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ from ibforecast.core.errors import DataError, IBForecastError, UsageError, Verif
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
-from ibforecast.core.receipt import FINE, Receipt, Step, column_of, decimals_of
+from ibforecast.core.receipt import Receipt, column_of, decimals_for
 from ibforecast.core.signatures import is_signed_by
 from ibforecast.core.verdict import Check, Verification
 
@@ -58,8 +58,8 @@ Values = Float64[np.ndarray, "look_back channel"]
 Future = Float64[np.ndarray, "horizon channel"]
 
 
-Itemised = Callable[[ExplainedForecast, str, Step], Receipt]
-"""What computes the receipt of a channel and a step."""
+Itemised = Callable[[ExplainedForecast], Iterable[Receipt]]
+"""What computes the receipts that an explanation contains, in the same order, whatever they state."""
 
 
 @runtime_checkable
@@ -122,7 +122,7 @@ def verify(
     """Run the checks; without matching weights and names, leave out those that run the model.
 
     `original` contains the table's own rows, `exact` forbids any tolerance, and `key` is the public key of the expected
-    signer. `itemised` computes a receipt of this explanation, if the runtime can.
+    signer. `itemised` computes the receipts of this explanation, if the runtime can.
     """
     try:  # built again, so that changes made in place and cached values do not count
         explained = replace(explained, host=None)
@@ -359,12 +359,12 @@ def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bo
     count = len(explained.receipts)
     claim = f"{count} receipt{'s add' if count > 1 else ' adds'} up to the forecast, with the amounts of the model"
     allowed, worst = (0.0 if exact else LAST_UNITS), 0.0
-    for stated in explained.receipts:
-        try:
-            own = itemised(explained, stated.channel, stated.step)
-        except VerificationError as error:  # its own amounts do not add up to a forecast that is not its own
-            return Check("receipts", False, f"{claim}: {error}")
-        unit = 10.0 ** -decimals_of(float(explained.units.std[column_of(explained, stated.channel)]), FINE)
+    try:
+        computed = list(itemised(explained))
+    except VerificationError as error:  # its own amounts do not add up to a forecast that is not its own
+        return Check("receipts", False, f"{claim}: {error}")
+    for own, stated in zip(computed, explained.receipts, strict=True):
+        unit = 10.0 ** -decimals_for(explained, column_of(explained, stated.channel), stated.step)
         apart = max(abs(one - other) for one, other in zip(own.amounts, stated.amounts, strict=True)) / unit
         errors = (own.error or 0.0, stated.error or 0.0)
         known = (own.error is None) == (stated.error is None) and abs(errors[0] - errors[1]) <= allowed * unit

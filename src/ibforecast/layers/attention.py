@@ -4,9 +4,12 @@ PyTorch's own layer uses other kernels at inference, whose last bits differ from
 recomputed bit for bit cannot depend on it.
 """
 
+from collections.abc import Iterable, Iterator
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
 
 class Attention(nn.Module):
@@ -32,6 +35,32 @@ class Attention(nn.Module):
         weights = torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, dim=-1)
         gathered: Tensor = self.out((self.dropout(weights) @ v).transpose(1, 2).flatten(2))
         return gathered
+
+    def of_versions(
+        self,
+        queries: Iterable[Float[Tensor, "1 1 width"]],
+        versions: Float[Tensor, "version others width"],
+        which: Int[Tensor, "some others"],
+    ) -> Iterator[Float[Tensor, "some width"]]:
+        """Yield, for each query row, a weighted sum of source rows that come from few versions of each row.
+
+        `which` is the version of each source row in each window. Keys and values are computed once per version.
+        """
+        count, others, _ = versions.shape
+        k, v = map(self._split, self.key_value(versions).chunk(2, dim=-1))
+        # One table per head, with a row for every version of every source row.
+        tables = v.transpose(0, 1).reshape(self.heads, count * others, -1)
+        rows = which * others + torch.arange(others, device=which.device)
+        for query in queries:
+            q = self._split(self.query(query))
+            scores = (q * k).sum(dim=-1) * q.shape[-1] ** -0.5
+            weights = torch.softmax(scores.transpose(0, 1).reshape(self.heads, -1)[:, rows], dim=-1)
+            heads = [
+                embedding_bag(rows, table, per_sample_weights=weight, mode="sum")
+                for table, weight in zip(tables, weights, strict=True)
+            ]
+            gathered: Tensor = self.out(torch.cat(heads, dim=-1))
+            yield gathered
 
     def _split(self, rows: Float[Tensor, "batch some width"]) -> Float[Tensor, "batch heads some part"]:
         batch, some, width = rows.shape

@@ -85,7 +85,12 @@ class IBForecast(Accountable, SelfExplaining):
         return Explanation(mask, closed_to_zero(mask, deviation), probability, missing, context)
 
     def through(self, window: Window, mask: Bool[Tensor, "batch patch channel"]) -> Forecast:
-        """Forecast through a mask that is given instead of chosen; a token with a missing step stays closed.
+        """Forecast through a mask that is given instead of chosen; a token with a missing step stays closed."""
+        explanation = self.read_through(window, mask)
+        return Forecast(self.replay(explanation), explanation)
+
+    def read_through(self, window: Window, mask: Bool[Tensor, "batch patch channel"]) -> Explanation:
+        """Read a window through a given mask: level, scale and evidence of a channel depend only on that channel.
 
         Nothing is scored: the probability of an open token is 1, that of a closed one 0.
         """
@@ -93,8 +98,7 @@ class IBForecast(Accountable, SelfExplaining):
         mask = mask & ~missing
         context, deviation = self.decompose(self.seen(window, mask))
         evidence = closed_to_zero(mask, deviation)
-        explanation = Explanation(mask, evidence, mask.to(evidence.dtype), missing, context)
-        return Forecast(self.replay(explanation), explanation)
+        return Explanation(mask, evidence, mask.to(evidence.dtype), missing, context)
 
     def seen(self, window: Window, mask: Bool[Tensor, "batch patch channel"]) -> Window:
         """Return the window that the context is taken from, given the mask: all of it."""

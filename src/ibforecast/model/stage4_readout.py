@@ -1,11 +1,12 @@
 """Stage 4: compute the future deviation from evidence, mask and context, and from nothing else. Paper: Eq. 7, D̂."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding, pad
 
@@ -17,6 +18,11 @@ from ibforecast.layers.attention import Attention
 Evidence = Float[Tensor, "batch look_back channel"]
 Mask = Float[Tensor, "batch patch channel"]
 Future = Float[Tensor, "batch horizon channel"]
+Versions = Float[Tensor, "version look_back channel"]
+"""Evidence of channels in several versions: any window combines one of each."""
+
+Which = Int[Tensor, "some channel"]
+SomeMask = Float[Tensor, "some patch channel"]
 
 MIXTURES = 4
 """How many learned maps over time the channels of an additive readout share to read each other."""
@@ -28,6 +34,18 @@ class Readout(nn.Module, ABC):
     @abstractmethod
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
+
+    def of_versions(
+        self, versions: Versions, which: Which, mask: SomeMask, context: Context, columns: Sequence[int]
+    ) -> Float[Tensor, "some horizon column"]:
+        """Return the future deviation of some channels in many windows that consist of few versions of each channel.
+
+        `which` is the version of each channel in each window. All windows have the same mask and the same phases. No
+        bit of a channel depends on which other channels are in `columns`.
+        """
+        evidence = _picked(versions, which).transpose(1, 2)
+        deviation: Tensor = self(evidence, mask, context)[..., list(columns)]
+        return deviation
 
 
 class LinearReadout(Readout):
@@ -71,11 +89,15 @@ class PhaseReadout(Readout):
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
+        return self.of_channels(evidence, mask, context, slice(None))
+
+    def of_channels(self, evidence: Evidence, mask: Mask, context: Context, channels: slice) -> Future:
+        """Return the future deviation of some channels, from evidence and mask of only these."""
         tables = parts(self.phase.weight, context.cycles)
         phase = reduce(add, (embedding(context.phase[:, 0] % len(table), table) for table in tables))
         hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + phase[:, None]
         if self.channel is not None:
-            hidden = hidden + self.channel
+            hidden = hidden + self.channel[channels]
         hidden = self.dropout(hidden + self.block(hidden))
         future: Tensor = self.leave(hidden)
         return future.transpose(1, 2)
@@ -118,26 +140,35 @@ class AdditiveReadout(Readout):
         entering = torch.cat([scale * evidence, bent], dim=1).transpose(1, 2)
         others = torch.unflatten(self.over(entering), -1, (MIXTURES, -1))
         hidden = self.enter(entering) + torch.einsum("kcd,bdkw->bcw", self.mix, others)
-        embedded = self._embedded(context)
+        embedded = self._embedded(context, self.channel)
         hidden = self.dropout(hidden * (1 + self.gain(embedded)))
         future: Tensor = self.leave(hidden) / context.scale[:, :, None] + self.base(self.dropout(embedded))
         return future.transpose(1, 2)
 
     def weights(
-        self, context: Context, column: int
-    ) -> tuple[Float[Tensor, "batch horizon"], Float[Tensor, "batch horizon two look_back channel"]]:
-        """Return base and (A, B) of one channel that is forecast: of each step ahead, for each value of the window."""
-        embedded = self._embedded(context)[:, column]
-        gained = self.leave.weight * (1 + self.gain(embedded))[:, None]
-        mixed = torch.einsum("kd,kwl->lwd", self.mix[:, column], torch.unflatten(self.over.weight, 0, (MIXTURES, -1)))
-        own = torch.zeros_like(self.mix[0, column]).scatter(0, torch.tensor([column], device=mixed.device), 1.0)
-        entering = mixed + self.enter.weight.T[..., None] * own
-        return self.base(embedded), torch.unflatten(torch.einsum("bhw,lwd->bhld", gained, entering), 2, (2, -1))
+        self, context: Context, column: int, places: Int[Tensor, "value 2"]
+    ) -> tuple[Float[Tensor, "batch horizon"], Float[Tensor, "batch two value horizon"]]:
+        """Return base and (A, B) of one channel that is forecast, for each step ahead.
 
-    def _embedded(self, context: Context) -> Float[Tensor, "batch channel width"]:
+        A and B are those of the values at `places`: the channel and the step of each.
+        """
+        channel, step = places.unbind(dim=1)
+        embedded = self._embedded(context, self.channel[column : column + 1])[:, 0]
+        gained = self.leave.weight * (1 + self.gain(embedded))[:, None]
+        # Maps over time first, then their mixture: the product of both would be large with many channels.
+        over = gained[:, None] @ torch.unflatten(self.over.weight, 0, (MIXTURES, -1))
+        own, (batch, horizon, _) = gained @ self.enter.weight, gained.shape
+        over, own = (each.view(*each.shape[:-1], 2, -1)[..., step] for each in (over, own))
+        mixed = (over * self.mix[:, column, channel].view(1, MIXTURES, 1, 1, -1)).sum(dim=1)
+        both = mixed + own * (channel == column)
+        return self.base(embedded), both.view(batch, horizon, 2, -1).permute(0, 2, 3, 1)
+
+    def _embedded(
+        self, context: Context, channel: Float[Tensor, "channel width"]
+    ) -> Float[Tensor, "batch channel width"]:
         tables = parts(self.phase.weight, context.cycles)
         phase = reduce(add, (embedding(context.phase[:, 0] % len(table), table) for table in tables))
-        embedded = phase[:, None] + self.channel
+        embedded = phase[:, None] + channel
         block: Tensor = self.block(embedded)
         return embedded + block
 
@@ -158,11 +189,17 @@ class TargetsOnly(Readout):
         future: Tensor = self.readout(evidence, mask, context)
         return pad(future[..., : -self.past], (0, self.past))
 
+    def of_versions(
+        self, versions: Versions, which: Which, mask: SomeMask, context: Context, columns: Sequence[int]
+    ) -> Float[Tensor, "some horizon column"]:
+        """Return the future deviation of channels that are forecast."""
+        return self.readout.of_versions(versions, which, mask, context, columns)
+
 
 class CrossChannel(Readout):
     """A readout in which channels first read each other by attention, with learned queries for each phase."""
 
-    def __init__(self, readout: Readout, look_back: int, cycle: int, channels: int, dropout: float) -> None:
+    def __init__(self, readout: PhaseReadout, look_back: int, cycle: int, channels: int, dropout: float) -> None:
         super().__init__()
         self.readout = readout
         self.query = nn.Parameter(torch.zeros(cycle, channels))
@@ -175,3 +212,21 @@ class CrossChannel(Readout):
         gathered = self.attention(query.transpose(1, 2), evidence.transpose(1, 2)).transpose(1, 2)
         future: Tensor = self.readout(evidence + gathered, mask, context)
         return future
+
+    def of_versions(
+        self, versions: Versions, which: Which, mask: SomeMask, context: Context, columns: Sequence[int]
+    ) -> Float[Tensor, "some horizon column"]:
+        """Return the future deviation of some channels: only their queries, and keys and values once per version."""
+        queries = tiled(self.query, context.phase[:1, : versions.shape[1]], context.cycles).transpose(1, 2)
+        own = [slice(column, column + 1) for column in columns]
+        gathered = self.attention.of_versions([queries[:, each] for each in own], versions.transpose(1, 2), which)
+        futures = []
+        for column, each, others in zip(columns, own, gathered, strict=True):
+            evidence = (versions[..., column][which[:, column]] + others)[..., None]
+            futures.append(self.readout.of_channels(evidence, mask[..., each], context, each))
+        return torch.cat(futures, dim=-1)
+
+
+def _picked(versions: Versions, which: Which) -> Float[Tensor, "some channel look_back"]:
+    """Return the windows that `which` describes."""
+    return versions.transpose(1, 2)[which, torch.arange(which.shape[1], device=which.device)]
