@@ -20,7 +20,7 @@ from ibforecast.core.errors import DataError, UsageError, require, require_choic
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.reader import Reader
-from ibforecast.core.receipt import Amounts, Receipt, receipt_of
+from ibforecast.core.receipt import Amounts, Receipt, Step, receipt_of
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
