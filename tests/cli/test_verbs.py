@@ -482,7 +482,7 @@ def test_known_is_refused_for_a_model_without_future_covariates(desk: Any, call:
 def test_a_laboratory_verb_without_the_laboratory_prints_the_install_command(
     call: Call, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    monkeypatch.setattr("ibforecast.cli.main.entry_points", lambda group: EntryPoints())
+    monkeypatch.setattr("ibforecast.cli.main._added", EntryPoints)
     outcome = call(verb)
     assert (outcome.code, outcome.out) == (2, "")
     assert "pip install . ./lab" in outcome.err

@@ -11,8 +11,6 @@ from ibforecast.cli.shared import announce, check_place, deliver, epochs_bar, js
 from ibforecast.core.errors import IBForecastError, UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.zoo.recipes import usual_patch_len
-from ibforecast.zoo.saved import DOCUMENT
-from ibforecast.zoo.stages import forget
 
 if TYPE_CHECKING:
     from ibforecast.forecaster import IBForecaster
@@ -35,6 +33,8 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     """
+    from ibforecast.zoo.stages import forget
+
     check_folder(out, overwrite)
     model = forecaster_of(settings)
     checkpoint = out.parent / f".{out.name}.checkpoint"
@@ -55,6 +55,8 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
 
 def check_folder(out: Path, overwrite: bool) -> None:
     """Refuse, before any work, a folder to which no model may be written."""
+    from ibforecast.zoo.saved import DOCUMENT
+
     if out.exists() and not overwrite:
         raise UsageError("the model's folder must be new", f"{out}, which exists", "choose another or add --overwrite")
     if out.exists() and not (out / DOCUMENT).is_file():

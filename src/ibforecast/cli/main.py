@@ -6,9 +6,9 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from ibforecast.core.errors import (
     UsageError,
     VerificationError,
 )
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
 """0 is success, 1 any other error."""
@@ -57,20 +60,27 @@ LAB_VERBS = ("datasets", "reproduce", "show")
 """Verbs of ibforecast-lab, which adds them through entry points of the group `ibforecast.verbs`."""
 
 
+@cache
+def _added() -> "EntryPoints":
+    """Return the verbs of other packages; finding them reads the metadata of every installed package."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group="ibforecast.verbs")
+
+
 class Verbs(click.Group):
     """The verbs, each imported only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order in which they are usually needed, then those of other packages."""
-        return [*VERBS, *sorted(entry_points(group="ibforecast.verbs").names)]
+        return [*VERBS, *sorted(_added().names)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a verb's file and return its command."""
-        added = entry_points(group="ibforecast.verbs")
         if cmd_name in VERBS:
             command: click.Command = import_module(f"ibforecast.cli.{cmd_name}").command
-        elif cmd_name in added.names:
-            command = added[cmd_name].load()
+        elif cmd_name in _added().names:
+            command = _added()[cmd_name].load()
         elif cmd_name in LAB_VERBS:
             raise UsageError(
                 f"{cmd_name!r} is a verb of ibforecast_lab, which is not installed",

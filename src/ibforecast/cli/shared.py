@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from tqdm import tqdm
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import to_json
-from ibforecast.train.checkpoint import Epoch
+
+if TYPE_CHECKING:
+
+    from ibforecast.train.checkpoint import Epoch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -95,6 +97,8 @@ def future_option(command: Command) -> Command:
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
     """Show a progress bar on stderr, if it is a terminal; yield a function of step, number of steps and text."""
+    from tqdm import tqdm
+
     bar: tqdm[Any] | None = None
 
     def advance(step: int, steps: int, text: str) -> None:
@@ -113,7 +117,7 @@ def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], No
 
 
 @contextmanager
-def epochs_bar() -> Iterator[Callable[[int, int, Epoch], None]]:
+def epochs_bar() -> Iterator[Callable[[int, int, "Epoch"], None]]:
     """Show a progress bar over epochs, with loss and open rate."""
     with progress_bar("fit", "epoch") as advance:
         yield lambda number, epochs, epoch: advance(
