@@ -1,8 +1,10 @@
 """The command in a new process: its output, its exit codes, and that it can be resumed after being killed."""
 
+import gc
 import json
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +15,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import ExplainedForecast, IBForecaster
+from ibforecast.cli.main import VERBS, run
 
 Shell = Callable[..., Any]
 
@@ -141,3 +144,26 @@ def test_help_and_version_exit_with_0(shell: Shell, words: list[str]) -> None:
     outcome = shell(*words)
     assert (outcome.code, outcome.err) == (0, "")
     assert "ibforecast" in outcome.out
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], *([verb, "--help"] for verb in VERBS)], ids=" ".join)
+def test_help_imports_no_library_for_computing(words: list[str]) -> None:
+    slow = {"torch", "pyarrow", "narwhals", "numpy", "pandas", "jaxtyping", "safetensors", "matplotlib", "sympy"}
+    script = f"""
+import sys
+from ibforecast.cli.main import run
+try:
+    run({words!r})
+except SystemExit as ended:
+    print(ended.code, sorted({slow!r} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\n0 []\n")
+
+
+def test_a_command_restores_how_often_python_collects_garbage(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = gc.get_threshold()
+    with pytest.raises(SystemExit):
+        run(["--version"])
+    assert gc.get_threshold() == usual

@@ -13,7 +13,6 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.files import to_json
 
 if TYPE_CHECKING:
-
     from ibforecast.train.checkpoint import Epoch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
