@@ -175,8 +175,10 @@ def _from_wide(
             f"{columns[unnamed[0]]!r}, most likely a row number",
             "write the file with index=False, or name the channels (fit --channels)",
         )
-    values = [as_numbers(name, arrow[name], axis.moments, axis.zone) for name in columns]
-    return axis, columns, np.stack(values, axis=1)
+    values = np.empty((arrow.num_rows, len(columns)))
+    for place, name in enumerate(columns):
+        values[:, place] = as_numbers(name, arrow[name], axis.moments, axis.zone)
+    return axis, columns, values
 
 
 def _from_long(
