@@ -116,5 +116,6 @@ def _spans(explained: ExplainedForecast, patches: list[int]) -> Iterator[str]:
 
 def span_of(explained: ExplainedForecast, first: int, last: int) -> str:
     """Return the times of a run of patches: the first and the last one, or the only one."""
-    start, end = explained.times[explained.steps(first).start], explained.times[explained.steps(last).stop - 1]
+    times, length = explained.times, explained.patch_len
+    start, end = times[first * length], times[(last + 1) * length - 1]
     return start if start == end else f"{start} to {end}"
