@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import demo, drivers, ecosystem, explorer, fits, measures, mutations, onnx, sealed, serving
+from benchmarks import demo, drivers, ecosystem, explorer, fits, measures, mutations, onnx, sealed, serving, start
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast_lab.experiments.run import commit, device_name, versions
 
@@ -16,12 +16,16 @@ MEASURES = measures.MEASURES | {
     "explorer": explorer.explorer,
     "ecosystem": ecosystem.ecosystem,
     "fits": fits.fits,
+    "threads": fits.threads,
     "mutations": mutations.mutations,
     "demo": demo.demo,
     "drivers": drivers.drivers,
     "scrambled": sealed.scrambled,
     "sealed_forecast": sealed.sealed_forecast,
     "sealed_training": sealed.sealed_training,
+    "start": start.start,
+    "memory": start.memory,
+    "document": start.document,
 }
 
 

@@ -86,6 +86,15 @@ def device_option(command: Command) -> Command:
     return click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")(command)
 
 
+def threads_option(command: Command) -> Command:
+    """Add --threads."""
+    return click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Threads to compute with on a processor; default: as many as it has cores, or OMP_NUM_THREADS.",
+    )(command)
+
+
 def future_option(command: Command) -> Command:
     """Add --future."""
     return click.option(

@@ -1,5 +1,8 @@
 """The choice of the device to compute on."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from ibforecast.core.errors import UsageError
@@ -14,3 +17,14 @@ def find_device(device: str) -> str:
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError("device must be available", f"{device!r}, but PyTorch sees no GPU", 'use "cpu"')
     return device
+
+
+@contextmanager
+def computing_with(threads: int | None) -> Iterator[None]:
+    """Compute with a number of threads; None: as many as PyTorch is set to."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
