@@ -6,7 +6,20 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import demo, drivers, ecosystem, explorer, fits, measures, mutations, onnx, receipts, sealed, serving
+from benchmarks import (
+    demo,
+    drivers,
+    ecosystem,
+    explorer,
+    fits,
+    measures,
+    mutations,
+    onnx,
+    receipts,
+    sealed,
+    serving,
+    start,
+)
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast_lab.experiments.run import commit, device_name, versions
 
@@ -16,6 +29,7 @@ MEASURES = measures.MEASURES | {
     "explorer": explorer.explorer,
     "ecosystem": ecosystem.ecosystem,
     "fits": fits.fits,
+    "threads": fits.threads,
     "mutations": mutations.mutations,
     "demo": demo.demo,
     "drivers": drivers.drivers,
@@ -23,6 +37,9 @@ MEASURES = measures.MEASURES | {
     "scrambled": sealed.scrambled,
     "sealed_forecast": sealed.sealed_forecast,
     "sealed_training": sealed.sealed_training,
+    "start": start.start,
+    "memory": start.memory,
+    "document": start.document,
 }
 
 

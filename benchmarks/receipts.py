@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from ibforecast.evaluate.chosen import evenly_spaced
 from tests.forgery.forgeries import Document, sealed
 
 from benchmarks.measures import _least_seconds
 from ibforecast import IBForecaster
 from ibforecast.core import running
+from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.errors import IBForecastError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import Receipt, Step, receipt_of

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
+from ibforecast.core.devices import computing_with
 from ibforecast.core.explanation import Explanation, Forecast
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.standardiser import Standardiser
@@ -114,13 +115,8 @@ class TorchEngine:
     @contextmanager
     def _computing(self) -> Iterator[None]:
         """Compute without gradients, and with this engine's number of threads."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads or before)
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            torch.set_num_threads(before)
+        with computing_with(self.threads), torch.no_grad():
+            yield
 
 
 def tensors(explanation: Explanation[np.ndarray]) -> Explanation[Tensor]:

@@ -6,8 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from ibforecast.core.errors import UsageError, require_choice
-from ibforecast.data.axis import Irregular
-from ibforecast.data.tables import Layout
+from ibforecast.data.layout import Irregular, Layout
 from ibforecast.model.config import LossKind
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import DEFAULT, Recipe

@@ -1,8 +1,11 @@
 """The command in a new process: its output, its exit codes, and that it can be resumed after being killed."""
 
+import gc
 import json
+import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +16,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import ExplainedForecast, IBForecaster
+from ibforecast.cli.main import VERBS, run
 
 Shell = Callable[..., Any]
 
@@ -141,3 +145,41 @@ def test_help_and_version_exit_with_0(shell: Shell, words: list[str]) -> None:
     outcome = shell(*words)
     assert (outcome.code, outcome.err) == (0, "")
     assert "ibforecast" in outcome.out
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], *([verb, "--help"] for verb in VERBS)], ids=" ".join)
+def test_help_imports_no_library_for_computing(words: list[str]) -> None:
+    slow = {"torch", "pyarrow", "narwhals", "numpy", "pandas", "jaxtyping", "safetensors", "matplotlib", "sympy"}
+    script = f"""
+import sys
+from ibforecast.cli.main import run
+try:
+    run({words!r})
+except SystemExit as ended:
+    print(ended.code, sorted({slow!r} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\n0 []\n")
+
+
+@pytest.mark.parametrize(("own", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_idle_threads_wait_unless_the_user_says_otherwise(own: dict[str, str], policy: str) -> None:
+    script = """
+import os
+from ibforecast.cli.main import run
+try:
+    run(["--version"])
+except SystemExit:
+    print(os.environ["OMP_WAIT_POLICY"])
+"""
+    rest = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run([sys.executable, "-c", script], env=rest | own, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == policy
+
+
+def test_a_command_restores_how_often_python_collects_garbage(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = gc.get_threshold()
+    with pytest.raises(SystemExit):
+        run(["--version"])
+    assert gc.get_threshold() == usual

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 from ibforecast import Evaluation, ExplainedForecast, IBForecaster
 from ibforecast.cli.main import LAB_VERBS, VERBS, run
@@ -482,7 +483,7 @@ def test_known_is_refused_for_a_model_without_future_covariates(desk: Any, call:
 def test_a_laboratory_verb_without_the_laboratory_prints_the_install_command(
     call: Call, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    monkeypatch.setattr("ibforecast.cli.main.entry_points", lambda group: EntryPoints())
+    monkeypatch.setattr("ibforecast.cli.main._added", EntryPoints)
     outcome = call(verb)
     assert (outcome.code, outcome.out) == (2, "")
     assert "pip install . ./lab" in outcome.err
@@ -508,6 +509,25 @@ def test_a_plain_fit_prints_the_outcome_of_its_contest(desk: Any, call: Call, tm
     assert choosing.document["training"]["contest"] is None
     assert not IBForecaster.load(tmp_path / "choosing").fitted.config.sealed
     assert names_in(tmp_path) == ["choosing", "plain"]
+
+
+def test_a_fit_computes_with_the_threads_it_is_given(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+
+    @contextmanager
+    def watching() -> Iterator[Callable[..., None]]:
+        yield lambda *arguments: seen.append(torch.get_num_threads())
+
+    monkeypatch.setattr("ibforecast.cli.fit.epochs_bar", watching)
+    before = torch.get_num_threads()
+    words = ("fit", desk.table, *desk.settings)
+    assert call(*words, "--out", tmp_path / "usual").code == 0
+    assert call(*words, "--threads", before + 1, "--out", tmp_path / "more").code == 0
+    assert seen == [before, before, before + 1, before + 1]
+    assert torch.get_num_threads() == before
+    assert refused(call(*words, "--threads", 0, "--out", tmp_path / "none"), 2, "0 is not in the range")
 
 
 def test_an_interrupted_fit_prints_how_to_continue(

@@ -91,6 +91,18 @@ def test_a_missing_value_is_finite_and_marked_unobserved() -> None:
     assert not windows.values[~windows.observed].any()
 
 
+@pytest.mark.parametrize("rows", [1, 7, ROWS - 1, ROWS])
+def test_rows_standardised_in_parts_are_those_standardised_at_once(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    series = gappy()
+    standardiser, whole = cut_from(series)
+    monkeypatch.setattr("ibforecast.data.windows.ROWS", rows)
+    _, parts = cut_from(series)
+    assert torch.equal(parts.values, whole.values)
+    assert torch.equal(parts.observed, whole.observed)
+    at_once = torch.from_numpy(np.nan_to_num(standardiser.standardise(series.values))).float()
+    assert torch.equal(parts.values, at_once)
+
+
 @pytest.mark.parametrize("size", [1, 7, len(STARTS) - 1, len(STARTS), 1000])
 def test_batches_hold_every_window_once_and_in_order(size: int) -> None:
     _, windows = cut_from(gappy())

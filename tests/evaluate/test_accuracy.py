@@ -11,6 +11,7 @@ from ibforecast.core.explanation import Forecast
 from ibforecast.core.window import Target, Window
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import Accuracy, absolute_error, accuracy, squared_error
+from ibforecast.evaluate.naive import naive_errors
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 
@@ -69,6 +70,24 @@ def test_errors_are_means_over_the_observed_values_of_each_window(missing: float
     squared, absolute = by_hand(data)
     np.testing.assert_allclose(measured.squared_error.numpy(), squared, rtol=1e-5)
     np.testing.assert_allclose(measured.absolute_error.numpy(), absolute, rtol=1e-5)
+
+
+def test_no_more_windows_than_a_batch_are_gathered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gathered: list[int] = []
+    take = Windows.take
+
+    def counted(self: Windows, starts: Tensor) -> tuple[Window, Target]:
+        gathered.append(len(starts))
+        return take(self, starts)
+
+    monkeypatch.setattr(Windows, "take", counted)
+    measured = accuracy(Repeating(), windows(), batch=8)
+    naive = naive_errors(windows(), cycle=4, batch=8)
+    assert gathered == 2 * [8, 8, 8, 8, 5]
+    # One array for all batches: the memory of a batch could not be used again next to its own small results.
+    parts = (measured.squared_error, measured.absolute_error, measured.open_rate)
+    assert len({part.untyped_storage().data_ptr() for part in parts}) == 1
+    assert len({part.untyped_storage().data_ptr() for part in naive}) == 1
 
 
 @pytest.mark.parametrize("batch", [1, 10, 37, 36, 1024])

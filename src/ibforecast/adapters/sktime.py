@@ -12,7 +12,7 @@ from ibforecast.core.calendar import MONDAY, Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.sizes import Sizes
-from ibforecast.data.axis import Irregular
+from ibforecast.data.layout import Irregular
 from ibforecast.forecaster import IBForecaster
 from ibforecast.settings import Settings
 from ibforecast.zoo.recipes import Recipe, resolve_ours

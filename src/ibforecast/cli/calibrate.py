@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from ibforecast.cli.shared import announce, check_place, deliver, device_option, json_option
-from ibforecast.zoo.saved import put_in_place
 
 if TYPE_CHECKING:
     from ibforecast.forecaster import IBForecaster
@@ -45,6 +44,8 @@ def command(model: Path, table: str, split: Literal["validation", "test", "all"]
 
 def _save_back(forecaster: "IBForecaster", folder: Path) -> None:
     """Replace the model in its folder, and keep the other files there, such as its audit."""
+    from ibforecast.zoo.saved import put_in_place
+
     # In the same parent folder, so that the last step is a rename: the model is replaced completely or not at all.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
         model, whole = Path(place) / "model", Path(place) / "whole"

@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 
 import click
-import pyarrow as pa
 
 from ibforecast.cli.shared import announce, check_place, deliver, epochs_bar, json_option
 from ibforecast.core.files import write_atomically
@@ -25,6 +24,8 @@ def command(out: Path, seed: int, as_json: bool) -> None:
     ibforecast demo
     ibforecast demo --out /tmp/demo --json
     """
+    import pyarrow as pa
+
     from ibforecast.data.demo import demo_table
     from ibforecast.data.tables import write
     from ibforecast.forecaster import IBForecaster

@@ -1,13 +1,13 @@
 """ibforecast explain: a forecast, and what it is made of."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from ibforecast.cli.shared import announce, at_option, budget_option, check_file, deliver, future_option, json_option
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
-from ibforecast.core.receipt import Step
 
 
 @click.command("explain")
@@ -79,7 +79,7 @@ def command(
     if known and not forecaster.fitted.layout.future:
         raise UsageError("--known needs a model with future covariates", "a model without them", "drop --known")
     explanation = forecaster.explain(table, at, budget=budget, future=future)
-    ahead: Step = "mean" if step is None else step
+    ahead: int | Literal["mean"] = "mean" if step is None else step
     channels = None if channel is None else [channel]
     explanation = explanation.with_receipts(channels, ahead)
     document = explanation.to_json()

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ibforecast.cli.settings import forecaster_of, settings_options
-from ibforecast.cli.shared import announce, check_place, deliver, epochs_bar, json_option
+from ibforecast.cli.shared import (
+    announce,
+    check_place,
+    deliver,
+    epochs_bar,
+    json_option,
+    threads_option,
+)
 from ibforecast.core.errors import IBForecastError, UsageError
 from ibforecast.core.sizes import Sizes
 from ibforecast.zoo.recipes import usual_patch_len
-from ibforecast.zoo.saved import DOCUMENT
-from ibforecast.zoo.stages import forget
 
 if TYPE_CHECKING:
     from ibforecast.forecaster import IBForecaster
@@ -23,8 +28,9 @@ if TYPE_CHECKING:
 @settings_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing model.")
+@threads_option
 @json_option
-def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: Any) -> None:
+def command(table: str, out: Path, overwrite: bool, threads: int | None, as_json: bool, **settings: Any) -> None:
     """Fit a model to TABLE: a CSV, CSV.gz or Parquet path.
 
     After a stop, the same command continues where it was.
@@ -35,11 +41,14 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     """
+    from ibforecast.core.devices import computing_with
+    from ibforecast.zoo.stages import forget
+
     check_folder(out, overwrite)
     model = forecaster_of(settings)
     checkpoint = out.parent / f".{out.name}.checkpoint"
     try:
-        with epochs_bar() as advance:
+        with computing_with(threads), epochs_bar() as advance:
             model.fit(table, checkpoint=checkpoint, on_epoch=advance)
     except KeyboardInterrupt as stop:
         if not checkpoint.exists():
@@ -55,6 +64,8 @@ def command(table: str, out: Path, overwrite: bool, as_json: bool, **settings: A
 
 def check_folder(out: Path, overwrite: bool) -> None:
     """Refuse, before any work, a folder to which no model may be written."""
+    from ibforecast.zoo.saved import DOCUMENT
+
     if out.exists() and not overwrite:
         raise UsageError("the model's folder must be new", f"{out}, which exists", "choose another or add --overwrite")
     if out.exists() and not (out / DOCUMENT).is_file():

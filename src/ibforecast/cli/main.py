@@ -1,14 +1,16 @@
 """The `ibforecast` command: its verbs, and how it reports errors."""
 
 import errno
+import gc
 import json
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +24,9 @@ from ibforecast.core.errors import (
     VerificationError,
 )
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
 EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, VerificationError: 4, ModelFileError: 5}
 """0 is success, 1 any other error."""
 
@@ -30,6 +35,9 @@ SOME_FAILED = 6
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk, which may not name a file."""
+
+MANY_OBJECTS = 100_000
+"""New objects between two searches for unused cycles of objects; Python's own number is 700 or 2000."""
 
 VERBS = (
     "demo",
@@ -57,20 +65,27 @@ LAB_VERBS = ("datasets", "reproduce", "show")
 """Verbs of ibforecast-lab, which adds them through entry points of the group `ibforecast.verbs`."""
 
 
+@cache
+def _added() -> "EntryPoints":
+    """Return the verbs of other packages; finding them reads the metadata of every installed package."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group="ibforecast.verbs")
+
+
 class Verbs(click.Group):
     """The verbs, each imported only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order in which they are usually needed, then those of other packages."""
-        return [*VERBS, *sorted(entry_points(group="ibforecast.verbs").names)]
+        return [*VERBS, *sorted(_added().names)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a verb's file and return its command."""
-        added = entry_points(group="ibforecast.verbs")
         if cmd_name in VERBS:
             command: click.Command = import_module(f"ibforecast.cli.{cmd_name}").command
-        elif cmd_name in added.names:
-            command = added[cmd_name].load()
+        elif cmd_name in _added().names:
+            command = _added()[cmd_name].load()
         elif cmd_name in LAB_VERBS:
             raise UsageError(
                 f"{cmd_name!r} is a verb of ibforecast_lab, which is not installed",
@@ -107,10 +122,27 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command; every error becomes one message and an exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    with warnings.catch_warnings():
+    # Before PyTorch is imported. By default an idle thread of OpenMP spins; if another program needs its core, the
+    # threads that work wait for it, and a fit takes ten times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    with _few_collections(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: announce(f"warning: {message}")
         code = _guarded(lambda: main(words, standalone_mode=False), "--json" in words)
     sys.exit(code)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Let Python look for unused cycles of objects less often.
+
+    It does so while PyTorch is imported, again and again through all of PyTorch: a seventh of the time of `predict`.
+    """
+    usual = gc.get_threshold()
+    gc.set_threshold(MANY_OBJECTS, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _guarded(work: Callable[[], Any], as_json: bool) -> int:

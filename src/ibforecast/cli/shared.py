@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from tqdm import tqdm
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import to_json
-from ibforecast.train.checkpoint import Epoch
+
+if TYPE_CHECKING:
+    from ibforecast.train.checkpoint import Epoch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -85,6 +86,15 @@ def device_option(command: Command) -> Command:
     return click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")(command)
 
 
+def threads_option(command: Command) -> Command:
+    """Add --threads."""
+    return click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Threads to compute with on a processor; default: as many as it has cores, or OMP_NUM_THREADS.",
+    )(command)
+
+
 def future_option(command: Command) -> Command:
     """Add --future."""
     return click.option(
@@ -95,6 +105,8 @@ def future_option(command: Command) -> Command:
 @contextmanager
 def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
     """Show a progress bar on stderr, if it is a terminal; yield a function of step, number of steps and text."""
+    from tqdm import tqdm
+
     bar: tqdm[Any] | None = None
 
     def advance(step: int, steps: int, text: str) -> None:
@@ -113,7 +125,7 @@ def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], No
 
 
 @contextmanager
-def epochs_bar() -> Iterator[Callable[[int, int, Epoch], None]]:
+def epochs_bar() -> Iterator[Callable[[int, int, "Epoch"], None]]:
     """Show a progress bar over epochs, with loss and open rate."""
     with progress_bar("fit", "epoch") as advance:
         yield lambda number, epochs, epoch: advance(

@@ -1,5 +1,8 @@
 """The choice of the device to compute on."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from ibforecast.core.errors import UsageError
@@ -20,3 +23,14 @@ def has_bfloat16() -> bool:
     """Return whether this processor has instructions that multiply matrices of bfloat16 numbers."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
+
+
+@contextmanager
+def computing_with(threads: int | None) -> Iterator[None]:
+    """Compute with a number of threads; None: as many as PyTorch is set to."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

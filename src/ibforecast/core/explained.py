@@ -28,8 +28,7 @@ from ibforecast.core.zones import without_offsets
 
 FORMAT, VERSION = "ibforecast.explanation", 1
 READABLE = {row.name: row.of for row in FIELDS} | {
-    name: attrgetter(path)
-    for name, path in (("context", "context"), ("cycles", "context.cycles"), ("patch_len", "patch_len"))
+    name: attrgetter(path) for name, path in (("context", "context"), ("cycles", "context.cycles"))
 }
 """The attributes an explained forecast takes from its explanation, and how to get them."""
 
@@ -188,6 +187,11 @@ class ExplainedForecast:
         return len(self.forecast)
 
     @cached_property
+    def patch_len(self) -> int:
+        """Number of steps of a patch."""
+        return self.explanation.patch_len
+
+    @cached_property
     def times(self) -> tuple[str, ...]:
         """The moment of every step of look-back and horizon, as text."""
         return self.clock.labels(0, self.look_back + self.horizon)
@@ -302,7 +306,7 @@ class ExplainedForecast:
 
     def steps(self, patch: int) -> slice:
         """Return the look-back steps of a patch."""
-        length = self.explanation.patch_len
+        length = self.patch_len
         return slice(patch * length, (patch + 1) * length)
 
     def in_words(self, channel: str | None = None, step: "Step" = "mean", *, full: bool = False) -> str:
@@ -445,13 +449,13 @@ class ExplainedForecast:
     def to_json(self) -> str:
         """Return one self-contained document; `from_json` restores the same content to the last bit."""
         content, explanation = self._content(), self.explanation
+        patches, channels = explanation.mask.shape
+        tokens = explanation.evidence.reshape(patches, -1, channels).swapaxes(1, 2)
         content["explanation"]["evidence"] = [
-            {
-                "patch": patch,
-                "channel": self.channels[column],
-                "deviation": explanation.evidence[self.steps(patch), column].tolist(),
-            }
-            for patch, column in np.argwhere(explanation.mask).tolist()
+            {"patch": patch, "channel": self.channels[column], "deviation": deviation}
+            for (patch, column), deviation in zip(
+                np.argwhere(explanation.mask).tolist(), tokens[explanation.mask].tolist(), strict=True
+            )
         ]
         signature = {} if self.signature is None else {"signature": self.signature}
         return document.write(FORMAT, VERSION, {**self._statements(), **_plain(content), **signature}, self.sha256)

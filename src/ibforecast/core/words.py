@@ -118,6 +118,6 @@ def _spans(explained: ExplainedForecast, patches: list[int], times: tuple[str, .
 
 def span_of(explained: ExplainedForecast, first: int, last: int, times: tuple[str, ...] | None = None) -> str:
     """Return the times of a run of patches, as words name them: the first and the last one, or the only one."""
-    times = explained.moments if times is None else times
-    start, end = times[explained.steps(first).start], times[explained.steps(last).stop - 1]
+    times, length = explained.moments if times is None else times, explained.patch_len
+    start, end = times[first * length], times[(last + 1) * length - 1]
     return start if start == end else f"{start} to {end}"

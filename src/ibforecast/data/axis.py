@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, Shaped
@@ -12,9 +11,9 @@ from ibforecast.core.calendar import Clock, Frequency, month_day
 from ibforecast.core.errors import DataError
 from ibforecast.core.zones import to_utc, to_wall
 from ibforecast.data.columns import NAMED_AT_MOST, describe_rows, text_of
+from ibforecast.data.layout import Irregular
 from ibforecast.data.series import Series
 
-Irregular = Literal["error", "by_row", "fill"]
 HOUR = np.timedelta64(1, "h")
 GRID_AT_MOST, FILLED_AT_MOST = 100_000, 100
 """A filled grid may have up to the first number of rows, or the second number of rows per row of the table."""

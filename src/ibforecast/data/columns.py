@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Bool, Float64, Shaped
 
 from ibforecast.core.errors import DataError
@@ -41,6 +40,8 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
             return column.cast(pa.timestamp("us", zone))
         except pa.ArrowInvalid:
             continue
+    import pyarrow.compute as pc  # slow, and few tables need it
+
     for pattern in FORMATS:
         parsed = pc.strptime(column, format=pattern, unit="us", error_is_null=True)
         if parsed.null_count == column.null_count:

@@ -14,10 +14,8 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Shaped
 from pyarrow import csv as arrow_csv
-from pyarrow import parquet
 
 from ibforecast.core.calendar import iso_texts
 from ibforecast.core.errors import DataError, UsageError
@@ -65,6 +63,8 @@ def write(native: Any, path: Path) -> None:
     table, _ = _from_native(native)
     suffix = check_suffix(path)
     if suffix == ".parquet":
+        from pyarrow import parquet
+
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
         write_atomically(path, buffer.getvalue())
@@ -105,6 +105,8 @@ def _read_file(path: Path) -> pa.Table:
         raise DataError("a table must be a file that exists", repr(str(path)), "check the path")
     try:
         if suffix == ".parquet":
+            from pyarrow import parquet
+
             return parquet.read_table(path)
         content = path.read_bytes()
         return _read_csv(gzip.decompress(content) if suffix == ".csv.gz" else content)
@@ -167,6 +169,8 @@ def has_zone(kind: pa.DataType) -> bool:
 
 def offsets_in(texts: pa.ChunkedArray) -> list[str]:
     """Return the different offsets in texts of times, such as "+01:00"."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
     offsets = pc.struct_field(pc.extract_regex(texts, r"(?P<offset>Z|[+-]\d\d:?(?:\d\d)?)$"), "offset")
     bare = {text.replace("Z", "+00").replace(":", "").ljust(5, "0") for text in offsets.unique().to_pylist() if text}
     return sorted({f"{text[:3]}:{text[3:]}".replace("-00:00", "+00:00") for text in bare})

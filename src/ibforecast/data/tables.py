@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float64, Shaped
 
-from ibforecast.core.errors import DataError, UsageError, hint, require_choice
+from ibforecast.core.errors import DataError, UsageError, hint
 from ibforecast.core.zones import to_wall
-from ibforecast.data.axis import Axis, Irregular, warn_of_marks
+from ibforecast.data.axis import Axis, warn_of_marks
 from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
+from ibforecast.data.layout import Layout
 from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
@@ -19,42 +20,6 @@ from ibforecast.data.sources import Kind, is_time, load, to_native, write
 __all__ = ["Layout", "Table", "read", "write"]
 
 TIME_NAMES = ("date", "ds", "time", "timestamp", "datetime")
-Shape = Literal["auto", "wide", "long"]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How to read a table; `read` detects what is None or "auto", and fills it in.
-
-    Wide tables have a time column and one column per channel; long ones have `id`, a time column and `target`. The
-    channels in `past` are read and not forecast; the columns (or ids) in `future` are covariates known ahead, which may
-    continue where the channels end.
-    """
-
-    time: str | None = None
-    channels: tuple[str, ...] | None = None
-    id: str = "unique_id"
-    target: str = "y"
-    shape: Shape = "auto"
-    frequency: str | None = None
-    zone: str | None = None
-    irregular: Irregular = "error"
-    missing_values: tuple[float, ...] = ()
-    past: tuple[str, ...] = ()
-    future: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        require_choice("shape", self.shape, get_args(Shape))
-        require_choice("irregular", self.irregular, get_args(Irregular))
-        named = (*self.past, *self.future)
-        if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
-            raise UsageError(
-                "a column must have one role: channel, past or future",
-                f"past={self.past}, future={self.future}",
-                "name each once",
-            )
-        if self.channels is not None and (not self.channels or len(set(self.channels)) < len(self.channels)):
-            raise UsageError("channels must be one or more different names", self.channels, "name each once")
 
 
 @dataclass(frozen=True)
@@ -210,8 +175,10 @@ def _from_wide(
             f"{columns[unnamed[0]]!r}, most likely a row number",
             "write the file with index=False, or name the channels (fit --channels)",
         )
-    values = [as_numbers(name, arrow[name], axis.moments, axis.zone) for name in columns]
-    return axis, columns, np.stack(values, axis=1)
+    values = np.empty((arrow.num_rows, len(columns)))
+    for place, name in enumerate(columns):
+        values[:, place] = as_numbers(name, arrow[name], axis.moments, axis.zone)
+    return axis, columns, values
 
 
 def _from_long(

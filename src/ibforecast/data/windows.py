@@ -13,6 +13,9 @@ from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
 
+ROWS = 1 << 16
+"""Rows that are standardised at a time."""
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -52,10 +55,14 @@ class Windows:
         """
         ahead = None if known is None or series.known is None else known.standardise(series.known)
         steps = series.rows + horizon
-        values = torch.from_numpy(standardiser.standardise(series.values)).float()
+        values = torch.empty(series.values.shape, dtype=torch.float32)
+        # In parts, because all rows in double precision, twice, would need four times the memory of the result.
+        for first in range(0, series.rows, ROWS):
+            part = slice(first, first + ROWS)
+            values[part] = torch.from_numpy(standardiser.standardise(series.values[part]))
         observed = ~values.isnan()
         return cls(
-            values=values.nan_to_num(0.0),
+            values=values.nan_to_num_(0.0),
             observed=observed,
             phase=torch.from_numpy(series.clock.phase(0, steps, cycle)),
             starts=torch.as_tensor(np.asarray(starts), dtype=torch.int64),
@@ -102,12 +109,15 @@ class Windows:
         counts = self._counts()
         now, end = self.starts + self.look_back, self.starts + self.look_back + self.horizon
         forecast = slice(counts.shape[1] - self.past)
-        keep = self.read().all(dim=1) & (counts[end] > counts[now])[:, forecast].all(dim=1)
+        keep = self._read(counts).all(dim=1)
+        keep &= (counts[end] > counts[now])[:, forecast].all(dim=1)
         return replace(self, starts=self.starts[keep])
 
     def read(self) -> Bool[Tensor, "window channel"]:
         """Mark the channels of each window with a value where they are read, and those that are never read."""
-        counts = self._counts()
+        return self._read(self._counts())
+
+    def _read(self, counts: Int[Tensor, "row_and_one channel"]) -> Bool[Tensor, "window channel"]:
         if self.tokens is None:
             return counts[self.starts + self.look_back] > counts[self.starts]
         patch_len = self.look_back // len(self.tokens)
@@ -120,7 +130,8 @@ class Windows:
 
     def _counts(self) -> Int[Tensor, "row_and_one channel"]:
         """Return the number of observed values of each channel before each row."""
-        return torch.cat([self.observed.new_zeros(1, self.observed.shape[1]), self.observed]).cumsum(0)
+        none = self.observed.new_zeros(1, self.observed.shape[1])
+        return torch.cat([none, self.observed]).cumsum(0, dtype=torch.int32)
 
     def look_backs(self, starts: Int[Tensor, " batch"]) -> Window:
         """Return the look-back windows that begin at these rows; the rows after them need not exist."""

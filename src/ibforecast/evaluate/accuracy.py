@@ -1,13 +1,14 @@
 """The errors of forecasts, window by window; no window is shuffled or dropped."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from ibforecast.core.contracts import Forecaster
-from ibforecast.core.window import Target
+from ibforecast.core.window import Target, Window
 from ibforecast.data.windows import Windows
 
 
@@ -32,15 +33,22 @@ class Accuracy:
 
 def squared_error(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
     """Return the mean squared error over the observed part of each target."""
-    return _per_window((forecast - target.values) ** 2, target)
+    return _mean_observed((forecast - target.values) ** 2, target)
 
 
 def absolute_error(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
     """Return the mean absolute error over the observed part of each target."""
-    return _per_window((forecast - target.values).abs(), target)
+    return _mean_observed((forecast - target.values).abs(), target)
 
 
-def _per_window(errors: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
+def errors(
+    forecast: Float[Tensor, "batch horizon channel"], target: Target
+) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    """Return the squared and the absolute error of each window."""
+    return squared_error(forecast, target), absolute_error(forecast, target)
+
+
+def _mean_observed(errors: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
     observed = errors.double().where(target.observed, 0.0)
     return observed.sum(dim=(1, 2)) / target.observed.sum(dim=(1, 2))
 
@@ -48,11 +56,24 @@ def _per_window(errors: Float[Tensor, "batch horizon channel"], target: Target) 
 @torch.no_grad()
 def accuracy(forecaster: Forecaster, windows: Windows, batch: int = 1024) -> Accuracy:
     """Measure a forecaster on every window; one without explanations counts as having read everything."""
-    squared, absolute, read = [], [], []
-    for window, target in windows.batches(batch):
+
+    def measure(window: Window, target: Target) -> Sequence[Float[Tensor, " batch"]]:
         forecast = forecaster(window)
-        squared.append(squared_error(forecast.values, target))
-        absolute.append(absolute_error(forecast.values, target))
+        squared, absolute = errors(forecast.values, target)
         explanation = forecast.explanation
-        read.append(explanation.open_rate if explanation else torch.ones_like(squared[-1]))
-    return Accuracy(torch.cat(squared).cpu(), torch.cat(absolute).cpu(), torch.cat(read).cpu())
+        return squared, absolute, explanation.open_rate if explanation else torch.ones_like(squared)
+
+    return Accuracy(*per_window(windows, measure, 3, batch))
+
+
+def per_window(
+    windows: Windows, measure: Callable[[Window, Target], Sequence[Float[Tensor, " batch"]]], count: int, batch: int
+) -> Float64[Tensor, "count window"]:
+    """Return `count` measures of every window, computed in batches."""
+    # Made before the first batch: small results in between the large arrays of batches would keep the memory of those
+    # from being used again, nearly a kilobyte per window.
+    results = windows.values.new_empty(count, len(windows), dtype=torch.float64)
+    for first, (window, target) in zip(range(0, len(windows), batch), windows.batches(batch), strict=True):
+        for result, part in zip(results, measure(window, target), strict=True):
+            result[first : first + batch] = part
+    return results.cpu()

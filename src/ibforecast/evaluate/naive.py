@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.evaluate.accuracy import absolute_error, squared_error
+from ibforecast.evaluate.accuracy import errors, per_window
 
 
 def repeatable(cycles: Sequence[int], look_back: int) -> int:
@@ -36,9 +36,7 @@ def naive_errors(
     windows: Windows, cycle: int, batch: int = 1024
 ) -> tuple[Float[Tensor, " window"], Float[Tensor, " window"]]:
     """Return the squared and absolute error of `repeated` on every window, over the same targets as `accuracy`."""
-    squared, absolute = [], []
-    for window, target in windows.batches(batch):
-        forecast = repeated(window, cycle, windows.horizon)
-        squared.append(squared_error(forecast, target))
-        absolute.append(absolute_error(forecast, target))
-    return torch.cat(squared).cpu(), torch.cat(absolute).cpu()
+    squared, absolute = per_window(
+        windows, lambda window, target: errors(repeated(window, cycle, windows.horizon), target), 2, batch
+    )
+    return squared, absolute

@@ -2,21 +2,22 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import torch
 
+from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import IBForecastError
 from ibforecast.fleet.members import Member
 from ibforecast.forecaster import IBForecaster
 
 State = Literal["fitted", "kept", "forecast", "failed"]
+ONE = 1
+"""Threads for a member: members run in parallel, and the last bits must not depend on how many."""
+
 Files = dict[str, bytes]
 """A saved model by the names of its files, so that it can be sent to another machine."""
 
@@ -46,7 +47,7 @@ def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files
     """Fit a copy of the forecaster to a member; return its outcome and the model as files."""
     begun = time.perf_counter()
     try:
-        with _one_thread(), tempfile.TemporaryDirectory() as folder:
+        with computing_with(ONE), tempfile.TemporaryDirectory() as folder:
             model = forecaster.replace().fit(member.read())
             measured = model.evaluate(member.read(), "validation")
             model.save(Path(folder) / "model")
@@ -77,7 +78,7 @@ def forecast_member(
     """
     (member, files), begun = job, time.perf_counter()
     try:
-        with _one_thread():
+        with computing_with(ONE):
             model = _loaded(files)
             source = model.open(member.read())
             explained = model.explain(source, at, budget=budget)
@@ -117,17 +118,6 @@ def column_names(id: str, time: str) -> list[str]:
 def failure(member: Member, message: str, seconds: float = 0.0) -> Outcome:
     """Return the outcome of a member that failed."""
     return Outcome(member.name, "failed", round(seconds, 3), folder=member.folder, message=message)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute with one thread: members run in parallel, and the last bits must not depend on how many."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _loaded(files: Files) -> IBForecaster:

@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import torch
-
-from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import UsageError, hint
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
 from ibforecast.model.config import ModelConfig
-from ibforecast.model.reading import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build, changed, chosen
+
+if TYPE_CHECKING:
+    from ibforecast.core.contracts import Forecaster
 
 DEFAULT = "default"
 OURS = "ibforecast"
@@ -43,7 +42,7 @@ class Book:
     """
 
     packages: tuple[str, ...]
-    forecasters: Mapping[str, tuple[type[Any], Callable[[Any], Forecaster]]]
+    forecasters: Mapping[str, tuple[type[Any], Callable[[Any], "Forecaster"]]]
 
     @property
     def names(self) -> list[str]:
@@ -84,7 +83,14 @@ class Book:
         return _laid_over(self.read(base, (name, *extended_by)), document)
 
 
-OWN = Book(("ibforecast.recipes",), {OURS: (ModelConfig, network_of)})
+def our_network(config: ModelConfig) -> "Forecaster":
+    """Return the network of a configuration; PyTorch is imported only now, so that reading a recipe is fast."""
+    from ibforecast.model.reading import network_of
+
+    return network_of(config)
+
+
+OWN = Book(("ibforecast.recipes",), {OURS: (ModelConfig, our_network)})
 """The recipes of this package."""
 
 
@@ -96,7 +102,7 @@ class Recipe:
     forecaster: str
     config: Any
     train: TrainConfig
-    network: Callable[[Any], Forecaster] = network_of
+    network: Callable[[Any], "Forecaster"] = our_network
 
     def __post_init__(self) -> None:
         if self.train.second_epochs and not isinstance(self.config, ModelConfig):
@@ -121,8 +127,10 @@ class Recipe:
         contest = 2 * self.train.contest.epochs if self.train.contest_margin else 0
         return self.train.epochs + contest + self.train.second_epochs
 
-    def build(self, seed: int) -> Forecaster:
+    def build(self, seed: int) -> "Forecaster":
         """Return the forecaster with initial weights drawn from the seed."""
+        import torch
+
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             return self.network(self.config)

@@ -1,11 +1,14 @@
 """ibforecast datasets: the benchmark data sets and their files."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ibforecast.cli.shared import announce, deliver, json_option
-from ibforecast_lab.data import catalogue
+
+if TYPE_CHECKING:
+    from ibforecast_lab.data.catalogue import DataSet
 
 
 @click.command("datasets")
@@ -20,13 +23,15 @@ def command(download: tuple[str, ...], path: str | None, as_json: bool) -> None:
     ibforecast datasets --download ETTh1
     ibforecast fit "$(ibforecast datasets --path ETTh1)" --horizon 96 --out model
     """
+    from ibforecast_lab.data import catalogue
+
     for name in download:
         announce(f"{name} is at {catalogue.download(name)}")
     if path is not None:
         file = str(catalogue.locate(path))
         deliver({"name": catalogue.lookup(path).name, "path": file}, file, as_json)
         return
-    rows = [_row(dataset) for dataset in catalogue.CATALOGUE.values()]
+    rows = [_row(dataset, catalogue.find(dataset.name)) for dataset in catalogue.CATALOGUE.values()]
     cells = [_COLUMNS, *([str(row[key] or "not on this machine") for key in _COLUMNS] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
@@ -36,6 +41,5 @@ def command(download: tuple[str, ...], path: str | None, as_json: bool) -> None:
 _COLUMNS = ("name", "channels", "rows", "frequency", "cycle", "path")
 
 
-def _row(dataset: catalogue.DataSet) -> dict[str, Any]:
-    path = catalogue.find(dataset.name)
+def _row(dataset: "DataSet", path: Path | None) -> dict[str, Any]:
     return vars(dataset) | {"path": str(path) if path else None}

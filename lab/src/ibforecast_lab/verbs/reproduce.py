@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-from tqdm import tqdm
 
 from ibforecast.cli.shared import announce, deliver, json_option
 from ibforecast_lab.verbs.shared import ledger_option
@@ -54,6 +53,8 @@ def command(
     ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model default
     ibforecast reproduce accuracy --jobs 8 --device cuda
     """
+    from tqdm import tqdm
+
     from ibforecast.core.devices import find_device
     from ibforecast_lab.experiments.cluster import run_missing_on_ray
     from ibforecast_lab.experiments.ledger import Ledger

@@ -1,0 +1,44 @@
+"""The layout of a table: which columns are read, and as what."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ibforecast.core.errors import UsageError, require_choice
+
+Shape = Literal["auto", "wide", "long"]
+Irregular = Literal["error", "by_row", "fill"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How to read a table; `read` detects what is None or "auto", and fills it in.
+
+    Wide tables have a time column and one column per channel; long ones have `id`, a time column and `target`. The
+    channels in `past` are read and not forecast; the columns (or ids) in `future` are covariates known ahead, which may
+    continue where the channels end.
+    """
+
+    time: str | None = None
+    channels: tuple[str, ...] | None = None
+    id: str = "unique_id"
+    target: str = "y"
+    shape: Shape = "auto"
+    frequency: str | None = None
+    zone: str | None = None
+    irregular: Irregular = "error"
+    missing_values: tuple[float, ...] = ()
+    past: tuple[str, ...] = ()
+    future: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_choice("shape", self.shape, get_args(Shape))
+        require_choice("irregular", self.irregular, get_args(Irregular))
+        named = (*self.past, *self.future)
+        if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
+            raise UsageError(
+                "a column must have one role: channel, past or future",
+                f"past={self.past}, future={self.future}",
+                "name each once",
+            )
+        if self.channels is not None and (not self.channels or len(set(self.channels)) < len(self.channels)):
+            raise UsageError("channels must be one or more different names", self.channels, "name each once")
