@@ -583,6 +583,41 @@ def test_an_interrupted_fit_continues_from_its_checkpoint(
     assert resumed.fitted.weights_sha256 == unfitted(**settings).fit(frame()).fitted.weights_sha256
 
 
+def test_a_fit_within_minutes_states_the_schedule_that_it_had(
+    unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ibforecast.zoo.stages.epoch_seconds", lambda *_: 15.0)
+    seen: list[tuple[int, int]] = []
+    model = unfitted().fit(frame(), minutes=0.5, on_epoch=lambda epoch, epochs, _: seen.append((epoch, epochs)))
+    assert seen == [(1, 1)]
+    model.save(tmp_path / "model")
+    summary = IBForecaster.load(tmp_path / "model").fitted.summary
+    assert summary.schedule is not None
+    assert (summary.epochs, summary.schedule.epochs, summary.stopped) == (1, 1, False)
+
+
+@pytest.mark.parametrize("minutes", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_time_limit_must_be_positive(unfitted: Callable[..., IBForecaster], minutes: float) -> None:
+    with pytest.raises(UsageError, match=r"minutes must be positive \(got minutes="):
+        unfitted().fit(frame(), minutes=minutes)
+
+
+def test_a_fit_that_is_over_its_time_stops_and_says_so(
+    unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ibforecast.zoo.stages.epoch_seconds", lambda *_: 1e-9)
+    monkeypatch.setattr("ibforecast.fitting.Limit.over", lambda limit: True)
+    model = unfitted().fit(frame(), minutes=10)
+    assert (model.fitted.summary.epochs, model.fitted.summary.stopped) == (1, True)
+
+
+def test_every_epoch_is_reported_with_the_error_of_the_naive_yardstick(unfitted: Callable[..., IBForecaster]) -> None:
+    outcomes: list[Any] = []
+    model = unfitted().fit(frame(), on_epoch=lambda epoch, epochs, outcome: outcomes.append(outcome))
+    naive = model.evaluate(frame(), "validation").naive_mse
+    assert [outcome.naive_error for outcome in outcomes] == pytest.approx([naive, naive], rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("other", "table"),
     [

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +21,68 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.conformal import Calibration, scores
+from ibforecast.evaluate.naive import naive_errors, repeatable
 from ibforecast.model.network import IBForecast
 from ibforecast.settings import Settings
 from ibforecast.train.checkpoint import Epoch
+from ibforecast.train.loop import never
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
-from ibforecast.zoo.stages import train_recipe
+from ibforecast.zoo.stages import train_recipe, within
 
-OnEpoch = Callable[[int, int, Epoch], None]
+USUAL_END = 0.9
+"""The share of a time limit after which training stops, whatever was planned."""
+
+
+@dataclass(frozen=True)
+class Progress(Epoch):
+    """The outcome of an epoch, with the error of the naive yardstick on the same validation windows."""
+
+    naive_error: float = nan
+
+
+OnEpoch = Callable[[int, int, Progress], None]
 """Called after each epoch with its number, the largest number of epochs, and its outcome."""
 
 
-def ignore_epoch(epoch: int, epochs: int, outcome: Epoch) -> None:
+def ignore_epoch(epoch: int, epochs: int, outcome: Progress) -> None:
     """Do nothing after an epoch."""
 
 
 def fit(
-    table: Any, settings: Settings, checkpoint: str | Path | None = None, on_epoch: OnEpoch = ignore_epoch
+    table: Any,
+    settings: Settings,
+    checkpoint: str | Path | None = None,
+    on_epoch: OnEpoch = ignore_epoch,
+    minutes: int | float | None = None,
+    until: Callable[[], bool] = never,
 ) -> FittedModel:
     """Fit to a table: a path, or a pandas, polars or pyarrow table."""
+    begun = time.perf_counter()
+    if minutes is not None:
+        require(0 < minutes < inf, "minutes must be positive", f"minutes={minutes}", "try 2")
     source = tables.read(table, settings.layout)
     split = Split.by_fractions(settings.split, source.series.rows)
-    return fit_source(source, settings, recipe_for(settings, source.series), split, checkpoint, on_epoch)
+    recipe = recipe_for(settings, source.series)
+    limit = None if minutes is None else Limit(begun, 60 * minutes)
+    return fit_source(source, settings, recipe, split, checkpoint, on_epoch, limit, until)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A time limit of a fit, in seconds since it began."""
+
+    begun: float
+    seconds: float
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return self.begun + self.seconds - time.perf_counter()
+
+    def over(self) -> bool:
+        """Return whether training must stop, so that the model can be calibrated and saved in time."""
+        return self.left < (1 - USUAL_END) * self.seconds
 
 
 def fit_source(
@@ -51,10 +92,13 @@ def fit_source(
     split: Split,
     checkpoint: str | Path | None = None,
     on_epoch: OnEpoch = ignore_epoch,
+    limit: Limit | None = None,
+    until: Callable[[], bool] = never,
 ) -> FittedModel:
     """Fit to a table that was read, with a recipe resolved for it and a split.
 
-    With a `checkpoint` path, a run that was killed continues after its last finished epoch.
+    With a `checkpoint` path, a run that was killed continues after its last finished epoch. With a time limit the
+    recipe gets as many epochs as it allows. Training also stops once `until` returns True, with the best so far.
     """
     series, look_back, horizon = source.series, settings.look_back, settings.horizon
     starts = {part: split.starts(part, look_back, horizon) for part in ("train", "validation")}
@@ -65,6 +109,10 @@ def fit_source(
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()
     validation = training.at(starts["validation"]).usable()
+    if limit is not None:
+        recipe = within(recipe, training, validation, limit.left)
+    compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
+    naive = float(naive_errors(compared, repeatable(recipe.config.cycles, look_back))[0].mean())
     begun = time.perf_counter()
     trained = train_recipe(
         recipe,
@@ -76,7 +124,8 @@ def fit_source(
             f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
             f"{settings.seed}/{device.type}".encode()
         ),
-        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, outcome),
+        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=naive)),
+        until if limit is None else lambda: until() or limit.over(),
     )
     network, run = trained.forecaster, trained.training
     assert isinstance(network, IBForecast)
@@ -100,6 +149,7 @@ def fit_source(
             epochs=len(run.history),
             best_epoch=run.best_epoch,
             validation_error=run.best_error,
+            stopped=run.stopped,
             schedule=trained.recipe.train,
             contest=trained.contest,
         ),

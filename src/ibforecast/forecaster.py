@@ -1,7 +1,7 @@
 """IBForecaster: the main class of the library."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.settings import Settings, whole
+from ibforecast.train.loop import never
 from ibforecast.use import Desk, Evaluation, Selection
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import FittedModel
@@ -72,14 +73,22 @@ class IBForecaster(Settings):
         return Desk(self.fitted, self.device)
 
     def fit(
-        self, table: Any, *, checkpoint: str | Path | None = None, on_epoch: OnEpoch = ignore_epoch
+        self,
+        table: Any,
+        *,
+        minutes: int | float | None = None,
+        checkpoint: str | Path | None = None,
+        on_epoch: OnEpoch = ignore_epoch,
+        until: Callable[[], bool] = never,
     ) -> "IBForecaster":
         """Fit to a table: a path, or a pandas, polars or pyarrow table.
 
-        With a `checkpoint` path, a run that was killed continues after its last finished epoch. `on_epoch` is called
-        after each epoch with its number, the largest number of epochs, and its outcome.
+        `minutes` limits the time: the number of epochs is chosen so that the fit ends well before, from a measurement
+        of a few steps on this machine. With a `checkpoint` path, a run that was killed continues after its last
+        finished epoch. `on_epoch` is called after each epoch with its number, the largest number of epochs, and its
+        outcome. Once `until` returns True, training stops and keeps the best so far.
         """
-        return self._with(fitting.fit(table, self, checkpoint, on_epoch))
+        return self._with(fitting.fit(table, self, checkpoint, on_epoch, minutes, until))
 
     def predict(
         self,

@@ -2,7 +2,9 @@
 
 import errno
 import json
+import re
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -547,6 +549,46 @@ def test_an_interrupted_fit_prints_how_to_continue(
     assert names_in(tmp_path) == [".model.checkpoint"]
     assert call(*words).code == 0
     assert names_in(tmp_path) == ["model"]
+
+
+def test_a_fit_without_a_terminal_prints_a_line_after_every_epoch(desk: Any, call: Call, tmp_path: Path) -> None:
+    outcome = call("fit", desk.table, *desk.settings, "--out", tmp_path / "model")
+    pattern = r"epoch {} of at most 2: validation error \d+\.\d{{4}}, \d+% of the naive one; at most \d+ s left"
+    lines = outcome.err.splitlines()
+    assert [bool(re.fullmatch(pattern.format(number), line)) for number, line in enumerate(lines[:2], 1)] == [True] * 2
+
+
+def test_ctrl_c_saves_the_best_model_so_far_and_the_same_command_continues(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = ("fit", desk.table, *desk.settings, "--out", tmp_path / "model")
+
+    @contextmanager
+    def pressing() -> Iterator[Callable[..., None]]:
+        def press(*arguments: Any) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+        yield press
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(signal, "default_int_handler", before)  # the test runner's own handler is replaced as well
+    with monkeypatch.context() as patched:
+        patched.setattr("ibforecast.cli.fit.epochs_bar", pressing)
+        outcome = call(*words)
+    assert outcome.code == 0
+    assert "the best model so far will be saved" in outcome.err
+    assert "the same command with --overwrite continues" in outcome.err
+    assert signal.getsignal(signal.SIGINT) is before
+    assert names_in(tmp_path) == [".model.checkpoint", "model"]
+    first = IBForecaster.load(tmp_path / "model").fitted
+    assert (first.summary.epochs, first.summary.stopped) == (1, True)
+    assert call(*words, "--overwrite").code == 0
+    assert names_in(tmp_path) == ["model"]
+    whole = IBForecaster.load(tmp_path / "model").fitted
+    assert (whole.summary.epochs, whole.summary.stopped) == (2, False)
+    undisturbed = call(*words[:-1], tmp_path / "other")
+    assert undisturbed.code == 0
+    assert IBForecaster.load(tmp_path / "other").fitted.weights_sha256 == whole.weights_sha256
 
 
 @pytest.mark.filterwarnings("default:a number must be a value")

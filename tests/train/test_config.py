@@ -49,7 +49,6 @@ def test_progress_goes_from_zero_to_one_over_the_epochs(epochs: int, expected: l
         ("second_epochs", -1),
         ("most_steps", -1),
         ("validated", -1),
-        ("fall", "sideways"),
         ("contest_margin", -0.1),
         ("contest_margin", 1.0),
         ("contest_margin", float("nan")),

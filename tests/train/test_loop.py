@@ -21,7 +21,7 @@ from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Training, best_of, epoch_seed, train
+from ibforecast.train.loop import Training, best_of, epoch_seconds, epoch_seed, train
 
 LOOK_BACK, HORIZON, ROWS = 12, 4, 70
 PACE = TrainConfig(epochs=3, batch=16, learning_rate=1e-2, constant_epochs=1, decay=0.5)
@@ -421,3 +421,36 @@ def test_training_leaves_the_settings_of_torch_as_they_were() -> None:
     before = (torch.are_deterministic_algorithms_enabled(), filling.fill_uninitialized_memory)
     train(network(), TRAINING, VALIDATION, PACE, seed=1)
     assert (torch.are_deterministic_algorithms_enabled(), filling.fill_uninitialized_memory) == before
+
+
+def test_a_training_that_is_stopped_keeps_the_best_epoch_so_far() -> None:
+    steps = 0
+
+    def until() -> bool:
+        nonlocal steps
+        steps += 1
+        return steps > 3
+
+    whole = train(network(), TRAINING, VALIDATION, PACE, seed=3)
+    stopped_early = network()
+    run = train(stopped_early, TRAINING, VALIDATION, PACE, seed=3, until=until)
+    assert run.stopped
+    assert not whole.stopped
+    assert run.history == whole.history[: len(run.history)]
+    assert 1 <= len(run.history) < len(whole.history)
+    one = network()
+    train(one, TRAINING, VALIDATION, replace(PACE, epochs=3, patience=3), 3, until=lambda: True)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), stopped_early.parameters(), strict=True))
+
+
+def test_the_first_epoch_is_finished_even_if_training_must_stop_at_once() -> None:
+    run = train(network(), TRAINING, VALIDATION, PACE, seed=3, until=lambda: True)
+    assert (len(run.history), run.best_epoch, run.stopped) == (1, 1, True)
+
+
+def test_measuring_an_epoch_draws_no_random_number_of_the_caller() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    assert epoch_seconds(network(0.3), TRAINING, VALIDATION, PACE) > 0
+    assert torch.equal(torch.rand(3), expected)

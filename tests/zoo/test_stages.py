@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 from torch import Tensor
 
 from ibforecast.core.sizes import Sizes
@@ -16,7 +18,17 @@ from ibforecast.model.reading import ChoosingForecast, SealedForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.recipes import Recipe, resolve
-from ibforecast.zoo.stages import STAGES, Contest, Trained, forget, sealed_of, train_recipe
+from ibforecast.zoo.stages import (
+    FEWEST_EPOCHS,
+    STAGES,
+    USED_SHARE,
+    Contest,
+    Trained,
+    forget,
+    sealed_of,
+    train_recipe,
+    within,
+)
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, ROWS = 12, 3, 2, 4, 240
 SIZES = Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
@@ -209,3 +221,59 @@ def test_a_sealed_recipe_is_its_own_sealed_counterpart() -> None:
     sealed = recipe("sealed")
     assert sealed_of(sealed) is sealed
     assert sealed_of(recipe("choosing")).config == sealed.config
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, sealed: float, choosing: float) -> None:
+    """Let an epoch of a sealed and of a choosing reader take these seconds."""
+    monkeypatch.setattr(
+        "ibforecast.zoo.stages.epoch_seconds",
+        lambda forecaster, *_: choosing if isinstance(forecaster, ChoosingForecast) else sealed,
+    )
+
+
+@given(some.floats(0.01, 1e4), some.floats(0.001, 60), some.floats(1, 8))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_recipe_within_a_time_is_as_long_as_the_time_allows(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, sealed: float, times: float
+) -> None:
+    measured(monkeypatch, sealed, sealed * times)
+    default = resolve("default", SIZES)
+    pace = within(default, TRAINING, VALIDATION, seconds).train
+    contest = pace.contest.epochs * (1 + times) * sealed if pace.contest_margin else 0.0
+    planned = pace.epochs * sealed + contest + pace.second_epochs * times * sealed
+    assert planned <= seconds * USED_SHARE or pace.epochs == 1
+    assert pace.contest_margin == 0 or pace.epochs >= FEWEST_EPOCHS
+    assert pace.epochs <= default.train.epochs
+    if seconds * USED_SHARE >= (24 + 2 * (1 + times) + 12 * times) * sealed * (1 + 1e-9):
+        assert pace == default.train
+
+
+def test_a_reader_without_time_for_a_contest_is_sealed_and_one_chosen_by_hand_chooses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured(monkeypatch, 1.0, 3.0)
+    short = within(resolve("default", SIZES), TRAINING, VALIDATION, 20.0)
+    assert short.config == sealed_of(resolve("default", SIZES)).config
+    assert short.train == replace(resolve("sealed", SIZES).train, epochs=16)
+    by_hand = within(resolve("choosing", SIZES), TRAINING, VALIDATION, 20.0)
+    assert by_hand.config.chooses
+    assert by_hand.train.second_epochs >= 1
+
+
+@pytest.mark.parametrize("last", [1, 3, 5])
+def test_a_training_stopped_before_the_second_stage_keeps_the_sealed_reader(last: int) -> None:
+    seen: list[int] = []
+    outcome = train_recipe(
+        recipe("default"),
+        TRAINING,
+        VALIDATION,
+        7,
+        on_epoch=lambda epoch, outcome: seen.append(epoch),
+        until=lambda: len(seen) >= last,
+    )
+    assert outcome.contest is None
+    assert isinstance(outcome.forecaster, SealedForecast)
+    assert outcome.training.stopped
+    assert outcome.recipe.train.second_epochs == 0
+    if last > 1:
+        assert same_weights(outcome, trained(recipe("sealed")))

@@ -13,6 +13,7 @@ from ibforecast.cli.shared import (
     deliver,
     epochs_bar,
     json_option,
+    stopping,
     threads_option,
 )
 from ibforecast.core.errors import IBForecastError, UsageError
@@ -28,16 +29,25 @@ if TYPE_CHECKING:
 @settings_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing model.")
+@click.option("--minutes", type=float, help="End well within this time, with fewer epochs if necessary.")
 @threads_option
 @json_option
-def command(table: str, out: Path, overwrite: bool, threads: int | None, as_json: bool, **settings: Any) -> None:
+def command(
+    table: str,
+    out: Path,
+    overwrite: bool,
+    minutes: float | None,
+    threads: int | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Fit a model to TABLE: a CSV, CSV.gz or Parquet path.
 
-    After a stop, the same command continues where it was.
+    Ctrl-C saves the best model so far. After a stop, the same command continues where it was.
 
     \b
     ibforecast fit load.csv --horizon 24 --out model
-    ibforecast fit load.csv --horizon 96 --budget 0.1 --out model
+    ibforecast fit load.csv --horizon 96 --budget 0.1 --minutes 2 --out model
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     """
@@ -48,16 +58,20 @@ def command(table: str, out: Path, overwrite: bool, threads: int | None, as_json
     model = forecaster_of(settings)
     checkpoint = out.parent / f".{out.name}.checkpoint"
     try:
-        with computing_with(threads), epochs_bar() as advance:
-            model.fit(table, checkpoint=checkpoint, on_epoch=advance)
+        with computing_with(threads), epochs_bar() as advance, stopping() as until:
+            model.fit(table, minutes=minutes, checkpoint=checkpoint, on_epoch=advance, until=until)
     except KeyboardInterrupt as stop:
         if not checkpoint.exists():
             raise
         raise IBForecastError("stopped", remedy="run the same command again to continue") from stop
     model.save(out, overwrite)
-    forget(checkpoint)
-    _announce_fit(model)
     summary, config = model.fitted.summary, model.fitted.config
+    stopped = until() and summary.stopped
+    if not stopped:
+        forget(checkpoint)
+    _announce_fit(model)
+    if stopped:
+        announce("stopped before the end; the same command with --overwrite continues")
     chosen = {"patch_len": config.patch_len, "tokens": config.patches * config.channels, "allowance": config.allowance}
     deliver({"model": str(out), **chosen, "training": asdict(summary)}, str(out), as_json)
 

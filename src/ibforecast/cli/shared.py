@@ -1,10 +1,14 @@
 """Options, progress and output that several verbs share."""
 
+import signal
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
+from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,7 +17,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.files import to_json
 
 if TYPE_CHECKING:
-    from ibforecast.train.checkpoint import Epoch
+    from ibforecast.fitting import Progress
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -125,11 +129,52 @@ def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], No
 
 
 @contextmanager
-def epochs_bar() -> Iterator[Callable[[int, int, "Epoch"], None]]:
-    """Show a progress bar over epochs, with loss and open rate."""
+def epochs_bar() -> Iterator[Callable[[int, int, "Progress"], None]]:
+    """Show a progress bar over epochs or, if stderr is no terminal, print a line after each of them."""
+    begun, first = time.perf_counter(), 0
+
+    def line(number: int, epochs: int, epoch: "Progress") -> None:
+        nonlocal first
+        first = first or number  # a fit that is continued starts at a later epoch
+        left = (time.perf_counter() - begun) / (number - first + 1) * (epochs - number)
+        announce(f"epoch {number} of at most {epochs}: {_outcome(epoch)}; at most {duration(left)} left")
+
+    if not sys.stderr.isatty():
+        yield line
+        return
     with progress_bar("fit", "epoch") as advance:
-        yield lambda number, epochs, epoch: advance(
-            number,
-            epochs,
-            f"loss {epoch.loss:.4f}, validation {epoch.validation_error:.4f}, open {epoch.open_rate:.1%}",
-        )
+        yield lambda number, epochs, epoch: advance(number, epochs, _outcome(epoch))
+
+
+def _outcome(epoch: "Progress") -> str:
+    """Return the validation error of an epoch, compared with the naive yardstick."""
+    naive = f", {epoch.validation_error / epoch.naive_error:.0%} of the naive one" if epoch.naive_error > 0 else ""
+    return f"validation error {epoch.validation_error:.4f}{naive}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words: seconds up to two minutes, then minutes."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C stop the work inside at its next step: yield a function that returns whether it was pressed.
+
+    A second Ctrl-C interrupts at once.
+    """
+    pressed, before = Event(), signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or current_thread() is not main_thread():
+        yield pressed.is_set  # another program's handler decides, and only the main thread may set one
+        return
+
+    def note(number: int, frame: object) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, before)
+        announce("\nstopping: the best model so far will be saved (Ctrl-C again to leave at once)")
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)

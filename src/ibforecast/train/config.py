@@ -73,6 +73,11 @@ class TrainConfig:
         """Return the settings with at most this many epochs in each stage."""
         return replace(self, epochs=epochs, second_epochs=min(epochs, self.second_epochs))
 
+    def scaled(self, share: float) -> "TrainConfig":
+        """Return the settings with this share of the epochs of each stage, at least one."""
+        second = max(1, int(share * self.second_epochs)) if self.second_epochs else 0
+        return replace(self, epochs=max(1, int(share * self.epochs)), second_epochs=second)
+
     @property
     def single(self) -> "TrainConfig":
         """The settings of the first stage, without those of the others."""

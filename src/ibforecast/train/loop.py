@@ -20,6 +20,12 @@ from ibforecast.train.config import TrainConfig
 from ibforecast.train.step import Step
 
 VALIDATION_BATCH = 1024
+TIMED_STEPS = 4
+
+
+def never() -> bool:
+    """Return False."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,8 @@ class Training:
     history: tuple[Epoch, ...]
     best_epoch: int
     best_error: float
+    stopped: bool = False
+    """Whether it was stopped before its schedule ended."""
 
     @property
     def seconds(self) -> float:
@@ -45,8 +53,11 @@ def train(
     checkpoint: Path | None = None,
     identity: str = "",
     on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
+    until: Callable[[], bool] = never,
 ) -> Training:
     """Fit a forecaster on one part and select on another; the same seed on the same machine gives the same weights.
+
+    Once `until` returns True, training stops and keeps the best epoch so far; the first epoch is always finished.
 
     With a `checkpoint` path every finished epoch is saved there, and a run with the same `identity` continues
     after the last one. Every epoch has its own seed, so a resumed run draws the same numbers as an uninterrupted one.
@@ -57,6 +68,7 @@ def train(
     batch, steps = config.batch_of(len(training)), config.steps_of(len(training))
     compared = validation.spaced(config.validated) if config.validated else validation
     history: tuple[Epoch, ...] = ()
+    stopped = False
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), _in_order(device):
         forecaster.to(device).train()
@@ -71,6 +83,8 @@ def train(
             _write_into(best_weights, resumed.best_weights)
             _write_into(step.averages, resumed.averages)
         while len(history) < config.epochs and len(history) - 1 - best_of(history) < config.patience:
+            if stopped := bool(history) and until():
+                break
             number, begun = len(history), time.perf_counter()
             drawn = epoch_seed(seed, number)
             torch.manual_seed(drawn)
@@ -79,6 +93,10 @@ def train(
             step.set_pace(rate, config.progress_at(number))
             for starts in _drawn(training, batch, steps, drawn):
                 step.run(starts)
+                if stopped := bool(history) and until():
+                    break
+            if stopped:
+                break
             loss, open_rate = step.means()
             with step.averaged():
                 outcome = Epoch(loss, open_rate, _error(forecaster, compared), rate, time.perf_counter() - begun)
@@ -101,7 +119,26 @@ def train(
         every = compared is validation or len(compared) == len(validation)
         best_error = history[best].validation_error if every else _error(forecaster, validation)
     forecaster.eval()
-    return Training(history, best + 1, best_error)
+    return Training(history, best + 1, best_error, stopped)
+
+
+def epoch_seconds(forecaster: Forecaster, training: Windows, validation: Windows, config: TrainConfig) -> float:
+    """Return about how long an epoch takes on this machine, from a few steps; the weights of `forecaster` change."""
+    device, count = training.values.device, min(config.validated or len(validation), len(validation))
+    batch, steps = config.batch_of(len(training)), config.steps_of(len(training))
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), _in_order(device):
+        forecaster.to(device).train()
+        step = Step(forecaster, training, batch, torch.Generator(device), config.kept_share(steps), config.bfloat16)
+        some, starts = validation.spaced(min(count, VALIDATION_BATCH)), _drawn(training, batch, 1, 0)[0]
+        for work in (lambda: step.run(starts), lambda: _error(forecaster, some)):
+            work()
+        begun = time.perf_counter()
+        for _ in range(TIMED_STEPS):
+            step.run(starts)
+        trained = time.perf_counter()
+        _error(forecaster, some)
+        validated = time.perf_counter() - trained
+    return (trained - begun) / TIMED_STEPS * steps + validated * count / len(some)
 
 
 @contextmanager

@@ -53,6 +53,9 @@ class TrainingSummary:
     validation_error: float
     schedule: TrainConfig | None = None
     contest: Contest | None = None
+    stopped: bool = False
+    """Whether training was stopped before its schedule ended."""
+
     ibforecast_version: str = __version__
     torch_version: str = torch.__version__
     python_version: str = platform.python_version()

@@ -18,8 +18,14 @@ from ibforecast.data.windows import Windows
 from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Training, epoch_seed, train
+from ibforecast.train.loop import Training, epoch_seconds, epoch_seed, never, train
 from ibforecast.zoo.recipes import Recipe
+
+USED_SHARE = 0.8
+"""The share of a time limit that is planned; the rest is for measuring, calibrating and saving."""
+
+FEWEST_EPOCHS = 8
+"""A contest is left out if its first stage would have fewer epochs than this."""
 
 STAGES = ("", ".sealed", ".choosing", ".second")
 """What is appended to the path of a checkpoint: first stage, the two candidates of a contest, second stage."""
@@ -75,6 +81,7 @@ class _Run:
     checkpoint: Path | None
     identity: str
     on_epoch: Callable[[int, Epoch], None]
+    until: Callable[[], bool]
 
     def train(self, forecaster: Forecaster, config: TrainConfig, stage: str, done: int) -> Training:
         """Train for one stage, of which `done` epochs were before it."""
@@ -87,6 +94,7 @@ class _Run:
             None if self.checkpoint is None else Path(f"{self.checkpoint}{stage}"),
             sha256(f"{self.identity}{stage}".encode()),
             lambda epoch, outcome: self.on_epoch(done + epoch, outcome),
+            self.until,
         )
 
 
@@ -98,12 +106,14 @@ def train_recipe(
     checkpoint: Path | None = None,
     identity: str = "",
     on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
+    until: Callable[[], bool] = never,
 ) -> Trained:
     """Train a recipe in all its stages; arguments as in `ibforecast.train.loop.train`.
 
-    With a `checkpoint` path every stage has a file there; `forget` removes them.
+    With a `checkpoint` path every stage has a file there; `forget` removes them. A training that is stopped in a
+    contest has no outcome of it, and keeps the sealed reader.
     """
-    run = _Run(training, validation, seed, checkpoint, identity, on_epoch)
+    run = _Run(training, validation, seed, checkpoint, identity, on_epoch, until)
     if not recipe.train.second_epochs:
         forecaster = recipe.build(seed)
         return Trained(forecaster, recipe, run.train(forecaster, recipe.train, STAGES[0], 0))
@@ -111,20 +121,40 @@ def train_recipe(
     first = sealed.build(seed)
     early = run.train(first, recipe.train, STAGES[0], 0)
     contest, done = None, len(early.history)
+    by_hand = recipe.config.chooses and not recipe.train.contest_margin
+    if early.stopped and not by_hand:
+        return Trained(first, replace(sealed, train=recipe.train.single), early)
     if recipe.config.chooses and recipe.train.contest_margin:
         contest = _contest(recipe, sealed, first, run, done)
         done += 2 * recipe.train.contest.epochs
-        if contest.winner == "sealed":
+        if contest is None or contest.winner == "sealed":
+            early = replace(early, stopped=contest is None)
             return Trained(first, replace(sealed, train=recipe.train.single), early, contest)
     second = _grown(recipe, first, seed)
     late = run.train(second, recipe.train.second, STAGES[3], done)
     history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
-    by_hand = contest is None and recipe.config.chooses
     if by_hand or late.best_error < early.best_error:
-        whole = Training(history, len(early.history) + late.best_epoch, late.best_error)
+        whole = replace(late, history=history, best_epoch=len(early.history) + late.best_epoch)
         return Trained(second, replace(recipe, train=schedule), whole, contest)
-    whole = replace(early, history=history)
+    whole = replace(early, history=history, stopped=late.stopped)
     return Trained(first, replace(sealed, train=schedule), whole, contest)
+
+
+def within(recipe: Recipe, training: Windows, validation: Windows, seconds: float) -> Recipe:
+    """Return the recipe with as many epochs as this machine can train in a time, by a measurement of a few steps.
+
+    A contest that would leave too few epochs is left out, and the reader is sealed.
+    """
+    first = epoch_seconds(sealed_of(recipe).build(0), training, validation, recipe.train)
+    pace, alone = recipe.train, seconds * USED_SHARE / (recipe.train.epochs * first)
+    if not pace.second_epochs:
+        return replace(recipe, train=pace.scaled(min(1.0, alone)))
+    later = epoch_seconds(recipe.build(0), training, validation, pace.second)
+    contest = pace.contest.epochs * (first + later) if pace.contest_margin else 0.0
+    share = (seconds * USED_SHARE - contest) / (pace.epochs * first + pace.second_epochs * later)
+    if pace.contest_margin and share * pace.epochs < FEWEST_EPOCHS:
+        return replace(sealed_of(recipe), train=pace.single.scaled(min(1.0, alone)))
+    return replace(recipe, train=pace.scaled(min(1.0, max(share, 0.0))))
 
 
 def sealed_of(recipe: Recipe) -> Recipe:
@@ -144,11 +174,13 @@ def forget(checkpoint: Path) -> None:
         Path(f"{checkpoint}{stage}").unlink(missing_ok=True)
 
 
-def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done: int) -> Contest:
-    """Train both candidates for a few epochs from the same weights, in the same order of windows."""
+def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done: int) -> Contest | None:
+    """Train both candidates for a few epochs from the same weights, in the same order of windows; None if stopped."""
     config = recipe.train.contest
     fixed = run.train(_grown(sealed, first, run.seed), config, STAGES[1], done)
     chosen = run.train(_grown(recipe, first, run.seed), config, STAGES[2], done + config.epochs)
+    if fixed.stopped or chosen.stopped:
+        return None
     seconds = round(fixed.seconds + chosen.seconds, 3)
     return Contest(fixed.best_error, chosen.best_error, recipe.train.contest_margin, seconds)
 
