@@ -64,7 +64,7 @@ def fit(
     source = tables.read(table, settings.layout)
     split = Split.by_fractions(settings.split, source.series.rows)
     recipe = recipe_for(settings, source.series)
-    limit = None if minutes is None else Limit(begun, 60 * minutes)
+    limit = None if minutes is None else Limit(begun, 60.0 * minutes)
     return fit_source(source, settings, recipe, split, checkpoint, on_epoch, limit, until)
 
 
