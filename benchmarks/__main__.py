@@ -29,6 +29,7 @@ MEASURES = measures.MEASURES | {
     "explorer": explorer.explorer,
     "ecosystem": ecosystem.ecosystem,
     "fits": fits.fits,
+    "short": fits.short,
     "threads": fits.threads,
     "mutations": mutations.mutations,
     "demo": demo.demo,

@@ -12,25 +12,46 @@ import pyarrow as pa
 import torch
 
 from ibforecast import IBForecaster
-from ibforecast.fitting import recipe_for
-from ibforecast.settings import Settings
-from ibforecast.train.checkpoint import Epoch
+from ibforecast_lab.experiments.ledger import Cell, Ledger
+from ibforecast_lab.experiments.plans import SEEDS
+from ibforecast_lab.experiments.run import run
 
-CHANNELS, DAYS, DAY = 5, 365, 86_400
+CHANNELS, DAYS, DAY, LAGS = 5, 365, 86_400, 96
+COMPARED = (("ETTm1", 96), ("ETTm2", 96), ("tetuan", 24))
 STEPS_A_DAY = {"hours": 24, "quarter_hours": 96}
 
 
 def fits(device: torch.device) -> dict[str, float]:
-    """Measure the seconds of a whole fit by recipe, and their ratio; five channels, a day ahead.
+    """Measure the seconds of a plain fit, of a sealed one, and of LightGBM on the same lags; five channels, a day ahead.
 
-    The second epoch of each stage is timed and multiplied by its number of epochs, for a sealed reader that wins the
-    contest; a fit that stops early is faster.
+    LightGBM is trained through mlforecast, one model for all channels and steps ahead, with its usual settings.
     """
     results: dict[str, float] = {}
     for name, steps in STEPS_A_DAY.items():
-        plain, sealed = _seconds(table_of(DAYS * steps, steps), steps, device.type)
-        results |= {f"{name}_plain_seconds": plain, f"{name}_sealed_seconds": sealed, f"{name}_ratio": plain / sealed}
+        table = table_of(DAYS * steps, steps)
+        plain, sealed = (_seconds(table, steps, device.type, sealed) for sealed in (False, True))
+        trees = _lightgbm_seconds(table, torch.get_num_threads())
+        results |= {
+            f"{name}_plain_seconds": plain,
+            f"{name}_sealed_seconds": sealed,
+            f"{name}_lightgbm_seconds": trees,
+            f"{name}_plain_over_lightgbm": plain / trees,
+        }
     return {name: round(value, 1) for name, value in results.items()}
+
+
+def short(device: torch.device) -> dict[str, float]:
+    """Compare test errors of the default with those of the ledger, which was trained three times as long: one seed."""
+    ledger, results = Ledger(), {}
+    for data, horizon in COMPARED:
+        former = [record for seed in SEEDS if (record := ledger.read(Cell(data, horizon, "default", seed)))]
+        record = run(Cell(data, horizon, "default", SEEDS[0]), device)
+        for error in ("mse", "mae"):
+            mean = sum(getattr(one.test, error) for one in former) / len(former)
+            results[f"{data}_{horizon}_{error}"] = round(getattr(record.test, error), 4)
+            results[f"{data}_{horizon}_{error}_ratio"] = round(getattr(record.test, error) / mean, 4)
+        results[f"{data}_{horizon}_seconds"] = record.seconds
+    return results
 
 
 def table_of(rows: int, steps: int = 96) -> pa.Table:
@@ -42,19 +63,25 @@ def table_of(rows: int, steps: int = 96) -> pa.Table:
     return pa.table({f"c{channel}": values[:, channel] for channel in range(CHANNELS)} | {"time": times})
 
 
-def _seconds(table: pa.Table, steps: int, device: str) -> tuple[float, float]:
-    """Return the seconds of a fit with the contest and of one without."""
-    ended: list[float] = []
+def _seconds(table: pa.Table, steps: int, device: str, sealed: bool) -> float:
+    """Return the seconds of a whole fit."""
+    model = IBForecaster(horizon=steps, device=device, sealed=sealed).fit(table)
+    return model.fitted.summary.seconds
 
-    def record(epoch: int, epochs: int, outcome: Epoch) -> None:
-        ended.append(time.perf_counter())
 
-    model = IBForecaster(horizon=steps, epochs=2, device=device).fit(table, on_epoch=record)
-    # Two epochs of each: the first stage, the sealed candidate, the choosing candidate, the second stage.
-    sealed_epoch, choosing_epoch = ended[1] - ended[0], ended[5] - ended[4]
-    whole = recipe_for(Settings(horizon=steps), model.open(table).series).train
-    sealed = (whole.epochs + whole.second_epochs) * sealed_epoch
-    return sealed + whole.contest.epochs * (sealed_epoch + choosing_epoch), sealed
+def _lightgbm_seconds(table: pa.Table, threads: int) -> float:
+    """Return the seconds in which LightGBM learns from the training rows, with the look-back as lags."""
+    from lightgbm import LGBMRegressor
+    from mlforecast import MLForecast
+
+    frame = table.slice(0, int(0.7 * table.num_rows)).to_pandas()
+    long = frame.melt("time", var_name="unique_id", value_name="y").rename(columns={"time": "ds"})
+    model = LGBMRegressor(verbosity=-1, n_jobs=threads)
+    step = frame["time"].iloc[1] - frame["time"].iloc[0]
+    forecaster = MLForecast(models=[model], freq=step, lags=list(range(1, LAGS + 1)), num_threads=1)
+    begun = time.perf_counter()
+    forecaster.fit(long)
+    return time.perf_counter() - begun
 
 
 STEPS = """
