@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,7 @@ from ibforecast_lab.measures.drivers import size_auroc, size_maps
 from ibforecast_lab.recipes import resolve
 
 RECIPES = ("default", "additive")
-EPOCHS, WINDOWS = 10, 100
+WINDOWS = 100
 LAG_LOOK_BACK, LAG_HORIZON = 96, 12
 RAIN, FLOW = "P_mm", "Q_mm"
 
@@ -58,7 +57,7 @@ def _lags(recipe: str) -> dict[str, float]:
     times = pd.date_range("2024-01-01", periods=constants.rows, freq="h")
     table = pd.DataFrame(lagged(constants), columns=list(constants.channels)).assign(time=times)
     past = constants.channels[len(constants.source) :]
-    model = IBForecaster(LAG_HORIZON, LAG_LOOK_BACK, recipe=recipe, past=past, epochs=EPOCHS, device="cpu").fit(table)
+    model = IBForecaster(LAG_HORIZON, LAG_LOOK_BACK, recipe=recipe, past=past, device="cpu").fit(table)
     patch_len = model.fitted.config.patch_len
     sizes = size_maps(model.drivers(table, windows=WINDOWS), constants.channels, LAG_LOOK_BACK, patch_len)
     support = torch.from_numpy(constants.support(LAG_LOOK_BACK, LAG_HORIZON))
@@ -75,7 +74,7 @@ def _events(recipe: str) -> dict[str, float]:
     sizes = Sizes(framed.look_back, framed.horizon, framed.channels, framed.cycle)
     whole = resolve(recipe, sizes)
     parts = [resident(part.window, part.target, part.phase) for part in (training, validation)]
-    trained = train_recipe(replace(whole, train=whole.train.at_most(EPOCHS)), parts[0], parts[1], 0)
+    trained = train_recipe(whole, parts[0], parts[1], 0)
     network = trained.forecaster.eval()
     channels = tuple(f"channel {number}" for number in range(framed.channels))
     fitted = FittedModel(
@@ -118,7 +117,7 @@ def _explanations(engine: TorchEngine, windows: planted.DriverWindows) -> Iterat
 def _wye(recipe: str) -> dict[str, float]:
     """Measure the shares of rain and of flow itself in what moves the flow of the Wye, a day ahead."""
     path = folders()[0] / "tables" / "flow_wye.csv.gz"
-    model = IBForecaster(24, recipe=recipe, epochs=EPOCHS, device="cpu").fit(path)
+    model = IBForecaster(24, recipe=recipe, device="cpu").fit(path)
     measured = model.drivers(path, windows=WINDOWS, channel=FLOW)
     shares = {source.source: source.share for source in measured.sources()}
     strongest = max((row for row in measured.rows if row.source == RAIN), key=lambda row: row.size)

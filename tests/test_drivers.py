@@ -254,15 +254,15 @@ def test_drivers_without_a_window_are_refused(model: IBForecaster) -> None:
         model.drivers(table(), windows=0)
 
 
-def test_the_words_name_the_largest_source_of_each_channel_and_its_strongest_step(drivers: Drivers) -> None:
+def test_the_words_name_the_channel_itself_and_the_largest_others_with_their_strongest_steps(drivers: Drivers) -> None:
     headline, *lines = drivers.in_words().splitlines()
     assert headline.endswith("over 5 windows (test):")
     assert len(lines) == 2
-    largest = drivers.by_channel().groupby("channel").first()
+    shares = drivers.by_channel().set_index(["channel", "source"])["share"]
     for channel, line in zip(drivers.channels, lines, strict=True):
-        assert line.startswith(
-            f"{channel}: {largest.loc[channel, 'source']} {100 * largest.loc[channel, 'share']:.3g} % ("
-        )
+        others = shares[channel].drop(channel)
+        assert line.startswith(f"{channel}: itself {100 * shares[channel, channel]:.3g} % (")
+        assert f"; others: {others.idxmax()} {100 * others.max():.3g} %" in line
         assert line.count("%") == 3
 
 

@@ -258,7 +258,11 @@ class Drivers:
         return to_native(from_rows(Source, self.sources()), self.kind)
 
     def in_words(self) -> str:
-        """Return the three largest sources of each channel and where each is strongest, in at most eight lines."""
+        """Return the largest sources of each channel and where each is strongest, in at most eight lines.
+
+        The channel itself comes first, because most of what it will be is usually in what it was; then the largest
+        others.
+        """
         headline = f"Sources of each channel, as shares of all amounts, over {self.windows} windows ({self.split}):"
         channels, rest = _listed(self.channels)
         return "\n".join([headline, *(f"{channel}: {self._largest(channel)}" for channel in channels), *rest])
@@ -305,9 +309,15 @@ class Drivers:
         return max((row for row in self.of(channel) if row.source == source), key=lambda row: row.size)
 
     def _largest(self, channel: str) -> str:
-        largest = [source for source in self.sources() if source.channel == channel and source.size][:SOURCES]
-        texts = (f"{each.source} {percent(each.share)}{self._place(each)}" for each in largest)
-        return ", ".join(texts) or "nothing"
+        moving = [source for source in self.sources() if source.channel == channel and source.size]
+        own = [f"itself {self._share(each)}" for each in moving if each.source == channel]
+        others = [f"{each.source} {self._share(each)}" for each in moving if each.source != channel][
+            : SOURCES - len(own)
+        ]
+        return "; others: ".join(filter(None, [*own, ", ".join(others)])) or "nothing"
+
+    def _share(self, source: Source) -> str:
+        return f"{percent(source.share)}{self._place(source)}"
 
     def _place(self, source: Source) -> str:
         strongest = self.strongest(source.channel, source.source)
