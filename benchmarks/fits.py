@@ -24,7 +24,8 @@ STEPS_A_DAY = {"hours": 24, "quarter_hours": 96}
 def fits(device: torch.device) -> dict[str, float]:
     """Measure the seconds of a plain fit, of a sealed one, and of LightGBM on the same lags; five channels.
 
-    A fit is for a day ahead. LightGBM is trained through mlforecast, one model for all channels and steps ahead, with its usual settings.
+    A fit is for a day ahead. LightGBM is trained through mlforecast, one model for all channels and steps ahead, with
+    its usual settings.
     """
     results: dict[str, float] = {}
     for name, steps in STEPS_A_DAY.items():
