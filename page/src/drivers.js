@@ -20,7 +20,7 @@ export class DriversView {
     const rows = drivers.rows.filter((row) => row.channel === channel);
     const sources = sourcesOf(rows);
     byId("drivers-words").textContent = sources.length
-      ? `Shares of all amounts of read values and covariates in the forecast of ${channel}, on ${counted(drivers.windows, "window")}. They describe the model, not the world.`
+      ? `Shares of all amounts in the forecast of ${channel}, on ${counted(drivers.windows, "window")}. They describe the model, not the world.`
       : `Nothing that was read moves ${channel}.`;
     const most = Math.max(...sources.map((one) => one.share), 1e-9);
     byId("sources").tBodies[0].replaceChildren(
@@ -30,7 +30,7 @@ export class DriversView {
         return make(
           "tr",
           {},
-          make("th", { scope: "row", title: one.source }, shortened(one.source, 20)),
+          make("th", { scope: "row", title: one.source }, shortened(one.source, 16)),
           make("td", {}, percent(one.share)),
           make("td", {}, one.where),
           make("td", { class: "bar", "aria-hidden": "true" }, bar),
@@ -65,7 +65,7 @@ function sourcesOf(rows) {
   const sums = names.map((source) => {
     const own = rows.filter((row) => row.source === source);
     const strongest = own.reduce((one, other) => (other.share > one.share ? other : one));
-    const where = strongest.steps_back === null ? "known ahead" : `most ${lagWords(strongest.steps_back)}`;
+    const where = strongest.part === "read" ? `most ${lagWords(strongest.steps_back)}` : strongest.part;
     return { source, share: own.reduce((sum, row) => sum + row.share, 0), where };
   });
   return sums.filter((one) => one.share > 0).sort((one, other) => other.share - one.share);

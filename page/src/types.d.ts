@@ -147,12 +147,13 @@ export interface History {
   open_rate: number[];
 }
 
-/** The amounts that move each channel, averaged over windows; `steps_back` is null for a covariate known ahead. */
+/** The amounts that move each channel, averaged over windows; `steps_back` is null unless the part is "read". */
 export interface Drivers {
   windows: number;
   channels: string[];
   rows: {
     channel: string;
+    part: "read" | "known ahead" | "unread";
     source: string;
     steps_back: number | null;
     size: number;

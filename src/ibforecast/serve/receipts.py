@@ -166,7 +166,7 @@ def drivers(
             yield explained
 
     with reading("table"):
-        averaged = drivers_of(engine, explanations(), channel)
+        averaged = drivers_of(engine, explanations(), None if channel is None else [channel])
     answer = wire.Drivers(
         model=name,
         table=table,

@@ -394,12 +394,13 @@ class History(Answer):
 
 
 class Driver(BaseModel):
-    """What a patch of one channel, or a covariate known ahead, adds to the forecast of a channel on average."""
+    """What a patch of one channel, a covariate known ahead, or what was not read adds to a channel on average."""
 
     channel: str
+    part: Literal["read", "known ahead", "unread"]
     source: str
     steps_back: Annotated[
-        int | None, Field(description="From the newest step to the last step of the patch; null if known ahead.")
+        int | None, Field(description="From the newest step to the last step of the patch; null unless read.")
     ]
     size: Annotated[float, Field(description="Mean of the absolute amounts, in units of the channel.")]
     mean: Annotated[float, Field(description="Mean of the amounts.")]
