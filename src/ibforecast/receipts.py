@@ -28,8 +28,11 @@ from ibforecast.model.stage4_readout import AdditiveReadout, TargetsOnly
 EVERY_ORDER = 8
 """Up to this number of open tokens all orders are used; above it, orders are drawn."""
 
-ORDERS = 2
-"""How many orders are drawn; each is used forwards and backwards, so that two values share evenly what both add."""
+ORDERS, MOST_ORDERS, MOVES = 2, 8, 1024
+"""How many orders are drawn: as many as give about MOVES moves, at least ORDERS and at most MOST_ORDERS.
+
+Each is used forwards and backwards, so that two values share evenly what both add.
+"""
 
 CHUNK = 1024
 """How many windows are computed at once."""
@@ -310,11 +313,16 @@ def _all_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, None]:
 
 def _drawn_orders(question: _WhatIf, opened: Places) -> tuple[AllMoves, AllMoves]:
     """Return the mean move of each token over drawn orders, and its standard error."""
-    random, count = np.random.default_rng(0), len(opened)
-    drawn = [random.permutation(count) for _ in range(ORDERS)]
+    random, count = np.random.default_rng(0), orders_of(len(opened))
+    drawn = [random.permutation(len(opened)) for _ in range(count)]
     moves = _moves(question, opened, [each for order in drawn for each in (order, order[::-1])])
-    pairs = moves.reshape(ORDERS, 2, *moves.shape[1:]).mean(axis=1)
-    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(ORDERS)
+    pairs = moves.reshape(count, 2, *moves.shape[1:]).mean(axis=1)
+    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(count)
+
+
+def orders_of(opened: int) -> int:
+    """Return how many orders are drawn for a number of open tokens."""
+    return max(ORDERS, min(MOST_ORDERS, MOVES // opened))
 
 
 def _moves(

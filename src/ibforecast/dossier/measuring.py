@@ -39,7 +39,7 @@ from ibforecast.drivers import Drivers, drivers
 from ibforecast.evaluate.channels import channel_errors, read_shares
 from ibforecast.evaluate.conformal import inside, scales, scores
 from ibforecast.evaluate.naive import repeatable, repeated
-from ibforecast.receipts import ORDERS, additive
+from ibforecast.receipts import additive, orders_of
 from ibforecast.settings import whole
 from ibforecast.use import Desk, difference
 from ibforecast.zoo.configs import chosen
@@ -306,7 +306,8 @@ def _drivers(desk: Desk, source: Table, split: Part, windows: int) -> Drivers:
     """Return what moves the first channels, from fewer windows if the receipts of the model take long to compute."""
     fitted, count = desk.fitted, min(windows, RECEIPTS)
     if additive(fitted.network) is None:
-        count = min(count, max(2, RUNS // (2 * ORDERS * fitted.config.allowance)))
+        allowance = fitted.config.allowance
+        count = min(count, max(2, RUNS // (2 * orders_of(allowance) * allowance)))
     return drivers(desk, source, split, count, _targets(fitted)[:DRIVEN])
 
 
