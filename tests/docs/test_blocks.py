@@ -22,6 +22,7 @@ from matplotlib import pyplot
 
 from ibforecast import MissingExtraError
 from ibforecast.cli.main import main, run
+from ibforecast.core.devices import has_bfloat16
 
 ROOT = Path(__file__).parents[2]
 PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
@@ -114,7 +115,7 @@ def test_a_page_runs_from_top_to_bottom_and_prints_the_output_it_shows(name: str
             if (error.name or "").startswith("ibforecast"):
                 raise
             pytest.skip(f"{name}, line {block.line}: {error}")
-        if block.output is not None:
+        if block.output is not None and has_bfloat16():  # other processors train other weights, and print other digits
             assert printed is not None
             assert matches(block.output, printed), f"{name}, line {block.line} prints\n{printed}"
 
