@@ -30,7 +30,7 @@ export class DriversView {
         return make(
           "tr",
           {},
-          make("th", { scope: "row", title: one.source }, shortened(one.source, 16)),
+          make("th", { scope: "row", title: one.source }, one.part === "unread" ? "not read" : shortened(one.source, 16)),
           make("td", {}, percent(one.share)),
           make("td", {}, one.where),
           make("td", { class: "bar", "aria-hidden": "true" }, bar),
@@ -65,8 +65,9 @@ function sourcesOf(rows) {
   const sums = names.map((source) => {
     const own = rows.filter((row) => row.source === source);
     const strongest = own.reduce((one, other) => (other.share > one.share ? other : one));
-    const where = strongest.part === "read" ? `most ${lagWords(strongest.steps_back)}` : strongest.part;
-    return { source, share: own.reduce((sum, row) => sum + row.share, 0), where };
+    const { part } = strongest;
+    const where = part === "read" ? `most ${lagWords(strongest.steps_back)}` : part === "unread" ? "" : part;
+    return { source, part, share: own.reduce((sum, row) => sum + row.share, 0), where };
   });
   return sums.filter((one) => one.share > 0).sort((one, other) => other.share - one.share);
 }
