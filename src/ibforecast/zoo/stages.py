@@ -178,8 +178,10 @@ def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done:
     """Train both candidates for a few epochs from the same weights, in the same order of windows; None if stopped."""
     config = recipe.train.contest
     fixed = run.train(_grown(sealed, first, run.seed), config, STAGES[1], done)
+    if fixed.stopped:
+        return None
     chosen = run.train(_grown(recipe, first, run.seed), config, STAGES[2], done + config.epochs)
-    if fixed.stopped or chosen.stopped:
+    if chosen.stopped:
         return None
     seconds = round(fixed.seconds + chosen.seconds, 3)
     return Contest(fixed.best_error, chosen.best_error, recipe.train.contest_margin, seconds)
