@@ -428,6 +428,7 @@ def test_the_debug_variable_shows_the_traceback(desk: Any, monkeypatch: pytest.M
         (PermissionError(errno.EACCES, "Permission denied", "/etc/next.csv"), "/etc/next.csv: Permission denied"),
         (FileExistsError(errno.EEXIST, "File exists", "next"), "next: File exists"),
         (OSError(errno.ENOSPC, "No space left on device"), "the disk: No space left on device"),
+        (OSError(errno.EFBIG, "File too large"), "the disk: File too large"),
     ],
     ids=lambda value: type(value).__name__,
 )
