@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from torch.overrides import TorchFunctionMode
 
 from ibforecast.core import document as documents
 from ibforecast.core.errors import ModelFileError, UsageError
@@ -22,6 +23,7 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.model.reading import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import DOCUMENT, FORMAT, VERSION, WEIGHTS, FittedModel, TrainingSummary, load
@@ -282,6 +284,38 @@ def test_an_incomplete_document_with_a_valid_fingerprint_is_refused(
     assert "complete" in refusal_of(folder)
 
 
+CLAIMS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "channels": lambda config: config.update(channels=10**8),
+    "a horizon": lambda config: config.update(horizon=10**6),
+    "a cycle": lambda config: config.update(cycle=10**6),
+    "a look-back": lambda config: config.update(look_back=10**6, patch_len=1),
+    "a readout": lambda config: config["readout"].update(width=16_384),
+    "a gate": lambda config: config["gate"].update(width=16_384),
+    "layers": lambda config: config["gate"].update(width=1_024, layers=1_000),
+    "more cycles": lambda config: config.update(further_cycles=[99_991, 99_989]),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_document_that_claims_a_huge_network_is_refused_before_it_is_built(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, claim: str
+) -> None:
+    text = (folder / DOCUMENT).read_bytes()
+    content = documents.read(text, FORMAT, VERSION, ModelFileError)
+    CLAIMS[claim](content["config"])
+    (folder / DOCUMENT).write_text(documents.write(FORMAT, VERSION, content))
+    made: list[int] = []
+
+    def build(config: ModelConfig) -> IBForecast:
+        with Sizes(made):
+            return network_of(config)
+
+    monkeypatch.setattr(saved, "network_of", build)
+    with pytest.raises(ModelFileError, match=RULE_VALUE_REMEDY):
+        load(folder)
+    assert max(made, default=0) < 10**7
+
+
 @pytest.mark.parametrize("version", [VERSION + 1, 99, "1", None])
 def test_a_model_of_a_newer_format_is_refused_with_the_remedy(folder: Path, version: Any) -> None:
     edit_document(folder, lambda document: document.update(version=version), sealed=True)
@@ -313,6 +347,20 @@ def test_a_path_that_is_not_a_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("no model")
     for path in (tmp_path / "empty", tmp_path / "file.txt", tmp_path / "nowhere"):
         assert str(path) in refusal_of(path)
+
+
+class Sizes(TorchFunctionMode):
+    """Records how many numbers each tensor has that is made."""
+
+    def __init__(self, made: list[int]) -> None:
+        super().__init__()
+        self.made = made
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.made.append(result.numel())
+        return result
 
 
 def contents(folder: Path) -> dict[str, bytes]:

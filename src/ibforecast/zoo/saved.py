@@ -3,8 +3,10 @@
 import platform
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ from jaxtyping import Bool
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from
 from safetensors.torch import save as tensors_to
+from torch.overrides import TorchFunctionMode
 
 from ibforecast._version import __version__
 from ibforecast.core import document
@@ -34,6 +37,9 @@ from ibforecast.zoo.stages import Contest
 
 FORMAT, VERSION = "ibforecast.model", 1
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
+FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange)
+SLACK = 1_000_000
+"""How many numbers a network may use, while it is built, in addition to twice its weights."""
 
 
 @dataclass(frozen=True)
@@ -190,10 +196,11 @@ def load(folder: Path) -> FittedModel:
     """Read a saved model; refuse one that was changed, is truncated, newer, or not a model."""
     content = _read_content(folder)
     try:
-        weights = _read_file(folder, content["weights"])
-        with torch.random.fork_rng([]):
-            network = network_of(build(ModelConfig, content["config"], "config"))
-        network.load_state_dict(tensors_from(weights))
+        tensors = tensors_from(_read_file(folder, content["weights"]))
+        config = build(ModelConfig, content["config"], "config")
+        with torch.random.fork_rng([]), _Bounded(sum(tensor.numel() for tensor in tensors.values())):
+            network = network_of(config)
+        network.load_state_dict(tensors)
         return FittedModel(
             network=network.eval(),
             standardiser=Standardiser.of_document(content["standardisation"]),
@@ -207,6 +214,33 @@ def load(folder: Path) -> FittedModel:
         )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError("a saved model must be complete", f"{error} in {folder}", "save it again") from error
+
+
+class _Bounded(TorchFunctionMode):
+    """While it is entered, refuse tensors that a network with this many numbers cannot need.
+
+    So a document that claims a huge network is refused before the memory is taken. A network on the device "meta" would
+    show its shapes, too, but takes a second of imports.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self._numbers, self._left = numbers, 2 * numbers + SLACK
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in FACTORIES:
+            first = kwargs["size"] if kwargs and "size" in kwargs else args[0]
+            sizes = first if isinstance(first, Sequence) else [size for size in args if isinstance(size, int)]
+            self._left -= abs(prod(sizes))
+            if self._left < 0:
+                raise ModelFileError(
+                    "a saved model must have the weights that its configuration needs",
+                    f"{self._numbers:,} numbers in {WEIGHTS}, which are too few",
+                    "save the model again",
+                )
+        return func(*args, **(kwargs or {}))
 
 
 def _quantiles(calibration: Calibration) -> bytes:
