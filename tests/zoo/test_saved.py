@@ -1,8 +1,11 @@
 """A loaded model equals the saved one bit for bit; a damaged one is refused with the reason."""
 
 import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,7 @@ from safetensors import safe_open
 from torch.overrides import TorchFunctionMode
 
 from ibforecast.core import document as documents
+from ibforecast.core import folders
 from ibforecast.core.errors import ModelFileError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.core.standardiser import Standardiser
@@ -421,13 +425,20 @@ def test_an_overwrite_that_fails_leaves_the_old_model_unchanged(
     assert contents(folder.parent) == before
 
 
+@pytest.fixture
+def by_renames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that cannot exchange two folders in one step."""
+    monkeypatch.setattr(folders, "exchanged", lambda one, other: False)
+
+
+@pytest.mark.usefixtures("by_renames")
 def test_an_overwrite_that_fails_at_the_last_rename_leaves_the_old_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, rename = contents(folder.parent), Path.rename
 
     def fail(path: Path, to: Path) -> Path:
-        if Path(to) == folder and ".old." not in str(path):
+        if Path(to) == folder and path.name != folders.ASIDE:
             raise OSError("no permission")
         return rename(path, to)
 
@@ -438,13 +449,14 @@ def test_an_overwrite_that_fails_at_the_last_rename_leaves_the_old_model(
     assert contents(folder.parent) == before
 
 
+@pytest.mark.usefixtures("by_renames")
 def test_an_overwrite_interrupted_at_the_last_rename_leaves_the_old_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, rename = contents(folder.parent), Path.rename
 
     def interrupt(path: Path, to: Path) -> Path:
-        if Path(to) == folder and ".old." not in str(path):
+        if Path(to) == folder and path.name != folders.ASIDE:
             raise KeyboardInterrupt
         return rename(path, to)
 
@@ -455,6 +467,7 @@ def test_an_overwrite_interrupted_at_the_last_rename_leaves_the_old_model(
     assert contents(folder.parent) == before
 
 
+@pytest.mark.usefixtures("by_renames")
 def test_an_old_model_that_cannot_be_restored_is_kept_under_another_name(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -475,3 +488,42 @@ def test_an_old_model_that_cannot_be_restored_is_kept_under_another_name(
 def test_other_users_can_read_a_saved_model(folder: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o755
     assert (folder / WEIGHTS).stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process is killed in a copy of it")
+@pytest.mark.parametrize("overwrites", [True, False], ids=["overwrite", "first save"])
+@pytest.mark.parametrize("can_exchange", [True, False], ids=["exchange", "renames"])
+def test_a_save_that_is_killed_at_any_operation_leaves_the_old_or_the_new_model(
+    tmp_path: Path, can_exchange: bool, overwrites: bool
+) -> None:
+    old, new = fitted_model(), fitted_model(seed=1)
+    old.save(tmp_path / "old")
+    new.save(tmp_path / "new")
+    script = [Path(__file__).with_name("killed.py"), tmp_path / "old", tmp_path / "new", can_exchange, overwrites]
+    done = subprocess.run([sys.executable, *map(str, script)], capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) > 15
+    assert [line["ended"] for line in lines] == [False] * (len(lines) - 1) + [True]
+    found = [line["found"] for line in lines]
+    before = old.weights_sha256 if overwrites else None
+    assert set(found) == {before, new.weights_sha256}
+    assert found == sorted(found, key=lambda one: one == new.weights_sha256)  # the old one first, then the new one
+    assert all(line["then"] == new.weights_sha256 for line in lines)
+    assert all(line["left"] == ["model"] for line in lines)
+
+
+def test_temporary_folders_of_living_and_of_other_processes_stay(folder: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    names = {
+        f".model.{folders.HOST}-{int(ended.stdout)}.a1": False,
+        f".other.{folders.HOST}-{int(ended.stdout)}.a1": False,
+        f".model.{folders.HOST}-{os.getpid()}.a1": True,
+        f".model.{folders.HOST}-1.a1": True,
+        f".model.elsewhere-{int(ended.stdout)}.a1": True,
+        f"model.{folders.HOST}-{int(ended.stdout)}.a1": True,
+        ".model.backup": True,
+    }
+    for name in names:
+        (folder.parent / name).mkdir()
+    fitted_model().save(folder, overwrite=True)
+    assert {name: (folder.parent / name).exists() for name in names} == names

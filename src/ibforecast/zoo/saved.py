@@ -1,8 +1,6 @@
 """A fitted model as a folder: weights as safetensors, everything else as JSON; loading never runs code."""
 
 import platform
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -23,6 +21,7 @@ from ibforecast.core import document
 from ibforecast.core.calendar import Frequency
 from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, write_atomically
+from ibforecast.core.folders import new_folder, put_in_place, sweep
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.tokens import spread
 from ibforecast.data.splits import Split
@@ -153,22 +152,23 @@ class FittedModel:
         return self if budget is None else replace(self, network=self.network.with_budget(budget))
 
     def save(self, folder: Path, overwrite: bool = False) -> None:
-        """Write the folder; it gets its name only when everything in it is on disk."""
+        """Write the folder; it gets its name only when everything in it is on disk.
+
+        A process that is killed leaves the old model or the new one, and a temporary folder that a later save removes.
+        """
+        sweep(folder.parent)
         if folder.exists() and not overwrite:
             raise UsageError("a model must not replace what is there", folder, "choose another path or overwrite")
         if folder.exists() and not (folder / DOCUMENT).is_file():
             raise UsageError("only a model may be overwritten", f"{folder}, which is none", "choose another path")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-        try:
+        with new_folder(folder) as temporary:
             write_atomically(temporary / WEIGHTS, self.weights)
             if self.calibration is not None:
                 write_atomically(temporary / INTERVALS, _quantiles(self.calibration))
             write_atomically(temporary / DOCUMENT, document.write(FORMAT, VERSION, self._content()).encode())
             temporary.chmod(0o755)
             put_in_place(temporary, folder)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def _content(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -251,24 +251,10 @@ def _facts(name: str, content: bytes) -> dict[str, str | int]:
     return {"file": name, "bytes": len(content), "sha256": sha256(content)}
 
 
-def put_in_place(temporary: Path, folder: Path) -> None:
-    """Rename a finished folder to its name; the old folder is moved aside first, and restored on failure."""
-    if not folder.exists():
-        temporary.rename(folder)
-        return
-    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-    folder.rename(aside / folder.name)
-    try:
-        temporary.rename(folder)
-    except BaseException:
-        (aside / folder.name).rename(folder)
-        aside.rmdir()
-        raise
-    shutil.rmtree(aside)
-
-
 def _read_content(folder: Path) -> dict[str, Any]:
     path = folder / DOCUMENT
+    if not folder.exists():
+        sweep(folder.parent)  # a process that was killed may have moved it aside
     if not path.is_file():
         raise ModelFileError(f"a saved model is a folder with {DOCUMENT}", folder, "name the folder of a model")
     try:
