@@ -72,10 +72,10 @@ def exchanged(one: Path, other: Path) -> bool:
 def sweep(parent: Path) -> None:
     """Remove the temporary folders of processes that have ended, and restore an old folder that one had moved aside."""
     for left in sorted(parent.iterdir()) if parent.is_dir() else ():
-        found = LEFT.fullmatch(left.name)
-        if found is None or not _has_ended(int(found["process"])):
+        parts = LEFT.fullmatch(left.name)
+        if parts is None or not _has_ended(int(parts["process"])):
             continue
-        old, folder = left / ASIDE, parent / found["name"]
+        old, folder = left / ASIDE, parent / parts["name"]
         if old.is_dir() and not folder.exists():
             old.rename(folder)
         shutil.rmtree(left, ignore_errors=True)
