@@ -37,8 +37,9 @@ format: $(INSTALLED)  ## rewrite the files as `check` wants them
 docs: $(INSTALLED)  ## the documentation site, in site/; every warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-dist: $(INSTALLED)  ## sdist and wheel of the product and the wheel of the laboratory, in dist/
+dist: $(INSTALLED)  ## sdist, wheel and bill of materials of the product, and the wheel of the laboratory, in dist/
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/python .ci/sbom.py dist
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist lab
 
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side

@@ -208,3 +208,45 @@ def test_a_loaded_model_has_its_recipe_as_an_object(model: IBForecaster, tmp_pat
     assert isinstance(loaded.recipe, Recipe)
     assert loaded.recipe.sha256 == model.fitted.summary.recipe_sha256
     assert loaded.channels == ("load",)
+
+
+HUGE = 10**5000
+"""A number that Python does not write out."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"look_back": 10**9}, "look_back must be at most 1000000 (got 1000000000); try 96"),
+        ({"horizon": 10**9}, "horizon must be at most 1000000 (got 1000000000); try 24"),
+        ({"cycle": 10**7}, "cycle must be at most 1000000 (got 10000000); try 24"),
+        ({"cycle": (24, 10**7)}, "cycle must be at most 1000000 (got 10000000); try 24"),
+        ({"seed": 2**64}, "seed must be a number that 64 bits can hold (got 18446744073709551616)"),
+        ({"seed": -(2**63) - 1}, "seed must be a number that 64 bits can hold"),
+        ({"missing_values": [float("nan")]}, "missing_values must be finite numbers (got nan); leave it out"),
+        ({"missing_values": [float("-inf")]}, "missing_values must be finite numbers (got -inf)"),
+        *(
+            ({name: sign * HUGE}, f"{name} must be a number that 64 bits can hold (got a number of about 5000 digits)")
+            for name in ("look_back", "horizon", "cycle", "patch_len", "seed", "epochs")
+            for sign in (1, -1)
+        ),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_numbers_beyond_all_use_are_refused_when_a_forecaster_is_made(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)) as refusal:
+        IBForecaster(**({"horizon": HORIZON} | settings))
+    assert refusal.value.remedy
+
+
+@pytest.mark.parametrize("seed", [2**64 - 1, -(2**63)])
+def test_the_largest_and_smallest_seed_can_be_fitted(seed: int) -> None:
+    assert unfitted(seed=seed).fit(table()).fitted.summary.seed == seed
+
+
+def test_cycles_whose_common_period_is_too_long_are_refused() -> None:
+    primes = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)
+    with pytest.raises(UsageError, match="begin again together within 9007199254740992"):
+        unfitted(cycle=primes).fit(table())
+    with pytest.raises(UsageError, match="at most 1000000 steps in all"):
+        unfitted(cycle=(600_000, 500_000)).fit(table())

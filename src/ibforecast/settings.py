@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
-from ibforecast.core.errors import UsageError, require_choice
+from ibforecast.core.errors import UsageError, bounded, require_choice
+from ibforecast.core.sizes import require_steps
 from ibforecast.data.layout import Irregular, Layout
 from ibforecast.model.config import LossKind
 from ibforecast.zoo.configs import chosen
@@ -20,6 +21,11 @@ def whole(name: str, number: Any) -> int:
     # A boolean is an Integral in Python, but not a number here.
     if not isinstance(number, Integral) or isinstance(number, bool):
         raise UsageError(f"{name} must be a whole number", repr(number), "write it without quotes or a point")
+    return bounded(name, int(number))
+
+
+def _steps(name: str, number: Any) -> int:
+    require_steps(name, whole(name, number))
     return int(number)
 
 
@@ -38,20 +44,24 @@ def _names(name: str, names: Any) -> tuple[str, ...]:
 def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
     if isinstance(numbers, Real):
         raise UsageError(f"{name} must be a list of numbers", repr(numbers), f"write [{numbers!r}]")
-    return tuple(map(float, numbers))
+    try:
+        return tuple(map(float, numbers))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"{name} must be a list of numbers", f"{numbers!r:.80}", "write them as 1.5") from error
 
 
 def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
     if isinstance(cycle, str) and cycle == "auto":
         return "auto"
     lengths = tuple(cycle) if isinstance(cycle, Sequence) and not isinstance(cycle, str) else (cycle,)
-    if not lengths or not all(isinstance(length, Integral) and int(length) >= 1 for length in lengths):
+    if not lengths or not all(isinstance(length, Integral) and whole(name, length) >= 1 for length in lengths):
         raise UsageError(
             f'{name} must be a positive number of steps or "auto"',
             repr(cycle),
             "try 24 for hourly data, or (24, 168) for its day and its week",
         )
-    return int(lengths[0]) if len(lengths) == 1 else tuple(int(length) for length in lengths)
+    steps = tuple(_steps(name, length) for length in lengths)
+    return steps[0] if len(steps) == 1 else steps
 
 
 def _loss(name: str, loss: Any) -> Any:
@@ -76,8 +86,8 @@ def _about(help: str, read: Read = _as_given) -> dict[str, Any]:
 class Settings:
     """Settings of the model, its training and the reading of tables; see `IBForecaster` for their meaning."""
 
-    horizon: int = field(metadata=_about("Number of steps to forecast.", whole))
-    look_back: int = field(default=96, metadata=_about("Number of steps a window spans.", whole))
+    horizon: int = field(metadata=_about("Number of steps to forecast.", _steps))
+    look_back: int = field(default=96, metadata=_about("Number of steps a window spans.", _steps))
     budget: float | None = field(
         default=None,
         metadata=_about("Largest fraction of a window that may be read; default: the recipe's (0.2)."),

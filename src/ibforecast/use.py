@@ -114,7 +114,7 @@ class Desk:
                 "give earlier rows or forecast from a later moment",
             )
         cells, clock = self.fitted.at_budget(budget).cells, series.clock.window(start, self.look_back)
-        running.require_observed(facts_of(self.fitted), cells, series.values[start : last + 1], clock)
+        running.require_readable(facts_of(self.fitted), cells, series.values[start : last + 1], clock)
         return start
 
     def reads(self, at: Any = None, budget: float | None = None) -> list[Cell]:

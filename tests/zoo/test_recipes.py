@@ -161,3 +161,26 @@ def test_the_epochs_of_a_recipe_are_those_of_all_its_stages() -> None:
     assert choosing.epochs == sealed.epochs + choosing.train.second_epochs
     assert default.epochs == choosing.epochs + 2 * default.train.contest.epochs
     assert resolve("any-budget", SIZES).epochs == resolve("any-budget", SIZES).train.epochs
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (f"[train]\nbatch = {'1' * 5000}", "recipe must be valid TOML"),
+        (f"[train]\nbatch = 0x{'f' * 5000}", "train.batch must be a number that 64 bits can hold"),
+        (f"[train]\nlearning_rate = {'1' * 400}", "train.learning_rate must be a number that 64 bits can hold"),
+        (f"[model]\nbudget = 0x{'f' * 5000}", "model.budget must be a number that 64 bits can hold"),
+        ("[model.readout]\nwidth = 10000000000", "width must be positive and at most 16384"),
+        ("[model.gate]\nwidth = 10000000000", "width must be positive and at most 16384"),
+        ("[model.gate]\nlayers = 10000000000", "layers must be positive, at most 1000"),
+        ("[model.objective]\nrate_weight = 1e999", "weights must be finite"),
+        (f"x = {'[' * 100_000}", "recipe must be valid TOML"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_a_recipe_with_huge_numbers_is_refused(tmp_path: Path, setting: str, words: str) -> None:
+    path = tmp_path / "huge.toml"
+    path.write_text(f'extends = "any-budget"\n{setting}\n')
+    with pytest.raises(UsageError, match=words) as refusal:
+        resolve_ours(str(path), SIZES)
+    assert refusal.value.remedy

@@ -1,8 +1,11 @@
 """A loaded model equals the saved one bit for bit; a damaged one is refused with the reason."""
 
 import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +15,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from torch.overrides import TorchFunctionMode
 
 from ibforecast.core import document as documents
+from ibforecast.core import folders
 from ibforecast.core.errors import ModelFileError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.core.standardiser import Standardiser
@@ -22,6 +27,7 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.model.reading import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import DOCUMENT, FORMAT, VERSION, WEIGHTS, FittedModel, TrainingSummary, load
@@ -282,6 +288,38 @@ def test_an_incomplete_document_with_a_valid_fingerprint_is_refused(
     assert "complete" in refusal_of(folder)
 
 
+CLAIMS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "channels": lambda config: config.update(channels=10**8),
+    "a horizon": lambda config: config.update(horizon=10**6),
+    "a cycle": lambda config: config.update(cycle=10**6),
+    "a look-back": lambda config: config.update(look_back=10**6, patch_len=1),
+    "a readout": lambda config: config["readout"].update(width=16_384),
+    "a gate": lambda config: config["gate"].update(width=16_384),
+    "layers": lambda config: config["gate"].update(width=1_024, layers=1_000),
+    "more cycles": lambda config: config.update(further_cycles=[99_991, 99_989]),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_document_that_claims_a_huge_network_is_refused_before_it_is_built(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, claim: str
+) -> None:
+    text = (folder / DOCUMENT).read_bytes()
+    content = documents.read(text, FORMAT, VERSION, ModelFileError)
+    CLAIMS[claim](content["config"])
+    (folder / DOCUMENT).write_text(documents.write(FORMAT, VERSION, content))
+    made: list[int] = []
+
+    def build(config: ModelConfig) -> IBForecast:
+        with Sizes(made):
+            return network_of(config)
+
+    monkeypatch.setattr(saved, "network_of", build)
+    with pytest.raises(ModelFileError, match=RULE_VALUE_REMEDY):
+        load(folder)
+    assert max(made, default=0) < 10**7
+
+
 @pytest.mark.parametrize("version", [VERSION + 1, 99, "1", None])
 def test_a_model_of_a_newer_format_is_refused_with_the_remedy(folder: Path, version: Any) -> None:
     edit_document(folder, lambda document: document.update(version=version), sealed=True)
@@ -313,6 +351,20 @@ def test_a_path_that_is_not_a_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("no model")
     for path in (tmp_path / "empty", tmp_path / "file.txt", tmp_path / "nowhere"):
         assert str(path) in refusal_of(path)
+
+
+class Sizes(TorchFunctionMode):
+    """Records how many numbers each tensor has that is made."""
+
+    def __init__(self, made: list[int]) -> None:
+        super().__init__()
+        self.made = made
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.made.append(result.numel())
+        return result
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -373,13 +425,20 @@ def test_an_overwrite_that_fails_leaves_the_old_model_unchanged(
     assert contents(folder.parent) == before
 
 
+@pytest.fixture
+def by_renames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that cannot exchange two folders in one step."""
+    monkeypatch.setattr(folders, "exchanged", lambda one, other: False)
+
+
+@pytest.mark.usefixtures("by_renames")
 def test_an_overwrite_that_fails_at_the_last_rename_leaves_the_old_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, rename = contents(folder.parent), Path.rename
 
     def fail(path: Path, to: Path) -> Path:
-        if Path(to) == folder and ".old." not in str(path):
+        if Path(to) == folder and path.name != folders.ASIDE:
             raise OSError("no permission")
         return rename(path, to)
 
@@ -390,13 +449,14 @@ def test_an_overwrite_that_fails_at_the_last_rename_leaves_the_old_model(
     assert contents(folder.parent) == before
 
 
+@pytest.mark.usefixtures("by_renames")
 def test_an_overwrite_interrupted_at_the_last_rename_leaves_the_old_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, rename = contents(folder.parent), Path.rename
 
     def interrupt(path: Path, to: Path) -> Path:
-        if Path(to) == folder and ".old." not in str(path):
+        if Path(to) == folder and path.name != folders.ASIDE:
             raise KeyboardInterrupt
         return rename(path, to)
 
@@ -407,6 +467,7 @@ def test_an_overwrite_interrupted_at_the_last_rename_leaves_the_old_model(
     assert contents(folder.parent) == before
 
 
+@pytest.mark.usefixtures("by_renames")
 def test_an_old_model_that_cannot_be_restored_is_kept_under_another_name(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,3 +488,42 @@ def test_an_old_model_that_cannot_be_restored_is_kept_under_another_name(
 def test_other_users_can_read_a_saved_model(folder: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o755
     assert (folder / WEIGHTS).stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process is killed in a copy of it")
+@pytest.mark.parametrize("overwrites", [True, False], ids=["overwrite", "first save"])
+@pytest.mark.parametrize("can_exchange", [True, False], ids=["exchange", "renames"])
+def test_a_save_that_is_killed_at_any_operation_leaves_the_old_or_the_new_model(
+    tmp_path: Path, can_exchange: bool, overwrites: bool
+) -> None:
+    old, new = fitted_model(), fitted_model(seed=1)
+    old.save(tmp_path / "old")
+    new.save(tmp_path / "new")
+    script = [Path(__file__).with_name("killed.py"), tmp_path / "old", tmp_path / "new", can_exchange, overwrites]
+    done = subprocess.run([sys.executable, *map(str, script)], capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) > 15
+    assert [line["ended"] for line in lines] == [False] * (len(lines) - 1) + [True]
+    found = [line["found"] for line in lines]
+    before = old.weights_sha256 if overwrites else None
+    assert set(found) == {before, new.weights_sha256}
+    assert found == sorted(found, key=lambda one: one == new.weights_sha256)  # the old one first, then the new one
+    assert all(line["then"] == new.weights_sha256 for line in lines)
+    assert all(line["left"] == ["model"] for line in lines)
+
+
+def test_temporary_folders_of_living_and_of_other_processes_stay(folder: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    names = {
+        f".model.{folders.HOST}-{int(ended.stdout)}.a1": False,
+        f".other.{folders.HOST}-{int(ended.stdout)}.a1": False,
+        f".model.{folders.HOST}-{os.getpid()}.a1": True,
+        f".model.{folders.HOST}-1.a1": True,
+        f".model.elsewhere-{int(ended.stdout)}.a1": True,
+        f"model.{folders.HOST}-{int(ended.stdout)}.a1": True,
+        ".model.backup": True,
+    }
+    for name in names:
+        (folder.parent / name).mkdir()
+    fitted_model().save(folder, overwrite=True)
+    assert {name: (folder.parent / name).exists() for name in names} == names

@@ -265,7 +265,7 @@ class OnnxForecaster:
 
     def _forecast(self, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
         """Run the graph on the rows of a history; refuse those it cannot forecast from."""
-        running.require_observed(self.facts, self.cells, rows.history, rows.clock)
+        running.require_readable(self.facts, self.cells, rows.history, rows.clock)
         return running.forecast(self, rows)
 
     def _original(self, history: Any, times: Any, known: Any) -> Original:

@@ -1,7 +1,6 @@
 """ibforecast calibrate: compute the widths of a model's intervals from a table, and save them with the model."""
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -44,11 +43,11 @@ def command(model: Path, table: str, split: Literal["validation", "test", "all"]
 
 def _save_back(forecaster: "IBForecaster", folder: Path) -> None:
     """Replace the model in its folder, and keep the other files there, such as its audit."""
-    from ibforecast.zoo.saved import put_in_place
+    from ibforecast.core.folders import new_folder, put_in_place
 
     # In the same parent folder, so that the last step is a rename: the model is replaced completely or not at all.
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
-        model, whole = Path(place) / "model", Path(place) / "whole"
+    with new_folder(folder) as place:
+        model, whole = place / "model", place / "whole"
         forecaster.save(model)
         shutil.copytree(folder, whole)
         shutil.copytree(model, whole, dirs_exist_ok=True)

@@ -33,7 +33,7 @@ EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, Verificat
 SOME_FAILED = 6
 """The exit code if some series of a fleet failed."""
 
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 """Errors of a disk, which may not name a file."""
 
 MANY_OBJECTS = 100_000

@@ -1,5 +1,6 @@
 """The settings of a forecaster as options of the verbs that fit: one option per field of `Settings`."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
 from types import UnionType
@@ -40,7 +41,8 @@ def _fractions(text: str) -> tuple[float, float, float]:
 
 def _cycle(text: str) -> int | tuple[int, ...] | str:
     lengths = [part.strip() for part in text.split(",")]
-    if text != "auto" and not all(length.isdecimal() for length in lengths):
+    # More digits than 18 are no number of steps, and int refuses 4,300.
+    if text != "auto" and not all(re.fullmatch("[0-9]{1,18}", length) for length in lengths):
         raise click.BadParameter(f"{text!r} is neither a number of steps nor 'auto'")
     return text if text == "auto" else int(lengths[0]) if len(lengths) == 1 else tuple(map(int, lengths))
 

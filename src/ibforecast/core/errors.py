@@ -79,3 +79,15 @@ def hint(word: str, known: list[str], otherwise: str = "") -> str:
     by_lower = {one.lower(): one for one in known}
     close = get_close_matches(word.lower(), by_lower, n=1)
     return f"did you mean {by_lower[close[0]]!r}?" if close else otherwise or f"choose among {', '.join(known)}"
+
+
+def written(number: int) -> str:
+    """Return a whole number as text; Python refuses to write one of more than 4,300 digits."""
+    return str(number) if abs(number) < 10**40 else f"a number of about {number.bit_length() * 30103 // 100000} digits"
+
+
+def bounded(name: str, number: int) -> int:
+    """Return a whole number; raise UsageError for one that the libraries below cannot take."""
+    fits = -(2**63) <= number < 2**64
+    require(fits, f"{name} must be a number that 64 bits can hold", written(number), "give a smaller one")
+    return number

@@ -100,5 +100,5 @@ class Reader:
             f"none for {len(self._open)} of {len(self._places)}, such as {next(iter(self._open), None)}",
             "answer the cells in asks, with None for a missing value",
         )
-        running.require_observed(self._engine.facts, self._cells, self._rows.history, self._rows.clock)
+        running.require_readable(self._engine.facts, self._cells, self._rows.history, self._rows.clock)
         return self._rows

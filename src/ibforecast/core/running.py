@@ -10,6 +10,7 @@ from ibforecast.core.calendar import Clock
 from ibforecast.core.errors import DataError, require
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.facts import ModelFacts
+from ibforecast.core.standardiser import too_large
 from ibforecast.core.verification import Engine, Original
 
 Cells = Bool[np.ndarray, "look_back channel"]
@@ -65,10 +66,14 @@ def _require_sealed(facts: ModelFacts) -> None:
     )
 
 
-def require_observed(
+def require_readable(
     facts: ModelFacts, cells: Cells, history: Float64[np.ndarray, "look_back channel"], clock: Clock
 ) -> None:
-    """Refuse a window in which a channel has no value where it is read; `clock` is that of the window."""
+    """Refuse a window in which a value that may be read is too large, or a channel has no value where it is read.
+
+    `clock` is that of the window.
+    """
+    _require_near(cells & facts.units.too_far(history), history, facts.channels, clock)
     read = cells & ~np.isnan(history)
     if facts.sealed:  # it reads no part of a token: one with a missing step stays closed
         read = read.reshape(-1, facts.patch_len, len(facts.channels)).all(axis=1)
@@ -83,12 +88,25 @@ def require_observed(
         )
 
 
+def _require_near(
+    far: Bool[np.ndarray, "step column"],
+    values: Float64[np.ndarray, "step column"],
+    names: tuple[str, ...],
+    clock: Clock,
+) -> None:
+    """Refuse values that are too far from those of training; the error names the first."""
+    for step, column in np.argwhere(far).tolist():
+        raise too_large(values[step, column], f"in {names[column]!r} at {clock.labels(step, 1)[0]}")
+
+
 def forecast(engine: Engine, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
     """Run a model on a window; return its explanation and its forecast in the table's units.
 
     Values that are read must be of a size for which single precision gives a forecast.
     """
     facts = engine.facts
+    if rows.known is not None and facts.known_units is not None:
+        _require_near(facts.known_units.too_far(rows.known), rows.known, facts.covariates, rows.clock)
     explanation, values = engine.run(rows.history, rows.clock.phase(0, facts.steps, facts.period), rows.known)
     if not np.isfinite(values[:, : len(facts.channels) - len(facts.past)]).all():
         raise DataError(

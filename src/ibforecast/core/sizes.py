@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from ibforecast.core.errors import require
+from ibforecast.core.errors import require, written
+
+LONGEST = 1_000_000
+"""The longest look-back, horizon and cycle, in steps; no longer one was ever trained."""
+
+USUAL = {"look_back": 96, "horizon": 24, "cycle": 24}
+"""Numbers of steps that errors propose."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +22,8 @@ class Sizes:
 
     def __post_init__(self) -> None:
         self.require_positive("look_back", "horizon", "channels", "cycle")
+        for name in ("look_back", "horizon", "cycle"):
+            require_steps(name, getattr(self, name))
 
     def require_positive(self, *names: str) -> None:
         """Refuse counts below 1."""
@@ -39,3 +47,8 @@ class Sizes:
             f"{part}={parts}, {whole}={size}",
             f"try {', '.join(map(str, fitting))}",
         )
+
+
+def require_steps(name: str, steps: int) -> None:
+    """Refuse a number of steps that is too large to compute with."""
+    require(steps <= LONGEST, f"{name} must be at most {LONGEST}", written(steps), f"try {USUAL[name]}")

@@ -1,5 +1,6 @@
 """One column of a table, read as moments or as numbers; errors name the rows that are neither."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offs
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
 NAMED_AT_MOST = 3
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
+"""A number as text; Python's `float` would also read 1_000 and the digits of other scripts."""
 
 
 def describe_rows(rows: Shaped[np.ndarray, " fault"], details: list[str]) -> str:
@@ -140,6 +143,6 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _is_number(cell: Any) -> bool:
     try:
-        return cell is None or float(cell) is not None
+        return cell is None or (float(cell) is not None and (not isinstance(cell, str) or bool(NUMBER.fullmatch(cell))))
     except (TypeError, ValueError):
         return False

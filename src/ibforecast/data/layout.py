@@ -1,6 +1,7 @@
 """The layout of a table: which columns are read, and as what."""
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal, get_args
 
 from ibforecast.core.errors import UsageError, require_choice
@@ -33,6 +34,10 @@ class Layout:
     def __post_init__(self) -> None:
         require_choice("shape", self.shape, get_args(Shape))
         require_choice("irregular", self.irregular, get_args(Irregular))
+        if odd := [number for number in self.missing_values if not isfinite(number)]:
+            raise UsageError(
+                "missing_values must be finite numbers", odd[0], "leave it out: empty cells and NaN are always missing"
+            )
         named = (*self.past, *self.future)
         if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
             raise UsageError(

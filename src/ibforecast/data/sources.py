@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import fields
@@ -21,8 +22,14 @@ from ibforecast.core.calendar import iso_texts
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.files import write_atomically
 from ibforecast.core.zones import to_wall
+from ibforecast.data.limits import LONGEST_HEADER, LONGEST_TEXT, check_cells, check_columns, check_shape
 
 Kind = Literal["pandas", "polars", "pyarrow"]
+KINDS: dict[nw.Implementation, Kind] = {
+    nw.Implementation.PANDAS: "pandas",
+    nw.Implementation.POLARS: "polars",
+    nw.Implementation.PYARROW: "pyarrow",
+}
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 OFFSETS = b"offsets"
@@ -34,7 +41,9 @@ def load(source: Any) -> tuple[pa.Table, Kind]:
     if isinstance(source, str | Path):
         table, kind = _read_file(Path(source)), kind_for_files()
     else:
-        table, kind = _from_native(source)
+        frame = _frame(source)
+        check_shape(len(frame), frame.columns)
+        table, kind = _from_native(source, frame), KINDS[frame.implementation]
     if repeated := [name for name, count in Counter(table.column_names).items() if count > 1]:
         raise DataError("channel names must differ", f"{repeated[0]!r} more than once", "rename one of them")
     return table, kind
@@ -60,7 +69,7 @@ def from_rows(kind: type[Any], rows: Iterable[Any]) -> pa.Table:
 
 def write(native: Any, path: Path) -> None:
     """Write a table of any kind as CSV, gzipped CSV or Parquet, whole or not at all."""
-    table, _ = _from_native(native)
+    table = _from_native(native, _frame(native))
     suffix = check_suffix(path)
     if suffix == ".parquet":
         from pyarrow import parquet
@@ -76,7 +85,7 @@ def write(native: Any, path: Path) -> None:
 
 def to_csv(native: Any) -> bytes:
     """Return a table of any kind as the content of a CSV file."""
-    table, _ = _from_native(native)
+    table = _from_native(native, _frame(native))
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.column_names)
@@ -105,15 +114,57 @@ def _read_file(path: Path) -> pa.Table:
         raise DataError("a table must be a file that exists", repr(str(path)), "check the path")
     try:
         if suffix == ".parquet":
-            from pyarrow import parquet
-
-            return parquet.read_table(path)
-        content = path.read_bytes()
-        return _read_csv(gzip.decompress(content) if suffix == ".csv.gz" else content)
-    except (pa.ArrowException, OSError, EOFError) as error:
+            return _read_parquet(path)
+        with gzip.open(path) if suffix == ".csv.gz" else path.open("rb") as file:
+            head = file.read(LONGEST_HEADER + 1)
+            columns = _check_header(head)
+            # One byte more than allowed shows that there is too much, however much a small file unpacks to.
+            content = head + file.read(LONGEST_TEXT + 1 - len(head))
+        if len(content) > LONGEST_TEXT:
+            raise DataError(
+                f"a {suffix} file must have at most {LONGEST_TEXT:,} bytes of text", repr(path.name), "use Parquet"
+            )
+        check_cells(max(content.count(b"\n"), content.count(b"\r")), columns)
+        return _read_csv(content)
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(
             f"a {suffix} file must be whole and well formed", f"{path.name!r}: {error}", "export it again"
         ) from error
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        check_columns(file.metadata.num_columns)  # before the schema is read, in which each has a Python object
+        check_shape(file.metadata.num_rows, file.schema_arrow.names)
+        table = file.read()
+    table.validate(full=True)  # text that is not UTF-8 would fail only when it is used
+    return table
+
+
+def _check_header(head: bytes) -> int:
+    """Return the number of columns, from the first bytes of a CSV file; refuse too many, or names too long."""
+    if b"\0" in head:
+        raise DataError(
+            "a .csv file must be text in UTF-8", "bytes that are zero, as in UTF-16", "save it again as CSV UTF-8"
+        )
+    lines = io.TextIOWrapper(io.BytesIO(head), encoding="utf8", errors="replace", newline="")
+    try:
+        names = next((row for row in csv.reader(lines) if row), [])
+    except csv.Error as error:  # the module limits the length of a cell
+        raise DataError(
+            "a .csv file must begin with the names of its columns", f"a cell too long for one: {error}", "add them"
+        ) from error
+    check_columns(len(names))
+    if len(head) > LONGEST_HEADER and next(lines, None) is None:
+        raise DataError(
+            f"the first line of a .csv file must have at most {LONGEST_HEADER:,} bytes",
+            "more than that",
+            "shorten the names of its columns",
+        )
+    check_shape(0, names)
+    return len(names)
 
 
 def _read_csv(content: bytes) -> pa.Table:
@@ -176,29 +227,28 @@ def offsets_in(texts: pa.ChunkedArray) -> list[str]:
     return sorted({f"{text[:3]}:{text[3:]}".replace("-00:00", "+00:00") for text in bare})
 
 
-def _from_native(source: Any) -> tuple[pa.Table, Kind]:
+def _frame(source: Any) -> nw.DataFrame[Any]:
+    """Return a pandas, polars or pyarrow table in the form that is common to them; refuse anything else."""
     try:
-        frame = nw.from_native(source)
+        opened = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
         raise DataError("channel names must differ", " ".join(str(error).split()), "rename one of them") from error
     except TypeError as error:
         raise _unknown(source) from error
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    kinds: dict[nw.Implementation, Kind] = {
-        nw.Implementation.PANDAS: "pandas",
-        nw.Implementation.POLARS: "polars",
-        nw.Implementation.PYARROW: "pyarrow",
-    }
-    if frame.implementation not in kinds:
+    frame: nw.DataFrame[Any] = opened.collect() if isinstance(opened, nw.LazyFrame) else opened
+    if frame.implementation not in KINDS:
         raise _unknown(source)
+    return frame
+
+
+def _from_native(source: Any, frame: nw.DataFrame[Any]) -> pa.Table:
     if isinstance(source, pa.Table):  # unchanged, to keep the metadata of its fields
-        return source, "pyarrow"
+        return source
     columns = {str(name): _to_arrow(frame.get_column(name)) for name in frame.columns}
     index = nw.maybe_get_index(frame)
     if index is not None and index.dtype.kind == "M" and not any(is_time(column.type) for column in columns.values()):
         columns = {str(index.name or "time"): pa.array(index)} | columns
-    return pa.table(columns), kinds[frame.implementation]
+    return pa.table(columns)
 
 
 def _unknown(source: Any) -> UsageError:

@@ -13,6 +13,7 @@ from ibforecast.core.zones import to_wall
 from ibforecast.data.axis import Axis, warn_of_marks
 from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
 from ibforecast.data.layout import Layout
+from ibforecast.data.limits import check_cells, check_columns
 from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
@@ -189,12 +190,14 @@ def _from_long(
     ids = [str(name) for name in arrow[layout.id].to_pylist()]
     known = list(dict.fromkeys(ids))
     channels = _columns(layout, known)
+    check_columns(len(channels), "ids that are read")
     numbers = as_numbers(layout.target, arrow[layout.target], axis.moments, axis.zone)
     number = {name: place for place, name in enumerate(channels)}
     places = np.array([number.get(name, -1) for name in ids])
     grouped = np.argsort(places, kind="stable")
     chosen = np.split(grouped, np.searchsorted(places[grouped], np.arange(len(channels))))[1:]
     moments = np.unique(axis.moments[np.concatenate(chosen)])
+    check_cells(len(moments), len(channels))
     values = np.full((len(moments), len(channels)), np.nan)
     for column, rows in enumerate(chosen):
         own = Axis(axis.moments[rows], axis.zone, axis.name)

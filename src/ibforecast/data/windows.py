@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from ibforecast.core.chosen import evenly_spaced
-from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.standardiser import Standardiser, too_large
 from ibforecast.core.window import Target, Window
 from ibforecast.data.series import Series
 
@@ -53,12 +53,16 @@ class Windows:
 
         `cycle` is the period of the phases, and `known` standardises the covariates known ahead.
         """
-        ahead = None if known is None or series.known is None else known.standardise(series.known)
+        ahead = None
+        if known is not None and series.known is not None:
+            _check_sizes(series, series.covariates, known, series.known)
+            ahead = known.standardise(series.known)
         steps = series.rows + horizon
         values = torch.empty(series.values.shape, dtype=torch.float32)
         # In parts, because all rows in double precision, twice, would need four times the memory of the result.
         for first in range(0, series.rows, ROWS):
             part = slice(first, first + ROWS)
+            _check_sizes(series, series.channels, standardiser, series.values[part], first)
             values[part] = torch.from_numpy(standardiser.standardise(series.values[part]))
         observed = ~values.isnan()
         return cls(
@@ -155,3 +159,16 @@ class Windows:
     @staticmethod
     def _steps(starts: Int[Tensor, " batch"], count: int) -> Int[Tensor, "batch steps"]:
         return starts[:, None] + torch.arange(count, device=starts.device)
+
+
+def _check_sizes(
+    series: Series,
+    names: tuple[str, ...],
+    units: Standardiser,
+    values: Float64[np.ndarray, "row column"],
+    first: int = 0,
+) -> None:
+    """Refuse a value that single precision cannot carry through the network; `first` is the first of these rows."""
+    for row, column in np.argwhere(units.too_far(values)).tolist():
+        label = series.clock.labels(first + row, 1)[0]
+        raise too_large(values[row, column], f"in row {first + row} of {names[column]!r}, at {label}")

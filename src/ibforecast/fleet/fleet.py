@@ -1,7 +1,6 @@
 """A fleet on disk: one folder per member with its model and its outcome, and a document and a report of all."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -15,6 +14,7 @@ from ibforecast._version import __version__
 from ibforecast.core import document
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
+from ibforecast.core.folders import new_folder, put_in_place, sweep
 from ibforecast.core.workers import HERE, Workers
 from ibforecast.data.sources import SUFFIXES, kind_for_files, to_native
 from ibforecast.data.tables import write
@@ -22,7 +22,6 @@ from ibforecast.fleet.members import Member, members_of
 from ibforecast.fleet.work import Files, Outcome, column_names, failure, fit_member, forecast_member
 from ibforecast.forecaster import IBForecaster
 from ibforecast.zoo.recipes import OWN, Recipe
-from ibforecast.zoo.saved import put_in_place
 
 FORMAT, VERSION = "ibforecast.fleet", 1
 MEMBER_FORMAT = "ibforecast.fleet.member"
@@ -190,16 +189,13 @@ class Fleet:
         if outcome.state == "failed" and self._record(member).get("state") == "fitted":
             return
         home.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".{home.name}."))
-        try:
+        with new_folder(home) as temporary:
             for name, content in files.items():
                 write_atomically(temporary / name, content)
             record = asdict(outcome) | {"identity": identity}
             write_atomically(temporary / MEMBER, document.write(MEMBER_FORMAT, VERSION, record).encode())
             temporary.chmod(0o755)  # mkdtemp makes folders that only their owner may read
             put_in_place(temporary, home)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def _record(self, member: Member) -> dict[str, Any]:
         try:
@@ -233,6 +229,7 @@ class Fleet:
             raise UsageError("only a fleet can be continued", f"{self.folder}, which is not a fleet", "choose another")
         content = {"ibforecast_version": __version__, "settings": forecaster.document()}
         write_atomically(self.folder / DOCUMENT, document.write(FORMAT, VERSION, content).encode())
+        sweep(self.folder / MEMBERS)  # restores a model that a killed run had moved aside
         for unfinished in (self.folder / MEMBERS).glob(".*"):
             shutil.rmtree(unfinished, ignore_errors=True)
 

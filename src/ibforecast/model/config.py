@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from ibforecast.core.budget import allowance
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import UsageError, require, require_choice
-from ibforecast.core.sizes import Sizes
+from ibforecast.core.sizes import LONGEST, Sizes
 
 FrameKind = Literal["mean", "weighted", "seasonal", "none"]
 LossKind = Literal["mse", "mae", "frequency"]
@@ -15,8 +15,11 @@ GateKind = Literal["exact", "capped", "threshold", "open", "newest"]
 GateAttention = Literal["auto", "joint", "within", "mixing", "none"]
 LevelSource = Literal["window", "reading"]
 ReadoutKind = Literal["linear", "mlp", "phase", "additive"]
-LONGEST = 1_000_000
-"""The longest look-back, in steps; no longer one was ever trained."""
+WIDEST, DEEPEST = 16_384, 1_000
+"""The largest width and number of layers; a matrix of that width takes 1 GB."""
+
+LARGEST_PERIOD = 2**53
+"""The largest number of steps after which all cycles begin again together; up to it, doubles are exact."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class GateConfig:
             f"kind={self.kind!r}",
             'set kind = "exact" or "capped"',
         )
-        require(self.width > 0, "width must be positive", str(self.width), "try 64")
+        require(0 < self.width <= WIDEST, f"width must be positive and at most {WIDEST}", str(self.width), "try 64")
         require(self.heads > 0, "heads must be positive", str(self.heads), "try 4")
         require(self.recent >= 0, "recent must not be negative", str(self.recent), "use 0 to favour none")
         require(
@@ -78,7 +81,7 @@ class GateConfig:
         require(self.every >= 0, "every must not be negative", str(self.every), "use 0 to favour none")
         require(0 <= self.narrow_until < 1, "narrow_until must lie in [0, 1)", str(self.narrow_until), "try 0.5")
         require(self.width % self.heads == 0, "heads must divide width", f"{self.heads}, {self.width}", "try 4 and 64")
-        require(self.layers > 0, "layers must be positive", str(self.layers), "try 1")
+        require(0 < self.layers <= DEEPEST, f"layers must be positive, at most {DEEPEST}", str(self.layers), "try 1")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.1")
         require(0 <= self.noise < inf, "noise must be finite and not negative", str(self.noise), "try 1")
         require(-inf < self.first_logit < inf, "first_logit must be finite", str(self.first_logit), "try 0")
@@ -101,7 +104,7 @@ class ReadoutConfig:
 
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, get_args(ReadoutKind))
-        require(self.width > 0, "width must be positive", str(self.width), "try 512")
+        require(0 < self.width <= WIDEST, f"width must be positive and at most {WIDEST}", str(self.width), "try 512")
         require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", str(self.dropout), "try 0.5")
         require(
             self.kind in ("phase", "additive") or not (self.cross_channel or self.by_channel),
@@ -200,7 +203,6 @@ class ModelConfig(Sizes):
         require_choice("frame", self.frame, get_args(FrameKind))
         require_choice("level_from", self.level_from, get_args(LevelSource))
         require(0 < self.context_rate < inf, "context_rate must be positive", str(self.context_rate), "try 3")
-        require(self.look_back <= LONGEST, f"look_back must be at most {LONGEST}", self.look_back, "try 96")
         if self.look_back % self.patch_len:
             divisors = (n for n in range(1, self.look_back + 1) if self.look_back % n == 0)
             nearby = sorted(sorted(divisors, key=lambda n: abs(n - self.patch_len))[:3])
@@ -254,6 +256,12 @@ class ModelConfig(Sizes):
             "cycles must be different positive numbers of steps",
             f"cycles={self.cycles}",
             "try (24, 168) for the day and the week of hourly data",
+        )
+        require(
+            sum(self.cycles) <= LONGEST and self.period <= LARGEST_PERIOD,
+            f"cycles must have at most {LONGEST} steps in all, and begin again together within {LARGEST_PERIOD}",
+            f"cycles={self.cycles}",
+            "give fewer or shorter ones",
         )
         require(self.future >= 0, "future must not be negative", f"future={self.future}", "use 0 for none")
         require(

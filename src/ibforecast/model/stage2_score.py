@@ -160,4 +160,4 @@ def first_bias(patches: int, channels: int, recent: int, every: int = 0) -> Floa
         return None
     age = torch.arange(patches - 1, -1, -1)
     favoured = age < recent if every == 0 else (age < recent) | (age % every == 0)
-    return torch.where(favoured, 2.0, -1.0)[:, None].repeat(1, channels)
+    return torch.zeros(patches, channels) + torch.where(favoured, 2.0, -1.0)[:, None]

@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import UsageError, bounded
 
 T = TypeVar("T")
 
@@ -52,9 +52,10 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         value = tuple(_convert(get_args(kind)[0], one, where) for one in value) if fits else value
     elif kind is float:
         fits, wanted = isinstance(value, int | float) and not isinstance(value, bool), "a number"
-        value = float(value) if fits else value
+        value = float(bounded(where, value) if isinstance(value, int) else value) if fits else value
     elif kind is int:
         fits, wanted = isinstance(value, int) and not isinstance(value, bool), "a whole number"
+        value = bounded(where, value) if fits else value
     else:
         fits, wanted = isinstance(value, kind), getattr(kind, "__name__", str(kind))
     if not fits:

@@ -73,7 +73,7 @@ class Book:
         """Return a recipe, given its name or the path of a file, laid over the one that it extends, if any."""
         try:
             document = tomllib.loads(self.text(name))
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also a number of more than 4,300 digits, and deep nesting
             raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
         base = document.pop("extends", None)
         if base is None:

@@ -1,10 +1,10 @@
 """A fitted model as a folder: weights as safetensors, everything else as JSON; loading never runs code."""
 
 import platform
-import shutil
-import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,12 +14,14 @@ from jaxtyping import Bool
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from
 from safetensors.torch import save as tensors_to
+from torch.overrides import TorchFunctionMode
 
 from ibforecast._version import __version__
 from ibforecast.core import document
 from ibforecast.core.calendar import Frequency
 from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, write_atomically
+from ibforecast.core.folders import new_folder, put_in_place, sweep
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.tokens import spread
 from ibforecast.data.splits import Split
@@ -34,6 +36,9 @@ from ibforecast.zoo.stages import Contest
 
 FORMAT, VERSION = "ibforecast.model", 1
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
+FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange)
+SLACK = 1_000_000
+"""How many numbers a network may use, while it is built, in addition to twice its weights."""
 
 
 @dataclass(frozen=True)
@@ -150,22 +155,23 @@ class FittedModel:
         return self if budget is None else replace(self, network=self.network.with_budget(budget))
 
     def save(self, folder: Path, overwrite: bool = False) -> None:
-        """Write the folder; it gets its name only when everything in it is on disk."""
+        """Write the folder; it gets its name only when everything in it is on disk.
+
+        A process that is killed leaves the old model or the new one, and a temporary folder that a later save removes.
+        """
+        sweep(folder.parent)
         if folder.exists() and not overwrite:
             raise UsageError("a model must not replace what is there", folder, "choose another path or overwrite")
         if folder.exists() and not (folder / DOCUMENT).is_file():
             raise UsageError("only a model may be overwritten", f"{folder}, which is none", "choose another path")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-        try:
+        with new_folder(folder) as temporary:
             write_atomically(temporary / WEIGHTS, self.weights)
             if self.calibration is not None:
                 write_atomically(temporary / INTERVALS, _quantiles(self.calibration))
             write_atomically(temporary / DOCUMENT, document.write(FORMAT, VERSION, self._content()).encode())
             temporary.chmod(0o755)
             put_in_place(temporary, folder)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def _content(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -193,10 +199,11 @@ def load(folder: Path) -> FittedModel:
     """Read a saved model; refuse one that was changed, is truncated, newer, or not a model."""
     content = _read_content(folder)
     try:
-        weights = _read_file(folder, content["weights"])
-        with torch.random.fork_rng([]):
-            network = network_of(build(ModelConfig, content["config"], "config"))
-        network.load_state_dict(tensors_from(weights))
+        tensors = tensors_from(_read_file(folder, content["weights"]))
+        config = build(ModelConfig, content["config"], "config")
+        with torch.random.fork_rng([]), _Bounded(sum(tensor.numel() for tensor in tensors.values())):
+            network = network_of(config)
+        network.load_state_dict(tensors)
         return FittedModel(
             network=network.eval(),
             standardiser=Standardiser.of_document(content["standardisation"]),
@@ -212,6 +219,33 @@ def load(folder: Path) -> FittedModel:
         raise ModelFileError("a saved model must be complete", f"{error} in {folder}", "save it again") from error
 
 
+class _Bounded(TorchFunctionMode):
+    """While it is entered, refuse tensors that a network with this many numbers cannot need.
+
+    So a document that claims a huge network is refused before the memory is taken. A network on the device "meta" would
+    show its shapes, too, but takes a second of imports.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self._numbers, self._left = numbers, 2 * numbers + SLACK
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in FACTORIES:
+            first = kwargs["size"] if kwargs and "size" in kwargs else args[0]
+            sizes = first if isinstance(first, Sequence) else [size for size in args if isinstance(size, int)]
+            self._left -= abs(prod(sizes))
+            if self._left < 0:
+                raise ModelFileError(
+                    "a saved model must have the weights that its configuration needs",
+                    f"{self._numbers:,} numbers in {WEIGHTS}, which are too few",
+                    "save the model again",
+                )
+        return func(*args, **(kwargs or {}))
+
+
 def _quantiles(calibration: Calibration) -> bytes:
     return tensors_to({"quantiles": calibration.quantiles.contiguous()})
 
@@ -220,24 +254,10 @@ def _facts(name: str, content: bytes) -> dict[str, str | int]:
     return {"file": name, "bytes": len(content), "sha256": sha256(content)}
 
 
-def put_in_place(temporary: Path, folder: Path) -> None:
-    """Rename a finished folder to its name; the old folder is moved aside first, and restored on failure."""
-    if not folder.exists():
-        temporary.rename(folder)
-        return
-    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-    folder.rename(aside / folder.name)
-    try:
-        temporary.rename(folder)
-    except BaseException:
-        (aside / folder.name).rename(folder)
-        aside.rmdir()
-        raise
-    shutil.rmtree(aside)
-
-
 def _read_content(folder: Path) -> dict[str, Any]:
     path = folder / DOCUMENT
+    if not folder.exists():
+        sweep(folder.parent)  # a process that was killed may have moved it aside
     if not path.is_file():
         raise ModelFileError(f"a saved model is a folder with {DOCUMENT}", folder, "name the folder of a model")
     try:

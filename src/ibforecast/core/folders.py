@@ -1,0 +1,98 @@
+"""Folders that are replaced whole or not at all, also by a process that is killed, and the removal of what it left."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+AT_WORKING_FOLDER, EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux."""
+
+HOST = re.sub("[^A-Za-z0-9]", "_", platform.node())
+"""This machine, in the names of temporary folders: a process of another may use the same disk."""
+
+LEFT = re.compile(rf"\.(?P<name>.+)\.{HOST}-(?P<process>\d+)\.[^.]+")
+"""The name of a temporary folder: that of the folder to write, the machine and the process."""
+
+ASIDE = "moved-aside"
+"""The name of an old folder while a new one gets its name."""
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder in the parent of `folder`, and remove in the end what is under its name."""
+    temporary = _made(folder)
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def put_in_place(temporary: Path, folder: Path) -> None:
+    """Give a finished folder its name; an old one is exchanged with it in one step, and is then `temporary`.
+
+    If the system cannot exchange folders, the old one is moved aside, and restored on failure; if the process was
+    killed, by `sweep`.
+    """
+    if not folder.exists():
+        temporary.rename(folder)
+        return
+    if exchanged(temporary, folder):
+        return
+    aside = _made(folder)
+    folder.rename(aside / ASIDE)
+    try:
+        temporary.rename(folder)
+    except BaseException:
+        (aside / ASIDE).rename(folder)
+        aside.rmdir()
+        raise
+    shutil.rmtree(aside)
+
+
+def exchanged(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; return False if the system or the file system cannot."""
+    if sys.platform != "linux":
+        return False
+    import ctypes  # only a model that is overwritten needs it
+
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:  # a C library older than 2018
+        return False
+    paths = (AT_WORKING_FOLDER, os.fsencode(one), AT_WORKING_FOLDER, os.fsencode(other))
+    return bool(rename(*paths, EXCHANGE) == 0)
+
+
+def sweep(parent: Path) -> None:
+    """Remove the temporary folders of processes that have ended, and restore an old folder that one had moved aside."""
+    for left in sorted(parent.iterdir()) if parent.is_dir() else ():
+        parts = LEFT.fullmatch(left.name)
+        if parts is None or not _has_ended(int(parts["process"])):
+            continue
+        old, folder = left / ASIDE, parent / parts["name"]
+        if old.is_dir() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _made(folder: Path) -> Path:
+    # In the same parent: a rename is atomic only within one file system.
+    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.{HOST}-{os.getpid()}."))
+
+
+def _has_ended(process: int) -> bool:
+    if os.name != "posix":  # elsewhere, os.kill has another meaning
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
