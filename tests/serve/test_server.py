@@ -2,18 +2,13 @@
 
 import http.client
 import json
-import os
-import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,29 +36,7 @@ def windows_of(service: Service) -> float:
     return service.metrics.registry.get_sample_value("ibforecast_windows_total", {"model": "town"}) or 0.0
 
 
-@contextmanager
-def command(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run `ibforecast serve` in a new process, and yield once it prints its address."""
-    programme = "from ibforecast.cli.serve import command; command()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", programme, *words, "--port", "0"],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stderr is not None
-        answered = process.stderr.readline()
-        match = re.fullmatch(r"serving (.+) at (http://.+)\n", answered)
-        assert match, answered + process.stderr.read()
-        yield process, match[2]
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_the_command_exits_once_every_accepted_request_is_answered(desk: Any) -> None:
+def test_the_command_exits_once_every_accepted_request_is_answered(desk: Any, command: Any) -> None:
     with command(str(desk.town), f"second={desk.dial}") as (process, url):
         assert httpx.get(f"{url}/health").json()["models"] == ["town", "second"]
         moments = MOMENTS[:80]
@@ -266,7 +239,7 @@ def test_without_the_extra_the_command_names_the_package_to_install(desk: Any, m
         serve({"town": desk.town}, "127.0.0.1", 0, Settings())
 
 
-def test_the_token_may_come_from_the_environment(desk: Any) -> None:
+def test_the_token_may_come_from_the_environment(desk: Any, command: Any) -> None:
     with command(str(desk.town), "--host", "0.0.0.0", IBFORECAST_TOKEN="a long secret") as (_, url):
         place = url.replace("0.0.0.0", "127.0.0.1")
         assert httpx.get(f"{place}/models").status_code == 401

@@ -25,6 +25,7 @@ from ibforecast.data.tables import Table
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg
 from ibforecast.serve import wire
+from ibforecast.serve.bodies import SMALL, parse
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.models import LoadedModel, Models
@@ -40,20 +41,23 @@ HISTORIES_KEPT = 32
 READINGS_KEPT = 4
 
 T = TypeVar("T")
+K = TypeVar("K", bound=wire.Question)
 Q = TypeVar("Q", bound=wire.AboutExplanation)
 
 
 class Service:
     """Loaded models, kept tables, and the threads that read and compute.
 
-    `READERS` threads read tables, one thread per model computes windows and receipts, and one more each computes
-    histories and drivers, so that neither a large table nor a long history delays a single window.
+    One thread reads large bodies, `READERS` threads read tables, one thread per model computes windows and receipts,
+    and one more each computes histories and drivers, so that neither a large table nor a long history delays a single
+    window.
     """
 
     def __init__(self, paths: dict[str, Path], settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.models = Models(paths, settings.threads, self.metrics)
         self.shelf = Shelf(settings.max_tables)
+        self._parsers = ThreadPoolExecutor(1, "bodies")
         self._readers = ThreadPoolExecutor(READERS, "tables")
         self._historians = ThreadPoolExecutor(1, "history", torch.set_num_threads, (settings.threads,))
         self._averagers = ThreadPoolExecutor(1, "drivers", torch.set_num_threads, (settings.threads,))
@@ -62,9 +66,8 @@ class Service:
         self._reloading = asyncio.Lock()
 
     def close(self) -> None:
-        """Finish the accepted work, and end the threads."""
-        self._readers.shutdown()
-        for executor in (self._historians, self._averagers):
+        """Finish the work that has begun, and end the threads; nobody waits for the rest any more."""
+        for executor in (self._parsers, self._readers, self._historians, self._averagers):
             executor.shutdown(cancel_futures=True)
         self.models.close()
 
@@ -86,10 +89,16 @@ class Service:
                 raise Refused.because(error, "models", 409) from error
         return wire.Reloaded(reloaded=names, changed=changed)
 
-    async def forecast(self, question: wire.AboutTable) -> wire.Forecasts:
-        """Forecast from every requested moment."""
-        model, forecasts = await self._explain(question, _forecast)
-        return wire.Forecasts(model=model, forecasts=forecasts)
+    async def parse(self, kind: type[K], body: bytes, content_type: str, strict: bool = False) -> K:
+        """Return the question in a body; a large body is read in a thread, one after the other."""
+        if len(body) <= SMALL:
+            return parse(kind, body, content_type, strict)
+        work = partial(parse, kind, body, content_type, strict)
+        return await asyncio.get_running_loop().run_in_executor(self._parsers, work)
+
+    async def forecast(self, question: wire.AboutTable) -> tuple[str, list[bytes]]:
+        """Forecast from every requested moment; return the model's name, and every forecast as JSON."""
+        return await self._explain(question, _forecast)
 
     async def explain(self, question: wire.AboutTable, form: str) -> tuple[str, list[bytes]]:
         """Explain every requested moment; return the model's name, and every explanation in one of the FORMS."""
@@ -364,13 +373,14 @@ async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T])
         stopped.set()
 
 
-def _forecast(explained: ExplainedForecast) -> wire.Forecast:
-    return wire.Forecast(
+def _forecast(explained: ExplainedForecast) -> bytes:
+    forecast = wire.Forecast(
         at=explained.at,
         times=list(explained.times[explained.look_back :]),
         channels=list(explained.channels),
         values=nullable(explained.forecast),
     )
+    return forecast.model_dump_json().encode()
 
 
 def _document(explained: ExplainedForecast) -> bytes:

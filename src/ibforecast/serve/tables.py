@@ -1,6 +1,7 @@
 """Tables in requests, and the shelf of tables that the service keeps."""
 
 import io
+import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping
@@ -29,6 +30,12 @@ from ibforecast.zoo.saved import FittedModel
 
 DEMO = "demo"
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
+
+MOST_NAMES = 10_000
+"""Columns of a table; each takes time to read, however short it is."""
+
+_OF_HEADER = re.compile(rb'"[^"]*"|([,;\t|])|([\r\n])')
+"""A quoted name, a separator, or the end of the line."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -60,6 +67,12 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
     return pa.table({name: _column(cells) for name, cells in columns.items()})
 
 
+def check_names(count: int, field: str = "table") -> None:
+    """Refuse a table of too many columns."""
+    if count > MOST_NAMES:
+        raise Refused(413, f"a table must have at most {MOST_NAMES} columns", count, "send fewer channels", field)
+
+
 def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
     """Read a file's content: Parquet, CSV or gzipped CSV, recognised by its first bytes."""
     if content.startswith(PARQUET):
@@ -68,6 +81,7 @@ def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
     else:
         content = _unzipped(content, most) if content.startswith(GZIP) else content
         suffix = ".csv"
+        _check_header(content)
     with TemporaryDirectory(prefix="ibforecast-") as folder:
         path = Path(folder) / f"{_stem(name)}{suffix}"
         path.write_bytes(content)
@@ -180,7 +194,22 @@ def starts(series: Series, fitted: FittedModel) -> Int64[np.ndarray, " window"]:
 
 def _names(rows: list[dict[str, Any]]) -> dict[str, None]:
     """Return every name in any of the rows, in order of appearance."""
-    return dict.fromkeys(name for row in rows for name in row)
+    names: dict[str, None] = {}
+    for row in rows:
+        if not row.keys() <= names.keys():
+            names |= dict.fromkeys(row)
+            check_names(len(names))
+    return names
+
+
+def _check_header(content: bytes) -> None:
+    """Refuse CSV whose first line has too many columns."""
+    count = 1
+    for part in _OF_HEADER.finditer(content):
+        if part[2]:
+            return
+        count += bool(part[1])
+        check_names(count, "body")
 
 
 def _column(cells: list[Any]) -> pa.Array:
@@ -215,6 +244,7 @@ def _check_unpacked(content: bytes, most: int) -> None:
         facts = parquet.read_metadata(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
         raise DataError("a .parquet file must be whole and well formed", error, "export it again") from error
+    check_names(facts.num_columns, "body")
     columns = [facts.schema.column(place) for place in range(facts.num_columns)]
     _check_flat(columns)
     groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
