@@ -21,6 +21,7 @@ import uvicorn
 
 from ibforecast import IBForecaster
 from ibforecast.serve.app import create_app
+from ibforecast.serve.run import configured
 from ibforecast.serve.service import Service
 from ibforecast.serve.settings import Settings
 
@@ -170,7 +171,8 @@ def command() -> Any:
 @contextmanager
 def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
     """Run a real server on a free port, in a thread, and stop it at the end."""
-    server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="critical", lifespan="off"))
+    config = configured(create_app(service), service.settings, port=0, log_level="critical", lifespan="off")
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

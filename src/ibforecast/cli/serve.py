@@ -5,7 +5,7 @@ import click
 from ibforecast.cli.shared import announce
 
 
-@click.command("serve")
+@click.command("serve", context_settings={"auto_envvar_prefix": "IBFORECAST"})
 @click.argument("models", nargs=-1, required=True, metavar="MODEL…")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=int, default=8000, show_default=True, help="Port to listen on; 0 takes a free one.")
@@ -16,6 +16,11 @@ from ibforecast.cli.shared import announce
 @click.option(
     "--max-concurrent", type=int, default=128, show_default=True, help="Largest number of requests at a time."
 )
+@click.option(
+    "--max-waiting", type=int, default=512, show_default=True, help="Largest number of connections without a request."
+)
+@click.option("--head-seconds", type=float, default=10.0, show_default=True, help="Time for the head of a request.")
+@click.option("--body-seconds", type=float, default=30.0, show_default=True, help="Time for the body of a request.")
 @click.option("--threads", type=int, default=1, show_default=True, help="Threads that compute one window.")
 def command(
     models: tuple[str, ...],
@@ -26,11 +31,15 @@ def command(
     max_body: int,
     max_windows: int,
     max_concurrent: int,
+    max_waiting: int,
+    head_seconds: float,
+    body_seconds: float,
     threads: int,
 ) -> None:
     """Serve every MODEL (a folder, called by its own name, or NAME=FOLDER) until stopped.
 
-    Only this machine can connect, unless there is a token. The requests are described at /openapi.json and in
+    Only this machine can connect, unless there is a token. Every option may be set in the environment: --max-body as
+    IBFORECAST_MAX_BODY, and so on. The requests are described at /openapi.json and in
     docs/service.md.
 
     \b
@@ -48,6 +57,9 @@ def command(
         max_body=max_body * 2**20,
         max_windows=max_windows,
         max_concurrent=max_concurrent,
+        max_waiting=max_waiting,
+        head_seconds=head_seconds,
+        body_seconds=body_seconds,
         threads=threads,
     )
     paths = named(models)

@@ -3,18 +3,24 @@
 import asyncio
 import hmac
 import time
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ibforecast.serve.clients import CLIENT, Crowd
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused, log
 from ibforecast.serve.settings import Settings
 
 GONE = 499
 """The status under which a request is counted if its client disconnected before the answer was complete."""
+
+RESERVED = 8
+"""The share of the places, one in eight, that a client leaves for the others."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
@@ -60,7 +66,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, is_open: Callable[[str], bool]) -> None:
         self._app, self._settings, self._metrics, self._is_open = app, settings, metrics, is_open
-        self._at_work = 0
+        self._at_work: Counter[str] = Counter()
+        self._arriving = Crowd(settings.max_concurrent)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, and count it."""
@@ -83,25 +90,39 @@ class Guard:
                 self._metrics.finished(route, answer.status, time.perf_counter() - begun)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        CLIENT.set((scope.get("client") or ("",))[0])
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         self._check_addressee(headers)
         self._check_token(scope["path"], headers)
         if scope["method"] == "GET" and not scope["path"].endswith(("/history", "/drivers")):
             await self._run(scope, b"", receive, answer)
             return
-        if self._at_work >= self._settings.max_concurrent:
+        self._check_busy()
+        body = await self._body(headers, receive)
+        # Only now: a client that sends slowly must not take the place of one that has sent everything.
+        self._check_busy()
+        client = CLIENT.get()
+        self._at_work[client] += 1
+        try:
+            await self._run(scope, body, receive, answer)
+        finally:
+            self._at_work[client] -= 1
+            self._at_work += Counter()  # forgets clients without a request
+
+    def _check_busy(self) -> None:
+        """Refuse a request if too many are under way, or too many of its client: the rest is for other clients."""
+        most = self._settings.max_concurrent
+        share = most - most // RESERVED
+        own, all_clients = self._at_work[CLIENT.get()], self._at_work.total()
+        if all_clients >= most or own >= share:
+            limit = f"{most} requests" if all_clients >= most else f"{share} requests of one client"
             raise Refused(
                 429,
-                f"at most {self._settings.max_concurrent} requests may be under way at a time",
+                f"at most {limit} may be under way at a time",
                 "one more",
                 "try again in a moment",
                 headers={"retry-after": "1"},
             )
-        self._at_work += 1
-        try:
-            await self._run(scope, await self._body(headers, receive), receive, answer)
-        finally:
-            self._at_work -= 1
 
     def _check_addressee(self, headers: dict[bytes, str]) -> None:
         """Refuse pages of other sites, also if they point their own host name at this machine."""
@@ -140,8 +161,10 @@ class Guard:
         length = headers.get(b"content-length", "")
         self._check_length(int(length) if length.isdecimal() else 0)
         parts, size, more = [], 0, True
+        client, one = CLIENT.get(), object()
         try:
-            async with asyncio.timeout(self._settings.body_seconds):
+            async with asyncio.timeout(self._settings.body_seconds) as limit:
+                self._arriving.enter(client, one, partial(_end_now, limit))
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -152,11 +175,13 @@ class Guard:
         except TimeoutError as error:
             raise Refused(
                 408,
-                f"a body must arrive within {self._settings.body_seconds:g} s",
+                f"a body must arrive within {self._settings.body_seconds:g} s, and sooner if many are arriving",
                 f"{size} bytes by then",
                 "send it faster, or in parts",
                 headers={"connection": "close"},
             ) from error
+        finally:
+            self._arriving.leave(client, one)
         return b"".join(parts)
 
     def _check_length(self, size: int) -> None:
@@ -208,6 +233,11 @@ async def _refuse(refused: Refused, scope: Scope, receive: Receive, answer: _Ans
     """Answer with an error, unless an answer has begun."""
     if not answer.begun:
         await response_to(refused)(scope, receive, answer)
+
+
+def _end_now(limit: asyncio.Timeout) -> None:
+    if not limit.expired():
+        limit.reschedule(0.0)
 
 
 async def _departure(receive: Receive) -> None:

@@ -4,10 +4,16 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.serve.settings import Settings
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
 
 GRACE = 30
 """Seconds that requests under way have to finish once the service is stopped."""
@@ -32,13 +38,7 @@ def serve(
     disable_created_metrics()  # type: ignore[no-untyped-call]
     with _listening(host, port) as listener:
         app = create_app(Service(paths, settings))
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE,
-        )
+        config = configured(app, settings)
         name = f"[{host}]" if ":" in host else host
         on_ready(f"http://{name}:{listener.getsockname()[1]}")
         if threading.current_thread() is threading.main_thread():
@@ -47,6 +47,23 @@ def serve(
                     number, lambda *_: None
                 )  # uvicorn stops, then raises the signal again, which would end the process
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def configured(app: "ASGIApp", settings: Settings, **options: Any) -> "uvicorn.Config":
+    """Return how uvicorn runs an application: without names and logs of requests, and with limits on slow clients."""
+    import uvicorn
+
+    from ibforecast.serve.clients import Crowd, PatientProtocol
+
+    protocol = partial(PatientProtocol, crowd=Crowd(settings.max_waiting), seconds=settings.head_seconds)
+    return uvicorn.Config(
+        app,
+        http=protocol,  # type: ignore[arg-type]
+        **{"log_level": "warning"} | options,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+    )
 
 
 def _listening(host: str, port: int) -> socket.socket:

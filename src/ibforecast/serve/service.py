@@ -26,6 +26,7 @@ from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg
 from ibforecast.serve import wire
 from ibforecast.serve.bodies import SMALL, parse
+from ibforecast.serve.clients import Shares
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.models import LoadedModel, Models
@@ -57,6 +58,7 @@ class Service:
         self.settings, self.metrics = settings, Metrics()
         self.models = Models(paths, settings.threads, self.metrics)
         self.shelf = Shelf(settings.max_tables)
+        self._parsing, self._reading = Shares(1), Shares(READERS // 2)
         self._parsers = ThreadPoolExecutor(1, "bodies")
         self._readers = ThreadPoolExecutor(READERS, "tables")
         self._historians = ThreadPoolExecutor(1, "history", torch.set_num_threads, (settings.threads,))
@@ -94,7 +96,8 @@ class Service:
         if len(body) <= SMALL:
             return parse(kind, body, content_type, strict)
         work = partial(parse, kind, body, content_type, strict)
-        return await asyncio.get_running_loop().run_in_executor(self._parsers, work)
+        async with self._parsing.turn():
+            return await asyncio.get_running_loop().run_in_executor(self._parsers, work)
 
     async def forecast(self, question: wire.AboutTable) -> tuple[str, list[bytes]]:
         """Forecast from every requested moment; return the model's name, and every forecast as JSON."""
@@ -361,7 +364,8 @@ class Service:
             return source, series or tables.read(source).series, fits
 
     async def _in_reader(self, work: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
+        async with self._reading.turn():
+            return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
 
 
 async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T]) -> T:
