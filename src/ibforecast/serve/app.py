@@ -23,7 +23,7 @@ from ibforecast.serve.service import Service
 
 WITHOUT_TOKEN = ("/health", "/openapi.json")
 DESCRIPTIONS = {
-    400: "Not a complete HTTP request.",
+    400: "Not a plain HTTP request.",
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
     408: "The body did not arrive in time.",

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +22,12 @@ GONE = 499
 
 RESERVED = 8
 """The share of the places, one in eight, that a client leaves for the others."""
+
+ONCE = (b"host", b"origin", b"authorization", b"content-length", b"content-type")
+"""Headers of which a request may have one: a proxy and this service could read different ones."""
+
+PLAIN_HOST = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?", re.ASCII)
+CLOSE = {"connection": "close"}
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
@@ -92,6 +99,9 @@ class Guard:
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         CLIENT.set((scope.get("client") or ("",))[0])
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        for name in ONCE:
+            if sum(name == other for other, _ in scope["headers"]) > 1:
+                raise Refused(400, f"{name.decode()} must be sent once", "several", "send one", headers=CLOSE)
         self._check_addressee(headers)
         self._check_token(scope["path"], headers)
         if scope["method"] == "GET" and not scope["path"].endswith(("/history", "/drivers")):
@@ -128,6 +138,10 @@ class Guard:
         """Refuse pages of other sites, also if they point their own host name at this machine."""
         host = headers.get(b"host", "")
         known = self._settings.hosts
+        if not PLAIN_HOST.fullmatch(host):
+            raise Refused(
+                400, "a host must be a name or an address, and a port", repr(host), "send it so", headers=CLOSE
+            )
         if known is not None and _hostname(f"//{host}") not in known:
             raise Refused(
                 403, f"the host name must be one of {', '.join(sorted(known))}", repr(host), "use one of these names"
@@ -178,7 +192,7 @@ class Guard:
                 f"a body must arrive within {self._settings.body_seconds:g} s, and sooner if many are arriving",
                 f"{size} bytes by then",
                 "send it faster, or in parts",
-                headers={"connection": "close"},
+                headers=CLOSE,
             ) from error
         finally:
             self._arriving.leave(client, one)
@@ -193,7 +207,7 @@ class Guard:
                 f"{size} or more",
                 "send fewer rows, or raise --max-body",
                 "body",
-                {"connection": "close"},
+                CLOSE,
             )
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, answer: _Answer) -> None:
