@@ -3,7 +3,7 @@
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,14 @@ GRACE = 30
 
 
 def serve(
-    paths: dict[str, Path], host: str, port: int, settings: Settings, on_ready: Callable[[str], None] = lambda url: None
+    paths: dict[str, Path],
+    host: str,
+    port: int,
+    settings: Settings,
+    on_ready: Callable[[str], None] = lambda url: None,
+    tables: Sequence[Path] = (),
 ) -> None:
-    """Load models and answer requests until SIGINT or SIGTERM; requests accepted by then are finished."""
+    """Load models and tables and answer requests until SIGINT or SIGTERM; requests accepted by then are finished."""
     try:
         import uvicorn
         from prometheus_client import disable_created_metrics
@@ -37,7 +42,7 @@ def serve(
     # Without this, every counter has a second series with the time of its creation. The switch is one per process.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     with _listening(host, port) as listener:
-        app = create_app(Service(paths, settings))
+        app = create_app(Service(paths, settings, tables))
         config = configured(app, settings)
         name = f"[{host}]" if ":" in host else host
         on_ready(f"http://{name}:{listener.getsockname()[1]}")

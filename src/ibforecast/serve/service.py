@@ -15,12 +15,13 @@ from pydantic_core import to_json
 
 from ibforecast._version import __version__
 from ibforecast.core import verification
-from ibforecast.core.errors import IBForecastError, ModelFileError, UsageError
+from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.explained import ExplainedForecast, nullable
 from ibforecast.core.receipt import Step
 from ibforecast.core.verdict import Verification
 from ibforecast.data import tables
-from ibforecast.data.sources import to_csv
+from ibforecast.data.series import Series
+from ibforecast.data.sources import load, to_csv
 from ibforecast.data.tables import Table
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg
@@ -47,17 +48,24 @@ Q = TypeVar("Q", bound=wire.AboutExplanation)
 
 
 class Service:
-    """Loaded models, kept tables, and the threads that read and compute.
+    """Loaded models, kept tables, and the threads that read and compute; it starts with the tables in `opened`.
 
     One thread reads large bodies, `READERS` threads read tables, one thread per model computes windows and receipts,
     and one more each computes histories and drivers, so that neither a large table nor a long history delays a single
     window.
     """
 
-    def __init__(self, paths: dict[str, Path], settings: Settings) -> None:
+    def __init__(self, paths: dict[str, Path], settings: Settings, opened: Sequence[Path] = ()) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.models = Models(paths, settings.threads, self.metrics)
         self.shelf = Shelf(settings.max_tables)
+        for path in opened:
+            source, _ = load(path)
+            series, fits = self._read_by_models(source)
+            if series is None:
+                reasons = "; ".join(f"{name}: {reason}" for name, reason in fits.items())
+                raise DataError("a table must be one that a model can read", f"{path.name}: {reasons}", "leave it out")
+            self.shelf.open(path.name, source, series)
         self._parsing, self._reading = Shares(1), Shares(READERS // 2)
         self._parsers = ThreadPoolExecutor(1, "bodies")
         self._readers = ThreadPoolExecutor(READERS, "tables")
@@ -352,16 +360,21 @@ class Service:
     def _read_upload(self, content: bytes, name: str) -> tuple[Any, Any, dict[str, str | None]]:
         with reading("body"):
             source = from_bytes(content, name, self.settings.max_unpacked)
-            fits: dict[str, str | None] = {}
-            series = None
-            for model in self.models:
-                try:
-                    opened = model.open(source)
-                except IBForecastError as error:
-                    fits[model.name] = str(error)
-                else:
-                    fits[model.name], series = None, series or opened.series
+            series, fits = self._read_by_models(source)
             return source, series or tables.read(source).series, fits
+
+    def _read_by_models(self, source: Any) -> tuple[Series | None, dict[str, str | None]]:
+        """Return a table as the first model that can reads it, and for each model why it cannot, None if it can."""
+        fits: dict[str, str | None] = {}
+        series = None
+        for model in self.models:
+            try:
+                opened = model.open(source)
+            except IBForecastError as error:
+                fits[model.name] = str(error)
+            else:
+                fits[model.name], series = None, series or opened.series
+        return series, fits
 
     async def _in_reader(self, work: Callable[..., T], *arguments: Any) -> T:
         async with self._reading.turn():

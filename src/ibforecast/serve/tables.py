@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from jaxtyping import Int64
 from pyarrow import parquet
 
-from ibforecast.core.errors import DataError
+from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.data.demo import demo_table
 from ibforecast.data.series import Series
@@ -107,12 +107,22 @@ def keep(store: dict[K, V], key: K, value: V, most: int) -> None:
 
 
 class Shelf:
-    """The available tables: uploads (the least recently used one is dropped first) and the demo."""
+    """The available tables: those the service was started with, uploads, and the demo.
+
+    Of the uploads, the least recently used one is dropped first.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._opened: dict[str, Kept] = {}
         self._uploads: dict[str, Kept] = {}
         self._standing: dict[str, Kept] = {}
+
+    def open(self, name: str, source: pa.Table, series: Series) -> None:
+        """Keep a table under its name for as long as the service runs."""
+        if name in self._opened or name == DEMO:
+            raise UsageError("tables must have different names", f"{name!r} twice", "rename one of the files")
+        self._opened[name] = Kept(facts_of(name, name, "opened", series), source)
 
     def add(self, content: bytes, name: str, source: pa.Table, series: Series) -> Kept:
         """Keep an upload under the fingerprint of its content."""
@@ -124,6 +134,8 @@ class Shelf:
 
     def get(self, id: str, absent: int = 404) -> Kept:
         """Find a table by its id; `absent` is the status of the answer if there is none."""
+        if id in self._opened:
+            return self._opened[id]
         if id in self._uploads:
             keep(self._uploads, id, self._uploads[id], self._most)
             return self._uploads[id]
@@ -144,6 +156,7 @@ class Shelf:
     def list(self) -> list[wire.Table]:
         """Return the facts of every available table."""
         return [
+            *(kept.facts for kept in self._opened.values()),
             *(kept.facts for kept in self._uploads.values()),
             self.get(DEMO).facts,
         ]
@@ -155,7 +168,7 @@ class Shelf:
         return None
 
 
-def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series) -> wire.Table:
+def facts_of(id: str, name: str, kind: Literal["opened", "upload", "demo"], series: Series) -> wire.Table:
     """Return the facts of a table that was read."""
     return wire.Table(
         id=id,

@@ -358,7 +358,7 @@ class Table(BaseModel):
 
     id: str
     name: str
-    kind: Literal["upload", "demo"]
+    kind: Literal["opened", "upload", "demo"]
     rows: int
     channels: list[str] | int
     frequency: str
@@ -367,7 +367,7 @@ class Table(BaseModel):
 
 
 class Tables(Answer):
-    """The available tables: uploads, and the embedded demo."""
+    """The available tables: those that the service was started with, uploads, and the embedded demo."""
 
     tables: list[Table]
 
