@@ -16,6 +16,7 @@ from ibforecast._version import __version__
 from ibforecast.drivers import WINDOWS
 from ibforecast.plots.page import EXPLORER
 from ibforecast.serve import wire
+from ibforecast.serve.arrow import STREAM
 from ibforecast.serve.bodies import refusal
 from ibforecast.serve.guard import FAILURE, Guard, response_to
 from ibforecast.serve.refusals import Refused
@@ -62,15 +63,20 @@ ReceiptForm = Annotated[
     Query(description="`page` returns the picture as data, with receipts, and the receipts that the explorer shows."),
 ]
 Form = Annotated[
-    Literal["answer", "document", "page", "svg", "csv"],
+    Literal["answer", "document", "page", "svg", "csv", "arrow"],
     Query(
         description="`document` returns the explanation itself, byte for byte as the library writes it; `page` returns "
-        "its text and its picture as data, `svg` the picture, `csv` one row per token."
+        "its text and its picture as data, `svg` the picture, `csv` one row per token, `arrow` one row per moment, "
+        "without the history, as an Arrow stream."
     ),
 ]
-KINDS = {"svg": "image/svg+xml", "csv": "text/csv"}
+ForecastForm = Annotated[
+    Literal["answer", "arrow"], Query(description="`arrow` returns one row per moment, as an Arrow stream.")
+]
+KINDS = {"svg": "image/svg+xml", "csv": "text/csv", "arrow": STREAM}
 """Media types of the forms that are not JSON."""
 PICTURES: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in KINDS.values()}}}
+STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {STREAM: {}}}}
 
 
 Q = TypeVar("Q", bound=wire.Question)
@@ -85,10 +91,25 @@ def _body(service: Service, kind: type[Q], strict: bool = False) -> Any:
     return Depends(read)
 
 
+def _table(service: Service) -> Any:
+    """Return the dependency that reads a question about a table, which may be an Arrow stream."""
+
+    async def read(request: Request) -> wire.AboutTable:
+        query = request.query_params
+        fields: dict[str, Any] = {name: query[name] for name in ("model", "budget") if name in query}
+        if moments := query.getlist("at"):
+            fields["at"] = moments if len(moments) > 1 else moments[0]
+        return await service.about(await request.body(), request.headers.get("content-type", ""), fields)
+
+    return Depends(read)
+
+
 def _takes(kind: type[wire.Question], required: bool = True) -> dict[str, Any]:
     """Return the description of a body for /openapi.json."""
-    schema = {"$ref": SCHEMAS.format(model=kind.__name__)}
-    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+    content: dict[str, Any] = {"application/json": {"schema": {"$ref": SCHEMAS.format(model=kind.__name__)}}}
+    if kind is wire.AboutTable:
+        content[STREAM] = {"schema": {"type": "string", "format": "binary"}}
+    return {"requestBody": {"required": required, "content": content}}
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -157,9 +178,13 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
 
 def _add_windows(app: FastAPI, service: Service) -> None:
-    @app.post("/forecast", response_model=wire.Forecasts, openapi_extra=_takes(wire.AboutTable))
-    async def forecast(question: Annotated[wire.AboutTable, _body(service, wire.AboutTable)]) -> Response:
+    @app.post("/forecast", response_model=wire.Forecasts, responses=STREAMED, openapi_extra=_takes(wire.AboutTable))
+    async def forecast(
+        question: Annotated[wire.AboutTable, _table(service)], form: ForecastForm = "answer"
+    ) -> Response:
         """Forecast from the end of a table, or from moments in it."""
+        if form == "arrow":
+            return Response(await service.stream(question, "forecast"), media_type=STREAM)
         name, answers = await service.forecast(question)
         return _listing(wire.Forecasts(model=name, forecasts=[]), answers)
 
@@ -169,10 +194,10 @@ def _add_windows(app: FastAPI, service: Service) -> None:
         responses=PICTURES,
         openapi_extra=_takes(wire.AboutTable),
     )
-    async def explain(
-        question: Annotated[wire.AboutTable, _body(service, wire.AboutTable)], form: Form = "answer"
-    ) -> Response:
+    async def explain(question: Annotated[wire.AboutTable, _table(service)], form: Form = "answer") -> Response:
         """Forecast and explain: return the document of `explanation.to_json()` for every moment."""
+        if form == "arrow":
+            return Response(await service.stream(question, "explain"), media_type=STREAM)
         if form != "answer" and isinstance(question.at, list) and len(question.at) > 1:
             raise Refused(422, f"form={form} takes one moment", len(question.at), "use form=answer", "form")
         name, answers = await service.explain(question, form)

@@ -54,6 +54,11 @@ def parse(kind: type[Q], body: bytes, content_type: str, strict: bool = False) -
         # One unknown field is enough for an error; a million of them would take seconds to list.
         for name in [name for name in sent if name not in kind.model_fields][1:]:
             del sent[name]
+    return validated(kind, sent)
+
+
+def validated(kind: type[Q], sent: Any) -> Q:
+    """Return the question with these fields; refuse invalid ones."""
     try:
         return kind.model_validate(sent)
     except ValidationError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import torch
 from pydantic_core import to_json
 
@@ -25,8 +26,8 @@ from ibforecast.data.sources import load, to_csv
 from ibforecast.data.tables import Table
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg
-from ibforecast.serve import wire
-from ibforecast.serve.bodies import SMALL, parse
+from ibforecast.serve import arrow, wire
+from ibforecast.serve.bodies import SMALL, parse, validated
 from ibforecast.serve.clients import Shares
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
@@ -107,9 +108,26 @@ class Service:
         async with self._parsing.turn():
             return await asyncio.get_running_loop().run_in_executor(self._parsers, work)
 
+    async def about(self, body: bytes, content_type: str, fields: dict[str, Any]) -> wire.AboutTable:
+        """Return the question about a table: JSON, or the table as an Arrow stream, with the other fields apart."""
+        if content_type.partition(";")[0].strip().lower() != arrow.STREAM:
+            return await self.parse(wire.AboutTable, body, content_type)
+        question = validated(wire.AboutTable, {"table": {}} | fields)
+
+        def read() -> Any:
+            with reading("body"):
+                return arrow.from_stream(body, self.settings.max_unpacked)
+
+        return question.model_copy(update={"table": read() if len(body) <= SMALL else await self._in_reader(read)})
+
     async def forecast(self, question: wire.AboutTable) -> tuple[str, list[bytes]]:
         """Forecast from every requested moment; return the model's name, and every forecast as JSON."""
         return await self._explain(question, _forecast)
+
+    async def stream(self, question: wire.AboutTable, route: str) -> bytes:
+        """Forecast or explain every requested moment; return an Arrow stream."""
+        model, rows = await self._explain(question, arrow.ROWS[route])
+        return arrow.to_stream(model, rows)
 
     async def explain(self, question: wire.AboutTable, form: str) -> tuple[str, list[bytes]]:
         """Explain every requested moment; return the model's name, and every explanation in one of the FORMS."""
@@ -352,7 +370,9 @@ class Service:
             return model.open(self._arrow(sent))
 
     def _arrow(self, sent: Any) -> Any:
-        """Return a table that was sent as text, columns or rows; no model has read it yet."""
+        """Return a table that was sent as text, columns, rows or Arrow; no model has read it yet."""
+        if isinstance(sent, pa.Table):
+            return sent
         if isinstance(sent, str):
             return from_bytes(sent.encode(), "table", self.settings.max_unpacked)
         return from_json(sent, self.settings.max_body // 2)  # as many cells as columns in a body of this size can have

@@ -245,7 +245,7 @@ def _unzipped(content: bytes, most: int) -> bytes:
         plain = unpacker.decompress(content, most + 1)
     except zlib.error as error:
         raise DataError("a gzip file must be whole", error, "export it again") from error
-    _check_size(len(plain), most)
+    check_size(len(plain), most)
     if not unpacker.eof:
         raise DataError("a gzip file must be whole", "one that is cut off", "export it again")
     return plain
@@ -262,16 +262,16 @@ def _check_unpacked(content: bytes, most: int) -> None:
     _check_flat(columns)
     groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
     size = sum(group.num_rows for group in groups) * sum(max(8, column.length) for column in columns)
-    _check_size(max(size, sum(group.total_byte_size for group in groups)), most)
+    check_size(max(size, sum(group.total_byte_size for group in groups)), most)
     text = [column.name for column in columns if column.physical_type == "BYTE_ARRAY"]
     try:
         file = parquet.ParquetFile(io.BytesIO(content), read_dictionary=text)
         for name in text:
             if not pa.types.is_dictionary(kind := file.schema_arrow.field(name).type):
-                raise _no_column(str(kind), name)
+                raise no_column(str(kind), name)
         for number, name in product(range(len(groups)), text):
             size += _text_size(file.read_row_group(number, [name], use_threads=False).column(0))
-            _check_size(size, most)
+            check_size(size, most)
     except (pa.ArrowException, OSError) as error:
         raise DataError(
             "a .parquet file must be whole, its text plain or as a dictionary", error, "export it again"
@@ -282,12 +282,13 @@ def _check_flat(columns: list[parquet.ColumnSchema]) -> None:
     """Refuse lists, whose size is unbounded, structs, and repeated names."""
     for column in columns:
         if column.path != column.name or column.max_repetition_level:
-            raise _no_column("lists or structs", column.path)
+            raise no_column("lists or structs", column.path)
     if repeated := [name for name, count in Counter(column.name for column in columns).items() if count > 1]:
         raise DataError("channel names must differ", f"{repeated[0]!r} more than once", "rename one of them")
 
 
-def _no_column(kind: str, name: str) -> DataError:
+def no_column(kind: str, name: str) -> DataError:
+    """Return the error about a column of a type that is not read."""
     return DataError("a column must hold numbers, times or text", f"{kind} in {name!r}", "leave it out")
 
 
@@ -297,7 +298,8 @@ def _text_size(column: pa.ChunkedArray) -> int:
     return sum(pc.sum(each).as_py() or 0 for each in lengths)
 
 
-def _check_size(size: int, most: int) -> None:
+def check_size(size: int, most: int) -> None:
+    """Refuse a table that takes too many bytes."""
     if size > most:
         raise Refused(
             413,
