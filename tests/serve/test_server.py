@@ -244,3 +244,24 @@ def test_the_token_may_come_from_the_environment(desk: Any, command: Any) -> Non
         place = url.replace("0.0.0.0", "127.0.0.1")
         assert httpx.get(f"{place}/models").status_code == 401
         assert httpx.get(f"{place}/models", headers={"authorization": "Bearer a long secret"}).status_code == 200
+
+
+def test_several_processes_share_the_port_and_give_the_same_bytes(desk: Any, command: Any) -> None:
+    with command(str(desk.town), str(desk.table), "--workers", "2") as (process, url):
+        question = {"table": "table.csv", "at": MOMENTS[0]}
+        answers = [httpx.post(f"{url}/explain?form=document", json=question, timeout=60) for _ in range(12)]
+        assert {answer.text for answer in answers} == {desk.model().explain(desk.table, MOMENTS[0]).to_json()}
+        for path in ("/tables", "/models/reload"):
+            refused = httpx.post(f"{url}{path}", timeout=60)
+            assert (refused.status_code, "of one process" in refused.json()["error"]) == (409, True)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=40)
+        assert (process.returncode, out, err) == (0, "", "stopped\n")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/health")
+
+
+def test_a_process_that_cannot_start_ends_the_service(tmp_path: Path, capfd: Any) -> None:
+    with pytest.raises(UsageError, match="every process of a service must keep running"):
+        serve({"none": tmp_path / "none"}, "127.0.0.1", 0, Settings(workers=2))
+    assert "none" in capfd.readouterr().err

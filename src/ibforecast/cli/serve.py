@@ -25,6 +25,7 @@ from ibforecast.core.errors import UsageError
 @click.option("--head-seconds", type=float, default=10.0, show_default=True, help="Time for the head of a request.")
 @click.option("--body-seconds", type=float, default=30.0, show_default=True, help="Time for the body of a request.")
 @click.option("--threads", type=int, default=1, show_default=True, help="Threads that compute one window.")
+@click.option("--workers", type=int, default=1, show_default=True, help="Processes that share the port.")
 def command(
     words: tuple[str, ...],
     host: str,
@@ -38,6 +39,7 @@ def command(
     head_seconds: float,
     body_seconds: float,
     threads: int,
+    workers: int,
 ) -> None:
     """Serve every MODEL (a folder, called by its own name, or NAME=FOLDER) until stopped.
 
@@ -67,6 +69,7 @@ def command(
         head_seconds=head_seconds,
         body_seconds=body_seconds,
         threads=threads,
+        workers=workers,
     )
     tables = [Path(word) for word in words if Path(word).is_file()]
     paths = named(word for word in words if not Path(word).is_file())

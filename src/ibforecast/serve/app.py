@@ -39,6 +39,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 ABSENT: dict[int | str, dict[str, Any]] = {404: {"model": wire.Refusal, "description": "No such table."}}
 UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": wire.Refusal, "description": "No such model."}}
 NO_MODEL: dict[int | str, dict[str, Any]] = {409: {"model": wire.Refusal, "description": "A model cannot be read."}}
+SEVERAL: dict[int | str, dict[str, Any]] = {409: {"model": wire.Refusal, "description": "Several processes."}}
 UPLOAD = {
     "requestBody": {
         "required": True,
@@ -231,7 +232,7 @@ def _add_windows(app: FastAPI, service: Service) -> None:
 
 
 def _add_tables(app: FastAPI, service: Service) -> None:
-    @app.post("/tables", response_model=wire.Uploaded, status_code=201, openapi_extra=UPLOAD)
+    @app.post("/tables", response_model=wire.Uploaded, status_code=201, responses=SEVERAL, openapi_extra=UPLOAD)
     async def upload(request: Request, name: FileName = "table.csv") -> Response:
         """Keep a table: the body is the file, CSV (also gzipped) or Parquet."""
         return _answer(await service.upload(await request.body(), name), 201)

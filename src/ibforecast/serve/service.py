@@ -92,6 +92,7 @@ class Service:
 
     async def reload(self, question: wire.Reload) -> wire.Reloaded:
         """Read models again; if one cannot be read, all stay as they are."""
+        self._check_single("models can be read again")
         names = self.models.names if question.models is None else list(dict.fromkeys(question.models))
         async with self._reloading:
             try:
@@ -227,6 +228,7 @@ class Service:
 
     async def upload(self, content: bytes, name: str) -> wire.Uploaded:
         """Keep a table that can be read by one of the models, or without one."""
+        self._check_single("a table can be kept")
         source, series, fits = await self._in_reader(self._read_upload, content, name)
         kept = self.shelf.add(content, name, source, series)
         return wire.Uploaded(table=kept.facts, models=fits)
@@ -280,6 +282,12 @@ class Service:
             work = partial(drivers, model.name, desk, id, source, windows, channel, most)
             keep(self._drivers, key, await _cancellable(self._averagers, work), HISTORIES_KEPT)
         return self._drivers[key]
+
+    def _check_single(self, what: str) -> None:
+        """Refuse what only one of several processes would do."""
+        if self.settings.workers > 1:
+            remedy = "send the table with each request, or start the service with it or without --workers"
+            raise Refused(409, f"{what} by a service of one process", f"{self.settings.workers} processes", remedy)
 
     def _check_windows(self, what: str, windows: int) -> None:
         most = self.settings.max_history

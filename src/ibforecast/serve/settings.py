@@ -18,8 +18,9 @@ class Settings:
 
     `token`, if set, must be sent with requests for data. `hosts` are the host names that requests may use, None for
     any. `max_body` is in bytes; `max_windows` is per request; `max_concurrent` is the number of requests under way at
-    a time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it. At
-    most `max_tables` uploads are kept, of `max_unpacked` bytes each. `max_numbers` limits the size of an answer,
+    a time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it.
+    `workers` is the number of processes; each has these limits, and if there are several, none keeps uploads. At most
+    `max_tables` uploads are kept, of `max_unpacked` bytes each. `max_numbers` limits the size of an answer,
     `max_history` the windows of a history. At most `max_waiting` connections may wait for a request. The head of a
     request must arrive within `head_seconds`, its body within `body_seconds`.
     """
@@ -30,6 +31,7 @@ class Settings:
     max_windows: int = 256
     max_concurrent: int = 128
     threads: int = 1
+    workers: int = 1
     max_tables: int = 16
     max_unpacked: int = 128 * 2**20
     max_numbers: int = 4_000_000
@@ -39,8 +41,8 @@ class Settings:
     body_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        counts = ("max_body", "max_windows", "max_concurrent", "threads", "max_tables", "max_history", "max_waiting")
-        for name in counts:
+        limits = ("max_body", "max_windows", "max_concurrent", "max_tables", "max_history", "max_waiting")
+        for name in (*limits, "threads", "workers"):
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "leave it out for the default")
         for name in ("head_seconds", "body_seconds"):
