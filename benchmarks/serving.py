@@ -72,9 +72,9 @@ def serving(device: torch.device) -> dict[str, float]:
 
     For comparison: one call of the network on that window, one `explain(table).to_json()` in this process, and the
     network on batches on all cores. Two upper limits: the service with a constant answer of the same size (`constant`),
-    and the simplest server that sends one (`http`). `lean_1` and `lean_2` are 64 clients that send and get Arrow, from a
-    service of one and of two processes. The clients share the cores; `client_ms` is their time per request.
-    All of this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of errors.
+    and the simplest server that sends one (`http`). `lean_1` and `lean_2` are 64 clients that send and get Arrow, from
+    a service of one and of two processes. The clients share the cores; `client_ms` is their time per request. All of
+    this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of errors.
     """
     with tempfile.TemporaryDirectory() as folder:
         path, table = Path(folder) / "model", _table()

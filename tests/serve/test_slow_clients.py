@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -117,6 +118,16 @@ def test_one_client_leaves_places_for_others(make: Any, over: Any, desk: Any, sl
     assert sorted(answer.status_code for answer in answers) == [200] * 7 + [429] * 5
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert "at most 7 requests of one client" in refused.json()["error"]
+
+
+def test_as_many_clients_as_there_are_places_are_never_refused(make: Any, listen: Any) -> None:
+    with listen(make(max_concurrent=4)) as (_, url), ThreadPoolExecutor(4) as threads:
+
+        def ask(number: int) -> set[int]:
+            with httpx.Client(timeout=30) as client:
+                return {client.post(f"{url}/models/reload", json={"models": []}).status_code for _ in range(50)}
+
+        assert set.union(*threads.map(ask, range(4))) == {200}
 
 
 def test_the_oldest_of_the_client_with_the_most_gives_way() -> None:

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -55,6 +56,7 @@ class _Answer:
     def __init__(self, send: Send) -> None:
         self._send = send
         self.status, self.begun, self.complete = GONE, False, False
+        self.on_complete: Callable[[], None] = lambda: None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -62,6 +64,7 @@ class _Answer:
             message = {**message, "headers": [*message.get("headers", []), *HEADERS]}
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self.complete = True
+            self.on_complete()
         await self._send(message)
 
 
@@ -113,11 +116,15 @@ class Guard:
         self._check_busy()
         client = CLIENT.get()
         self._at_work[client] += 1
-        try:
+        with ExitStack() as place:
+            place.callback(self._leave, client)
+            # The client may send its next request as soon as it has the answer, before this function returns.
+            answer.on_complete = place.close
             await self._run(scope, body, receive, answer)
-        finally:
-            self._at_work[client] -= 1
-            self._at_work += Counter()  # forgets clients without a request
+
+    def _leave(self, client: str) -> None:
+        self._at_work[client] -= 1
+        self._at_work += Counter()  # forgets clients without a request
 
     def _check_busy(self) -> None:
         """Refuse a request if too many are under way, or too many of its client: the rest is for other clients."""
