@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from ibforecast import IBForecaster
+from ibforecast.cli.main import run
 from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.serve.run import serve
 from ibforecast.serve.service import Service
@@ -265,3 +266,20 @@ def test_a_process_that_cannot_start_ends_the_service(tmp_path: Path, capfd: Any
     with pytest.raises(UsageError, match="every process of a service must keep running"):
         serve({"none": tmp_path / "none"}, "127.0.0.1", 0, Settings(workers=2))
     assert "none" in capfd.readouterr().err
+
+
+def test_limits_may_come_from_the_environment(desk: Any, command: Any) -> None:
+    with command(str(desk.town), IBFORECAST_MAX_BODY="1", IBFORECAST_MAX_WINDOWS="2", HOME="/nowhere") as (_, url):
+        refused = httpx.post(f"{url}/tables", content=b"x" * (2**20 + 1), timeout=60)
+        assert (refused.status_code, "at most 1048576 bytes" in refused.json()["error"]) == (413, True)
+        refused = httpx.post(f"{url}/explain", json={"table": "demo", "at": MOMENTS[:3]}, timeout=60)
+        assert "at most 2 moments" in refused.json()["error"]
+
+
+def test_limits_of_the_environment_count_for_the_verb_too(
+    desk: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("IBFORECAST_MAX_BODY", "0")
+    with pytest.raises(SystemExit):
+        run(["serve", str(desk.town), "--port", "0"])
+    assert "max_body must be at least 1" in capsys.readouterr().err
