@@ -24,6 +24,7 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.engine import TorchEngine
 from ibforecast.model.network import IBForecast
+from ibforecast.serve.arrow import STREAM
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 from ibforecast_lab.recipes import resolve
 
@@ -35,7 +36,8 @@ import sys
 from pathlib import Path
 from ibforecast.serve.run import serve
 from ibforecast.serve.settings import Settings
-serve({"model": Path(sys.argv[1])}, "127.0.0.1", 0, Settings(), lambda url: print(url, flush=True))
+settings = Settings(workers=int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+serve({"model": Path(sys.argv[1])}, "127.0.0.1", 0, settings, lambda url: print(url, flush=True))
 """
 CONSTANT = """
 from ibforecast.serve.service import Service
@@ -70,8 +72,9 @@ def serving(device: torch.device) -> dict[str, float]:
 
     For comparison: one call of the network on that window, one `explain(table).to_json()` in this process, and the
     network on batches on all cores. Two upper limits: the service with a constant answer of the same size (`constant`),
-    and the simplest server that sends one (`http`). The clients share the cores; `client_ms` is their time per request.
-    All of this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of errors.
+    and the simplest server that sends one (`http`). `lean_1` and `lean_2` are 64 clients that send and get Arrow, from
+    a service of one and of two processes. The clients share the cores; `client_ms` is their time per request. All of
+    this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of errors.
     """
     with tempfile.TemporaryDirectory() as folder:
         path, table = Path(folder) / "model", _table()
@@ -82,24 +85,37 @@ def serving(device: torch.device) -> dict[str, float]:
             server(SERVER, path) as port,
             server(CONSTANT + SERVER, path, size) as constant,
             server(BARE, path, size) as http,
+            server(SERVER, path, size, 2) as two,
         ):
-            _load(port, body, max(CLIENTS), 3.0)
-            rounds = [_round(path, table, body, port, {"constant": constant, "http": http}) for _ in range(ROUNDS)]
+            plain, lean = _request(body), _lean_request(table)
+            _load(port, plain, max(CLIENTS), 3.0)
+            others = {
+                "constant": (constant, plain),
+                "http": (http, plain),
+                "lean_1": (port, lean),
+                "lean_2": (two, lean),
+            }
+            rounds = [_round(path, table, plain, port, others) for _ in range(ROUNDS)]
     results = {name: _summary(name, [one[name] for one in rounds]) for name in rounds[0]}
     results["p50_above_network_ms"] = results["clients_1_p50_ms"] - results["network_ms"]
     results["p50_above_library_ms"] = results["clients_1_p50_ms"] - results["library_ms"]
+    for lean in ("lean_1", "lean_2"):
+        results[f"{lean}_over_batched"] = results[f"{lean}_per_second"] / results["batched_per_second"]
     for bare in ("batched", "alone", "library", "constant", "http"):
         results[f"clients_64_over_{bare}"] = results["clients_64_per_second"] / results[f"{bare}_per_second"]
     return {name: round(value, 3) for name, value in results.items()}
 
 
-def _round(path: Path, table: dict[str, Any], body: bytes, port: int, ceilings: dict[str, int]) -> dict[str, float]:
+def _round(
+    path: Path, table: dict[str, Any], request: bytes, port: int, others: dict[str, tuple[int, bytes]]
+) -> dict[str, float]:
     """Measure everything once."""
     results = _bare(path, table)
     for clients in CLIENTS:
-        results |= {f"clients_{clients}_{name}": value for name, value in _load(port, body, clients).items()}
-    for name, other in ceilings.items():
-        results[f"{name}_per_second"] = _load(other, body, max(CLIENTS))["per_second"]
+        results |= {f"clients_{clients}_{name}": value for name, value in _load(port, request, clients).items()}
+    for name, (other, sent) in others.items():
+        measured = _load(other, sent, max(CLIENTS))
+        results |= {f"{name}_per_second": measured["per_second"], f"{name}_errors": measured["errors"]}
     return results
 
 
@@ -216,10 +232,21 @@ class _Client(asyncio.Protocol):
             self._transport.close()
 
 
-def _load(port: int, body: bytes, clients: int, seconds: float = SECONDS) -> dict[str, float]:
+def _request(body: bytes, path: str = "/explain", kind: str = "application/json") -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+    return f"{head}\r\n\r\n".encode() + body
+
+
+def _lean_request(table: dict[str, Any]) -> bytes:
+    """Return the request for a lean explanation of a table, as Arrow in both directions."""
+    rows, sink = pa.table(table), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return _request(bytes(sink.getvalue()), "/explain?form=arrow", STREAM)
+
+
+def _load(port: int, request: bytes, clients: int, seconds: float = SECONDS) -> dict[str, float]:
     """Let clients send requests for some seconds; all run in one loop and send the same bytes."""
-    head = f"POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    request = f"{head}\r\n\r\n".encode() + body
 
     async def send_all() -> list[_Client]:
         loop, until = asyncio.get_running_loop(), time.perf_counter() + seconds

@@ -113,7 +113,7 @@ async function begin() {
 }
 
 function listTables() {
-  const kinds = { upload: "Uploaded", demo: "Embedded", report: "In this report" };
+  const kinds = { opened: "Opened", upload: "Uploaded", demo: "Embedded", report: "In this report" };
   const groups = Object.entries(kinds).flatMap(([kind, label]) => {
     const group = state.tables.filter((table) => table.kind === kind);
     return group.length
@@ -163,9 +163,11 @@ async function choose(model, table, at = null, wish = unchanged()) {
     if (number !== choices) return;
     state.moments = moments;
     fillMomentControls();
-    // The last moment that is a whole horizon before the end, so that the truth can be shown next to the forecast.
-    const withTruth = moments[Math.max(0, moments.length - 1 - (source.isLive ? model.horizon : 0))];
-    await lookAt(at === null ? withTruth : momentAt(toDateInput(at)), wish);
+    // The newest moment of a table that the service was started with. Otherwise the last one that is a whole horizon
+    // before the end, so that the truth can be shown next to the forecast.
+    const left = source.isLive && table.kind !== "opened" ? model.horizon : 0;
+    const first = moments[Math.max(0, moments.length - 1 - left)];
+    await lookAt(at === null ? first : momentAt(toDateInput(at)), wish);
     if (state.tab) await showOverview();
   } catch (error) {
     if (number === choices) showError(error);

@@ -3,7 +3,7 @@
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,8 +117,8 @@ def serve(desk: Desk) -> Callable[..., Any]:
     from ibforecast.serve.settings import Settings
 
     @contextmanager
-    def running(*names: str, **settings: Any) -> Iterator[Place]:
-        service = Service({name: desk.model(name) for name in names}, Settings(**settings))
+    def running(*names: str, opened: Sequence[Path] = (), **settings: Any) -> Iterator[Place]:
+        service = Service({name: desk.model(name) for name in names}, Settings(**settings), opened)
         server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="critical", lifespan="off"))
         thread = threading.Thread(target=server.run)
         thread.start()

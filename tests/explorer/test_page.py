@@ -445,3 +445,11 @@ def test_a_report_without_a_model_says_that_nothing_was_checked(view: Any, place
     draw(ExplainedForecast.from_json(document(place)), tmp_path / "why.html")
     page = view((tmp_path / "why.html").as_uri(), ready="body.has-picture .badge.unknown")
     assert page.locator("#badge-words").inner_text() == "Not checked"
+
+
+def test_the_page_starts_with_the_newest_forecast_of_the_table_that_was_opened(serve: Any, desk: Any, view: Any) -> None:
+    with serve("town", opened=[desk.table("town")]) as running:
+        page = view(running.url)
+        assert page.input_value("#table") == "town.csv"
+        assert page.input_value("#date") == "2023-01-17T15:00"
+        assert "at=2023-01-17+15%3A00" in page.evaluate("location.hash")

@@ -1,6 +1,10 @@
 """Two small models, a service with them, and two ways to call it: in this process, and over a real port."""
 
 import asyncio
+import os
+import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +21,7 @@ import uvicorn
 
 from ibforecast import IBForecaster
 from ibforecast.serve.app import create_app
+from ibforecast.serve.run import configured
 from ibforecast.serve.service import Service
 from ibforecast.serve.settings import Settings
 
@@ -157,10 +162,17 @@ def slow_down() -> Callable[[Service, float], None]:
     return slowed
 
 
+@pytest.fixture(scope="session")
+def command() -> Any:
+    """Return a context manager that runs `ibforecast serve` in a new process."""
+    return commanded
+
+
 @contextmanager
 def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
     """Run a real server on a free port, in a thread, and stop it at the end."""
-    server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="critical", lifespan="off"))
+    config = configured(create_app(service), service.settings, port=0, log_level="critical", lifespan="off")
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -187,3 +199,25 @@ def slowed(service: Service, seconds: float) -> None:
             return compute
 
         object.__setattr__(model, "task", slowly)
+
+
+@contextmanager
+def commanded(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `ibforecast serve` in a new process, and yield once it prints its address."""
+    programme = "from ibforecast.cli.serve import command; command()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", programme, *words, "--port", "0"],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        answered = process.stderr.readline()
+        match = re.fullmatch(r"serving (.+) at (http://.+)\n", answered)
+        assert match, answered + process.stderr.read()
+        yield process, match[2]
+    finally:
+        process.kill()
+        process.communicate()

@@ -13,7 +13,7 @@ import pytest
 from ibforecast import ExplainedForecast, IBForecaster, receipts
 from ibforecast.core.receipt import Amounts
 from ibforecast.plots.page import moment
-from ibforecast.serve import app
+from ibforecast.serve import bodies
 from ibforecast.serve.receipts import EXPLANATIONS_KEPT
 from ibforecast.serve.service import Service
 from ibforecast.serve.settings import Settings
@@ -305,4 +305,4 @@ def test_the_schema_describes_receipts_and_drivers(client: Any) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert "post" in paths["/receipts"]
     assert "get" in paths["/tables/{id}/drivers"]
-    assert set(app.RULES) >= {"channel", "step"}
+    assert set(bodies.RULES) >= {"channel", "step"}

@@ -2,6 +2,7 @@
 
 import json
 import math
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -247,7 +248,27 @@ def test_a_foreign_host_name_is_refused(make: Any, over: Any) -> None:
     client = over(make(hosts=frozenset({"localhost", "127.0.0.1", "::1"})))
     for host, status in (("localhost:80", 200), ("127.0.0.1", 200), ("[::1]:8000", 200), ("evil.example", 403)):
         assert client.get("/health", headers={"host": host}).status_code == status
-    assert client.get("/health", headers={"host": "[::1"}).status_code == 403
+    assert client.get("/health", headers={"host": "[::1"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example@localhost", "localhost@evil.example", "localhost/", "local host", "localhost:", "a:b:c", ""]
+)
+def test_a_host_that_is_not_a_plain_name_is_refused(make: Any, over: Any, host: str) -> None:
+    for limits in ({"hosts": frozenset({"localhost"})}, {}):
+        refusal(over(make(**limits)).get("/health", headers={"host": host}), 400, None)
+
+
+@pytest.mark.parametrize("name", ["host", "origin", "authorization", "content-length", "content-type"])
+def test_a_header_that_decides_must_be_sent_once(make: Any, listen: Any, name: str) -> None:
+    values = {"host": "localhost", "origin": "http://localhost", "content-length": "0"}
+    line = f"{name}: {values.get(name, 'x')}\r\n"
+    lines = line * 2 if name == "host" else f"host: localhost\r\n{line * 2}"
+    with listen(make(hosts=frozenset({"localhost"}))) as (_, url):
+        place, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((place, int(port)), timeout=20) as connection:
+            connection.sendall(f"GET /health HTTP/1.1\r\n{lines}\r\n".encode())
+            assert b" 400 " in connection.recv(4096)
 
 
 def test_a_server_error_reveals_no_internals(make: Any, over: Any, desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:

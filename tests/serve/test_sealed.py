@@ -287,6 +287,20 @@ def test_last_digits_of_another_machine_are_no_change(client: Any, explained: di
     assert bits(answer["forecast"]) == bits(explained["forecast"]) != bits(there.forecast.tolist())
 
 
+def test_shifts_are_measured_in_scales_that_the_service_computes(client: Any, desk: Any) -> None:
+    document = explain(client, desk.columns(), model="town")
+    there = ExplainedForecast.from_json(json.dumps(document))
+    own = there.explanation
+    wider = replace(own, context=replace(own.context, scale=own.context.scale * np.float32(1000)))
+    forged = json.loads(replace(there, explanation=wider).to_json())
+    question = {"model": "town", "values": noise(document)}
+    honest, other = (client.post("/rerun", question | {"explanation": one}).json() for one in (document, forged))
+    assert [shift["in_scales"] for shift in honest["shift"]] == [shift["in_scales"] for shift in other["shift"]]
+    scales = dict(zip(there.channels, there.units.std * own.context.scale, strict=True))
+    for shift in honest["shift"]:
+        assert shift["in_scales"] == pytest.approx(abs(shift["largest"]) / scales[shift["channel"]])
+
+
 def test_scrambling_with_nothing_held_moves_a_model_that_looks_at_everything(client: Any, desk: Any) -> None:
     document = explain(client, desk.columns(), model="town")
     answer = client.post("/rerun", {"explanation": document, "values": noise(document)}).json()

@@ -2,18 +2,13 @@
 
 import http.client
 import json
-import os
-import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +16,7 @@ import httpx
 import pytest
 
 from ibforecast import IBForecaster
+from ibforecast.cli.main import run
 from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.serve.run import serve
 from ibforecast.serve.service import Service
@@ -41,29 +37,7 @@ def windows_of(service: Service) -> float:
     return service.metrics.registry.get_sample_value("ibforecast_windows_total", {"model": "town"}) or 0.0
 
 
-@contextmanager
-def command(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run `ibforecast serve` in a new process, and yield once it prints its address."""
-    programme = "from ibforecast.cli.serve import command; command()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", programme, *words, "--port", "0"],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stderr is not None
-        answered = process.stderr.readline()
-        match = re.fullmatch(r"serving (.+) at (http://.+)\n", answered)
-        assert match, answered + process.stderr.read()
-        yield process, match[2]
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_the_command_exits_once_every_accepted_request_is_answered(desk: Any) -> None:
+def test_the_command_exits_once_every_accepted_request_is_answered(desk: Any, command: Any) -> None:
     with command(str(desk.town), f"second={desk.dial}") as (process, url):
         assert httpx.get(f"{url}/health").json()["models"] == ["town", "second"]
         moments = MOMENTS[:80]
@@ -266,8 +240,46 @@ def test_without_the_extra_the_command_names_the_package_to_install(desk: Any, m
         serve({"town": desk.town}, "127.0.0.1", 0, Settings())
 
 
-def test_the_token_may_come_from_the_environment(desk: Any) -> None:
+def test_the_token_may_come_from_the_environment(desk: Any, command: Any) -> None:
     with command(str(desk.town), "--host", "0.0.0.0", IBFORECAST_TOKEN="a long secret") as (_, url):
         place = url.replace("0.0.0.0", "127.0.0.1")
         assert httpx.get(f"{place}/models").status_code == 401
         assert httpx.get(f"{place}/models", headers={"authorization": "Bearer a long secret"}).status_code == 200
+
+
+def test_several_processes_share_the_port_and_give_the_same_bytes(desk: Any, command: Any) -> None:
+    with command(str(desk.town), str(desk.table), "--workers", "2") as (process, url):
+        question = {"table": "table.csv", "at": MOMENTS[0]}
+        answers = [httpx.post(f"{url}/explain?form=document", json=question, timeout=60) for _ in range(12)]
+        assert {answer.text for answer in answers} == {desk.model().explain(desk.table, MOMENTS[0]).to_json()}
+        for path in ("/tables", "/models/reload"):
+            refused = httpx.post(f"{url}{path}", timeout=60)
+            assert (refused.status_code, "of one process" in refused.json()["error"]) == (409, True)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=40)
+        assert (process.returncode, out, err) == (0, "", "stopped\n")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/health")
+
+
+def test_a_process_that_cannot_start_ends_the_service(tmp_path: Path, capfd: Any) -> None:
+    with pytest.raises(UsageError, match="every process of a service must keep running"):
+        serve({"none": tmp_path / "none"}, "127.0.0.1", 0, Settings(workers=2))
+    assert "none" in capfd.readouterr().err
+
+
+def test_limits_may_come_from_the_environment(desk: Any, command: Any) -> None:
+    with command(str(desk.town), IBFORECAST_MAX_BODY="1", IBFORECAST_MAX_WINDOWS="2", HOME="/nowhere") as (_, url):
+        refused = httpx.post(f"{url}/tables", content=b"x" * (2**20 + 1), timeout=60)
+        assert (refused.status_code, "at most 1048576 bytes" in refused.json()["error"]) == (413, True)
+        refused = httpx.post(f"{url}/explain", json={"table": "demo", "at": MOMENTS[:3]}, timeout=60)
+        assert "at most 2 moments" in refused.json()["error"]
+
+
+def test_limits_of_the_environment_count_for_the_verb_too(
+    desk: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("IBFORECAST_MAX_BODY", "0")
+    with pytest.raises(SystemExit):
+        run(["serve", str(desk.town), "--port", "0"])
+    assert "max_body must be at least 1" in capsys.readouterr().err

@@ -3,10 +3,13 @@
 import gzip
 import io
 import json
+import shutil
 from concurrent.futures import CancelledError
+from pathlib import Path
 from threading import Event
 from typing import Any
 
+import httpx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -14,7 +17,11 @@ import pytest
 from pyarrow import parquet
 
 from ibforecast import demo_table
+from ibforecast.cli.serve import command as serve_command
+from ibforecast.core.errors import DataError, UsageError
 from ibforecast.serve.history import history
+from ibforecast.serve.service import Service
+from ibforecast.serve.settings import Settings
 
 
 def as_parquet(frame: pd.DataFrame) -> bytes:
@@ -262,3 +269,46 @@ def test_a_cancelled_history_ends_early(service: Any, desk: Any) -> None:
     stopped.set()
     with pytest.raises(CancelledError):
         history(model, "mine", model.open(desk.frame), 20, stopped)
+
+
+# --- Tables that the service is started with ---
+
+
+def test_a_table_of_the_command_line_is_on_the_shelf_under_its_file_name(desk: Any, command: Any) -> None:
+    with command(str(desk.town), str(desk.table)) as (_, url):
+        first = httpx.get(f"{url}/tables").json()["tables"][0]
+        assert (first["id"], first["name"], first["kind"], first["rows"]) == ("table.csv", "table.csv", "opened", 400)
+        moments = httpx.get(f"{url}/tables/table.csv/moments").json()
+        assert moments["last"] == first["last"] == desk.frame["when"].iloc[-1]
+        answer = httpx.post(f"{url}/explain", json={"table": "table.csv"}, timeout=60)
+        assert answer.json()["explanations"][0] == json.loads(desk.model().explain(desk.table).to_json())
+
+
+def test_uploads_do_not_push_out_an_opened_table(desk: Any, over: Any) -> None:
+    service = Service({"town": desk.town}, Settings(max_tables=1), [desk.table])
+    try:
+        client, lines = over(service), desk.table.read_text().splitlines(keepends=True)
+        for rows in (100, 200):
+            assert client.post("/tables", content="".join(lines[:rows])).status_code == 201
+        assert [table["kind"] for table in client.get("/tables").json()["tables"]] == ["opened", "upload", "demo"]
+        assert client.get("/tables/table.csv/moments").status_code == 200
+    finally:
+        service.close()
+
+
+def test_a_table_that_no_model_can_read_is_refused_at_the_start(desk: Any, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("when,price\n2023-01-01,1\n2023-01-02,2\n")
+    with pytest.raises(DataError, match=r"one that a model can read \(got other.csv: town: the channel 'load' must be"):
+        Service({"town": desk.town}, Settings(), [other])
+
+
+def test_two_tables_of_one_name_are_refused(desk: Any, tmp_path: Path) -> None:
+    shutil.copy(desk.table, tmp_path / "table.csv")
+    with pytest.raises(UsageError, match="different names"):
+        Service({"town": desk.town}, Settings(), [desk.table, tmp_path / "table.csv"])
+
+
+def test_serving_a_table_needs_a_model(desk: Any) -> None:
+    with pytest.raises(UsageError, match="serve needs a model"):
+        serve_command.main([str(desk.table)], standalone_mode=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ibforecast.serve.clients import CLIENT
 from ibforecast.serve.worker import MOST_AT_ONCE, Worker
 
 
@@ -32,6 +33,29 @@ async def until(holds: Callable[[], Any]) -> None:
     async with asyncio.timeout(20):
         while not holds():
             await asyncio.sleep(0.001)
+
+
+async def compute_for(client: str, worker: Worker, *windows: Callable[[], Any]) -> list[Any]:
+    CLIENT.set(client)
+    return await worker.compute(windows)
+
+
+def test_a_client_with_many_requests_delays_another_by_one_window_at_a_time(worker: Worker) -> None:
+    journal: list[str] = []
+
+    async def ask() -> None:
+        first = noting(journal, "hostile", 0.01)
+        hostile = [asyncio.ensure_future(compute_for("hostile", worker, first)) for _ in range(50)]
+        await until(lambda: len(journal) > 2)
+        begun = len(journal)
+        await asyncio.create_task(compute_for("honest", worker, *[noting(journal, "honest")] * 3))
+        between = journal[begun : len(journal) - journal[::-1].index("honest")]
+        assert between.count("honest") == 3
+        assert between.count("hostile") <= 5
+        await asyncio.gather(*hostile)
+
+    asyncio.run(ask())
+    assert journal.count("hostile") == 50
 
 
 def test_results_are_in_the_order_of_the_windows(worker: Worker) -> None:
@@ -63,7 +87,7 @@ def test_a_long_request_does_not_block_short_ones(worker: Worker) -> None:
     assert journal[-1] == "long"
 
 
-def test_waiting_windows_are_taken_together_and_computed_one_by_one() -> None:
+def test_windows_of_several_clients_are_taken_together_and_computed_one_by_one() -> None:
     turns: list[int] = []
     at_work: list[int] = []
     worker = Worker("test", 1, turns.append)
@@ -75,7 +99,7 @@ def test_waiting_windows_are_taken_together_and_computed_one_by_one() -> None:
         at_work.pop()
 
     async def ask() -> None:
-        await asyncio.gather(*(worker.compute([alone]) for _ in range(MOST_AT_ONCE + 20)))
+        await asyncio.gather(*(compute_for(f"client {number}", worker, alone) for number in range(MOST_AT_ONCE + 20)))
 
     asyncio.run(ask())
     worker.close()

@@ -9,6 +9,7 @@ repeated keys, other values, and numbers that are not finite are refused.
 import hashlib
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any
@@ -137,8 +138,7 @@ def parse(text: str | bytes, error: type[IBForecastError] = DataError) -> Any:
     def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated = next(name for name in names if names.count(name) > 1)
+            repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
             raise error("a key must appear once in an object", f"{repeated!r} twice"[:80], "remove one of them")
         return members
 

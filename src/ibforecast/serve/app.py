@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -13,17 +13,18 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from ibforecast._version import __version__
-from ibforecast.core import document
 from ibforecast.drivers import WINDOWS
 from ibforecast.plots.page import EXPLORER
 from ibforecast.serve import wire
+from ibforecast.serve.arrow import STREAM
+from ibforecast.serve.bodies import refusal
 from ibforecast.serve.guard import FAILURE, Guard, response_to
-from ibforecast.serve.refusals import Refused, reading, shortened
+from ibforecast.serve.refusals import Refused
 from ibforecast.serve.service import Service
 
 WITHOUT_TOKEN = ("/health", "/openapi.json")
 DESCRIPTIONS = {
-    400: "Not a complete HTTP request.",
+    400: "Not a plain HTTP request.",
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
     408: "The body did not arrive in time.",
@@ -38,6 +39,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 ABSENT: dict[int | str, dict[str, Any]] = {404: {"model": wire.Refusal, "description": "No such table."}}
 UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": wire.Refusal, "description": "No such model."}}
 NO_MODEL: dict[int | str, dict[str, Any]] = {409: {"model": wire.Refusal, "description": "A model cannot be read."}}
+SEVERAL: dict[int | str, dict[str, Any]] = {409: {"model": wire.Refusal, "description": "Several processes."}}
 UPLOAD = {
     "requestBody": {
         "required": True,
@@ -49,15 +51,7 @@ UPLOAD = {
     }
 }
 
-RULES = {
-    "table": "columns as lists, rows as objects, CSV text, or the id of a table kept here",
-    "at": "an ISO time or a list of them",
-    "explanation": "the document of /explain or its text",
-    "version": f"{wire.VERSION}",
-    "channel": "a name or a list of names",
-    "step": 'a number of steps ahead, "mean" or "every"',
-}
-"""The rules of fields that may be of several types, for error messages."""
+SCHEMAS = "#/components/schemas/{model}"
 
 ModelName = Annotated[str | None, Query(description="Name of a loaded model; may be left out if there is only one.")]
 At = Annotated[str | None, Query(description="Moment of the forecast, as an ISO time: the cells then have times.")]
@@ -70,24 +64,53 @@ ReceiptForm = Annotated[
     Query(description="`page` returns the picture as data, with receipts, and the receipts that the explorer shows."),
 ]
 Form = Annotated[
-    Literal["answer", "document", "page", "svg", "csv"],
+    Literal["answer", "document", "page", "svg", "csv", "arrow"],
     Query(
         description="`document` returns the explanation itself, byte for byte as the library writes it; `page` returns "
-        "its text and its picture as data, `svg` the picture, `csv` one row per token."
+        "its text and its picture as data, `svg` the picture, `csv` one row per token, `arrow` one row per moment, "
+        "without the history, as an Arrow stream."
     ),
 ]
-KINDS = {"svg": "image/svg+xml", "csv": "text/csv"}
+ForecastForm = Annotated[
+    Literal["answer", "arrow"], Query(description="`arrow` returns one row per moment, as an Arrow stream.")
+]
+KINDS = {"svg": "image/svg+xml", "csv": "text/csv", "arrow": STREAM}
 """Media types of the forms that are not JSON."""
 PICTURES: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in KINDS.values()}}}
+STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {STREAM: {}}}}
 
 
-async def _strictly(request: Request) -> None:
-    """Refuse a body with a repeated key: a reader and a verifier could take different values for it."""
-    with reading("explanation"):
-        document.parse(await request.body())
+Q = TypeVar("Q", bound=wire.Question)
 
 
-STRICT = [Depends(_strictly)]
+def _body(service: Service, kind: type[Q], strict: bool = False) -> Any:
+    """Return the dependency that reads the body of a request off the event loop, on which FastAPI would read it."""
+
+    async def read(request: Request) -> Q:
+        return await service.parse(kind, await request.body(), request.headers.get("content-type", ""), strict)
+
+    return Depends(read)
+
+
+def _table(service: Service) -> Any:
+    """Return the dependency that reads a question about a table, which may be an Arrow stream."""
+
+    async def read(request: Request) -> wire.AboutTable:
+        query = request.query_params
+        fields: dict[str, Any] = {name: query[name] for name in ("model", "budget") if name in query}
+        if moments := query.getlist("at"):
+            fields["at"] = moments if len(moments) > 1 else moments[0]
+        return await service.about(await request.body(), request.headers.get("content-type", ""), fields)
+
+    return Depends(read)
+
+
+def _takes(kind: type[wire.Question], required: bool = True) -> dict[str, Any]:
+    """Return the description of a body for /openapi.json."""
+    content: dict[str, Any] = {"application/json": {"schema": {"$ref": SCHEMAS.format(model=kind.__name__)}}}
+    if kind is wire.AboutTable:
+        content[STREAM] = {"schema": {"type": "string", "format": "binary"}}
+    return {"requestBody": {"required": required, "content": content}}
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -111,6 +134,7 @@ def create_app(service: Service) -> ASGIApp:
     _add_models(app, service)
     _add_windows(app, service)
     _add_tables(app, service)
+    _describe_bodies(app)
     has_page = (EXPLORER / "index.html").is_file()
     if has_page:
         app.mount("/", StaticFiles(directory=EXPLORER, html=True))
@@ -137,10 +161,16 @@ def _add_models(app: FastAPI, service: Service) -> None:
         """List the values that a forecast of a sealed model needs; a table may contain null everywhere else."""
         return _answer(await service.reads(name, at))
 
-    @app.post("/models/reload", response_model=wire.Reloaded, responses=NO_MODEL)
-    async def reload(question: wire.Reload | None = None) -> Response:
+    @app.post(
+        "/models/reload",
+        response_model=wire.Reloaded,
+        responses=NO_MODEL,
+        openapi_extra=_takes(wire.Reload, required=False),
+    )
+    async def reload(request: Request) -> Response:
         """Read models again from their folders; requests under way keep the model they began with."""
-        return _answer(await service.reload(question or wire.Reload()))
+        sent, kind = await request.body(), request.headers.get("content-type", "")
+        return _answer(await service.reload(await service.parse(wire.Reload, sent, kind) if sent else wire.Reload()))
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:
@@ -149,14 +179,26 @@ def _add_models(app: FastAPI, service: Service) -> None:
 
 
 def _add_windows(app: FastAPI, service: Service) -> None:
-    @app.post("/forecast", response_model=wire.Forecasts)
-    async def forecast(question: wire.AboutTable) -> Response:
+    @app.post("/forecast", response_model=wire.Forecasts, responses=STREAMED, openapi_extra=_takes(wire.AboutTable))
+    async def forecast(
+        question: Annotated[wire.AboutTable, _table(service)], form: ForecastForm = "answer"
+    ) -> Response:
         """Forecast from the end of a table, or from moments in it."""
-        return _answer(await service.forecast(question))
+        if form == "arrow":
+            return Response(await service.stream(question, "forecast"), media_type=STREAM)
+        name, answers = await service.forecast(question)
+        return _listing(wire.Forecasts(model=name, forecasts=[]), answers)
 
-    @app.post("/explain", response_model=wire.Explanations | dict[str, Any], responses=PICTURES)
-    async def explain(question: wire.AboutTable, form: Form = "answer") -> Response:
+    @app.post(
+        "/explain",
+        response_model=wire.Explanations | dict[str, Any],
+        responses=PICTURES,
+        openapi_extra=_takes(wire.AboutTable),
+    )
+    async def explain(question: Annotated[wire.AboutTable, _table(service)], form: Form = "answer") -> Response:
         """Forecast and explain: return the document of `explanation.to_json()` for every moment."""
+        if form == "arrow":
+            return Response(await service.stream(question, "explain"), media_type=STREAM)
         if form != "answer" and isinstance(question.at, list) and len(question.at) > 1:
             raise Refused(422, f"form={form} takes one moment", len(question.at), "use form=answer", "form")
         name, answers = await service.explain(question, form)
@@ -164,31 +206,33 @@ def _add_windows(app: FastAPI, service: Service) -> None:
             return _listing(wire.Explanations(model=name, explanations=[]), answers)
         return Response(answers[0], media_type=KINDS.get(form, "application/json"))
 
-    @app.post("/verify", response_model=wire.Verdict, dependencies=STRICT)
-    async def verify(question: wire.Claim) -> Response:
+    @app.post("/verify", response_model=wire.Verdict, openapi_extra=_takes(wire.Claim))
+    async def verify(question: Annotated[wire.Claim, _body(service, wire.Claim, strict=True)]) -> Response:
         """Check that an explanation is true; with a table, also check that it is about this table."""
         return _answer(await service.verify(question))
 
-    @app.post("/receipts", response_model=wire.Receipts | dict[str, Any], dependencies=STRICT)
-    async def receipts(question: wire.ReceiptsOf, form: ReceiptForm = "answer") -> Response:
+    @app.post("/receipts", response_model=wire.Receipts | dict[str, Any], openapi_extra=_takes(wire.ReceiptsOf))
+    async def receipts(
+        question: Annotated[wire.ReceiptsOf, _body(service, wire.ReceiptsOf, strict=True)], form: ReceiptForm = "answer"
+    ) -> Response:
         """Return what adds up to the forecasts of an explanation, or of a table and a moment, to the last digit."""
         if form == "page":
             return _json(await service.page(question))
         return _listing(*await service.receipts(question))
 
-    @app.post("/replay", response_model=wire.Replayed, dependencies=STRICT)
-    async def replay(question: wire.WhatIf) -> Response:
+    @app.post("/replay", response_model=wire.Replayed, openapi_extra=_takes(wire.WhatIf))
+    async def replay(question: Annotated[wire.WhatIf, _body(service, wire.WhatIf, strict=True)]) -> Response:
         """Forecast from another mask or other evidence in the same context: an exact what-if."""
         return _answer(await service.replay(question))
 
-    @app.post("/rerun", response_model=wire.Rerun, dependencies=STRICT)
-    async def rerun(question: wire.Scramble) -> Response:
+    @app.post("/rerun", response_model=wire.Rerun, openapi_extra=_takes(wire.Scramble))
+    async def rerun(question: Annotated[wire.Scramble, _body(service, wire.Scramble, strict=True)]) -> Response:
         """Replace what was not read and run the whole model again, with nothing held."""
         return _answer(await service.rerun(question))
 
 
 def _add_tables(app: FastAPI, service: Service) -> None:
-    @app.post("/tables", response_model=wire.Uploaded, status_code=201, openapi_extra=UPLOAD)
+    @app.post("/tables", response_model=wire.Uploaded, status_code=201, responses=SEVERAL, openapi_extra=UPLOAD)
     async def upload(request: Request, name: FileName = "table.csv") -> Response:
         """Keep a table: the body is the file, CSV (also gzipped) or Parquet."""
         return _answer(await service.upload(await request.body(), name), 201)
@@ -216,6 +260,21 @@ def _add_tables(app: FastAPI, service: Service) -> None:
         return _json(await service.drivers(id, model, windows, channel))
 
 
+def _describe_bodies(app: FastAPI) -> None:
+    """Add the bodies of requests to the description of the service."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        document = plain()
+        known = document["components"]["schemas"]
+        for kind in (wire.Reload, wire.AboutTable, wire.Claim, wire.ReceiptsOf, wire.WhatIf, wire.Scramble):
+            schema = kind.model_json_schema(ref_template=SCHEMAS)
+            known |= schema.pop("$defs", {}) | {kind.__name__: schema}
+        return document
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
 def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
@@ -223,7 +282,8 @@ def _add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return response_to(_from_validation(error))
+        first = error.errors()[0]
+        return response_to(refusal(first, first["loc"][1:]))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -234,22 +294,6 @@ def _add_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
         return response_to(FAILURE)
-
-
-def _from_validation(error: RequestValidationError) -> Refused:
-    """Return the refusal of an invalid request; it names the first invalid field."""
-    first = error.errors()[0]
-    names = []
-    for part in first["loc"][1:]:
-        if isinstance(part, str) and ("[" in part or part in ("str", "int")):  # the name of a type, not of a field
-            break
-        names.append(str(part))
-    field = ".".join(names) or "body"
-    if first["type"] == "missing":
-        return Refused(422, f"{field} must be sent", "none", "see /openapi.json", field)
-    rule = RULES.get(field, first["msg"])
-    rule = f"{field} must be as the wire format says, {rule[:1].lower()}{rule[1:]}"
-    return Refused(422, rule, shortened(first.get("input")), "see /openapi.json", field)
 
 
 def _answer(document: BaseModel, status: int = 200) -> Response:

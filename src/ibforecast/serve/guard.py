@@ -2,19 +2,33 @@
 
 import asyncio
 import hmac
+import re
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ibforecast.serve.clients import CLIENT, Crowd
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused, log
 from ibforecast.serve.settings import Settings
 
 GONE = 499
 """The status under which a request is counted if its client disconnected before the answer was complete."""
+
+RESERVED = 8
+"""The share of the places, one in eight, that a client leaves for the others."""
+
+ONCE = (b"host", b"origin", b"authorization", b"content-length", b"content-type")
+"""Headers of which a request may have one: a proxy and this service could read different ones."""
+
+PLAIN_HOST = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?", re.ASCII)
+CLOSE = {"connection": "close"}
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
@@ -42,6 +56,7 @@ class _Answer:
     def __init__(self, send: Send) -> None:
         self._send = send
         self.status, self.begun, self.complete = GONE, False, False
+        self.on_complete: Callable[[], None] = lambda: None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -49,6 +64,7 @@ class _Answer:
             message = {**message, "headers": [*message.get("headers", []), *HEADERS]}
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self.complete = True
+            self.on_complete()
         await self._send(message)
 
 
@@ -60,7 +76,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, is_open: Callable[[str], bool]) -> None:
         self._app, self._settings, self._metrics, self._is_open = app, settings, metrics, is_open
-        self._at_work = 0
+        self._at_work: Counter[str] = Counter()
+        self._arriving = Crowd(settings.max_concurrent)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, and count it."""
@@ -83,30 +100,55 @@ class Guard:
                 self._metrics.finished(route, answer.status, time.perf_counter() - begun)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        CLIENT.set((scope.get("client") or ("",))[0])
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        for name in ONCE:
+            if sum(name == other for other, _ in scope["headers"]) > 1:
+                raise Refused(400, f"{name.decode()} must be sent once", "several", "send one", headers=CLOSE)
         self._check_addressee(headers)
         self._check_token(scope["path"], headers)
         if scope["method"] == "GET" and not scope["path"].endswith(("/history", "/drivers")):
             await self._run(scope, b"", receive, answer)
             return
-        if self._at_work >= self._settings.max_concurrent:
+        self._check_busy()
+        body = await self._body(headers, receive)
+        # Only now: a client that sends slowly must not take the place of one that has sent everything.
+        self._check_busy()
+        client = CLIENT.get()
+        self._at_work[client] += 1
+        with ExitStack() as place:
+            place.callback(self._leave, client)
+            # The client may send its next request as soon as it has the answer, before this function returns.
+            answer.on_complete = place.close
+            await self._run(scope, body, receive, answer)
+
+    def _leave(self, client: str) -> None:
+        self._at_work[client] -= 1
+        self._at_work += Counter()  # forgets clients without a request
+
+    def _check_busy(self) -> None:
+        """Refuse a request if too many are under way, or too many of its client: the rest is for other clients."""
+        most = self._settings.max_concurrent
+        share = most - most // RESERVED
+        own, all_clients = self._at_work[CLIENT.get()], self._at_work.total()
+        if all_clients >= most or own >= share:
+            limit = f"{most} requests" if all_clients >= most else f"{share} requests of one client"
             raise Refused(
                 429,
-                f"at most {self._settings.max_concurrent} requests may be under way at a time",
+                f"at most {limit} may be under way at a time",
                 "one more",
                 "try again in a moment",
                 headers={"retry-after": "1"},
             )
-        self._at_work += 1
-        try:
-            await self._run(scope, await self._body(headers, receive), receive, answer)
-        finally:
-            self._at_work -= 1
 
     def _check_addressee(self, headers: dict[bytes, str]) -> None:
         """Refuse pages of other sites, also if they point their own host name at this machine."""
         host = headers.get(b"host", "")
         known = self._settings.hosts
+        if not PLAIN_HOST.fullmatch(host):
+            raise Refused(
+                400, "a host must be a name or an address, and a port", repr(host), "send it so", headers=CLOSE
+            )
         if known is not None and _hostname(f"//{host}") not in known:
             raise Refused(
                 403, f"the host name must be one of {', '.join(sorted(known))}", repr(host), "use one of these names"
@@ -140,8 +182,10 @@ class Guard:
         length = headers.get(b"content-length", "")
         self._check_length(int(length) if length.isdecimal() else 0)
         parts, size, more = [], 0, True
+        client, one = CLIENT.get(), object()
         try:
-            async with asyncio.timeout(self._settings.body_seconds):
+            async with asyncio.timeout(self._settings.body_seconds) as limit:
+                self._arriving.enter(client, one, partial(_end_now, limit))
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -152,11 +196,13 @@ class Guard:
         except TimeoutError as error:
             raise Refused(
                 408,
-                f"a body must arrive within {self._settings.body_seconds:g} s",
+                f"a body must arrive within {self._settings.body_seconds:g} s, and sooner if many are arriving",
                 f"{size} bytes by then",
                 "send it faster, or in parts",
-                headers={"connection": "close"},
+                headers=CLOSE,
             ) from error
+        finally:
+            self._arriving.leave(client, one)
         return b"".join(parts)
 
     def _check_length(self, size: int) -> None:
@@ -168,7 +214,7 @@ class Guard:
                 f"{size} or more",
                 "send fewer rows, or raise --max-body",
                 "body",
-                {"connection": "close"},
+                CLOSE,
             )
 
     async def _run(self, scope: Scope, body: bytes, receive: Receive, answer: _Answer) -> None:
@@ -208,6 +254,11 @@ async def _refuse(refused: Refused, scope: Scope, receive: Receive, answer: _Ans
     """Answer with an error, unless an answer has begun."""
     if not answer.begun:
         await response_to(refused)(scope, receive, answer)
+
+
+def _end_now(limit: asyncio.Timeout) -> None:
+    if not limit.expired():
+        limit.reschedule(0.0)
 
 
 async def _departure(receive: Receive) -> None:

@@ -1,24 +1,38 @@
 """Running a service on a port until it is stopped."""
 
+import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ibforecast.core.errors import MissingExtraError, UsageError
 from ibforecast.serve.settings import Settings
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
 
 GRACE = 30
 """Seconds that requests under way have to finish once the service is stopped."""
 
 
 def serve(
-    paths: dict[str, Path], host: str, port: int, settings: Settings, on_ready: Callable[[str], None] = lambda url: None
+    paths: dict[str, Path],
+    host: str,
+    port: int,
+    settings: Settings,
+    on_ready: Callable[[str], None] = lambda url: None,
+    tables: Sequence[Path] = (),
 ) -> None:
-    """Load models and answer requests until SIGINT or SIGTERM; requests accepted by then are finished."""
+    """Load models and tables and answer requests until SIGINT or SIGTERM; requests accepted by then are finished."""
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401
         from prometheus_client import disable_created_metrics
 
         from ibforecast.serve.app import create_app
@@ -30,23 +44,101 @@ def serve(
         raise MissingExtraError(library, "serve") from error
     # Without this, every counter has a second series with the time of its creation. The switch is one per process.
     disable_created_metrics()  # type: ignore[no-untyped-call]
+    name = f"[{host}]" if ":" in host else host
     with _listening(host, port) as listener:
-        app = create_app(Service(paths, settings))
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE,
-        )
-        name = f"[{host}]" if ":" in host else host
-        on_ready(f"http://{name}:{listener.getsockname()[1]}")
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(
-                    number, lambda *_: None
-                )  # uvicorn stops, then raises the signal again, which would end the process
-        uvicorn.Server(config).run(sockets=[listener])
+        url = f"http://{name}:{listener.getsockname()[1]}"
+        if settings.workers > 1:
+            _supervise(listener, paths, settings, tables, lambda: on_ready(url))
+        else:
+            _answer_on(listener, create_app(Service(paths, settings, tables)), settings, lambda: on_ready(url))
+
+
+def _answer_on(listener: socket.socket, app: "ASGIApp", settings: Settings, on_ready: Callable[[], None]) -> None:
+    """Answer requests in this process until it is stopped."""
+    import uvicorn
+
+    config = configured(app, settings)
+    on_ready()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(
+                number, lambda *_: None
+            )  # uvicorn stops, then raises the signal again, which would end the process
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _supervise(
+    listener: socket.socket,
+    paths: dict[str, Path],
+    settings: Settings,
+    tables: Sequence[Path],
+    on_ready: Callable[[], None],
+) -> None:
+    """Answer requests in several processes, which share the port, until stopped or until one of them ends."""
+    stopped = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+    context = get_context("spawn")  # a fork would copy the threads of PyTorch in an unknown state
+    loaded = context.Semaphore(0)
+    arguments = (listener, paths, settings, list(tables), loaded)
+    processes = [context.Process(target=_be_worker, args=arguments) for _ in range(settings.workers)]
+    for process in processes:
+        process.start()
+    try:
+        waiting = len(processes)
+        while not stopped.is_set() and all(process.is_alive() for process in processes):
+            if waiting and loaded.acquire(timeout=0.1):
+                waiting -= 1
+                if not waiting:
+                    on_ready()
+            elif not waiting:
+                stopped.wait(0.2)
+    finally:
+        listener.close()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(GRACE + 5)
+            process.kill()
+    if not stopped.is_set():
+        raise UsageError("every process of a service must keep running", "one that ended", "see what it printed")
+
+
+def _be_worker(
+    listener: socket.socket, paths: dict[str, Path], settings: Settings, tables: Sequence[Path], loaded: Any
+) -> None:
+    """Answer requests as one of several processes; stop with the one that started them."""
+    from prometheus_client import disable_created_metrics
+
+    from ibforecast.serve.app import create_app
+    from ibforecast.serve.service import Service
+
+    def follow(parent: Any) -> None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, args=(parent_process(),), daemon=True).start()
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    with listener:
+        _answer_on(listener, create_app(Service(paths, settings, tables)), settings, loaded.release)
+
+
+def configured(app: "ASGIApp", settings: Settings, **options: Any) -> "uvicorn.Config":
+    """Return how uvicorn runs an application: without names and logs of requests, and with limits on slow clients."""
+    import uvicorn
+
+    from ibforecast.serve.clients import Crowd, PatientProtocol
+
+    protocol = partial(PatientProtocol, crowd=Crowd(settings.max_waiting), seconds=settings.head_seconds)
+    return uvicorn.Config(
+        app,
+        http=protocol,  # type: ignore[arg-type]
+        **{"log_level": "warning"} | options,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+    )
 
 
 def _listening(host: str, port: int) -> socket.socket:

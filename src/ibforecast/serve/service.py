@@ -10,21 +10,25 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import torch
 from pydantic_core import to_json
 
 from ibforecast._version import __version__
 from ibforecast.core import verification
-from ibforecast.core.errors import IBForecastError, ModelFileError, UsageError
+from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.explained import ExplainedForecast, nullable
 from ibforecast.core.receipt import Step
 from ibforecast.core.verdict import Verification
 from ibforecast.data import tables
-from ibforecast.data.sources import to_csv
+from ibforecast.data.series import Series
+from ibforecast.data.sources import load, to_csv
 from ibforecast.data.tables import Table
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg
-from ibforecast.serve import wire
+from ibforecast.serve import arrow, wire
+from ibforecast.serve.bodies import SMALL, parse, validated
+from ibforecast.serve.clients import Shares
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.models import LoadedModel, Models
@@ -40,20 +44,31 @@ HISTORIES_KEPT = 32
 READINGS_KEPT = 4
 
 T = TypeVar("T")
+K = TypeVar("K", bound=wire.Question)
 Q = TypeVar("Q", bound=wire.AboutExplanation)
 
 
 class Service:
-    """Loaded models, kept tables, and the threads that read and compute.
+    """Loaded models, kept tables, and the threads that read and compute; it starts with the tables in `opened`.
 
-    `READERS` threads read tables, one thread per model computes windows and receipts, and one more each computes
-    histories and drivers, so that neither a large table nor a long history delays a single window.
+    One thread reads large bodies, `READERS` threads read tables, one thread per model computes windows and receipts,
+    and one more each computes histories and drivers, so that neither a large table nor a long history delays a single
+    window.
     """
 
-    def __init__(self, paths: dict[str, Path], settings: Settings) -> None:
+    def __init__(self, paths: dict[str, Path], settings: Settings, opened: Sequence[Path] = ()) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.models = Models(paths, settings.threads, self.metrics)
         self.shelf = Shelf(settings.max_tables)
+        for path in opened:
+            source, _ = load(path)
+            series, fits = self._read_by_models(source)
+            if series is None:
+                reasons = "; ".join(f"{name}: {reason}" for name, reason in fits.items())
+                raise DataError("a table must be one that a model can read", f"{path.name}: {reasons}", "leave it out")
+            self.shelf.open(path.name, source, series)
+        self._parsing, self._reading = Shares(1), Shares(READERS // 2)
+        self._parsers = ThreadPoolExecutor(1, "bodies")
         self._readers = ThreadPoolExecutor(READERS, "tables")
         self._historians = ThreadPoolExecutor(1, "history", torch.set_num_threads, (settings.threads,))
         self._averagers = ThreadPoolExecutor(1, "drivers", torch.set_num_threads, (settings.threads,))
@@ -62,9 +77,8 @@ class Service:
         self._reloading = asyncio.Lock()
 
     def close(self) -> None:
-        """Finish the accepted work, and end the threads."""
-        self._readers.shutdown()
-        for executor in (self._historians, self._averagers):
+        """Finish the work that has begun, and end the threads; nobody waits for the rest any more."""
+        for executor in (self._parsers, self._readers, self._historians, self._averagers):
             executor.shutdown(cancel_futures=True)
         self.models.close()
 
@@ -78,6 +92,7 @@ class Service:
 
     async def reload(self, question: wire.Reload) -> wire.Reloaded:
         """Read models again; if one cannot be read, all stay as they are."""
+        self._check_single("models can be read again")
         names = self.models.names if question.models is None else list(dict.fromkeys(question.models))
         async with self._reloading:
             try:
@@ -86,10 +101,34 @@ class Service:
                 raise Refused.because(error, "models", 409) from error
         return wire.Reloaded(reloaded=names, changed=changed)
 
-    async def forecast(self, question: wire.AboutTable) -> wire.Forecasts:
-        """Forecast from every requested moment."""
-        model, forecasts = await self._explain(question, _forecast)
-        return wire.Forecasts(model=model, forecasts=forecasts)
+    async def parse(self, kind: type[K], body: bytes, content_type: str, strict: bool = False) -> K:
+        """Return the question in a body; a large body is read in a thread, one after the other."""
+        if len(body) <= SMALL:
+            return parse(kind, body, content_type, strict)
+        work = partial(parse, kind, body, content_type, strict)
+        async with self._parsing.turn():
+            return await asyncio.get_running_loop().run_in_executor(self._parsers, work)
+
+    async def about(self, body: bytes, content_type: str, fields: dict[str, Any]) -> wire.AboutTable:
+        """Return the question about a table: JSON, or the table as an Arrow stream, with the other fields apart."""
+        if content_type.partition(";")[0].strip().lower() != arrow.STREAM:
+            return await self.parse(wire.AboutTable, body, content_type)
+        question = validated(wire.AboutTable, {"table": {}} | fields)
+
+        def read() -> Any:
+            with reading("body"):
+                return arrow.from_stream(body, self.settings.max_unpacked)
+
+        return question.model_copy(update={"table": read() if len(body) <= SMALL else await self._in_reader(read)})
+
+    async def forecast(self, question: wire.AboutTable) -> tuple[str, list[bytes]]:
+        """Forecast from every requested moment; return the model's name, and every forecast as JSON."""
+        return await self._explain(question, _forecast)
+
+    async def stream(self, question: wire.AboutTable, route: str) -> bytes:
+        """Forecast or explain every requested moment; return an Arrow stream."""
+        model, rows = await self._explain(question, arrow.ROWS[route])
+        return arrow.to_stream(model, rows)
 
     async def explain(self, question: wire.AboutTable, form: str) -> tuple[str, list[bytes]]:
         """Explain every requested moment; return the model's name, and every explanation in one of the FORMS."""
@@ -189,6 +228,7 @@ class Service:
 
     async def upload(self, content: bytes, name: str) -> wire.Uploaded:
         """Keep a table that can be read by one of the models, or without one."""
+        self._check_single("a table can be kept")
         source, series, fits = await self._in_reader(self._read_upload, content, name)
         kept = self.shelf.add(content, name, source, series)
         return wire.Uploaded(table=kept.facts, models=fits)
@@ -242,6 +282,12 @@ class Service:
             work = partial(drivers, model.name, desk, id, source, windows, channel, most)
             keep(self._drivers, key, await _cancellable(self._averagers, work), HISTORIES_KEPT)
         return self._drivers[key]
+
+    def _check_single(self, what: str) -> None:
+        """Refuse what only one of several processes would do."""
+        if self.settings.workers > 1:
+            remedy = "send the table with each request, or start the service with it or without --workers"
+            raise Refused(409, f"{what} by a service of one process", f"{self.settings.workers} processes", remedy)
 
     def _check_windows(self, what: str, windows: int) -> None:
         most = self.settings.max_history
@@ -332,7 +378,9 @@ class Service:
             return model.open(self._arrow(sent))
 
     def _arrow(self, sent: Any) -> Any:
-        """Return a table that was sent as text, columns or rows; no model has read it yet."""
+        """Return a table that was sent as text, columns, rows or Arrow; no model has read it yet."""
+        if isinstance(sent, pa.Table):
+            return sent
         if isinstance(sent, str):
             return from_bytes(sent.encode(), "table", self.settings.max_unpacked)
         return from_json(sent, self.settings.max_body // 2)  # as many cells as columns in a body of this size can have
@@ -340,19 +388,25 @@ class Service:
     def _read_upload(self, content: bytes, name: str) -> tuple[Any, Any, dict[str, str | None]]:
         with reading("body"):
             source = from_bytes(content, name, self.settings.max_unpacked)
-            fits: dict[str, str | None] = {}
-            series = None
-            for model in self.models:
-                try:
-                    opened = model.open(source)
-                except IBForecastError as error:
-                    fits[model.name] = str(error)
-                else:
-                    fits[model.name], series = None, series or opened.series
+            series, fits = self._read_by_models(source)
             return source, series or tables.read(source).series, fits
 
+    def _read_by_models(self, source: Any) -> tuple[Series | None, dict[str, str | None]]:
+        """Return a table as the first model that can reads it, and for each model why it cannot, None if it can."""
+        fits: dict[str, str | None] = {}
+        series = None
+        for model in self.models:
+            try:
+                opened = model.open(source)
+            except IBForecastError as error:
+                fits[model.name] = str(error)
+            else:
+                fits[model.name], series = None, series or opened.series
+        return series, fits
+
     async def _in_reader(self, work: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
+        async with self._reading.turn():
+            return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
 
 
 async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T]) -> T:
@@ -364,13 +418,14 @@ async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T])
         stopped.set()
 
 
-def _forecast(explained: ExplainedForecast) -> wire.Forecast:
-    return wire.Forecast(
+def _forecast(explained: ExplainedForecast) -> bytes:
+    forecast = wire.Forecast(
         at=explained.at,
         times=list(explained.times[explained.look_back :]),
         channels=list(explained.channels),
         values=nullable(explained.forecast),
     )
+    return forecast.model_dump_json().encode()
 
 
 def _document(explained: ExplainedForecast) -> bytes:

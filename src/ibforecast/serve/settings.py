@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
+from math import inf
 from pathlib import Path
 
 from ibforecast.core.errors import UsageError, require
@@ -17,9 +18,11 @@ class Settings:
 
     `token`, if set, must be sent with requests for data. `hosts` are the host names that requests may use, None for
     any. `max_body` is in bytes; `max_windows` is per request; `max_concurrent` is the number of requests under way at
-    a time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it. At
-    most `max_tables` uploads are kept, of `max_unpacked` bytes each. `max_numbers` limits the size of an answer,
-    `max_history` the windows of a history. A body must arrive within `body_seconds`.
+    a time. `threads` is the number of threads that compute one window: the last bits of a forecast depend on it.
+    `workers` is the number of processes; each has these limits, and if there are several, none keeps uploads. At most
+    `max_tables` uploads are kept, of `max_unpacked` bytes each. `max_numbers` limits the size of an answer,
+    `max_history` the windows of a history. At most `max_waiting` connections may wait for a request. The head of a
+    request must arrive within `head_seconds`, its body within `body_seconds`.
     """
 
     token: str | None = None
@@ -28,16 +31,23 @@ class Settings:
     max_windows: int = 256
     max_concurrent: int = 128
     threads: int = 1
+    workers: int = 1
     max_tables: int = 16
     max_unpacked: int = 128 * 2**20
     max_numbers: int = 4_000_000
     max_history: int = 4096
+    max_waiting: int = 512
+    head_seconds: float = 10.0
     body_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        for name in ("max_body", "max_windows", "max_concurrent", "threads", "max_tables", "max_history"):
+        limits = ("max_body", "max_windows", "max_concurrent", "max_tables", "max_history", "max_waiting")
+        for name in (*limits, "threads", "workers"):
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "leave it out for the default")
+        for name in ("head_seconds", "body_seconds"):
+            value = getattr(self, name)
+            require(0 < value < inf, f"{name} must be positive", f"{name}={value}", "leave it out for the default")
         require(
             self.token is None or (len(self.token) >= SHORTEST_TOKEN and self.token.isascii()),
             f"a token must be at least {SHORTEST_TOKEN} plain characters",

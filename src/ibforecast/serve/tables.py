@@ -1,6 +1,7 @@
 """Tables in requests, and the shelf of tables that the service keeps."""
 
 import io
+import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from jaxtyping import Int64
 from pyarrow import parquet
 
-from ibforecast.core.errors import DataError
+from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.data.demo import demo_table
 from ibforecast.data.series import Series
@@ -29,6 +30,12 @@ from ibforecast.zoo.saved import FittedModel
 
 DEMO = "demo"
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
+
+MOST_NAMES = 10_000
+"""Columns of a table; each takes time to read, however short it is."""
+
+_OF_HEADER = re.compile(rb'"[^"]*"|([,;\t|])|([\r\n])')
+"""A quoted name, a separator, or the end of the line."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -60,6 +67,12 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
     return pa.table({name: _column(cells) for name, cells in columns.items()})
 
 
+def check_names(count: int, field: str = "table") -> None:
+    """Refuse a table of too many columns."""
+    if count > MOST_NAMES:
+        raise Refused(413, f"a table must have at most {MOST_NAMES} columns", count, "send fewer channels", field)
+
+
 def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
     """Read a file's content: Parquet, CSV or gzipped CSV, recognised by its first bytes."""
     if content.startswith(PARQUET):
@@ -68,6 +81,7 @@ def from_bytes(content: bytes, name: str, most: int) -> pa.Table:
     else:
         content = _unzipped(content, most) if content.startswith(GZIP) else content
         suffix = ".csv"
+        _check_header(content)
     with TemporaryDirectory(prefix="ibforecast-") as folder:
         path = Path(folder) / f"{_stem(name)}{suffix}"
         path.write_bytes(content)
@@ -93,12 +107,22 @@ def keep(store: dict[K, V], key: K, value: V, most: int) -> None:
 
 
 class Shelf:
-    """The available tables: uploads (the least recently used one is dropped first) and the demo."""
+    """The available tables: those the service was started with, uploads, and the demo.
+
+    Of the uploads, the least recently used one is dropped first.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._opened: dict[str, Kept] = {}
         self._uploads: dict[str, Kept] = {}
         self._standing: dict[str, Kept] = {}
+
+    def open(self, name: str, source: pa.Table, series: Series) -> None:
+        """Keep a table under its name for as long as the service runs."""
+        if name in self._opened or name == DEMO:
+            raise UsageError("tables must have different names", f"{name!r} twice", "rename one of the files")
+        self._opened[name] = Kept(facts_of(name, name, "opened", series), source)
 
     def add(self, content: bytes, name: str, source: pa.Table, series: Series) -> Kept:
         """Keep an upload under the fingerprint of its content."""
@@ -110,6 +134,8 @@ class Shelf:
 
     def get(self, id: str, absent: int = 404) -> Kept:
         """Find a table by its id; `absent` is the status of the answer if there is none."""
+        if id in self._opened:
+            return self._opened[id]
         if id in self._uploads:
             keep(self._uploads, id, self._uploads[id], self._most)
             return self._uploads[id]
@@ -130,6 +156,7 @@ class Shelf:
     def list(self) -> list[wire.Table]:
         """Return the facts of every available table."""
         return [
+            *(kept.facts for kept in self._opened.values()),
             *(kept.facts for kept in self._uploads.values()),
             self.get(DEMO).facts,
         ]
@@ -141,7 +168,7 @@ class Shelf:
         return None
 
 
-def facts_of(id: str, name: str, kind: Literal["upload", "demo"], series: Series) -> wire.Table:
+def facts_of(id: str, name: str, kind: Literal["opened", "upload", "demo"], series: Series) -> wire.Table:
     """Return the facts of a table that was read."""
     return wire.Table(
         id=id,
@@ -180,7 +207,22 @@ def starts(series: Series, fitted: FittedModel) -> Int64[np.ndarray, " window"]:
 
 def _names(rows: list[dict[str, Any]]) -> dict[str, None]:
     """Return every name in any of the rows, in order of appearance."""
-    return dict.fromkeys(name for row in rows for name in row)
+    names: dict[str, None] = {}
+    for row in rows:
+        if not row.keys() <= names.keys():
+            names |= dict.fromkeys(row)
+            check_names(len(names))
+    return names
+
+
+def _check_header(content: bytes) -> None:
+    """Refuse CSV whose first line has too many columns."""
+    count = 1
+    for part in _OF_HEADER.finditer(content):
+        if part[2]:
+            return
+        count += bool(part[1])
+        check_names(count, "body")
 
 
 def _column(cells: list[Any]) -> pa.Array:
@@ -203,7 +245,7 @@ def _unzipped(content: bytes, most: int) -> bytes:
         plain = unpacker.decompress(content, most + 1)
     except zlib.error as error:
         raise DataError("a gzip file must be whole", error, "export it again") from error
-    _check_size(len(plain), most)
+    check_size(len(plain), most)
     if not unpacker.eof:
         raise DataError("a gzip file must be whole", "one that is cut off", "export it again")
     return plain
@@ -215,20 +257,21 @@ def _check_unpacked(content: bytes, most: int) -> None:
         facts = parquet.read_metadata(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
         raise DataError("a .parquet file must be whole and well formed", error, "export it again") from error
+    check_names(facts.num_columns, "body")
     columns = [facts.schema.column(place) for place in range(facts.num_columns)]
     _check_flat(columns)
     groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
     size = sum(group.num_rows for group in groups) * sum(max(8, column.length) for column in columns)
-    _check_size(max(size, sum(group.total_byte_size for group in groups)), most)
+    check_size(max(size, sum(group.total_byte_size for group in groups)), most)
     text = [column.name for column in columns if column.physical_type == "BYTE_ARRAY"]
     try:
         file = parquet.ParquetFile(io.BytesIO(content), read_dictionary=text)
         for name in text:
             if not pa.types.is_dictionary(kind := file.schema_arrow.field(name).type):
-                raise _no_column(str(kind), name)
+                raise no_column(str(kind), name)
         for number, name in product(range(len(groups)), text):
             size += _text_size(file.read_row_group(number, [name], use_threads=False).column(0))
-            _check_size(size, most)
+            check_size(size, most)
     except (pa.ArrowException, OSError) as error:
         raise DataError(
             "a .parquet file must be whole, its text plain or as a dictionary", error, "export it again"
@@ -239,12 +282,13 @@ def _check_flat(columns: list[parquet.ColumnSchema]) -> None:
     """Refuse lists, whose size is unbounded, structs, and repeated names."""
     for column in columns:
         if column.path != column.name or column.max_repetition_level:
-            raise _no_column("lists or structs", column.path)
+            raise no_column("lists or structs", column.path)
     if repeated := [name for name, count in Counter(column.name for column in columns).items() if count > 1]:
         raise DataError("channel names must differ", f"{repeated[0]!r} more than once", "rename one of them")
 
 
-def _no_column(kind: str, name: str) -> DataError:
+def no_column(kind: str, name: str) -> DataError:
+    """Return the error about a column of a type that is not read."""
     return DataError("a column must hold numbers, times or text", f"{kind} in {name!r}", "leave it out")
 
 
@@ -254,7 +298,8 @@ def _text_size(column: pa.ChunkedArray) -> int:
     return sum(pc.sum(each).as_py() or 0 for each in lengths)
 
 
-def _check_size(size: int, most: int) -> None:
+def check_size(size: int, most: int) -> None:
+    """Refuse a table that takes too many bytes."""
     if size > most:
         raise Refused(
             413,

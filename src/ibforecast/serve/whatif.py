@@ -38,7 +38,7 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
     return wire.Replayed(
         model=name,
         forecast=nullable(forecast),
-        shift=_shifts(explained, forecast, explained.forecast),
+        shift=_shifts(explained, engine.facts.units.std * own.context.scale, forecast, explained.forecast),
         what_if=not same,
         note=OWN if same else OTHER,
         open_count=opened,
@@ -71,7 +71,8 @@ def rerun(name: str, fitted: FittedModel, explained: ExplainedForecast, question
         model=name,
         sealed=fitted.config.sealed,
         forecast=nullable(forecast),
-        shift=_shifts(explained, forecast, before),
+        # In scales that were computed here: with its own, a document could make a shift look small.
+        shift=_shifts(explained, engine.facts.units.std * own.context.scale, forecast, before),
         replaced=int(((history != explained.history) & ~np.isnan(explained.history)).sum()),
         changed=changed,
         same_bits=not changed,
@@ -182,10 +183,11 @@ def _check_finite(explained: ExplainedForecast, forecast: Future, field: str) ->
             )
 
 
-def _shifts(explained: ExplainedForecast, forecast: Future, before: Future) -> list[wire.Shift]:
+def _shifts(
+    explained: ExplainedForecast, scales: Float64[np.ndarray, " channel"], forecast: Future, before: Future
+) -> list[wire.Shift]:
     """Return how far the forecast of each channel moved; channels that are not forecast are left out."""
     shift, shifts = forecast - before, []
-    scales = explained.units.std * explained.explanation.context.scale
     for column in np.flatnonzero(explained.is_forecast):
         moved = shift[:, column]
         largest = float(moved[np.abs(moved).argmax()])

@@ -1,10 +1,24 @@
 """The wire format: requests and answers. An explanation is the document of `explanation.to_json()`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, GetCoreSchemaHandler, StrictInt
+from pydantic_core import CoreSchema
 
 VERSION: Literal[1] = 1
+
+T = TypeVar("T")
+
+
+class _FirstError:
+    """Ends the validation of a list at its first invalid entry; pydantic's `FailFast` cannot be part of a union."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return {**handler(source), "fail_fast": True}
+
+
+Many = Annotated[list[T], _FirstError()]
+"""A list that may be long: without this, millions of errors would be listed."""
 
 Version = Annotated[Literal[1], Field(description="Version of the wire format.")]
 ModelName = Annotated[str | None, Field(description="Name of a loaded model; may be left out if only one is loaded.")]
@@ -13,11 +27,11 @@ Explanation = Annotated[
     Field(description="The document of /explain, or its text. The text keeps every digit with any client."),
 ]
 Moments = Annotated[
-    str | list[str] | None,
+    str | Many[str] | None,
     Field(description="Last moment to be read, or several, as ISO times; default: the table's end."),
 ]
 TableData = Annotated[
-    dict[str, list[Any]] | list[dict[str, Any]] | str,
+    dict[str, list[Any]] | Many[dict[str, Any]] | str,
     Field(
         description="Columns as lists, or rows as objects, or CSV text (with line breaks), or the id of a table kept "
         "by the service. A null is a missing value.",
@@ -25,7 +39,7 @@ TableData = Annotated[
     ),
 ]
 Future = Annotated[
-    dict[str, list[Any]] | list[dict[str, Any]] | str | None,
+    dict[str, list[Any]] | Many[dict[str, Any]] | str | None,
     Field(
         description="Covariates known after the table's end, as a table; not needed if the table itself contains them."
     ),
@@ -79,15 +93,15 @@ class Edit(BaseModel):
 
     patch: Annotated[int, Field(ge=0, description="Number of the patch, the oldest being 0.")]
     channel: str
-    deviation: list[FiniteFloat] | None = None
-    values: list[FiniteFloat] | None = None
+    deviation: Many[FiniteFloat] | None = None
+    values: Many[FiniteFloat] | None = None
 
 
 class WhatIf(AboutExplanation):
     """An explanation, and what to change in it; the context is held fixed."""
 
-    mask: Annotated[list[list[Gate]] | None, Field(description="Patch × channel, 1 for open.")] = None
-    evidence: Annotated[list[Edit], Field(description="Tokens with new content.")] = []
+    mask: Annotated[Many[Many[Gate]] | None, Field(description="Patch × channel, 1 for open.")] = None
+    evidence: Annotated[Many[Edit], Field(description="Tokens with new content.")] = []
     beyond_budget: Annotated[bool, Field(description="Let the mask open more than the budget allows.")] = False
 
 
@@ -95,7 +109,7 @@ class Scramble(AboutExplanation):
     """An explanation, and other values for what was not read; nothing is held fixed."""
 
     values: Annotated[
-        list[list[FiniteFloat | None]],
+        Many[Many[FiniteFloat | None]],
         Field(
             description="Look-back × channel, in the table's units; null removes a value. They replace only what was "
             "not read: a value that was read stays, and a missing one stays missing."
@@ -117,7 +131,7 @@ class ReceiptsOf(Question):
     ] = None
     budget: Budget = None
     channel: Annotated[
-        str | list[str] | None, Field(description="A channel that is forecast, or several; default: all of them.")
+        str | Many[str] | None, Field(description="A channel that is forecast, or several; default: all of them.")
     ] = None
     step: Annotated[
         StrictInt | Literal["mean", "every"],
@@ -128,7 +142,7 @@ class ReceiptsOf(Question):
 class Reload(Question):
     """The models to read again; by default all."""
 
-    models: list[str] | None = None
+    models: Many[str] | None = None
 
 
 class Answer(BaseModel):
@@ -344,7 +358,7 @@ class Table(BaseModel):
 
     id: str
     name: str
-    kind: Literal["upload", "demo"]
+    kind: Literal["opened", "upload", "demo"]
     rows: int
     channels: list[str] | int
     frequency: str
@@ -353,7 +367,7 @@ class Table(BaseModel):
 
 
 class Tables(Answer):
-    """The available tables: uploads, and the embedded demo."""
+    """The available tables: those that the service was started with, uploads, and the embedded demo."""
 
     tables: list[Table]
 

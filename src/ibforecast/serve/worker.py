@@ -1,4 +1,4 @@
-"""One thread per model that computes windows, one of each waiting request in every turn.
+"""One thread per model that computes windows, one of each waiting client in every turn.
 
 No request waits for a batch to fill: a turn takes the requests that arrived while the thread was busy.
 """
@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from ibforecast.serve.clients import CLIENT
+
 MOST_AT_ONCE = 32
 
 T = TypeVar("T")
@@ -26,6 +28,7 @@ class _Request:
     results: list[Any]
     done: "asyncio.Future[list[Any]]"
     loop: asyncio.AbstractEventLoop
+    client: str
 
     @property
     def is_over(self) -> bool:
@@ -55,7 +58,9 @@ class _Request:
 
 
 class Worker:
-    """Computes windows in its own thread: one of every waiting request, then the next of each, and so on.
+    """Computes windows in its own thread: one of every waiting client, then the next of each, and so on.
+
+    The requests of one client take turns too, so a long request delays neither other clients nor short requests.
 
     The thread starts with the first window; once the worker is closed, it ends when no window is left.
     """
@@ -72,7 +77,7 @@ class Worker:
         if not windows:
             return []
         loop = asyncio.get_running_loop()
-        request = _Request(deque(windows), [], loop.create_future(), loop)
+        request = _Request(deque(windows), [], loop.create_future(), loop, CLIENT.get())
         with self._changed:
             self._waiting.append(request)
             self._changed.notify()
@@ -109,8 +114,11 @@ class Worker:
                 if self._waiting or self._closing:
                     break
                 self._changed.wait()
-            turn = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
-            self._waiting.extend(turn)  # behind all others, so that a long request cannot keep short ones waiting
+            first = {request.client: request for request in reversed(self._waiting)}  # the oldest of each client
+            turn = list(first.values())[:MOST_AT_ONCE]
+            # Behind all others, so that a long request cannot keep short ones waiting.
+            others = (request for request in self._waiting if first[request.client] is not request)
+            self._waiting = deque([*others, *list(first.values())[MOST_AT_ONCE:], *turn])
             if not turn:
                 self._thread = None
             return turn

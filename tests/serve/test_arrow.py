@@ -1,0 +1,97 @@
+"""Arrow in both directions: the numbers are those of the JSON way, and a stream cannot unpack to more than allowed."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import ipc
+
+from ibforecast import ExplainedForecast
+from ibforecast.core import document
+from ibforecast.serve.arrow import STREAM
+
+MOMENTS = ["2023-01-10 05:00", "2023-01-12 17:00", "2023-01-17 15:00"]
+HEADERS = {"content-type": STREAM}
+
+
+def stream(table: pa.Table, **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.fixture
+def body(desk: Any) -> bytes:
+    return stream(pa.table(desk.columns()))
+
+
+def read(answer: Any) -> pa.Table:
+    assert (answer.status_code, answer.headers["content-type"]) == (200, STREAM), answer.text
+    return ipc.open_stream(answer.content).read_all()
+
+
+def arrays(table: pa.Table, name: str, rows: int) -> np.ndarray:
+    """Return a column of lists as an array: moment, row, column."""
+    return table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(table), rows, -1)
+
+
+def test_forecasts_from_arrow_are_those_from_json(client: Any, desk: Any, body: bytes) -> None:
+    plain = client.post("/forecast", {"table": desk.columns(), "at": MOMENTS}).json()
+    query = "&".join(f"at={moment}" for moment in MOMENTS)
+    assert client.post(f"/forecast?{query}", content=body, headers=HEADERS).json() == plain
+    lean = read(client.post(f"/forecast?form=arrow&{query}", content=body, headers=HEADERS))
+    assert lean["at"].to_pylist() == MOMENTS
+    values = [forecast["values"] for forecast in plain["forecasts"]]
+    assert np.array_equal(arrays(lean, "forecast", 12), np.array(values))
+    assert read(client.post("/forecast?form=arrow", {"table": desk.columns(), "at": MOMENTS})).equals(lean)
+
+
+def test_a_lean_explanation_has_the_arrays_of_the_document(client: Any, desk: Any, body: bytes) -> None:
+    answers = client.post("/explain", {"table": desk.columns(), "at": MOMENTS}).json()["explanations"]
+    documents = [ExplainedForecast.from_json(json.dumps(answer)) for answer in answers]
+    query = "&".join(f"at={moment}" for moment in MOMENTS)
+    lean = read(client.post(f"/explain?form=arrow&model=town&{query}", content=body, headers=HEADERS))
+    patches = len(documents[0].mask)
+    for name, rows in (("forecast", 12), ("mask", patches), ("evidence", 48), ("level", 1), ("scale", 1)):
+        expected = np.array([getattr(one, name) for one in documents])
+        got = arrays(lean, name, rows).reshape(expected.shape)
+        assert got.dtype == expected.dtype
+        assert np.array_equal(got, expected), name
+    meta = {key.decode(): value.decode() for key, value in lean.schema.metadata.items()}
+    assert meta["weights_sha256"] == documents[0].weights_sha256
+    assert json.loads(meta["channels"]) == ["load", "wind", "heat"]
+    assert (meta["model"], meta["look_back"], meta["horizon"]) == ("town", "48", "12")
+    assert int(meta["patch_len"]) * patches == 48
+    for fingerprint, one in zip(lean["window_sha256"].to_pylist(), documents, strict=True):
+        window = {"channels": list(one.channels), "history": one.history, "times": list(one.times[:48])}
+        assert document.fingerprint(window) == fingerprint
+
+
+def test_fields_of_an_arrow_request_are_checked_like_those_of_json(client: Any, body: bytes) -> None:
+    for query, field in (("budget=7", "budget"), ("budget=x", "budget"), ("model=none", "model"), ("at=never", "at")):
+        refused = client.post(f"/forecast?{query}", content=body, headers=HEADERS)
+        assert (refused.status_code, refused.json()["field"]) == (422, field)
+
+
+def test_a_stream_that_is_damaged_compressed_or_nested_is_refused(client: Any, desk: Any, body: bytes) -> None:
+    columns = pa.table(desk.columns())
+    nested = columns.set_column(1, "load", pa.array([[1.0]] * 400))
+    repeated = columns.set_column(1, "load", pa.array(["x"] * 400).dictionary_encode())
+    cases = {
+        "whole and well formed": [b"", b"x" * 100, body[: len(body) // 2], body[:-300]],
+        "must not be compressed": [stream(columns, compression=kind) for kind in ("zstd", "lz4")],
+        "must hold numbers, times or text": [stream(nested), stream(repeated)],
+    }
+    for words, contents in cases.items():
+        for content in contents:
+            refused = client.post("/forecast", content=content, headers=HEADERS)
+            assert refused.status_code == 422, words
+            assert words in refused.json()["error"]
+
+
+def test_a_stream_that_is_larger_than_its_body_is_refused(make: Any, over: Any, body: bytes) -> None:
+    refused = over(make(max_unpacked=5000)).post("/forecast", content=body, headers=HEADERS)
+    assert (refused.status_code, refused.json()["field"]) == (413, "body")
