@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from ibforecast import backtest, drivers, fitting, intervals
 from ibforecast.audit import Audit
+from ibforecast.check import Findings, check
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.reader import Reader
@@ -70,6 +71,10 @@ class IBForecaster(Settings):
     def desk(self) -> Desk:
         """The fitted model on its device, with each step from a table to a forecast as a separate method."""
         return Desk(self.fitted, self.device)
+
+    def check(self, table: Any) -> Findings:
+        """Look at a table before fitting to it: gaps, cycles and odd values, what a fit needs, and what to change."""
+        return check(table, self)
 
     def fit(
         self, table: Any, *, checkpoint: str | Path | None = None, on_epoch: OnEpoch = ignore_epoch

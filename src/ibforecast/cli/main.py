@@ -41,6 +41,7 @@ MANY_OBJECTS = 100_000
 
 VERBS = (
     "demo",
+    "check",
     "fit",
     "predict",
     "explain",
@@ -103,7 +104,8 @@ def main() -> None:
 
     \b
     ibforecast demo                                   see everything on embedded data
-    ibforecast fit load.csv --horizon 24 --out model  fit a model to your own table
+    ibforecast check load.csv                         look at your own table before a fit
+    ibforecast fit load.csv --horizon 24 --out model  fit a model to it
     ibforecast explain model load.csv --out why.json  forecast, and say what was read
     ibforecast verify model why.json                  check that this is the truth
     ibforecast serve model                            the explorer and the service, on this machine

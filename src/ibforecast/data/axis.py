@@ -175,20 +175,29 @@ def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.nd
     return np.asarray(off | (np.diff(position, prepend=-1) != 1))
 
 
-def warn_of_marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> None:
-    """Warn of numbers that look like marks for missing values."""
-    if marks := _marks(values, channels):
+@dataclass(frozen=True)
+class Mark:
+    """A number that looks like a mark for missing values, the channel it is in, and how often."""
+
+    number: float
+    channel: str
+    count: int
+
+
+def warn_of_marks(marks: list[Mark]) -> None:
+    """Warn of numbers that look like marks for missing values, if there are any."""
+    if marks:
         rule = "a number must be a value, not a mark for a missing one"
-        warnings.warn(f"{rule} (read as numbers: {_counted(marks)}); if it is one, {_declare(marks)}", stacklevel=3)
+        warnings.warn(f"{rule} (read as numbers: {counted(marks)}); if it is one, {declare(marks)}", stacklevel=3)
 
 
 def _mark_hint(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> str:
     """Return a hint for the remedy of another error; empty if no number looks like a mark."""
-    marks = _marks(values, channels)
-    return f", and {_counted(marks)} looks like a mark for missing values: {_declare(marks)}" if marks else ""
+    marks = marks_in(values, channels)
+    return f", and {counted(marks)} looks like a mark for missing values: {declare(marks)}" if marks else ""
 
 
-def _marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> list[tuple[float, str, int]]:
+def marks_in(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> list[Mark]:
     """Return the sentinels that are far from all other values of their channel, with the channel and their number.
 
     Far means more than half the range of the other values and zero.
@@ -200,19 +209,28 @@ def _marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]
         if not len(others):
             continue
         low, high = others.min(), others.max()
-        for mark in SENTINELS:
-            count = int((values[:, column] == mark).sum())
-            if count and max(low - mark, mark - high) > (max(high, 0.0) - min(low, 0.0)) / 2:
-                marks.append((mark, channels[column], count))
+        for number in SENTINELS:
+            count = int((values[:, column] == number).sum())
+            if count and max(low - number, number - high) > (max(high, 0.0) - min(low, 0.0)) / 2:
+                marks.append(Mark(number, channels[column], count))
     return marks
 
 
-def _counted(marks: list[tuple[float, str, int]]) -> str:
-    named = ", ".join(f"{count} x {mark:g} in {name!r}" for mark, name, count in marks[:NAMED_AT_MOST])
+def counted(marks: list[Mark]) -> str:
+    """Return the marks with their numbers and channels as text."""
+    named = ", ".join(f"{mark.count} x {mark.number:g} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
     return named if len(marks) <= NAMED_AT_MOST else f"{named} and {len(marks) - NAMED_AT_MOST} more"
 
 
-def _declare(marks: list[tuple[float, str, int]]) -> str:
-    numbers = [f"{mark:g}" for mark in SENTINELS if mark in {mark for mark, _, _ in marks}]
+def mark_options(marks: list[Mark]) -> tuple[str, ...]:
+    """Return the options of `fit` that declare the marks."""
+    found = {mark.number for mark in marks}
+    return tuple(f"--missing-value {number:g}" for number in SENTINELS if number in found)
+
+
+def declare(marks: list[Mark]) -> str:
+    """Return how to declare the marks, in Python and as options."""
+    options = mark_options(marks)
+    numbers = [option.split()[1] for option in options]
     listed = f"{numbers[0]}," if len(numbers) == 1 else ", ".join(numbers)
-    return f"set missing_values=({listed}) (fit {' '.join(f'--missing-value {number}' for number in numbers)})"
+    return f"set missing_values=({listed}) (fit {' '.join(options)})"

@@ -10,7 +10,7 @@ from jaxtyping import Float64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError, hint
 from ibforecast.core.zones import to_wall
-from ibforecast.data.axis import Axis, warn_of_marks
+from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
 from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
 from ibforecast.data.layout import Layout
 from ibforecast.data.roles import by_role, known_at, with_ahead
@@ -94,6 +94,13 @@ def read(source: Any, layout: Layout | None = None) -> Table:
 
     Warn of numbers that look like marks for missing values and are not declared as such.
     """
+    table, marks = read_with_marks(source, layout)
+    warn_of_marks(marks)
+    return table
+
+
+def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, list[Mark]]:
+    """Read a table like `read`; return the numbers that look like marks instead of warning of them."""
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
         raise DataError("a table must have rows and columns", f"{arrow.num_rows} x {arrow.num_columns}", "fill it")
@@ -105,18 +112,18 @@ def read(source: Any, layout: Layout | None = None) -> Table:
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
-    warn_of_marks(values, columns)
     resolved = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)
     )
-    return Table(
+    table = Table(
         series,
         resolved,
         kind,
         time_type=time_type if is_time(time_type) else None,
         id_type=id_type if long and pa.types.is_integer(id_type) else None,
     )
+    return table, marks_in(values, columns)
 
 
 def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.ChunkedArray]:
