@@ -40,9 +40,10 @@ class IBForecaster(Settings):
     recipe's); `seed` determines the weights, `device` where they are computed.
 
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
-    frequency, `zone` a time zone for times without one; `irregular` is what to do about uneven times ("error",
-    "by_row", "fill"), and `missing_values` lists numbers that mean a missing value. `past` names channels that are read
-    and not forecast, `future` columns that are known ahead and are part of the context.
+    frequency, `dates` how times are written if that is unclear, such as "dayfirst", `zone` a zone for times without one;
+    `irregular` is what to do about uneven times ("error", "by_row", "fill"), and `missing_values` lists numbers
+    that mean a missing value. `past` names channels that are read and not forecast, `future` columns that are known
+    ahead and are part of the context.
 
     Settings are fixed: `model.replace(horizon=12)` makes another forecaster, which is not fitted.
     """

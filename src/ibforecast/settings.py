@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from ibforecast.core.errors import UsageError, require_choice
-from ibforecast.data.layout import Irregular, Layout
+from ibforecast.data.layout import Dates, Irregular, Layout
 from ibforecast.model.config import LossKind
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import DEFAULT, Recipe
@@ -102,7 +102,13 @@ class Settings:
     )
     id: str = field(default="unique_id", metadata=_about("Id column of a long table."))
     target: str = field(default="y", metadata=_about("Value column of a long table."))
-    freq: str | None = field(default=None, metadata=_about("Frequency, e.g. 15min, 1h, 1d; default: inferred."))
+    freq: str | None = field(
+        default=None, metadata=_about("Frequency, e.g. 15min, 1h, 1d, B for workdays; default: inferred.")
+    )
+    dates: Dates = field(
+        default="auto",
+        metadata=_about("How times are written if that is unclear: day or month first, numbers since 1970, or serial."),
+    )
     zone: str | None = field(default=None, metadata=_about("Time zone of times that have none, e.g. Europe/Berlin."))
     irregular: Irregular = field(
         default="error", metadata=_about("The rule for uneven times: refuse, count rows, or fill the gaps.")
@@ -154,6 +160,7 @@ class Settings:
             missing_values=tuple(self.missing_values),
             past=tuple(self.past),
             future=tuple(self.future),
+            dates=self.dates,
         )
 
     @property

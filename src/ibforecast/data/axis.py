@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, Shaped
 
-from ibforecast.core.calendar import Clock, Frequency, month_day
+from ibforecast.core.calendar import DAY, Clock, Frequency, month_day
 from ibforecast.core.errors import DataError
 from ibforecast.core.zones import to_utc, to_wall
 from ibforecast.data.columns import NAMED_AT_MOST, describe_rows, text_of
@@ -84,7 +84,9 @@ class Axis:
         is_even = {
             step: not uneven(self.wall if step.by_date else self.moments, step).any() for step in (inferred, requested)
         }
-        if requested != inferred and not is_even[requested] and (irregular == "error" or is_even[inferred]):
+        # Workdays are never inferred. A holiday among them is an uneven time, and not another frequency.
+        strict = irregular == "error" and not requested.workdays
+        if requested != inferred and not is_even[requested] and (strict or is_even[inferred]):
             raise DataError(
                 "the table must have the requested frequency",
                 f"steps of {inferred}, requested {requested}",
@@ -103,10 +105,16 @@ class Axis:
         return DataError(
             f"timestamps must follow each other in even steps, here of {frequency}",
             describe_rows(rows, details),
-            "read by row number with irregular='by_row' (fit --irregular by_row), put the rows on the even grid with "
-            f"irregular='fill' (fit --irregular fill), or give the frequency (fit --freq) if it is not {frequency}"
+            f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), put the "
+            f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency (fit --freq) if it is not {frequency}"
             f"{self._clock_change(rows)}{more}",
         )
+
+    def _workdays(self, frequency: Frequency) -> str:
+        """Return a first remedy if the rows are days without any Saturday or Sunday."""
+        if frequency != Frequency(DAY) or not np.is_busday(self.wall.astype("datetime64[D]")).all():
+            return ""
+        return "count days from Monday to Friday with freq='B' (fit --freq B, and --irregular fill for holidays), "
 
     def _clock_change(self, rows: Int64[np.ndarray, " fault"]) -> str:
         """Return a further remedy if one of these rows is off by an hour at night, as when the clock changes."""
@@ -167,7 +175,7 @@ class Axis:
 
 def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.ndarray, " row"]:
     """Return which rows do not follow the previous row by exactly one step."""
-    if not frequency.months:
+    if frequency.seconds:
         step = np.timedelta64(frequency.seconds, "s")
         return np.concatenate([[False], np.diff(even) != step])
     position = frequency.count(even[0], even)

@@ -7,6 +7,7 @@ from ibforecast.core.errors import UsageError, require_choice
 
 Shape = Literal["auto", "wide", "long"]
 Irregular = Literal["error", "by_row", "fill"]
+Dates = Literal["auto", "dayfirst", "monthfirst", "s", "ms", "us", "ns", "excel"]
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Layout:
     missing_values: tuple[float, ...] = ()
     past: tuple[str, ...] = ()
     future: tuple[str, ...] = ()
+    dates: Dates = "auto"
 
     def __post_init__(self) -> None:
         require_choice("shape", self.shape, get_args(Shape))
         require_choice("irregular", self.irregular, get_args(Irregular))
+        require_choice("dates", self.dates, get_args(Dates))
         named = (*self.past, *self.future)
         if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
             raise UsageError(

@@ -78,6 +78,8 @@ def natural_lengths(frequency: Frequency) -> tuple[int, ...]:
     """Return the lengths in steps of an hour, a day, a week or a year, as far as they fit the step."""
     if frequency.months:
         return (12 // frequency.months,) if frequency.months < 12 and 12 % frequency.months == 0 else ()
+    if frequency.workdays:
+        return (5,) if frequency.workdays == 1 else ()
     if frequency.seconds == 7 * DAY:
         return (52,)
     spans = (3600, DAY, 7 * DAY) if frequency.seconds < 60 else (DAY, 7 * DAY)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from ibforecast.core.errors import DataError, UsageError, hint
 from ibforecast.core.zones import to_wall
 from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
 from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
-from ibforecast.data.layout import Layout
+from ibforecast.data.dates import SINCE_1970, read_times
+from ibforecast.data.layout import Layout, Shape
 from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
@@ -31,10 +33,17 @@ class Table:
     kind: Kind
     time_type: pa.DataType | None = None
     id_type: pa.DataType | None = None
+    indexed: bool = False
+    """Whether the times were the index of a pandas table, and so are in forecasts."""
 
     def build(self, columns: Mapping[str, Any]) -> Any:
         """Return a table of the user's kind; moments get the type and zone of the time column."""
         return to_native(pa.table({name: self._column(name, column) for name, column in columns.items()}), self.kind)
+
+    def build_forecast(self, columns: Mapping[str, Any]) -> Any:
+        """Return a table as `build` does, with its times as the index if those of the user's table are."""
+        table = self.build(columns)
+        return table.set_index(self.layout.time) if self.indexed and self.layout.shape == "wide" else table
 
     def forecast(self, first_row: int, values: Float64[np.ndarray, "horizon channel"], name: str = "IBForecast") -> Any:
         """Return a forecast that begins at `first_row` in the layout of the table: wide, or long with a column `name`.
@@ -44,7 +53,7 @@ class Table:
         channels, time = self.series.targets, self.layout.time or "time"
         times, values = self.series.clock.times(first_row, len(values)), values[:, : len(channels)]
         if self.layout.shape != "long":
-            return self.build({time: times} | dict(zip(channels, values.T, strict=True)))
+            return self.build_forecast({time: times} | dict(zip(channels, values.T, strict=True)))
         ids = [channel for channel in channels for _ in times]
         return self.build({self.layout.id: ids, time: np.tile(times, len(channels)), name: values.T.ravel()})
 
@@ -105,7 +114,7 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     if not arrow.num_rows or not arrow.num_columns:
         raise DataError("a table must have rows and columns", f"{arrow.num_rows} x {arrow.num_columns}", "fill it")
     layout, time, times = _find_time(arrow, layout or Layout())
-    if layout.zone is None:
+    if layout.zone is None and layout.dates not in SINCE_1970:
         check_offsets(arrow.schema.field(time), arrow[time], times)
     axis = Axis(*as_moments(time, times, layout.zone), time)
     long = layout.shape == "long"
@@ -122,6 +131,7 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
         kind,
         time_type=time_type if is_time(time_type) else None,
         id_type=id_type if long and pa.types.is_integer(id_type) else None,
+        indexed=kind == "pandas" and not isinstance(source, str | Path) and time not in map(str, source.columns),
     )
     return table, marks_in(values, columns)
 
@@ -142,19 +152,27 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
         otherwise = f"take {_listed(candidates)}, or rename it" if candidates else "add a column of times of this name"
         _present(layout.time, names, "time column", candidates, otherwise)
     for name in [layout.time] if layout.time else _candidates(arrow, others):
-        if (times := parse_times(arrow[name])) is not None:
-            return replace(layout, time=name, shape="long" if could_be_long else "wide"), name, times
+        # Numbers are times only in a column that is called so: any other may be a channel.
+        if _is_number(arrow[name]) and name != layout.time and name.lower() not in TIME_NAMES:
+            continue
+        if (times := read_times(name, arrow[name], layout.dates)) is not None:
+            shape: Shape = "long" if could_be_long else "wide"
+            return replace(layout, time=name, shape=shape, dates=times.dates), name, times.moments
     if layout.time:
         raise DataError(
             "the time column must contain times",
             f"{arrow[layout.time][0].as_py()!r} in {layout.time!r}",
-            "write them as YYYY-MM-DD HH:MM:SS",
+            "write them as YYYY-MM-DD HH:MM:SS, or say how they are written (fit --dates)",
         )
     raise DataError(
         "a table must have a time column",
         f"none among {_listed(names)}",
         "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS",
     )
+
+
+def _is_number(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
 
 
 def _candidates(arrow: pa.Table, names: list[str]) -> list[str]:
