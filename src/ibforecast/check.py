@@ -93,7 +93,7 @@ class Findings:
             f"in {self.gaps:,} gaps; {self.unreadable:.1%} of the tokens cannot be read"
             if self.missing
             else "  gaps      none",
-            f"  cycles    {', '.join(map(str, self.cycle)) or 'none by the step'}{self._found()}",
+            f"  cycles    {', '.join(map(str, self.cycle)) or 'none by the step'}{self._in_values()}",
         ]
         if self.refusal:
             lines += [f"  a fit     would be refused: {self.refusal}"]
@@ -108,11 +108,11 @@ class Findings:
             lines += ["", f"{each.topic}: {each.finding}", f"  {each.remedy}"]
         return "\n".join(lines)
 
-    def _found(self) -> str:
+    def _in_values(self) -> str:
         if not self.rhythms:
             return "; none found in the values"
-        found = (f"{each.length} in {each.channels} of {each.examined} channels" for each in self.rhythms)
-        return f"; found in the values: {', '.join(found)}"
+        cycles = (f"{each.length} in {each.channels} of {each.examined} channels" for each in self.rhythms)
+        return f"; found in the values: {', '.join(cycles)}"
 
 
 @dataclass(frozen=True)
@@ -339,13 +339,13 @@ def _leaving_out(series: Series, names: list[str]) -> tuple[str, tuple[str, ...]
 
 
 def _about_cycles(settings: Settings, rhythms: tuple[Rhythm, ...], given: tuple[int, ...]) -> Iterator[Advice]:
-    found = tuple(each.length for each in rhythms)
-    further = tuple(length for length in found if length not in given)
-    if not found and not given:
+    lengths = tuple(each.length for each in rhythms)
+    further = tuple(length for length in lengths if length not in given)
+    if not lengths and not given:
         yield Advice("cycles", "the step has no natural cycle, and none was found", "give one: --cycle", ())
     if not further:
         return
-    option = f"--cycle {','.join(map(str, found if settings.cycle == 'auto' else sorted({*given, *found})))}"
+    option = f"--cycle {','.join(map(str, lengths if settings.cycle == 'auto' else sorted({*given, *lengths})))}"
     scores = ", ".join(
         f"{each.length} ({each.channels} of {each.examined} channels, autocorrelation {each.score:.2f})"
         for each in rhythms

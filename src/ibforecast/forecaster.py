@@ -40,7 +40,7 @@ class IBForecaster(Settings):
     recipe's); `seed` determines the weights, `device` where they are computed.
 
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
-    frequency, `dates` how times are written if that is unclear, such as "dayfirst", `zone` a zone for times without one;
+    frequency, `dates` how times are written if that is unclear (as "dayfirst"), `zone` a zone for times without one;
     `irregular` is what to do about uneven times ("error", "by_row", "fill"), and `missing_values` lists numbers
     that mean a missing value. `past` names channels that are read and not forecast, `future` columns that are known
     ahead and are part of the context.

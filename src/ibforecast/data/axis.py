@@ -106,8 +106,8 @@ class Axis:
             f"timestamps must follow each other in even steps, here of {frequency}",
             describe_rows(rows, details),
             f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), put the "
-            f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency (fit --freq) if it is not {frequency}"
-            f"{self._clock_change(rows)}{more}",
+            f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency "
+            f"(fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
         )
 
     def _workdays(self, frequency: Frequency) -> str:
@@ -232,8 +232,8 @@ def counted(marks: list[Mark]) -> str:
 
 def mark_options(marks: list[Mark]) -> tuple[str, ...]:
     """Return the options of `fit` that declare the marks."""
-    found = {mark.number for mark in marks}
-    return tuple(f"--missing-value {number:g}" for number in SENTINELS if number in found)
+    numbers = {mark.number for mark in marks}
+    return tuple(f"--missing-value {number:g}" for number in SENTINELS if number in numbers)
 
 
 def declare(marks: list[Mark]) -> str:

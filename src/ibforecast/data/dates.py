@@ -136,8 +136,8 @@ def _written(texts: pa.ChunkedArray) -> dict[Dates, Shaped[np.ndarray, " row"]]:
         return {}
 
     def part(name: str) -> Any:
-        found = pc.struct_field(parts, name)
-        return pc.if_else(pc.equal(found, ""), "0", found).cast(pa.int64()).to_numpy()
+        texts_of_part = pc.struct_field(parts, name)
+        return pc.if_else(pc.equal(texts_of_part, ""), "0", texts_of_part).cast(pa.int64()).to_numpy()
 
     a, b, year = part("a"), part("b"), part("year")
     hour, minute, second = part("hour"), part("minute"), part("second")

@@ -61,14 +61,14 @@ def rhythms_of(series: Series) -> tuple[Rhythm, ...]:
     """Return the cycles found in the channels of a series, the shortest first."""
     places = np.unique(np.linspace(0, len(series.channels) - 1, EXAMINED).round().astype(np.int64))
     lengths = natural_lengths(series.clock.frequency)
-    found: dict[int, list[float]] = {}
+    cycles: dict[int, list[float]] = {}
     for place in places:
         for length, score in cycles_in(series.values[:, place], lengths, FALSE_ALARMS / len(places)).items():
-            found.setdefault(length, []).append(score)
-    often = {length: len(scores) for length, scores in found.items()}
+            cycles.setdefault(length, []).append(score)
+    often = {length: len(scores) for length, scores in cycles.items()}
     return tuple(
         Rhythm(length, len(scores), len(places), float(np.mean(scores)))
-        for length, scores in sorted(found.items())
+        for length, scores in sorted(cycles.items())
         # In noise a channel may show 366 where the others show 365.
         if not any(0 < abs(other - length) <= max(1, length // 50) and often[other] > often[length] for other in often)
     )
@@ -95,21 +95,21 @@ def cycles_in(values: Float64[np.ndarray, " row"], natural: tuple[int, ...], ala
     if (~np.isnan(values)).sum() < FEWEST or not np.nanstd(values):
         return {}
     unlikely = NormalDist().inv_cdf(1 - alarms / 2 / max(longest, 1))
-    found: dict[int, float] = {}
+    cycles: dict[int, float] = {}
     for length in natural:
-        if length <= longest and (score := _best_score(values, length, tuple(found), unlikely)):
-            found[length] = score
-    if found or longest < SHORTEST:
-        return found
+        if length <= longest and (score := _best_score(values, length, tuple(cycles), unlikely)):
+            cycles[length] = score
+    if cycles or longest < SHORTEST:
+        return cycles
     for length in {_strongest(_Correlations.of(view), longest) for view in _views(values, longest)} - {0}:
-        found[length] = _best_score(values, length, (), unlikely)
-    score, length = max(((score, length) for length, score in found.items()), default=(0.0, 0))
+        cycles[length] = _best_score(values, length, (), unlikely)
+    score, length = max(((score, length) for length, score in cycles.items()), default=(0.0, 0))
     return {length: score} if score else {}
 
 
-def _best_score(values: Float64[np.ndarray, " row"], length: int, found: tuple[int, ...], unlikely: float) -> float:
+def _best_score(values: Float64[np.ndarray, " row"], length: int, cycles: tuple[int, ...], unlikely: float) -> float:
     """Return the larger score of the two views, 0 if the length is a cycle in neither."""
-    return max(_Correlations.of(view, found).score(length, found, unlikely) for view in _views(values, length))
+    return max(_Correlations.of(view, cycles).score(length, cycles, unlikely) for view in _views(values, length))
 
 
 def _views(values: Float64[np.ndarray, " row"], length: int) -> tuple[Float64[np.ndarray, " _"], ...]:
@@ -147,13 +147,13 @@ class _Correlations:
     observed: int
 
     @classmethod
-    def of(cls, values: Float64[np.ndarray, " row"], found: tuple[int, ...] = ()) -> "_Correlations":
+    def of(cls, values: Float64[np.ndarray, " row"], cycles: tuple[int, ...] = ()) -> "_Correlations":
         """Correlate clipped values without the cycles that were found."""
         seen = ~np.isnan(values)
         if not seen.any():
             return cls(np.zeros(1), 0)
         values = _clipped(values)
-        for length in found:
+        for length in cycles:
             values = _without(values, length)
         centred = np.where(seen, values - np.nanmean(values), 0.0)
         rows, size = len(values), 1 << (2 * len(values) - 1).bit_length()
@@ -174,7 +174,7 @@ class _Correlations:
         comb = self.comb(length)
         return float(comb.mean() - self.lags[length // 2 + 1 : length * len(comb) + length // 2 + 1].mean())
 
-    def score(self, length: int, found: tuple[int, ...], unlikely: float) -> float:
+    def score(self, length: int, cycles: tuple[int, ...], unlikely: float) -> float:
         """Return the score of a length, or 0 if it is not a cycle by the rule above."""
         comb = self.comb(length)
         if len(comb) < 2 or comb[len(comb) // 2 :].mean() < comb[0] / 2:
@@ -183,10 +183,10 @@ class _Correlations:
         nearby = (near for near in range(max(2, length - reach), length + reach + 1) if len(self.comb(near)) > 1)
         if max(self.height(near) for near in nearby) > score + NEARLY:
             return 0.0
-        parts = (part for part in range(SHORTEST, length // 2 + 1) if length % part == 0 and part not in found)
+        parts = (part for part in range(SHORTEST, length // 2 + 1) if length % part == 0 and part not in cycles)
         if max((self.height(part) for part in parts), default=0.0) >= NEARLY_ALL * score:
             return 0.0
-        for other in found:
+        for other in cycles:
             if length % other == 0:
                 score = float(comb.mean() - (self.comb(length, -other).mean() + self.comb(length, other).mean()) / 2)
         # Bartlett's variance of an autocorrelation. Half of the rows at least are in the pairs of a lag, hence 2.
