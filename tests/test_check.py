@@ -116,11 +116,16 @@ def test_a_table_that_cannot_be_read_is_refused_as_by_a_fit() -> None:
 
 
 def test_a_fit_that_would_be_refused_says_why() -> None:
-    findings = look(hourly(100))
+    findings = look(hourly(100), horizon=60)
     assert "look_back" in findings.refusal
     assert "would be refused" in str(findings)
     assert findings.windows == 0
-    assert [option for option in findings.options if option.startswith("--look-back")]
+
+
+def test_a_short_table_gets_other_defaults_and_advice_says_so() -> None:
+    findings = look(hourly(120))
+    assert (findings.look_back, findings.refusal) == (24, "")
+    assert "a fit takes a look-back of 24" in topics(findings)["short table"]
 
 
 def test_the_demo_table_fits_on_one_screen() -> None:

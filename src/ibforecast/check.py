@@ -148,6 +148,7 @@ def check(table: Any, settings: Settings) -> Findings:
     """
     opened = table if isinstance(table, Opened) else open_table(table, settings)
     series, declared = opened.source.series, replace(settings, irregular=opened.source.layout.irregular)
+    declared = declared.sized(series)
     rhythms = rhythms_of(series)
     given = _given_cycle(settings, series)
     cycle = given or tuple(each.length for each in rhythms[:1])
@@ -161,7 +162,8 @@ def check(table: Any, settings: Settings) -> Findings:
         *_about_gaps(series, absent, max(cycle, default=1)),
         *_about_channels(series),
         *_about_cycles(settings, rhythms, given),
-        *_about_size(settings, series, rhythms, cycle, starts.get("train", 0)),
+        *_about_defaults(settings, declared, series),
+        *_about_size(declared, series, rhythms, cycle, starts.get("train", 0)),
     )
     return Findings(
         rows=series.rows,
@@ -170,7 +172,7 @@ def check(table: Any, settings: Settings) -> Findings:
         first=series.clock.labels(0, 1)[0],
         last=series.clock.labels(series.rows - 1, 1)[0],
         horizon=settings.horizon,
-        look_back=settings.look_back,
+        look_back=declared.look_back,
         cycle=cycle,
         patch_len=patch_len,
         missing=int(absent.sum()),
@@ -352,6 +354,17 @@ def _about_cycles(settings: Settings, rhythms: tuple[Rhythm, ...], given: tuple[
         if each.length in further
     )
     yield Advice("cycles", f"the values repeat after {scores}", f"learn it: {option}", (option,))
+
+
+def _about_defaults(settings: Settings, sized: Settings, series: Series) -> Iterator[Advice]:
+    """Advise on a table that is too short for the default look-back or split."""
+    if (settings.look_back, settings.split) != (sized.look_back, sized.split):
+        ends = Split.by_fractions(sized.split, series.rows)
+        finding = (
+            f"{series.rows} rows are too few for the default look-back or split: a fit takes a look-back of "
+            f"{sized.look_back}, trains on {ends.train_end} rows and selects on {ends.validation_end - ends.train_end}"
+        )
+        yield Advice("short table", finding, "expect little of a fit; to choose otherwise: --look-back, --split")
 
 
 def _about_size(

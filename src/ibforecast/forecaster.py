@@ -1,6 +1,7 @@
 """IBForecaster: the main class of the library."""
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
+from ibforecast.data import tables
 from ibforecast.data.sources import kind_for_files
 from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
@@ -84,8 +86,14 @@ class IBForecaster(Settings):
 
         With a `checkpoint` path, a run that was killed continues after its last finished epoch. `on_epoch` is called
         after each epoch with its number, the largest number of epochs, and its outcome.
+
+        If the table is too short for the default look-back or split, shorter ones are taken, with a warning.
         """
-        return self._with(fitting.fit(table, self, checkpoint, on_epoch))
+        source = tables.read(table, self.layout)
+        settings = self.sized(source.series)
+        if settings is not self:
+            warnings.warn(self._shortening(settings, source.series.rows), stacklevel=2)
+        return self._with(fitting.fit(source, settings, checkpoint, on_epoch))
 
     def predict(
         self,
@@ -277,6 +285,15 @@ class IBForecaster(Settings):
     def of(cls, fitted: FittedModel, device: str = "auto") -> "IBForecaster":
         """Return a forecaster with a fitted model."""
         return cls(**vars(settings_of(fitted, device)))._with(fitted)
+
+    def _shortening(self, settings: Settings, rows: int) -> str:
+        """Return in words how settings were changed for a short table."""
+        parts = ", ".join(f"{fraction:.2g}" for fraction in settings.split)
+        return (
+            f"a table must hold windows of look_back + horizon = {self.look_back + self.horizon} rows in each part "
+            f"(this one has {rows} rows, so look_back={settings.look_back} and split=({parts}) were taken); set them "
+            "(fit --look-back, --split) to choose others"
+        )
 
     def _with(self, fitted: FittedModel) -> "IBForecaster":
         object.__setattr__(self, "_fitted", fitted)

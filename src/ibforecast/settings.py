@@ -1,15 +1,20 @@
 """The settings of a forecaster: the single list of their names, types, defaults, help texts and rules."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from ibforecast.core.errors import UsageError, require_choice
 from ibforecast.data.layout import Dates, Irregular, Layout
+from ibforecast.data.series import Series
+from ibforecast.data.splits import Split
 from ibforecast.model.config import LossKind
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import DEFAULT, Recipe
+
+MOST_FOR_A_CYCLE = 0.8
+"""The share of the training rows that a cycle and a horizon may take in a short table."""
 
 Read = Callable[[str, Any], Any]
 """Takes the name of a setting and its value, and returns the value to keep, or raises UsageError."""
@@ -146,6 +151,27 @@ class Settings:
             raise UsageError("a model is either sealed or choosing", "both", "leave one of them out")
         _ = self.layout  # refuses contradicting columns now instead of when a table is read
 
+    def sized(self, series: Series) -> "Settings":
+        """Return the settings for a table, with other defaults if it is too short for the usual ones.
+
+        Only defaults change, and only if a fit would be refused with them. The parts to select and to test on get room
+        for a horizon. The look-back becomes the most whole cycles within half of what training leaves beyond a horizon,
+        or one cycle if that leaves windows in a fifth of the training rows.
+        """
+        rows, split, look_back = series.rows, self.split, self.look_back
+        parts = Split.by_fractions(split, rows)
+        if split == _default("split") and parts.validation_end - parts.train_end < self.horizon:
+            selected, tested = self.horizon + rows // 20, max(self.horizon, rows // 10)
+            parts = Split(rows - selected - tested, rows - tested, rows)
+            split = parts.fractions
+        if look_back == _default("look_back") and parts.train_end < look_back + self.horizon:
+            most, cycle = (parts.train_end - self.horizon) // 2, _first_cycle(self, series)
+            one = cycle if cycle + self.horizon <= MOST_FOR_A_CYCLE * parts.train_end else 0
+            look_back = most // cycle * cycle or one or most
+        if look_back < 2 or parts.train_end < 1 or (look_back, split) == (self.look_back, self.split):
+            return self
+        return replace(self, look_back=look_back, split=split)
+
     @property
     def layout(self) -> Layout:
         """How to read a table."""
@@ -175,3 +201,18 @@ class Settings:
     def chosen(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults as plain data, as `document` does."""
         return {name: value for name, value in self.document().items() if name in chosen(self)}
+
+
+def _default(name: str) -> Any:
+    return next(each.default for each in fields(Settings) if each.name == name)
+
+
+def _first_cycle(settings: Settings, series: Series) -> int:
+    """Return the first cycle, 1 if there is neither a setting nor a natural one of the step."""
+    cycle = settings.cycle
+    if cycle == "auto":
+        try:
+            return series.clock.frequency.cycle()
+        except UsageError:
+            return 1
+    return cycle if isinstance(cycle, int) else int(cycle[0])

@@ -101,8 +101,10 @@ class Table:
 def read(source: Any, layout: Layout | None = None) -> Table:
     """Read a path or a table; the error for an invalid table names the rows.
 
-    Warn of numbers that look like marks for missing values and are not declared as such.
+    Warn of numbers that look like marks for missing values and are not declared as such. A `Table` was read already.
     """
+    if isinstance(source, Table):
+        return source
     table, marks = read_with_marks(source, layout)
     warn_of_marks(marks)
     return table
