@@ -99,8 +99,11 @@ class Frequency:
         if self in named:
             return named[self]
         if not self.seconds or self.seconds >= whole or whole % self.seconds:
-            remedy = "give `cycle` (fit --cycle) as a number of steps"
-            raise UsageError(f"a step of {self} has no natural cycle", remedy=remedy)
+            raise UsageError(
+                f"a step of {self} has no natural cycle, so it must be given",
+                "cycle='auto'",
+                "give `cycle` (fit --cycle) as a number of steps; ibforecast check finds cycles in the values",
+            )
         return whole // self.seconds
 
     def count(self, start: np.datetime64, moments: Shaped[np.ndarray, "*shape"]) -> Int64[np.ndarray, "*shape"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ from jaxtyping import Float64, Shaped
 from ibforecast.core.errors import DataError, UsageError, hint
 from ibforecast.core.zones import to_wall
 from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
-from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
+from ibforecast.data.columns import (
+    NAMED_AT_MOST,
+    as_moments,
+    as_numbers,
+    check_offsets,
+    describe_rows,
+    parse_times,
+)
 from ibforecast.data.dates import SINCE_1970, read_times
 from ibforecast.data.layout import Layout, Shape
 from ibforecast.data.roles import by_role, known_at, with_ahead
@@ -112,6 +120,7 @@ def read(source: Any, layout: Layout | None = None) -> Table:
 
 def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, list[Mark]]:
     """Read a table like `read`; return the numbers that look like marks instead of warning of them."""
+    _check_file(source)
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
         raise DataError("a table must have rows and columns", f"{arrow.num_rows} x {arrow.num_columns}", "fill it")
@@ -138,11 +147,21 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     return table, marks_in(values, columns)
 
 
+def _check_file(source: Any) -> None:
+    """Refuse a folder, with another remedy if it is most likely a saved model."""
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        is_model = (Path(source) / "model.json").is_file()
+        remedy = "name the table; a model is the first word of predict and explain" if is_model else "name a file in it"
+        raise UsageError("a table must be a file", f"{str(source)!r}, {'a model' if is_model else 'a folder'}", remedy)
+
+
 def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.ChunkedArray]:
     """Determine the shape and the time column: as named, by type, by a usual name, or the first column."""
     names = arrow.column_names
     could_be_long = layout.shape != "wide" and {layout.id, layout.target} <= set(names)
-    if layout.shape == "long" and not could_be_long:
+    own = [name for name in (layout.id, layout.target) if name not in (Layout.id, Layout.target)]
+    is_half = layout.shape == "auto" and len({layout.id, layout.target} & set(names)) == 1 and set(own) & set(names)
+    if (layout.shape == "long" and not could_be_long) or is_half:
         raise DataError(
             f"a long table must have the columns {layout.id!r} and {layout.target!r}",
             _listed(names),
@@ -166,11 +185,29 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
             f"{arrow[layout.time][0].as_py()!r} in {layout.time!r}",
             "write them as YYYY-MM-DD HH:MM:SS, or say how they are written (fit --dates)",
         )
-    raise DataError(
-        "a table must have a time column",
-        f"none among {_listed(names)}",
-        "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS",
-    )
+    for name in others:
+        if name.lower() in TIME_NAMES and (got := _odd_times(arrow[name])):
+            raise DataError(
+                "the time column must contain times", f"{got} in {name!r}", "correct them, or drop the rows"
+            )
+    remedy = "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
+    if len(names) == 1 and "|" in names[0]:
+        remedy = "export the file again with commas between the columns"
+    raise DataError("a table must have a time column", f"none among {_listed(names)}", remedy)
+
+
+def _odd_times(column: pa.ChunkedArray) -> str:
+    """Return the rows of a column of text that are no times; empty if most are none."""
+    cells = column.to_pylist()
+    odd = np.array([row for row, cell in enumerate(cells) if not _is_iso(cell)], dtype=np.int64)
+    return describe_rows(odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]]) if len(odd) < len(cells) / 2 else ""
+
+
+def _is_iso(cell: Any) -> bool:
+    try:
+        return datetime.fromisoformat(cell) is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_number(column: pa.ChunkedArray) -> bool:
@@ -244,7 +281,7 @@ def _present(
     names: list[str],
     what: str,
     candidates: list[str] | None = None,
-    otherwise: str = "name an existing one",
+    otherwise: str = "name an existing one, or give a table that has it",
 ) -> str:
     """Return the name if it is a column; otherwise the error proposes one of the `candidates` (None: any)."""
     if name in names:
