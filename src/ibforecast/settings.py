@@ -168,8 +168,9 @@ class Settings:
             most, cycle = (parts.train_end - self.horizon) // 2, _first_cycle(self, series)
             one = cycle if cycle + self.horizon <= MOST_FOR_A_CYCLE * parts.train_end else 0
             look_back = most // cycle * cycle or one or most
-        if look_back < 2 or parts.train_end < 1 or (look_back, split) == (self.look_back, self.split):
-            return self
+        is_enough = look_back >= 2 and parts.train_end >= look_back + self.horizon
+        if not is_enough or (look_back, split) == (self.look_back, self.split):
+            return self  # a fit will refuse the table, or take it as it is
         return replace(self, look_back=look_back, split=split)
 
     @property
