@@ -12,7 +12,7 @@ from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
 from ibforecast.fitting import fit_source, recipe_for
-from ibforecast.intervals import Fold, build_table, folds
+from ibforecast.intervals import Fold, distinct, folds
 from ibforecast.settings import Settings, whole
 from ibforecast.use import Desk
 from ibforecast.zoo.saved import FittedModel
@@ -105,13 +105,14 @@ def tidy(source: Table, folds: list[Fold]) -> Any:
         return np.asarray(np.broadcast_to(values, truth.shape).transpose(2, 0, 1)[seen])
 
     forecasts = [fold.columns() for fold in folds]
-    return build_table(
-        source,
-        [
-            (layout.id, column(np.array(series.targets, dtype=object))),
-            (time, column(stamps[steps][..., None])),
-            ("cutoff", column(stamps[steps[:, :1] - 1][..., None])),
-            (layout.target, column(truth)),
-            *((name, column(np.stack([one[name] for one in forecasts]))) for name in forecasts[0]),
-        ],
+    return source.build(
+        distinct(
+            [
+                (layout.id, column(np.array(series.targets, dtype=object))),
+                (time, column(stamps[steps][..., None])),
+                ("cutoff", column(stamps[steps[:, :1] - 1][..., None])),
+                (layout.target, column(truth)),
+                *((name, column(np.stack([one[name] for one in forecasts]))) for name in forecasts[0]),
+            ]
+        )
     )

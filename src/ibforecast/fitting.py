@@ -226,4 +226,5 @@ def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
         missing_values=layout.missing_values,
         past=layout.past,
         future=layout.future,
+        dates=layout.dates,
     )

@@ -1,17 +1,20 @@
 """IBForecaster: the main class of the library."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ibforecast import backtest, drivers, fitting, intervals
 from ibforecast.audit import Audit
+from ibforecast.check import Findings, check
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
+from ibforecast.data import tables
 from ibforecast.data.sources import kind_for_files
 from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
@@ -40,9 +43,10 @@ class IBForecaster(Settings):
     recipe's); `seed` determines the weights, `device` where they are computed.
 
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
-    frequency, `zone` a time zone for times without one; `irregular` is what to do about uneven times ("error",
-    "by_row", "fill"), and `missing_values` lists numbers that mean a missing value. `past` names channels that are read
-    and not forecast, `future` columns that are known ahead and are part of the context.
+    frequency, `dates` how times are written if that is unclear (as "dayfirst"), `zone` a zone for times without one;
+    `irregular` is what to do about uneven times ("error", "by_row", "fill"), and `missing_values` lists numbers
+    that mean a missing value. `past` names channels that are read and not forecast, `future` columns that are known
+    ahead and are part of the context.
 
     Settings are fixed: `model.replace(horizon=12)` makes another forecaster, which is not fitted.
     """
@@ -72,6 +76,10 @@ class IBForecaster(Settings):
         """The fitted model on its device, with each step from a table to a forecast as a separate method."""
         return Desk(self.fitted, self.device)
 
+    def check(self, table: Any) -> Findings:
+        """Look at a table before fitting to it: gaps, cycles and odd values, what a fit needs, and what to change."""
+        return check(table, self)
+
     def fit(
         self,
         table: Any,
@@ -87,8 +95,14 @@ class IBForecaster(Settings):
         of a few steps on this machine. With a `checkpoint` path, a run that was killed continues after its last
         finished epoch. `on_epoch` is called after each epoch with its number, the largest number of epochs, and its
         outcome. Once `until` returns True, training stops and keeps the best so far.
+
+        If the table is too short for the default look-back or split, shorter ones are taken, with a warning.
         """
-        return self._with(fitting.fit(table, self, checkpoint, on_epoch, minutes, until))
+        source = tables.read(table, self.layout)
+        settings = self.sized(source.series)
+        if settings is not self:
+            warnings.warn(self._shortening(settings, source.series.rows), stacklevel=2)
+        return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until))
 
     def predict(
         self,
@@ -280,6 +294,15 @@ class IBForecaster(Settings):
     def of(cls, fitted: FittedModel, device: str = "auto") -> "IBForecaster":
         """Return a forecaster with a fitted model."""
         return cls(**vars(settings_of(fitted, device)))._with(fitted)
+
+    def _shortening(self, settings: Settings, rows: int) -> str:
+        """Return in words how settings were changed for a short table."""
+        parts = ", ".join(f"{fraction:.2g}" for fraction in settings.split)
+        return (
+            f"a table must hold windows of look_back + horizon = {self.look_back + self.horizon} rows in each part "
+            f"(this one has {rows} rows, so look_back={settings.look_back} and split=({parts}) were taken); set them "
+            "(fit --look-back, --split) to choose others"
+        )
 
     def _with(self, fitted: FittedModel) -> "IBForecaster":
         object.__setattr__(self, "_fitted", fitted)

@@ -149,12 +149,12 @@ def to_table(
         for place, channel in enumerate(channels):
             columns.append((channel, forecast[:, place]))
             columns += [(name, ends[:, place]) for one in intervals for name, ends in one.columns(channel).items()]
-    return build_table(source, [*columns, ("open_rate", np.full(len(columns[0][1]), open_rate))])
+    return source.build_forecast(distinct([*columns, ("open_rate", np.full(len(columns[0][1]), open_rate))]))
 
 
-def build_table(source: Table, columns: list[tuple[str, Any]]) -> Any:
-    """Return columns as a table of the user's kind; refuse repeated names."""
+def distinct(columns: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return columns by name; refuse repeated names."""
     names = [name for name, _ in columns]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise DataError("columns of a forecast must have different names", f"{repeated[0]!r} twice", "rename yours")
-    return source.build(dict(columns))
+    return dict(columns)

@@ -1,16 +1,21 @@
 """The settings of a forecaster: the single list of their names, types, defaults, help texts and rules."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from ibforecast.core.errors import UsageError, bounded, require_choice
 from ibforecast.core.sizes import require_steps
-from ibforecast.data.layout import Irregular, Layout
+from ibforecast.data.layout import Dates, Irregular, Layout
+from ibforecast.data.series import Series
+from ibforecast.data.splits import Split
 from ibforecast.model.config import LossKind
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import DEFAULT, Recipe
+
+MOST_FOR_A_CYCLE = 0.8
+"""The share of the training rows that a cycle and a horizon may take in a short table."""
 
 Read = Callable[[str, Any], Any]
 """Takes the name of a setting and its value, and returns the value to keep, or raises UsageError."""
@@ -112,7 +117,13 @@ class Settings:
     )
     id: str = field(default="unique_id", metadata=_about("Id column of a long table."))
     target: str = field(default="y", metadata=_about("Value column of a long table."))
-    freq: str | None = field(default=None, metadata=_about("Frequency, e.g. 15min, 1h, 1d; default: inferred."))
+    freq: str | None = field(
+        default=None, metadata=_about("Frequency, e.g. 15min, 1h, 1d, B for workdays; default: inferred.")
+    )
+    dates: Dates = field(
+        default="auto",
+        metadata=_about("How times are written if that is unclear: day or month first, numbers since 1970, or serial."),
+    )
     zone: str | None = field(default=None, metadata=_about("Time zone of times that have none, e.g. Europe/Berlin."))
     irregular: Irregular = field(
         default="error", metadata=_about("The rule for uneven times: refuse, count rows, or fill the gaps.")
@@ -150,6 +161,28 @@ class Settings:
             raise UsageError("a model is either sealed or choosing", "both", "leave one of them out")
         _ = self.layout  # refuses contradicting columns now instead of when a table is read
 
+    def sized(self, series: Series) -> "Settings":
+        """Return the settings for a table, with other defaults if it is too short for the usual ones.
+
+        Only defaults change, and only if a fit would be refused with them. The parts to select and to test on get room
+        for a horizon. The look-back becomes the most whole cycles within half of what training leaves beyond a horizon,
+        or one cycle if that leaves windows in a fifth of the training rows.
+        """
+        rows, split, look_back = series.rows, self.split, self.look_back
+        parts = Split.by_fractions(split, rows)
+        if split == _default("split") and parts.validation_end - parts.train_end < self.horizon:
+            selected, tested = self.horizon + rows // 20, max(self.horizon, rows // 10)
+            parts = Split(rows - selected - tested, rows - tested, rows)
+            split = parts.fractions
+        if look_back == _default("look_back") and parts.train_end < look_back + self.horizon:
+            most, cycle = (parts.train_end - self.horizon) // 2, _first_cycle(self, series)
+            one = cycle if cycle + self.horizon <= MOST_FOR_A_CYCLE * parts.train_end else 0
+            look_back = most // cycle * cycle or one or most
+        is_enough = look_back >= 2 and parts.train_end >= look_back + self.horizon
+        if not is_enough or (look_back, split) == (self.look_back, self.split):
+            return self  # a fit will refuse the table, or take it as it is
+        return replace(self, look_back=look_back, split=split)
+
     @property
     def layout(self) -> Layout:
         """How to read a table."""
@@ -164,6 +197,7 @@ class Settings:
             missing_values=tuple(self.missing_values),
             past=tuple(self.past),
             future=tuple(self.future),
+            dates=self.dates,
         )
 
     @property
@@ -178,3 +212,18 @@ class Settings:
     def chosen(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults as plain data, as `document` does."""
         return {name: value for name, value in self.document().items() if name in chosen(self)}
+
+
+def _default(name: str) -> Any:
+    return next(each.default for each in fields(Settings) if each.name == name)
+
+
+def _first_cycle(settings: Settings, series: Series) -> int:
+    """Return the first cycle, 1 if there is neither a setting nor a natural one of the step."""
+    cycle = settings.cycle
+    if cycle == "auto":
+        try:
+            return series.clock.frequency.cycle()
+        except UsageError:
+            return 1
+    return cycle if isinstance(cycle, int) else int(cycle[0])

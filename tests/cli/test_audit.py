@@ -143,7 +143,7 @@ def test_invalid_arguments_and_tables_are_refused(desk: Any, call: Call, tmp_pat
     bar = call("audit", desk.model, "nowhere.csv", "--min-fidelity", "90")
     assert refused(bar, 2, "min_fidelity must lie in [0, 1] (got min_fidelity=90.0)", "try 0.9")
     assert refused(call("audit", desk.model, desk.table, "--windows", "1"), 2, "second window", "try 1024")
-    assert refused(call("audit", desk.model, desk.table, "--split", "later"), 2, "'later' is not one of")
+    assert refused(call("audit", desk.model, desk.table, "--split", "later"), 2, "'later', which is not one of")
     assert refused(call("audit", desk.model, tmp_path / "short.csv"), 2, "the table the model was fitted on")
     assert refused(
         call("audit", desk.model, tmp_path / "short.csv", "--split", "all"), 3, "at least 2 windows", "got 1"

@@ -64,7 +64,7 @@ def test_a_later_table_is_used_as_a_whole_and_reported_as_json(desk: Any, call: 
 def test_training_rows_cannot_be_chosen(desk: Any, call: Call) -> None:
     outcome = call("calibrate", desk.model, desk.table, "--split", "train")
     assert outcome.code == 2
-    assert "'train' is not one of" in outcome.err
+    assert "'train', which is not one of" in outcome.err
 
 
 def test_a_folder_without_a_model_is_refused_and_left_unchanged(desk: Any, call: Call, tmp_path: Path) -> None:

@@ -258,9 +258,9 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
     ("options", "words"),
     [
         (["--horizon", "0"], ["horizon must be at least 1 (got horizon=0)"]),
-        (["--horizon", "many"], ["'many' is not a valid integer", "see --help"]),
+        (["--horizon", "many"], ["'many', which is not a valid integer", "see ibforecast fit --help"]),
         (["--cycle", "0"], ["cycle must be a positive number of steps", "try 24"]),
-        (["--cycle", "daily"], ["'daily' is neither a number of steps nor 'auto'", "see --help"]),
+        (["--cycle", "daily"], ["'daily', which is neither a number of steps nor 'auto'", "see ibforecast fit --help"]),
         (["--cycle", "²"], ["neither a number of steps nor 'auto'"]),
         (["--cycle", "２４"], ["neither a number of steps nor 'auto'"]),
         (["--cycle", "1" * 5000], ["neither a number of steps nor 'auto'"]),
@@ -275,10 +275,10 @@ def refused(outcome: Any, code: int, *words: str) -> bool:
         (["--recipe", "seeled"], ["recipe must be one that ships", "did you mean 'sealed'?"]),
         (["--recipe", "dlinear"], ["one that ships", "choose among"]),
         (["--device", "abacus"], ["device must be", "try"]),
-        (["--irregular", "ignore"], ["'ignore' is not one of", "see --help"]),
+        (["--irregular", "ignore"], ["'ignore', which is not one of", "see ibforecast fit --help"]),
         (["--patch-len", "7"], ["patch_len must divide look_back (got patch_len=7, look_back=48)", "try 4, 6, 8"]),
         (["--zone", "Mars/Olympus"], ["IANA list", "try 'Europe/Berlin'"]),
-        (["--colour", "red"], ["No such option", "--colour"]),
+        (["--colour", "red"], ["an option must be one of ibforecast fit (got --colour)", "see ibforecast fit --help"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )
@@ -291,10 +291,12 @@ def test_an_invalid_setting_of_fit_is_a_usage_error(
 
 
 def test_an_invalid_command_line_is_a_usage_error(desk: Any, call: Call) -> None:
-    assert refused(call("forecast"), 2, "No such command 'forecast'", "see --help")
-    assert refused(call("fit", desk.table), 2, "Missing option '--horizon'", "see --help")
-    assert refused(call("predict"), 2, "Missing argument 'MODEL'", "see --help")
-    assert refused(call("evaluate", desk.model, desk.table, "--split", "tomorrow"), 2, "'tomorrow' is not one of")
+    assert refused(call("forecast"), 2, "a verb must be one that exists (got 'forecast')", "see ibforecast --help")
+    assert refused(call("fit", desk.table), 2, "ibforecast fit must have --horizon", "see ibforecast fit --help")
+    assert refused(call("predict"), 2, "ibforecast predict must have MODEL", "--help")
+    assert refused(
+        call("evaluate", desk.model, desk.table, "--split", "tomorrow"), 2, "'tomorrow', which is not one of"
+    )
 
 
 def test_the_command_without_arguments_prints_the_help_and_ends_with_2(call: Call) -> None:
@@ -403,8 +405,10 @@ def test_a_forecast_file_with_a_wrong_suffix_is_refused(desk: Any, call: Call, t
 def test_with_json_a_usage_error_is_a_document(call: Call) -> None:
     outcome = call("predict", "--json")
     assert outcome.code == 2
-    message = "Missing argument 'MODEL'."
-    assert outcome.document == {"error": message, "hint": "see --help", "rule": message, "got": "", "exit_code": 2}
+    rule = "ibforecast predict must have MODEL"
+    hint = "add it; see ibforecast predict --help"
+    expected = {"error": f"{rule} (got none)", "hint": hint, "rule": rule, "got": "none", "exit_code": 2}
+    assert outcome.document == expected
 
 
 def failing(error: Exception) -> Callable[..., None]:
@@ -535,7 +539,7 @@ def test_a_fit_computes_with_the_threads_it_is_given(
     assert call(*words, "--threads", before + 1, "--out", tmp_path / "more").code == 0
     assert seen == [before, before, before + 1, before + 1]
     assert torch.get_num_threads() == before
-    assert refused(call(*words, "--threads", 0, "--out", tmp_path / "none"), 2, "0 is not in the range")
+    assert refused(call(*words, "--threads", 0, "--out", tmp_path / "none"), 2, "0, which is not in the range")
 
 
 def test_an_interrupted_fit_prints_how_to_continue(

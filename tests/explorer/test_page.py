@@ -447,7 +447,9 @@ def test_a_report_without_a_model_says_that_nothing_was_checked(view: Any, place
     assert page.locator("#badge-words").inner_text() == "Not checked"
 
 
-def test_the_page_starts_with_the_newest_forecast_of_the_table_that_was_opened(serve: Any, desk: Any, view: Any) -> None:
+def test_the_page_starts_with_the_newest_forecast_of_the_table_that_was_opened(
+    serve: Any, desk: Any, view: Any
+) -> None:
     with serve("town", opened=[desk.table("town")]) as running:
         page = view(running.url)
         assert page.input_value("#table") == "town.csv"

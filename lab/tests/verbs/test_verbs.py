@@ -27,4 +27,4 @@ def test_reproducing_needs_at_least_one_job(call: Call, jobs: str, tmp_path: Pat
     outcome = call("reproduce", "accuracy", "--jobs", jobs)
     assert (outcome.code, outcome.out) == (2, "")
     assert "--jobs" in outcome.err
-    assert "see --help" in outcome.err
+    assert "--help" in outcome.err

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ MANY_OBJECTS = 100_000
 
 VERBS = (
     "demo",
+    "check",
     "fit",
     "predict",
     "explain",
@@ -95,6 +97,19 @@ class Verbs(click.Group):
             return None
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb in the words of a command; propose one of a similar name if there is none."""
+        word = args[0]
+        if not word.startswith("-") and self.get_command(ctx, word) is None:
+            raise UsageError(
+                "a verb must be one that exists",
+                repr(word),
+                _similar(word, self.list_commands(ctx), "see ibforecast --help"),
+            )
+        return super().resolve_command(ctx, args)
+
 
 @click.command(cls=Verbs)
 @click.version_option(__version__, prog_name="ibforecast")
@@ -103,7 +118,8 @@ def main() -> None:
 
     \b
     ibforecast demo                                   see everything on embedded data
-    ibforecast fit load.csv --horizon 24 --out model  fit a model to your own table
+    ibforecast check load.csv                         look at your own table before a fit
+    ibforecast fit load.csv --horizon 24 --out model  fit a model to it
     ibforecast explain model load.csv --out why.json  forecast, and say what was read
     ibforecast verify model why.json                  check that this is the truth
     ibforecast serve model                            the explorer and the service, on this machine
@@ -154,7 +170,7 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
         announce(error.format_message())
         return 2
     except click.ClickException as error:
-        return _report(UsageError(error.format_message(), remedy="see --help"), 2, as_json)
+        return _report(_in_our_words(error), 2, as_json)
     except IBForecastError as error:
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
         return _report(error, code, as_json)
@@ -169,6 +185,32 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
             return _report(not_usable(error.filename2 or error.filename or "the disk", error), 1, as_json)
         remedy = "set IBFORECAST_DEBUG=1 for the traceback, and report it"
         return _report(IBForecastError(f"unexpected {type(error).__name__}: {error}", remedy=remedy), 1, as_json)
+
+
+def _in_our_words(error: click.ClickException) -> UsageError:
+    """Return an error of the command line with rule, value and remedy."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    is_verb = context is not None and context.parent is not None
+    verb = f"ibforecast {context.info_name}" if is_verb and context is not None else "ibforecast"
+    look = f"see {verb} --help"
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        options = [option for parameter in context.command.params for option in parameter.opts]
+        return UsageError(
+            f"an option must be one of {verb}", error.option_name, _similar(error.option_name, options, look)
+        )
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        needed = error.param.opts[0] if error.param.param_type_name == "option" else error.param.human_readable_name
+        return UsageError(f"{verb} must have {needed}", "none", f"add it; {look}")
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        got = error.message.rstrip(".").replace(" is ", ", which is ", 1)
+        return UsageError(f"{error.param.opts[0]} must have a valid value", got, look)
+    return UsageError(error.format_message(), remedy=look)
+
+
+def _similar(word: str, known: list[str], otherwise: str) -> str:
+    """Return the remedy for a misspelt word; stricter than `hint`, because few letters are easily similar."""
+    close = get_close_matches(word, known, n=1, cutoff=0.8)
+    return f"did you mean {close[0]!r}?" if close else otherwise
 
 
 def _report(error: IBForecastError, code: int, as_json: bool) -> int:

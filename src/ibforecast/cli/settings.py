@@ -63,7 +63,7 @@ def _type(hint: Any) -> Any:
     return get_args(first)[0] if origin is Sequence else first
 
 
-def _option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
+def _option(setting: Field[Any], hint: Any, required: bool) -> Callable[[Command], Command]:
     """Return the option of a setting; an option for several numbers is in the singular and may be repeated."""
     several = get_origin(hint) is Sequence and float in get_args(hint)
     flag = setting.name.removesuffix("s") if several else setting.name
@@ -72,7 +72,7 @@ def _option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
         return click.option(f"--{flag}", setting.name, is_flag=True, help=setting.metadata["help"])
     rest: dict[str, Any] = {"default": default, "show_default": True}
     if default is MISSING:
-        rest = {"required": True}
+        rest = {"required": required}
     elif default in (None, ""):
         rest = {"multiple": several}
     return click.option(
@@ -80,16 +80,26 @@ def _option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
     )
 
 
-def settings_options(command: Command) -> Command:
+def settings_options(command: Command, required: bool = True) -> Command:
     """Add an option for each setting: what to fit, and how to read tables."""
     hints = get_type_hints(Settings)
     for setting in reversed(fields(Settings)):
-        command = _option(setting, hints[setting.name])(command)
+        command = _option(setting, hints[setting.name], required)(command)
     return command
+
+
+def optional_settings(command: Command) -> Command:
+    """Add an option for each setting, none of which must be given."""
+    return settings_options(command, required=False)
+
+
+def given(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the options without those that are None, which keep their defaults."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def forecaster_of(settings: dict[str, Any]) -> "IBForecaster":
     """Return the forecaster of these options; an option that is None keeps its default."""
     from ibforecast.forecaster import IBForecaster
 
-    return IBForecaster(**{name: value for name, value in settings.items() if value is not None})
+    return IBForecaster(**given(settings))

@@ -24,25 +24,30 @@ NUMBERED = re.compile(r"([1-9]\d{0,9}) steps?")
 NOT_SET = np.datetime64("NaT", "us")
 IN_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
 IN_MONTHS = {"mo": 1, "q": 3, "y": 12}
+WORKDAYS = "b"
+"""The unit of days from Monday to Friday; holidays are among them."""
+
 SPELLINGS = (
-    {unit: unit for unit in (*IN_SECONDS, *IN_MONTHS)}
-    | {"S": "s", "sec": "s", "T": "min", "m": "min", "H": "h", "D": "d", "W": "w"}
+    {unit: unit for unit in (*IN_SECONDS, *IN_MONTHS, WORKDAYS)}
+    | {"S": "s", "sec": "s", "T": "min", "m": "min", "H": "h", "D": "d", "W": "w", "B": WORKDAYS}
     | {"M": "mo", "MS": "mo", "ME": "mo", "Q": "q", "QS": "q", "QE": "q", "Y": "y", "YS": "y", "YE": "y"}
 )
 
 
 @dataclass(frozen=True)
 class Frequency:
-    """The length of a step: a number of seconds, or of calendar months."""
+    """The length of a step: a number of seconds, of calendar months, or of days from Monday to Friday."""
 
     seconds: int = 0
     months: int = 0
+    workdays: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.seconds, self.months) < 0 or (self.seconds > 0) == (self.months > 0):
+        lengths = (self.seconds, self.months, self.workdays)
+        if min(lengths) < 0 or sum(length > 0 for length in lengths) != 1:
             raise UsageError(
-                "a step must be a positive number of seconds or else of months",
-                f"seconds={self.seconds}, months={self.months}",
+                "a step must be a positive number of seconds or else of months or of workdays",
+                f"seconds={self.seconds}, months={self.months}, workdays={self.workdays}",
                 "set one of them",
             )
 
@@ -53,7 +58,11 @@ class Frequency:
         count, unit = (int(match[1] or 1), SPELLINGS.get(match[2], "")) if match else (0, "")
         if count == 0 or not unit:
             raise UsageError("a frequency must be a count and a unit", repr(text), "try '15min', '1h', '1d' or '1mo'")
-        return cls(seconds=count * IN_SECONDS.get(unit, 0), months=count * IN_MONTHS.get(unit, 0))
+        return cls(
+            seconds=count * IN_SECONDS.get(unit, 0),
+            months=count * IN_MONTHS.get(unit, 0),
+            workdays=count * (unit == WORKDAYS),
+        )
 
     @classmethod
     def infer(cls, wall: Shaped[np.ndarray, " row"]) -> "Frequency":
@@ -72,23 +81,29 @@ class Frequency:
     def __str__(self) -> str:
         if self.months:
             return f"{self.months}mo"
+        if self.workdays:
+            return f"{self.workdays}{WORKDAYS}"
         unit = max((unit for unit in IN_SECONDS if self.seconds % IN_SECONDS[unit] == 0), key=IN_SECONDS.__getitem__)
         return f"{self.seconds // IN_SECONDS[unit]}{unit}"
 
     @property
     def by_date(self) -> bool:
-        """Whether steps are whole days or months, which keep the time of day when the clock changes."""
+        """Whether steps are whole days, workdays or months, which keep the time of day when the clock changes."""
         return self.seconds % DAY == 0
 
     def cycle(self) -> int:
         """Return the number of steps of the natural cycle: a day, an hour, a week or a year."""
         named = {Frequency(DAY): 7, Frequency(7 * DAY): 52, Frequency(months=1): 12, Frequency(months=3): 4}
+        named |= {Frequency(workdays=1): 5}
         whole = DAY if self.seconds >= 60 else 3600
         if self in named:
             return named[self]
-        if self.months or self.seconds >= whole or whole % self.seconds:
-            remedy = "give `cycle` (fit --cycle) as a number of steps"
-            raise UsageError(f"a step of {self} has no natural cycle", remedy=remedy)
+        if not self.seconds or self.seconds >= whole or whole % self.seconds:
+            raise UsageError(
+                f"a step of {self} has no natural cycle, so it must be given",
+                "cycle='auto'",
+                "give `cycle` (fit --cycle) as a number of steps; ibforecast check finds cycles in the values",
+            )
         return whole // self.seconds
 
     def count(self, start: np.datetime64, moments: Shaped[np.ndarray, "*shape"]) -> Int64[np.ndarray, "*shape"]:
@@ -96,10 +111,16 @@ class Frequency:
         if self.months:
             months = moments.astype("datetime64[M]") - start.astype("datetime64[M]")
             return np.asarray(months.astype(np.int64) // self.months)
+        if self.workdays:
+            days = np.busday_count(start.astype("datetime64[D]"), moments.astype("datetime64[D]"))
+            return np.asarray(days // self.workdays, dtype=np.int64)
         return np.asarray((moments - start) // (self.seconds * SECOND), dtype=np.int64)
 
     def after(self, start: np.datetime64, steps: Int64[np.ndarray, " row"], day: int) -> Shaped[np.ndarray, " row"]:
         """Return the moments `steps` after `start`; months use `day`, or their last day if they are shorter."""
+        if self.workdays:
+            dates = np.busday_offset(start.astype("datetime64[D]"), steps * self.workdays, roll="forward")
+            return np.asarray(dates.astype("datetime64[us]") + (start - start.astype("datetime64[D]")))
         if not self.months:
             return np.asarray(start + steps * self.seconds * SECOND)
         month = start.astype("datetime64[M]") + steps * self.months

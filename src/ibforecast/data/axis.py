@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, Shaped
 
-from ibforecast.core.calendar import Clock, Frequency, month_day
+from ibforecast.core.calendar import DAY, Clock, Frequency, month_day
 from ibforecast.core.errors import DataError
 from ibforecast.core.zones import to_utc, to_wall
 from ibforecast.data.columns import NAMED_AT_MOST, describe_rows, text_of
@@ -84,7 +84,9 @@ class Axis:
         is_even = {
             step: not uneven(self.wall if step.by_date else self.moments, step).any() for step in (inferred, requested)
         }
-        if requested != inferred and not is_even[requested] and (irregular == "error" or is_even[inferred]):
+        # Workdays are never inferred. A holiday among them is an uneven time, and not another frequency.
+        strict = irregular == "error" and not requested.workdays
+        if requested != inferred and not is_even[requested] and (strict or is_even[inferred]):
             raise DataError(
                 "the table must have the requested frequency",
                 f"steps of {inferred}, requested {requested}",
@@ -103,10 +105,16 @@ class Axis:
         return DataError(
             f"timestamps must follow each other in even steps, here of {frequency}",
             describe_rows(rows, details),
-            "read by row number with irregular='by_row' (fit --irregular by_row), put the rows on the even grid with "
-            f"irregular='fill' (fit --irregular fill), or give the frequency (fit --freq) if it is not {frequency}"
-            f"{self._clock_change(rows)}{more}",
+            f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), put the "
+            f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency "
+            f"(fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
         )
+
+    def _workdays(self, frequency: Frequency) -> str:
+        """Return a first remedy if the rows are days without any Saturday or Sunday."""
+        if frequency != Frequency(DAY) or not np.is_busday(self.wall.astype("datetime64[D]")).all():
+            return ""
+        return "count days from Monday to Friday with freq='B' (fit --freq B, and --irregular fill for holidays), "
 
     def _clock_change(self, rows: Int64[np.ndarray, " fault"]) -> str:
         """Return a further remedy if one of these rows is off by an hour at night, as when the clock changes."""
@@ -167,7 +175,7 @@ class Axis:
 
 def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.ndarray, " row"]:
     """Return which rows do not follow the previous row by exactly one step."""
-    if not frequency.months:
+    if frequency.seconds:
         step = np.timedelta64(frequency.seconds, "s")
         return np.concatenate([[False], np.diff(even) != step])
     position = frequency.count(even[0], even)
@@ -175,20 +183,29 @@ def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.nd
     return np.asarray(off | (np.diff(position, prepend=-1) != 1))
 
 
-def warn_of_marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> None:
-    """Warn of numbers that look like marks for missing values."""
-    if marks := _marks(values, channels):
+@dataclass(frozen=True)
+class Mark:
+    """A number that looks like a mark for missing values, the channel it is in, and how often."""
+
+    number: float
+    channel: str
+    count: int
+
+
+def warn_of_marks(marks: list[Mark]) -> None:
+    """Warn of numbers that look like marks for missing values, if there are any."""
+    if marks:
         rule = "a number must be a value, not a mark for a missing one"
-        warnings.warn(f"{rule} (read as numbers: {_counted(marks)}); if it is one, {_declare(marks)}", stacklevel=3)
+        warnings.warn(f"{rule} (read as numbers: {counted(marks)}); if it is one, {declare(marks)}", stacklevel=3)
 
 
 def _mark_hint(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> str:
     """Return a hint for the remedy of another error; empty if no number looks like a mark."""
-    marks = _marks(values, channels)
-    return f", and {_counted(marks)} looks like a mark for missing values: {_declare(marks)}" if marks else ""
+    marks = marks_in(values, channels)
+    return f", and {counted(marks)} looks like a mark for missing values: {declare(marks)}" if marks else ""
 
 
-def _marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> list[tuple[float, str, int]]:
+def marks_in(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> list[Mark]:
     """Return the sentinels that are far from all other values of their channel, with the channel and their number.
 
     Far means more than half the range of the other values and zero.
@@ -200,19 +217,28 @@ def _marks(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]
         if not len(others):
             continue
         low, high = others.min(), others.max()
-        for mark in SENTINELS:
-            count = int((values[:, column] == mark).sum())
-            if count and max(low - mark, mark - high) > (max(high, 0.0) - min(low, 0.0)) / 2:
-                marks.append((mark, channels[column], count))
+        for number in SENTINELS:
+            count = int((values[:, column] == number).sum())
+            if count and max(low - number, number - high) > (max(high, 0.0) - min(low, 0.0)) / 2:
+                marks.append(Mark(number, channels[column], count))
     return marks
 
 
-def _counted(marks: list[tuple[float, str, int]]) -> str:
-    named = ", ".join(f"{count} x {mark:g} in {name!r}" for mark, name, count in marks[:NAMED_AT_MOST])
+def counted(marks: list[Mark]) -> str:
+    """Return the marks with their numbers and channels as text."""
+    named = ", ".join(f"{mark.count} x {mark.number:g} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
     return named if len(marks) <= NAMED_AT_MOST else f"{named} and {len(marks) - NAMED_AT_MOST} more"
 
 
-def _declare(marks: list[tuple[float, str, int]]) -> str:
-    numbers = [f"{mark:g}" for mark in SENTINELS if mark in {mark for mark, _, _ in marks}]
+def mark_options(marks: list[Mark]) -> tuple[str, ...]:
+    """Return the options of `fit` that declare the marks."""
+    numbers = {mark.number for mark in marks}
+    return tuple(f"--missing-value {number:g}" for number in SENTINELS if number in numbers)
+
+
+def declare(marks: list[Mark]) -> str:
+    """Return how to declare the marks, in Python and as options."""
+    options = mark_options(marks)
+    numbers = [option.split()[1] for option in options]
     listed = f"{numbers[0]}," if len(numbers) == 1 else ", ".join(numbers)
-    return f"set missing_values=({listed}) (fit {' '.join(f'--missing-value {number}' for number in numbers)})"
+    return f"set missing_values=({listed}) (fit {' '.join(options)})"

@@ -8,6 +8,7 @@ from ibforecast.core.errors import UsageError, require_choice
 
 Shape = Literal["auto", "wide", "long"]
 Irregular = Literal["error", "by_row", "fill"]
+Dates = Literal["auto", "dayfirst", "monthfirst", "s", "ms", "us", "ns", "excel"]
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,12 @@ class Layout:
     missing_values: tuple[float, ...] = ()
     past: tuple[str, ...] = ()
     future: tuple[str, ...] = ()
+    dates: Dates = "auto"
 
     def __post_init__(self) -> None:
         require_choice("shape", self.shape, get_args(Shape))
         require_choice("irregular", self.irregular, get_args(Irregular))
+        require_choice("dates", self.dates, get_args(Dates))
         if odd := [number for number in self.missing_values if not isfinite(number)]:
             raise UsageError(
                 "missing_values must be finite numbers", odd[0], "leave it out: empty cells and NaN are always missing"

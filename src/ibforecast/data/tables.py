@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,17 @@ from jaxtyping import Float64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError, hint
 from ibforecast.core.zones import to_wall
-from ibforecast.data.axis import Axis, warn_of_marks
-from ibforecast.data.columns import as_moments, as_numbers, check_offsets, parse_times
-from ibforecast.data.layout import Layout
+from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
+from ibforecast.data.columns import (
+    NAMED_AT_MOST,
+    as_moments,
+    as_numbers,
+    check_offsets,
+    describe_rows,
+    parse_times,
+)
+from ibforecast.data.dates import SINCE_1970, read_times
+from ibforecast.data.layout import Layout, Shape
 from ibforecast.data.limits import check_cells, check_columns
 from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
@@ -32,10 +42,17 @@ class Table:
     kind: Kind
     time_type: pa.DataType | None = None
     id_type: pa.DataType | None = None
+    indexed: bool = False
+    """Whether the times were the index of a pandas table, and so are in forecasts."""
 
     def build(self, columns: Mapping[str, Any]) -> Any:
         """Return a table of the user's kind; moments get the type and zone of the time column."""
         return to_native(pa.table({name: self._column(name, column) for name, column in columns.items()}), self.kind)
+
+    def build_forecast(self, columns: Mapping[str, Any]) -> Any:
+        """Return a table as `build` does, with its times as the index if those of the user's table are."""
+        table = self.build(columns)
+        return table.set_index(self.layout.time) if self.indexed and self.layout.shape == "wide" else table
 
     def forecast(self, first_row: int, values: Float64[np.ndarray, "horizon channel"], name: str = "IBForecast") -> Any:
         """Return a forecast that begins at `first_row` in the layout of the table: wide, or long with a column `name`.
@@ -45,7 +62,7 @@ class Table:
         channels, time = self.series.targets, self.layout.time or "time"
         times, values = self.series.clock.times(first_row, len(values)), values[:, : len(channels)]
         if self.layout.shape != "long":
-            return self.build({time: times} | dict(zip(channels, values.T, strict=True)))
+            return self.build_forecast({time: times} | dict(zip(channels, values.T, strict=True)))
         ids = [channel for channel in channels for _ in times]
         return self.build({self.layout.id: ids, time: np.tile(times, len(channels)), name: values.T.ravel()})
 
@@ -93,38 +110,59 @@ class Table:
 def read(source: Any, layout: Layout | None = None) -> Table:
     """Read a path or a table; the error for an invalid table names the rows.
 
-    Warn of numbers that look like marks for missing values and are not declared as such.
+    Warn of numbers that look like marks for missing values and are not declared as such. A `Table` was read already.
     """
+    if isinstance(source, Table):
+        return source
+    table, marks = read_with_marks(source, layout)
+    warn_of_marks(marks)
+    return table
+
+
+def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, list[Mark]]:
+    """Read a table like `read`; return the numbers that look like marks instead of warning of them."""
+    _check_file(source)
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
         raise DataError("a table must have rows and columns", f"{arrow.num_rows} x {arrow.num_columns}", "fill it")
     layout, time, times = _find_time(arrow, layout or Layout())
-    if layout.zone is None:
+    if layout.zone is None and layout.dates not in SINCE_1970:
         check_offsets(arrow.schema.field(time), arrow[time], times)
     axis = Axis(*as_moments(time, times, layout.zone), time)
     long = layout.shape == "long"
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
-    warn_of_marks(values, columns)
     resolved = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)
     )
-    return Table(
+    table = Table(
         series,
         resolved,
         kind,
         time_type=time_type if is_time(time_type) else None,
         id_type=id_type if long and pa.types.is_integer(id_type) else None,
+        indexed=kind == "pandas" and not isinstance(source, str | Path) and time not in map(str, source.columns),
     )
+    return table, marks_in(values, columns)
+
+
+def _check_file(source: Any) -> None:
+    """Refuse a folder, with another remedy if it is most likely a saved model."""
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        is_model = (Path(source) / "model.json").is_file()
+        remedy = "name the table; a model is the first word of predict and explain" if is_model else "name a file in it"
+        raise UsageError("a table must be a file", f"{str(source)!r}, {'a model' if is_model else 'a folder'}", remedy)
 
 
 def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.ChunkedArray]:
     """Determine the shape and the time column: as named, by type, by a usual name, or the first column."""
     names = arrow.column_names
     could_be_long = layout.shape != "wide" and {layout.id, layout.target} <= set(names)
-    if layout.shape == "long" and not could_be_long:
+    own = [name for name in (layout.id, layout.target) if name not in (Layout.id, Layout.target)]
+    is_half = layout.shape == "auto" and len({layout.id, layout.target} & set(names)) == 1 and set(own) & set(names)
+    if (layout.shape == "long" and not could_be_long) or is_half:
         raise DataError(
             f"a long table must have the columns {layout.id!r} and {layout.target!r}",
             _listed(names),
@@ -136,19 +174,45 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
         otherwise = f"take {_listed(candidates)}, or rename it" if candidates else "add a column of times of this name"
         _present(layout.time, names, "time column", candidates, otherwise)
     for name in [layout.time] if layout.time else _candidates(arrow, others):
-        if (times := parse_times(arrow[name])) is not None:
-            return replace(layout, time=name, shape="long" if could_be_long else "wide"), name, times
+        # Numbers are times only in a column that is called so: any other may be a channel.
+        if _is_number(arrow[name]) and name != layout.time and name.lower() not in TIME_NAMES:
+            continue
+        if (times := read_times(name, arrow[name], layout.dates)) is not None:
+            shape: Shape = "long" if could_be_long else "wide"
+            return replace(layout, time=name, shape=shape, dates=times.dates), name, times.moments
     if layout.time:
         raise DataError(
             "the time column must contain times",
             f"{arrow[layout.time][0].as_py()!r} in {layout.time!r}",
-            "write them as YYYY-MM-DD HH:MM:SS",
+            "write them as YYYY-MM-DD HH:MM:SS, or say how they are written (fit --dates)",
         )
-    raise DataError(
-        "a table must have a time column",
-        f"none among {_listed(names)}",
-        "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS",
-    )
+    for name in others:
+        if name.lower() in TIME_NAMES and (got := _odd_times(arrow[name])):
+            raise DataError(
+                "the time column must contain times", f"{got} in {name!r}", "correct them, or drop the rows"
+            )
+    remedy = "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
+    if len(names) == 1 and "|" in names[0]:
+        remedy = "export the file again with commas between the columns"
+    raise DataError("a table must have a time column", f"none among {_listed(names)}", remedy)
+
+
+def _odd_times(column: pa.ChunkedArray) -> str:
+    """Return the rows of a column of text that are no times; empty if most are none."""
+    cells = column.to_pylist()
+    odd = np.array([row for row, cell in enumerate(cells) if not _is_iso(cell)], dtype=np.int64)
+    return describe_rows(odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]]) if len(odd) < len(cells) / 2 else ""
+
+
+def _is_iso(cell: Any) -> bool:
+    try:
+        return datetime.fromisoformat(cell) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_number(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
 
 
 def _candidates(arrow: pa.Table, names: list[str]) -> list[str]:
@@ -220,7 +284,7 @@ def _present(
     names: list[str],
     what: str,
     candidates: list[str] | None = None,
-    otherwise: str = "name an existing one",
+    otherwise: str = "name an existing one, or give a table that has it",
 ) -> str:
     """Return the name if it is a column; otherwise the error proposes one of the `candidates` (None: any)."""
     if name in names:

@@ -20,6 +20,7 @@ from pyarrow import parquet
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.files import sha256
 from ibforecast.data.demo import demo_table
+from ibforecast.data.limits import MOST_COLUMNS
 from ibforecast.data.series import Series
 from ibforecast.data.sources import load
 from ibforecast.data.tables import Table
@@ -31,8 +32,6 @@ from ibforecast.zoo.saved import FittedModel
 DEMO = "demo"
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 
-MOST_NAMES = 10_000
-"""Columns of a table; each takes time to read, however short it is."""
 
 _OF_HEADER = re.compile(rb'"[^"]*"|([,;\t|])|([\r\n])')
 """A quoted name, a separator, or the end of the line."""
@@ -69,8 +68,8 @@ def from_json(table: dict[str, list[Any]] | list[dict[str, Any]], most: int) -> 
 
 def check_names(count: int, field: str = "table") -> None:
     """Refuse a table of too many columns."""
-    if count > MOST_NAMES:
-        raise Refused(413, f"a table must have at most {MOST_NAMES} columns", count, "send fewer channels", field)
+    if count > MOST_COLUMNS:
+        raise Refused(413, f"a table must have at most {MOST_COLUMNS} columns", count, "send fewer channels", field)
 
 
 def from_bytes(content: bytes, name: str, most: int) -> pa.Table:

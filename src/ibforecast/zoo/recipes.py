@@ -8,6 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from ibforecast.core.budget import allowance
 from ibforecast.core.errors import UsageError, hint
 from ibforecast.core.files import sha256, to_json
 from ibforecast.core.sizes import Sizes
@@ -161,11 +162,37 @@ def resolve(name: str, sizes: Sizes, data: str | None = None, *, book: Book = OW
 
 
 def resolve_ours(name: str, sizes: Sizes, **overrides: Any) -> Recipe:
-    """Like `resolve` with the recipes of this package, and with a patch length that divides the look-back."""
+    """Like `resolve` with the recipes of this package, and with a patch length that divides the look-back.
+
+    If the look-back is so short that the recipe's budget allows nothing, patches become shorter, and single values get
+    the smallest budget that allows one per channel.
+    """
     if overrides.get("patch_len") is None:
         own = usual_patch_len(name, sizes)
         overrides["patch_len"] = _nearest_divisor(sizes.look_back, own) if type(own) is int else own
+        if overrides.get("budget") is None:
+            overrides |= _readable(_budget(name, sizes), overrides["patch_len"], sizes)
     return resolve(name, sizes, **overrides)
+
+
+def _readable(budget: Any, patch_len: Any, sizes: Sizes) -> dict[str, Any]:
+    """Return a patch length, and a budget if it must be larger, with which a value of each channel can be read."""
+    if type(patch_len) is not int or type(budget) not in (int, float) or sizes.look_back < 1:
+        return {}  # `resolve` refuses it
+    patches = max(sizes.look_back // max(patch_len, 1), 1)
+    enough = sizes.channels if patch_len == 1 else 1
+    if not 0 < budget <= 1 or allowance(budget, patches * sizes.channels) >= enough:
+        return {}
+    shorter = (n for n in range(patch_len, 0, -1) if sizes.look_back % n == 0)
+    for length in shorter:
+        if allowance(budget, sizes.look_back // length) >= 1:
+            return {"patch_len": length}
+    return {"patch_len": 1, "budget": 1 / sizes.look_back}
+
+
+def _budget(name: str, sizes: Sizes) -> Any:
+    """Return the budget of one of our recipes, as it is written."""
+    return _table(_settings(OWN, name, sizes, None), f"recipe {name}", "model").get("budget", ModelConfig.budget)
 
 
 def adapted(recipe: Recipe, sizes: Sizes, **overrides: Any) -> Recipe:

@@ -1,0 +1,408 @@
+"""A look at a table before a model is fitted to it: what is in it, what a fit will need, and what to change first."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.core.standardiser import Standardiser
+from ibforecast.data.axis import Mark, counted, mark_options
+from ibforecast.data.columns import text_of
+from ibforecast.data.rhythms import Rhythm, rhythms_of
+from ibforecast.data.series import Series
+from ibforecast.data.splits import Part, Split
+from ibforecast.data.tables import Table, read_with_marks
+from ibforecast.data.windows import Windows
+from ibforecast.fitting import recipe_for
+from ibforecast.settings import Settings
+from ibforecast.zoo.recipes import Recipe
+
+STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR = 7.0e-3, 2.3e-7, 3.3
+"""The model of time, on one thread: a training step takes a fixed time and one per cell, which is a step of look-back
+or horizon of one channel of one window of the batch; a choosing reader takes longer by a factor. From
+results/bench/cpu-fits.json: a year of hours (batches of 46, horizon 24) and of quarter hours (190 and 96)."""
+
+BASE_MEGABYTES, BYTES_PER_VALUE, BYTES_PER_CELL = 700, 30, 4500
+"""The model of memory: Python and PyTorch, a value of the table in all its copies, and the intermediate results that a
+step of a choosing reader keeps for each cell. From the peaks of fits to six and to eight channels."""
+
+LONGEST_ADVISED = 336
+"""No longer look-back is advised: each step costs time."""
+
+CONSTANT_SHARE, OWNING_SHARE, EMPTY_SHARE = 0.995, 0.5, 0.99
+FEW_WINDOWS = 200
+NAMED = 4
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Something to know about a table, and what to do about it: `options` are those of `fit`, if there are any."""
+
+    topic: str
+    finding: str
+    remedy: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a look at a table shows; shares are fractions of 1, times and memory are rough.
+
+    `unreadable` is the share of tokens that cannot be read because a value in them is missing. `rhythms` are the cycles
+    found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `seconds` is the longest that
+    a fit takes on one thread, `megabytes` the memory that it needs. `refusal` is the reason why a fit with these
+    settings would be refused, empty if it would not.
+    """
+
+    rows: int
+    channels: tuple[str, ...]
+    step: str
+    first: str
+    last: str
+    horizon: int
+    look_back: int
+    cycle: tuple[int, ...]
+    patch_len: int
+    missing: int
+    gaps: int
+    unreadable: float
+    rhythms: tuple[Rhythm, ...]
+    windows: int
+    validation_windows: int
+    seconds: float
+    megabytes: float
+    refusal: str
+    advice: tuple[Advice, ...]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of `fit` that follow the advice."""
+        return tuple(dict.fromkeys(option for each in self.advice for option in each.options))
+
+    def __str__(self) -> str:
+        values = self.rows * len(self.channels)
+        lines = [
+            f"{self.rows:,} rows x {len(self.channels)} channels, steps of {self.step}, {self.first} to {self.last}",
+            f"  channels  {_named(self.channels)}",
+            f"  gaps      {self.missing:,} of {values:,} values are missing ({self.missing / values:.1%}), "
+            f"in {self.gaps:,} gaps; {self.unreadable:.1%} of the tokens cannot be read"
+            if self.missing
+            else "  gaps      none",
+            f"  cycles    {', '.join(map(str, self.cycle)) or 'none by the step'}{self._in_values()}",
+        ]
+        if self.refusal:
+            lines += [f"  a fit     would be refused: {self.refusal}"]
+        else:
+            lines += [
+                f"  windows   {self.windows:,} to train on, {self.validation_windows:,} to select on "
+                f"(look-back {self.look_back}, horizon {self.horizon}, patches of {self.patch_len})",
+                f"  a fit     at most about {_duration(self.seconds)} on one thread, "
+                f"about {self.megabytes / 1000:.1f} GB of memory",
+            ]
+        for each in self.advice:
+            lines += ["", f"{each.topic}: {each.finding}", f"  {each.remedy}"]
+        return "\n".join(lines)
+
+    def _in_values(self) -> str:
+        if not self.rhythms:
+            return "; none found in the values"
+        cycles = (f"{each.length} in {each.channels} of {each.examined} channels" for each in self.rhythms)
+        return f"; found in the values: {', '.join(cycles)}"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table that was read to be checked: its content, what looks like marks, and advice if its times are uneven."""
+
+    source: Table
+    marks: list[Mark]
+    uneven: tuple[Advice, ...] = ()
+
+
+def open_table(table: Any, settings: Settings) -> Opened:
+    """Read a table, on the even grid if its times are uneven."""
+    try:
+        return Opened(*read_with_marks(table, settings.layout))
+    except DataError as error:
+        if settings.irregular != "error" or "even steps" not in error.rule:
+            raise
+        try:
+            source, marks = read_with_marks(table, replace(settings.layout, irregular="fill"))
+        except DataError:
+            raise error from None
+        finding = f"{error.rule} ({error.got}); on the even grid the table has {source.series.rows:,} rows"
+        remedy = "put the rows on the even grid, with --irregular fill, or count rows, with --irregular by_row"
+        return Opened(source, marks, (Advice("uneven times", finding, remedy, ("--irregular fill",)),))
+
+
+def check(table: Any, settings: Settings) -> Findings:
+    """Look at a table: a path, or a pandas, polars or pyarrow table. Nothing is trained.
+
+    A table whose times are uneven is filled for the look, and the advice says so. Raises DataError if the table cannot
+    be read, as `fit` does.
+    """
+    opened = table if isinstance(table, Opened) else open_table(table, settings)
+    series, declared = opened.source.series, replace(settings, irregular=opened.source.layout.irregular)
+    declared = declared.sized(series)
+    rhythms = rhythms_of(series)
+    given = _given_cycle(settings, series)
+    cycle = given or tuple(each.length for each in rhythms[:1])
+    declared = replace(declared, cycle=cycle) if cycle else declared
+    recipe, starts, refusal = _plan(declared, series)
+    patch_len = recipe.config.patch_len if recipe else declared.patch_len or 1
+    absent = np.isnan(series.values)
+    advice = (
+        *opened.uneven,
+        *_about_marks(opened.marks),
+        *_about_gaps(series, absent, max(cycle, default=1)),
+        *_about_channels(series),
+        *_about_cycles(settings, rhythms, given),
+        *_about_defaults(settings, declared, series),
+        *_about_size(declared, series, rhythms, cycle, starts.get("train", 0)),
+    )
+    return Findings(
+        rows=series.rows,
+        channels=series.channels,
+        step=series.clock.step,
+        first=series.clock.labels(0, 1)[0],
+        last=series.clock.labels(series.rows - 1, 1)[0],
+        horizon=settings.horizon,
+        look_back=declared.look_back,
+        cycle=cycle,
+        patch_len=patch_len,
+        missing=int(absent.sum()),
+        gaps=int((absent & ~np.roll(absent, 1, axis=0)).sum() + (absent[0] & absent[-1]).sum()),
+        unreadable=_unreadable(absent, patch_len),
+        rhythms=rhythms,
+        windows=starts.get("train", 0),
+        validation_windows=starts.get("validation", 0),
+        seconds=seconds_of(recipe, starts["train"]) if recipe and not refusal else 0.0,
+        megabytes=megabytes_of(recipe, starts["train"], series.rows) if recipe and not refusal else 0.0,
+        refusal=refusal,
+        advice=advice,
+    )
+
+
+def usual_horizon(series: Series) -> int:
+    """Return a horizon to look at a table with if none is given: the cycle of its step, 24 if it has none."""
+    try:
+        return series.clock.frequency.cycle()
+    except IBForecastError:
+        return 24
+
+
+def seconds_of(recipe: Recipe, windows: int) -> float:
+    """Return roughly the longest time of a fit on one thread, by the number of training windows."""
+    train, config = recipe.train, recipe.config
+    cells = train.batch_of(windows) * config.channels * (config.look_back + config.horizon)
+    epoch = train.steps_of(windows) * (STEP_SECONDS + CELL_SECONDS * cells)
+    second = CHOOSING_FACTOR if config.chooses else 1.0
+    contest = train.contest.epochs * (1.0 + CHOOSING_FACTOR) if train.contest_margin else 0.0
+    return float(epoch * (train.epochs + contest + second * train.second_epochs))
+
+
+def megabytes_of(recipe: Recipe, windows: int, rows: int) -> float:
+    """Return roughly the memory of a fit."""
+    config = recipe.config
+    cells = recipe.train.batch_of(windows) * config.channels * (config.look_back + config.horizon)
+    return float(BASE_MEGABYTES + (rows * config.channels * BYTES_PER_VALUE + cells * BYTES_PER_CELL) / 1e6)
+
+
+def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
+    """Return the cycles that a fit would use, none if there is neither a setting nor a natural one of the step."""
+    if settings.cycle == "auto":
+        try:
+            return (series.clock.frequency.cycle(),)
+        except IBForecastError:
+            return ()
+    return (settings.cycle,) if isinstance(settings.cycle, int) else tuple(map(int, settings.cycle))
+
+
+def _plan(settings: Settings, series: Series) -> tuple[Recipe | None, dict[Part, int], str]:
+    """Return the recipe of a fit, the number of windows of each part, and why it would be refused, or nothing."""
+    recipe, starts = None, dict[Part, int]()
+    try:
+        recipe = recipe_for(settings, series)
+        split = Split.by_fractions(settings.split, series.rows)
+        sizes = (settings.look_back, settings.horizon)
+        standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
+        windows = Windows.of(series, standardiser, recipe.config.period, range(0), *sizes)
+        parts: tuple[Part, Part] = ("train", "validation")
+        for part in parts:
+            starts[part] = len(windows.at(split.starts(part, *sizes)).usable())
+            if not starts[part]:
+                raise DataError(
+                    f"the {part} part must contain a window with a value of every channel in look-back and target",
+                    "none",
+                    "leave out the emptiest channels (fit --channels)",
+                )
+    except IBForecastError as error:
+        return recipe, starts, str(error)
+    return recipe, starts, ""
+
+
+def _about_marks(marks: list[Mark]) -> Iterator[Advice]:
+    if marks:
+        options = mark_options(marks)
+        finding = f"{counted(marks)} looks like a mark and would be read as a number"
+        yield Advice("missing values", finding, f"if it is one: {' '.join(options)}", options)
+
+
+def _about_gaps(series: Series, absent: Bool[np.ndarray, "row channel"], cycle: int) -> Iterator[Advice]:
+    """Advise on channels that are mostly empty, and on phases of the cycle that are always empty."""
+    shares = absent.mean(axis=0)
+    if sparse := [name for name, share in zip(series.channels, shares, strict=True) if share > 0.5]:
+        worst = f"more than half of the values of {_named(sparse)} are missing"
+        yield Advice("empty channels", worst, *_leaving_out(series, sparse))
+    if not absent.any() or cycle < 2 or series.rows < 3 * cycle:
+        return
+    phase = series.clock.phase(0, series.rows, cycle)
+    rows = np.maximum(np.bincount(phase, minlength=cycle), 1)
+    by_phase = np.stack([np.bincount(phase, weights=column, minlength=cycle) / rows for column in absent.T], axis=1)
+    empty = (by_phase >= EMPTY_SHARE).all(axis=1) & (shares < EMPTY_SHARE).any()
+    if empty.any():
+        places = [int(np.flatnonzero(phase == place)[0]) for place in np.flatnonzero(empty)]
+        times = _phase_names(series, places, cycle)
+        kept = cycle - len(places)
+        finding = (
+            f"{len(places)} of {cycle} phases of the cycle are always empty, in all channels: {times}; "
+            f"so {len(places) / cycle:.0%} of every window can never be read"
+        )
+        remedy = f"leave these rows out of the table and count the rest: --irregular by_row --cycle {kept}"
+        yield Advice("empty hours" if series.clock.frequency.seconds < 86_400 else "empty phases", finding, remedy)
+
+
+def _phase_names(series: Series, places: list[int], cycle: int) -> str:
+    wall = series.clock.wall[places]
+    whole_day = cycle * series.clock.frequency.seconds == 86_400
+    names = sorted(text_of(moment)[-5:] for moment in wall) if whole_day else [text_of(moment) for moment in wall]
+    return _named(names, 12)
+
+
+def _about_channels(series: Series) -> Iterator[Advice]:
+    """Advise on channels by their values: constant ones, marks of 0 and 1, counts, and values that own the scale."""
+    constant, flags, counts, owned = [], [], [], []
+    for place, name in enumerate(series.channels):
+        seen = series.values[~np.isnan(series.values[:, place]), place]
+        if not len(seen):
+            continue
+        different, often = np.unique(seen, return_counts=True)
+        if often.max() >= CONSTANT_SHARE * len(seen):
+            constant.append(name)
+        elif set(different.tolist()) <= {0.0, 1.0}:
+            flags.append(name)
+        elif different[0] >= 0 and len(different) > 2 and (different == np.rint(different)).all():
+            counts.append(name)
+        # A channel that mostly rests at one value, like rain, has such values by nature.
+        if often.max() < len(seen) / 2 and (owner := _owner(series, place, seen)):
+            owned.append(owner)
+    if constant:
+        finding = f"one value in at least {CONSTANT_SHARE:.1%} of the rows of {_named(constant)}"
+        yield Advice("constant channels", finding, *_leaving_out(series, constant))
+    if flags and len(flags) < len(series.channels):
+        option = _listing("--future", flags)
+        finding = f"only 0 and 1, like a holiday, in {_named(flags)}; it would be forecast"
+        yield Advice("flags", finding, f"if it is known ahead: {option}; if not, and only to be read: --past", ())
+    if counts:
+        finding = f"only whole numbers from 0 on in {_named(counts)}; forecasts may be fractions or negative"
+        yield Advice("counts", finding, "round and clip the forecasts; --loss mae forecasts a middle count, not a mean")
+    for finding in owned[:NAMED]:
+        yield Advice("outliers", finding, "if it is wrong, empty the cell; if the number always is, --missing-value")
+
+
+def _owner(series: Series, place: int, seen: Float64[np.ndarray, " value"]) -> str:
+    """Say which values own the scale: at most one in a thousand that make up more than half of the variance."""
+    few = max(1, len(seen) // 1000)
+    squares = np.sort((seen - np.median(seen)) ** 2)
+    if len(seen) < 30 or squares.sum() == 0 or squares[-few:].sum() <= OWNING_SHARE * squares.sum():
+        return ""
+    column = series.values[:, place]
+    row = int(np.nanargmax((column - np.median(seen)) ** 2))
+    share = squares[-few:].sum() / squares.sum()
+    values = "1 value makes" if few == 1 else f"{few} values make"
+    return (
+        f"{values} up {share:.0%} of the variance of {series.channels[place]!r}, and so its scale: "
+        f"{column[row]:g} at {series.clock.labels(row, 1)[0]}, where the median is {np.median(seen):g}"
+    )
+
+
+def _leaving_out(series: Series, names: list[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the remedy for channels to leave out, and its option."""
+    rest = [name for name in series.targets if name not in names]
+    if not rest:
+        return "give a table with other channels", ()
+    option = _listing("--channels", rest)
+    return f"leave it out: {option}", (option,)
+
+
+def _about_cycles(settings: Settings, rhythms: tuple[Rhythm, ...], given: tuple[int, ...]) -> Iterator[Advice]:
+    lengths = tuple(each.length for each in rhythms)
+    further = tuple(length for length in lengths if length not in given)
+    if not lengths and not given:
+        yield Advice("cycles", "the step has no natural cycle, and none was found", "give one: --cycle", ())
+    if not further:
+        return
+    option = f"--cycle {','.join(map(str, lengths if settings.cycle == 'auto' else sorted({*given, *lengths})))}"
+    scores = ", ".join(
+        f"{each.length} ({each.channels} of {each.examined} channels, autocorrelation {each.score:.2f})"
+        for each in rhythms
+        if each.length in further
+    )
+    yield Advice("cycles", f"the values repeat after {scores}", f"learn it: {option}", (option,))
+
+
+def _about_defaults(settings: Settings, sized: Settings, series: Series) -> Iterator[Advice]:
+    """Advise on a table that is too short for the default look-back or split."""
+    if (settings.look_back, settings.split) != (sized.look_back, sized.split):
+        ends = Split.by_fractions(sized.split, series.rows)
+        finding = (
+            f"{series.rows} rows are too few for the default look-back or split: a fit takes a look-back of "
+            f"{sized.look_back}, trains on {ends.train_end} rows and selects on {ends.validation_end - ends.train_end}"
+        )
+        yield Advice("short table", finding, "expect little of a fit; to choose otherwise: --look-back, --split")
+
+
+def _about_size(
+    settings: Settings, series: Series, rhythms: tuple[Rhythm, ...], cycle: tuple[int, ...], windows: int
+) -> Iterator[Advice]:
+    """Advise on the look-back: as long as the longest cycle if the table allows it, shorter if the table is short."""
+    longest = max((each.length for each in rhythms if each.length <= LONGEST_ADVISED), default=0)
+    rows = Split.by_fractions(settings.split, series.rows).train_end
+    if settings.look_back < longest and rows >= 5 * (longest + settings.horizon):
+        option = f"--look-back {longest}"
+        finding = f"a look-back of {settings.look_back} does not span the cycle of {longest}"
+        factor = (longest + settings.horizon) / (settings.look_back + settings.horizon)
+        yield Advice("look-back", finding, f"span it, in about {factor:.1f} times the time: {option}", (option,))
+    elif windows < FEW_WINDOWS:
+        first = min(cycle, default=1)
+        shorter = max(ceil((rows - settings.horizon) / 2 / first) * first, first)
+        finding = f"the table has only {windows} windows to train on"
+        if shorter < settings.look_back and shorter + settings.horizon <= rows:
+            option = f"--look-back {shorter}"
+            yield Advice("look-back", finding, f"shorten the look-back: {option}", (option,))
+        else:
+            yield Advice("rows", finding, "add rows, or shorten --look-back or --horizon; expect little of a fit")
+
+
+def _unreadable(absent: Bool[np.ndarray, "row channel"], patch_len: int) -> float:
+    """Return the share of tokens with a missing step, over all places at which a patch may begin."""
+    counts = np.concatenate([np.zeros((1, absent.shape[1]), dtype=np.int64), absent.cumsum(axis=0)])
+    return float((counts[patch_len:] > counts[:-patch_len]).mean()) if len(absent) >= patch_len else 0.0
+
+
+def _listing(option: str, names: list[str]) -> str:
+    return f"{option} {shlex.quote(','.join(names))}"
+
+
+def _named(names: Sequence[str], most: int = NAMED) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"

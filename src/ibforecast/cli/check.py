@@ -1,0 +1,36 @@
+"""ibforecast check: look at a table before a model is fitted to it."""
+
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from ibforecast.cli.settings import given, optional_settings
+from ibforecast.cli.shared import deliver, json_option
+
+
+@click.command("check")
+@click.argument("table")
+@optional_settings
+@json_option
+def command(table: str, as_json: bool, **settings: Any) -> None:
+    """Look at TABLE before a fit: its gaps, cycles and odd values, what a fit will need, and what to change.
+
+    Options are those of fit; nothing is trained. Without --horizon, one cycle of the step is taken.
+
+    \b
+    ibforecast check load.csv
+    ibforecast check load.csv --horizon 24 --look-back 168 --json
+    """
+    from ibforecast.check import check, open_table, usual_horizon
+    from ibforecast.settings import Settings
+
+    wanted = given(settings)
+    chosen = Settings(**{"horizon": 1} | wanted)
+    opened = open_table(table, chosen)
+    if "horizon" not in wanted:
+        chosen = replace(chosen, horizon=usual_horizon(opened.source.series))
+    findings = check(opened, chosen)
+    options = " ".join((f"--horizon {chosen.horizon}", *findings.options))
+    deliver(findings, f"{findings}\n\nnext: ibforecast fit {shlex.quote(table)} {options} --out model", as_json)

@@ -1,0 +1,228 @@
+"""Typical mistakes at the command line: each gets rule, value and remedy, and the documented exit code."""
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+USAGE, DATA, MODEL = 2, 3, 5
+FIT = ("fit", "TABLE", "--horizon", "12", "--look-back", "48", "--out", "out")
+Write = Callable[[pd.DataFrame], Any]
+"""Takes a table that is right, and returns the content of the wrong file: text, bytes or another table."""
+
+
+def good(rows: int = 300) -> pd.DataFrame:
+    hour = np.arange(rows)
+    times = pd.date_range("2024-01-01", periods=rows, freq="h")
+    load, wind = (10 + np.sin(2 * np.pi * hour / period) for period in (24.0, 12.0))
+    return pd.DataFrame({"time": times, "load": load.round(3), "wind": wind.round(3)})
+
+
+def text(table: pd.DataFrame, **rest: Any) -> str:
+    return table.to_csv(index=False, **rest)
+
+
+def replaced(column: str, row: int, value: Any) -> Write:
+    def write(table: pd.DataFrame) -> pd.DataFrame:
+        changed = table.astype(object)
+        changed.loc[row, column] = value
+        return changed
+
+    return write
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Words of a command, the content of its table, and what the error must contain; TABLE and MODEL are paths."""
+
+    words: tuple[str, ...]
+    code: int
+    value: str
+    """What the user wrote or gave, as the message shows it."""
+    remedy: str
+    write: Write = text
+    name: str = "table.csv"
+
+
+def fit(*more: str) -> tuple[str, ...]:
+    return (*FIT, *more)
+
+
+MISTAKES: dict[str, Mistake] = {
+    # --- the path ---
+    "a path that does not exist": Mistake(("check", "lod.csv"), DATA, "lod.csv", "check the path"),
+    "a folder as the table": Mistake(("check", "."), USAGE, "'.', a folder", "name a file"),
+    "a model as the table": Mistake(("check", "MODEL"), USAGE, "a model", "name the table"),
+    "a table as the model": Mistake(("predict", "TABLE", "TABLE"), MODEL, "table.csv", "folder of a model"),
+    "a spreadsheet": Mistake(("check", "TABLE"), USAGE, "table.xlsx", "save the spreadsheet as CSV", name="table.xlsx"),
+    "json by its suffix": Mistake(("check", "TABLE"), USAGE, "table.json", "convert", name="table.json"),
+    "text by its suffix": Mistake(("check", "TABLE"), USAGE, "table.txt", "rename", name="table.txt"),
+    "a model that does not exist": Mistake(("predict", "modell", "TABLE"), MODEL, "modell", "folder of a model"),
+    "model and table exchanged": Mistake(("predict", "TABLE", "MODEL"), MODEL, "table.csv", "folder of a model"),
+    "a folder of a model that exists": Mistake(fit("--out", "MODEL"), USAGE, "model", "--overwrite"),
+    "an output of another format": Mistake(
+        ("predict", "MODEL", "TABLE", "--out", "next.pdf"), USAGE, "next.pdf", "convert or rename"
+    ),
+    # --- the file ---
+    "an empty file": Mistake(("check", "TABLE"), DATA, "table.csv", "export it again", lambda _: b""),
+    "only a header": Mistake(("check", "TABLE"), DATA, "0 x 3", "fill", lambda t: text(t[:0])),
+    "one row": Mistake(("check", "TABLE"), DATA, "1", "add rows", lambda t: text(t[:1])),
+    "json inside": Mistake(("check", "TABLE"), DATA, "", "", lambda t: t[["load"]][:3].to_json(orient="records")),
+    "semicolons": Mistake(("check", "TABLE"), DATA, "';'", "commas", lambda t: text(t, sep=";")),
+    "semicolons and decimal commas": Mistake(
+        ("check", "TABLE"), DATA, "';'", "points as decimal marks", lambda t: text(t, sep=";", decimal=",")
+    ),
+    "tabs": Mistake(("check", "TABLE"), DATA, "\\t", "commas", lambda t: text(t, sep="\t")),
+    "bars": Mistake(("check", "TABLE"), DATA, "time|load|wind", "commas", lambda t: text(t, sep="|")),
+    "utf-16": Mistake(("check", "TABLE"), DATA, "", "again", lambda t: text(t).encode("utf-16")),
+    "a gzipped file without its suffix": Mistake(
+        ("check", "TABLE"), DATA, "", "", lambda t: gzip.compress(text(t).encode())
+    ),
+    "a plain file with the suffix of a gzipped one": Mistake(
+        ("check", "TABLE"), DATA, "table.csv.gz", "export it again", name="table.csv.gz"
+    ),
+    "a csv file with the suffix of parquet": Mistake(
+        ("check", "TABLE"), DATA, "table.parquet", "export it again", name="table.parquet"
+    ),
+    "a cut parquet file": Mistake(
+        ("check", "TABLE"), DATA, "table.parquet", "export it again", lambda _: b"PAR1xx", "table.parquet"
+    ),
+    "rows of different length": Mistake(
+        ("check", "TABLE"), DATA, "table.csv", "export it again", lambda t: text(t[:5]) + "2024-01-02,1\n"
+    ),
+    "a title above the header": Mistake(
+        ("check", "TABLE"), DATA, "table.csv", "export it again", lambda t: "Report of 2024\n" + text(t)
+    ),
+    # --- the columns ---
+    "a wrong time column": Mistake(fit("--time", "tmie"), DATA, "'time'", "did you mean 'time'"),
+    "a wrong channel": Mistake(fit("--channels", "lod"), DATA, "'load'", "did you mean 'load'"),
+    "a channel in capitals": Mistake(fit("--channels", "LOAD"), DATA, "'load'", "'load'"),
+    "a wrong covariate": Mistake(fit("--future", "holidays"), DATA, "'load'", "name an existing one"),
+    "a channel with two roles": Mistake(fit("--past", "load", "--future", "load"), USAGE, "load", "name each once"),
+    "every channel only read": Mistake(fit("--past", "load,wind"), DATA, "'load'", "add one"),
+    "no time column": Mistake(("check", "TABLE"), DATA, "'load'", "--time", lambda t: text(t[["load", "wind"]])),
+    "only a time column": Mistake(("check", "TABLE"), DATA, "'time'", "add one", lambda t: text(t[["time"]])),
+    "an unnamed row number": Mistake(("check", "TABLE"), DATA, "''", "index=False", lambda t: t.to_csv()),
+    "two channels of one name": Mistake(
+        ("check", "TABLE"), DATA, "'load'", "rename", lambda t: text(t).replace("wind", "load", 1)
+    ),
+    "an id without a value column": Mistake(
+        fit("--id", "meter", "--target", "kwh"), DATA, "'meter'", "--target", lambda t: text(t.assign(meter="a"))
+    ),
+    # --- the cells ---
+    "text among numbers": Mistake(
+        ("check", "TABLE"), DATA, "'broken' at 2024-01-01 05:00", "--channels", replaced("load", 5, "broken")
+    ),
+    "decimal commas": Mistake(("check", "TABLE"), DATA, "'10,5'", "points, not commas", replaced("load", 5, "10,5")),
+    "thousands separators": Mistake(
+        ("check", "TABLE"), DATA, "'1,234.5'", "correct the cells", replaced("load", 5, "1,234.5")
+    ),
+    "units in cells": Mistake(("check", "TABLE"), DATA, "'10 kW'", "correct the cells", replaced("load", 5, "10 kW")),
+    "infinite values": Mistake(
+        ("check", "TABLE"), DATA, "inf at 2024-01-01 05:00", "leave them empty", replaced("load", 5, "inf")
+    ),
+    "a channel of text": Mistake(
+        ("check", "TABLE"), DATA, "'site A'", "--channels", lambda t: t.assign(place="site A")
+    ),
+    "an empty channel": Mistake(fit(), DATA, "'load'", "drop the channel", lambda t: t.assign(load="")),
+    # --- the times ---
+    "a time that is missing": Mistake(("check", "TABLE"), DATA, "row 5", "drop", replaced("time", 5, None)),
+    "a time that is none": Mistake(
+        ("check", "TABLE"), DATA, "row 5: 'yesterday'", "correct them", replaced("time", 5, "yesterday")
+    ),
+    "times that decrease": Mistake(("check", "TABLE"), DATA, "row 1", "sort the table", lambda t: t[::-1]),
+    "a time twice": Mistake(fit(), DATA, "appears twice", "--irregular", lambda t: pd.concat([t[:6], t[5:]])),
+    "absent rows": Mistake(fit(), DATA, "row 40", "--irregular fill", lambda t: t.drop(index=[40, 41])),
+    "another frequency": Mistake(fit("--freq", "15min"), DATA, "steps of 1h", "request 1h"),
+    "a frequency that is none": Mistake(fit("--freq", "hourly"), USAGE, "'hourly'", "'1h'"),
+    "a zone that is none": Mistake(fit("--zone", "Berlin"), USAGE, "Berlin", "Europe/Berlin"),
+    "day or month first": Mistake(
+        ("check", "TABLE"),
+        DATA,
+        "'02/01/2024'",
+        "--dates dayfirst",
+        lambda t: text(t[:12].assign(time=pd.date_range("2024-01-01", periods=12).strftime("%d/%m/%Y"))),
+    ),
+    "workdays as days": Mistake(
+        fit(), DATA, "follows", "--freq B", lambda t: t.assign(time=pd.bdate_range("2024-01-01", periods=300))
+    ),
+    "a step without a cycle": Mistake(
+        fit(), USAGE, "7h", "--cycle", lambda t: t.assign(time=pd.date_range("2024-01-01", periods=300, freq="7h"))
+    ),
+    # --- the settings ---
+    "no horizon": Mistake(("fit", "TABLE", "--out", "out"), USAGE, "--horizon", "--help"),
+    "a horizon in words": Mistake(fit("--horizon", "a day"), USAGE, "a day", "--help"),
+    "a horizon of zero": Mistake(fit("--horizon", "0"), USAGE, "horizon=0", "positive"),
+    "a horizon that is too long": Mistake(fit("--horizon", "250"), DATA, "rows", "longer table"),
+    "a look-back that is too long": Mistake(fit("--look-back", "290"), DATA, "rows", "--look-back"),
+    "a budget in percent": Mistake(fit("--budget", "20"), USAGE, "budget=20", "0.2"),
+    "a budget of zero": Mistake(fit("--budget", "0"), USAGE, "budget=0", "0.2"),
+    "a patch that does not divide": Mistake(fit("--patch-len", "7"), USAGE, "patch_len=7", "try 4, 6, 8"),
+    "a split in percent": Mistake(fit("--split", "70,10,20"), USAGE, "70", "0.7, 0.1, 0.2"),
+    "a split of two": Mistake(fit("--split", "0.8,0.2"), USAGE, "0.8,0.2", "0.7,0.1,0.2"),
+    "a cycle in words": Mistake(fit("--cycle", "daily"), USAGE, "daily", "--help"),
+    "a recipe that does not exist": Mistake(fit("--recipe", "defualt"), USAGE, "'defualt'", "'default'"),
+    "a device that does not exist": Mistake(fit("--device", "gpu"), USAGE, "gpu", "auto"),
+    "sealed and choosing": Mistake(fit("--sealed", "--choosing"), USAGE, "both", "leave one"),
+    "a misspelt option": Mistake(fit("--horizn", "3"), USAGE, "--horizn", "--horizon"),
+    "a misspelt verb": Mistake(("forcast", "TABLE"), USAGE, "forcast", "see ibforecast --help"),
+    "an option of another verb": Mistake(("predict", "MODEL", "TABLE", "--horizon", "3"), USAGE, "--horizon", "--help"),
+    "a misspelt verb of few letters": Mistake(("explian", "MODEL", "TABLE"), USAGE, "explian", "'explain'"),
+    "a word for irregular": Mistake(fit("--irregular", "drop"), USAGE, "drop", "--help"),
+    # --- the use of a model ---
+    "another table": Mistake(
+        ("predict", "MODEL", "TABLE"), DATA, "'load'", "", lambda t: text(t.rename(columns={"load": "power"}))
+    ),
+    "too few rows": Mistake(("predict", "MODEL", "TABLE"), DATA, "20", "earlier rows", lambda t: t[:20]),
+    "a moment outside the table": Mistake(
+        ("predict", "MODEL", "TABLE", "--at", "2031-01-01"), DATA, "2031-01-01", "the nearest is"
+    ),
+    "a moment in words": Mistake(("predict", "MODEL", "TABLE", "--at", "today"), USAGE, "today", "2024-01-01"),
+    "a table as an explanation": Mistake(("verify", "MODEL", "TABLE"), DATA, "Expecting value", "write it again"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
+def test_a_mistake_gets_rule_value_and_remedy(
+    mistake: Mistake, desk: Any, call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / mistake.name
+    content = mistake.write(
+        good().rename(columns={"time": "when"}).assign(heat=1.5) if "MODEL" in mistake.words else good()
+    )
+    content = text(content) if isinstance(content, pd.DataFrame) else content
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    places = {"TABLE": str(path), "MODEL": str(desk.model)}
+    outcome = call(*(places.get(word, word) for word in mistake.words), "--json")
+    assert outcome.code == mistake.code, outcome.err
+    document = json.loads(outcome.out)
+    assert document["exit_code"] == mistake.code
+    assert document["rule"], "no rule"
+    assert document["got"], "no value"
+    assert mistake.value in document["error"]
+    assert document["hint"], "no remedy"
+    assert mistake.remedy in document["hint"]
+    assert "unexpected" not in document["rule"]
+    assert outcome.err.startswith(("error: ", "warning: "))
+    assert not (tmp_path / "out").exists()
+
+
+def test_there_are_at_least_sixty_of_them() -> None:
+    assert len(MISTAKES) >= 60
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1"])
+def test_a_byte_order_mark_and_an_old_encoding_are_no_mistakes(
+    encoding: str, call: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(text(good().rename(columns={"wind": "Wärme"})).encode(encoding))
+    outcome = call("check", path, "--json")
+    assert (outcome.code, outcome.document["channels"]) == (0, ["load", "Wärme"])

@@ -1,0 +1,128 @@
+"""Times as people and programs write them: one meaning, or a question."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ibforecast import DataError, IBForecaster
+from ibforecast.data.layout import Layout
+from ibforecast.data.tables import Table, read
+
+DAYS = pd.date_range("2023-01-28", periods=40, freq="D")
+HOURS = pd.date_range("2023-03-01", periods=60, freq="h")
+FEW = pd.date_range("2023-03-01", periods=12, freq="D")
+
+
+def table_of(times: list[object], name: str = "date") -> pd.DataFrame:
+    return pd.DataFrame({name: times, "a": np.arange(len(times), dtype=float)})
+
+
+def moments(table: Table) -> list[str]:
+    return list(table.series.clock.labels(0, table.series.rows))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "%m/%d/%Y",
+        "%d/%m/%Y",
+        "%d.%m.%Y",
+        "%d-%m-%Y",
+        "%m/%d/%y",
+        "%m/%d/%Y %I:%M %p",
+        "%d/%m/%Y %H:%M:%S",
+        "%d.%m.%Y %H:%M",
+    ],
+)
+def test_a_column_that_fits_one_way_is_read_that_way(pattern: str) -> None:
+    assert moments(read(table_of(list(DAYS.strftime(pattern))))) == list(DAYS.strftime("%Y-%m-%d"))
+
+
+@pytest.mark.parametrize("pattern", ["%m/%d/%Y %I:%M %p", "%m/%d/%Y %H:%M:%S"])
+def test_the_time_of_day_is_read(pattern: str) -> None:
+    times = pd.date_range("2023-12-30", periods=48, freq="h")
+    assert moments(read(table_of(list(times.strftime(pattern))))) == list(times.strftime("%Y-%m-%d %H:%M"))
+
+
+def test_a_column_that_is_even_in_one_way_only_is_decided_by_that_and_says_so() -> None:
+    texts = list(HOURS.strftime("%m/%d/%Y %H:%M"))
+    with pytest.warns(UserWarning, match=r"month first.*only then are they evenly spaced.*--dates monthfirst"):
+        table = read(table_of(texts))
+    assert table.layout.dates == "monthfirst"
+    assert moments(table) == list(HOURS.strftime("%Y-%m-%d %H:%M"))
+    assert moments(read(table_of(texts[:5]), table.layout)) == moments(table)[:5]
+
+
+def test_a_long_table_is_decided_by_each_time_once() -> None:
+    texts = list(HOURS.strftime("%m/%d/%Y %H:%M"))
+    long = pd.DataFrame({"unique_id": ["x"] * 60 + ["y"] * 60, "ds": texts * 2, "y": np.arange(120.0)})
+    with pytest.warns(UserWarning, match="month first"):
+        assert moments(read(long)) == list(HOURS.strftime("%Y-%m-%d %H:%M"))
+
+
+def test_a_column_with_two_meanings_is_refused_unless_one_is_named() -> None:
+    # The first twelve days of a month are also the first days of twelve months.
+    texts = list(pd.date_range("2023-01-01", periods=12, freq="D").strftime("%d/%m/%Y"))
+    with pytest.raises(DataError) as refused:
+        read(table_of(texts))
+    assert "'02/01/2023', which is 2023-01-02 or 2023-02-01" in str(refused.value)
+    assert "--dates dayfirst" in refused.value.remedy
+    assert read(table_of(texts), Layout(dates="dayfirst")).layout.frequency == "1d"
+    assert read(table_of(texts), Layout(dates="monthfirst")).layout.frequency == "1mo"
+
+
+@pytest.mark.parametrize(("way", "per_second"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+def test_numbers_since_1970_are_moments_in_utc(way: str, per_second: int) -> None:
+    seconds = (HOURS - pd.Timestamp("1970-01-01")) // pd.Timedelta("1s")
+    with pytest.warns(UserWarning, match=f"seconds since 1970, from 2023-03-01 00:00 on.*--dates {way}"):
+        table = read(table_of(list(seconds * per_second), "timestamp"))
+    assert (table.layout.dates, table.series.clock.zone) == (way, "UTC")
+    assert (table.series.clock.stamps == HOURS.to_numpy()).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        in_berlin = read(table_of(list(seconds * per_second), "timestamp"), Layout(dates=way, zone="Europe/Berlin"))
+    assert moments(in_berlin)[0] == "2023-03-01 01:00+01:00"
+
+
+def test_serial_numbers_of_spreadsheets_are_moments() -> None:
+    serial = [round((time - pd.Timestamp("1899-12-30")) / pd.Timedelta("1D"), 9) for time in HOURS]
+    with pytest.warns(UserWarning, match=r"serial numbers of a spreadsheet.*--dates excel"):
+        table = read(table_of(serial))
+    assert moments(table) == list(HOURS.strftime("%Y-%m-%d %H:%M"))
+
+
+def test_numbers_in_a_column_of_another_name_are_no_times() -> None:
+    seconds = list((HOURS - pd.Timestamp("1970-01-01")) // pd.Timedelta("1s"))
+    with pytest.raises(DataError, match="a table must have a time column"):
+        read(table_of(seconds, "meter"))
+
+
+@pytest.mark.parametrize("texts", [["1/2/2023", "31/31/2023", "3/2/2023"], ["25:00"] * 3, [5, 6, 7]], ids=str)
+def test_anything_else_is_refused(texts: list[object]) -> None:
+    with pytest.raises(DataError, match="time"):
+        read(table_of(texts))
+
+
+def test_dates_of_a_file_are_read_and_come_back_as_times(tmp_path: Path) -> None:
+    path = tmp_path / "us.csv"
+    table_of(list(DAYS.strftime("%m/%d/%Y"))).to_csv(path, index=False)
+    table = read(path)
+    ahead = table.forecast(40, np.zeros((2, 1)))
+    assert ahead["date"].tolist() == [pd.Timestamp("2023-03-09"), pd.Timestamp("2023-03-10")]
+
+
+@pytest.mark.parametrize("name", ["when", None])
+@pytest.mark.parametrize("level", [None, 80])
+def test_an_index_of_times_comes_back_as_one(name: str | None, level: int | None) -> None:
+    index = pd.date_range("2023-01-01", periods=160, freq="h", tz="Europe/Berlin", name=name)
+    table = pd.DataFrame({"a": np.sin(np.arange(160.0))}, index=index)
+    model = IBForecaster(horizon=4, look_back=24, epochs=1, sealed=True, device="cpu").fit(table)
+    ahead = model.predict(table, level=level)
+    assert isinstance(ahead.index, pd.DatetimeIndex)
+    assert ahead.index.tolist() == pd.date_range(index[-1], periods=5, freq="h")[1:].tolist()
+    assert (ahead.index.name, "a" in ahead.columns) == (name or "time", True)
+    joined = pd.concat([table, ahead[["a"]]])
+    assert len(model.predict(joined)) == 4

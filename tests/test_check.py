@@ -1,0 +1,159 @@
+"""A look at a table before a fit: what is found in generated tables, and what is advised."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ibforecast import DataError, IBForecaster
+from ibforecast.check import Findings, seconds_of
+from ibforecast.cli.main import run
+from ibforecast.core.sizes import Sizes
+from ibforecast.data.demo import demo_table
+from ibforecast.zoo.recipes import resolve
+
+BENCH = Path(__file__).parents[1] / "results" / "bench" / "cpu-fits.json"
+
+
+def hourly(rows: int = 2000, **columns: Any) -> pd.DataFrame:
+    random, hour = np.random.default_rng(0), np.arange(rows)
+    load = 50 + 10 * np.sin(2 * np.pi * hour / 24) + random.normal(size=rows)
+    return pd.DataFrame({"time": pd.date_range("2024-01-01", periods=rows, freq="h"), "load": load} | columns)
+
+
+def look(table: Any, **settings: Any) -> Findings:
+    return IBForecaster(**{"horizon": 24} | settings).check(table)
+
+
+def topics(findings: Findings) -> dict[str, str]:
+    return {each.topic: f"{each.finding}; {each.remedy}" for each in findings.advice}
+
+
+def test_a_plain_table_is_described_without_advice() -> None:
+    findings = look(hourly())
+    assert (findings.rows, findings.channels, findings.step) == (2000, ("load",), "1h")
+    assert (findings.first, findings.last) == ("2024-01-01 00:00", "2024-03-24 07:00")
+    assert (findings.missing, findings.gaps, findings.unreadable) == (0, 0, 0.0)
+    assert (findings.windows, findings.validation_windows) == (1281, 177)
+    assert (findings.cycle, [each.length for each in findings.rhythms]) == ((24,), [24])
+    assert (findings.advice, findings.refusal) == ((), "")
+
+
+def test_the_windows_are_those_that_a_fit_reports() -> None:
+    table = hourly(400)
+    table.loc[100:230, "load"] = np.nan
+    fitted = IBForecaster(horizon=6, look_back=48, epochs=1, sealed=True, device="cpu").fit(table).fitted
+    assert look(table, horizon=6, look_back=48).windows == fitted.summary.windows < 227
+
+
+def test_gaps_are_counted_and_tokens_with_a_gap_cannot_be_read() -> None:
+    table = hourly()
+    table.loc[[0, 1, 500, 1999], "load"] = np.nan
+    findings = look(table)
+    assert (findings.missing, findings.gaps) == (4, 3)
+    assert findings.unreadable == 4 / 2000
+    assert look(table, recipe="any-budget").unreadable > 4 / 2000
+
+
+def test_empty_nights_are_named() -> None:
+    table = hourly()
+    table.loc[table["time"].dt.hour < 5, "load"] = np.nan
+    advice = topics(look(table))["empty hours"]
+    assert "00:00, 01:00, 02:00, 03:00, 04:00" in advice
+    assert "--irregular by_row --cycle 19" in advice
+
+
+def test_further_cycles_and_a_look_back_that_spans_them_are_advised() -> None:
+    table = hourly()
+    table["load"] -= 15.0 * (table["time"].dt.dayofweek >= 5)
+    findings = look(table)
+    assert findings.options == ("--cycle 24,168", "--look-back 168")
+    assert not look(table, cycle=(24, 168), look_back=168).options
+
+
+def test_a_step_without_a_natural_cycle_gets_the_one_that_was_found() -> None:
+    table = hourly()
+    table["time"] = pd.date_range("2024-01-01", periods=2000, freq="7h")
+    findings = look(table)
+    assert (findings.cycle, findings.refusal) == ((24,), "")
+    assert "--cycle 24" in findings.options
+
+
+def test_odd_channels_are_named_with_an_option() -> None:
+    random = np.random.default_rng(1)
+    findings = look(
+        hourly(
+            still=np.ones(2000),
+            holiday=(np.arange(2000) // 24 % 9 == 0).astype(float),
+            visits=random.poisson(8, 2000),
+            sensor=np.where(np.arange(2000) == 700, 1e6, random.normal(size=2000)),
+            marked=np.where(np.arange(2000) % 100 == 7, -9999, random.normal(size=2000)),
+        )
+    )
+    advice = topics(findings)
+    assert "--channels load,holiday,visits,sensor,marked" in advice["constant channels"]
+    assert "--future holiday" in advice["flags"]
+    assert "visits" in advice["counts"]
+    assert "'sensor'" in advice["outliers"]
+    assert "1e+06 at 2024-01-30 04:00" in advice["outliers"]
+    assert "--missing-value -9999" in findings.options
+
+
+def test_uneven_times_are_filled_and_named() -> None:
+    findings = look(hourly().drop(index=[40, 41, 42]))
+    assert (findings.rows, findings.missing) == (2000, 3)
+    assert findings.options == ("--irregular fill",)
+
+
+def test_a_table_that_cannot_be_read_is_refused_as_by_a_fit() -> None:
+    table = hourly().astype({"load": object})
+    table.loc[5, "load"] = "n/a?"
+    with pytest.raises(DataError, match="a channel must contain numbers"):
+        look(table)
+
+
+def test_a_fit_that_would_be_refused_says_why() -> None:
+    findings = look(hourly(100), horizon=60)
+    assert "look_back" in findings.refusal
+    assert "would be refused" in str(findings)
+    assert findings.windows == 0
+
+
+def test_a_short_table_gets_other_defaults_and_advice_says_so() -> None:
+    findings = look(hourly(120))
+    assert (findings.look_back, findings.refusal) == (24, "")
+    assert "a fit takes a look-back of 24" in topics(findings)["short table"]
+
+
+def test_the_demo_table_fits_on_one_screen() -> None:
+    text = str(look(pd.DataFrame(demo_table().columns())))
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 160
+
+
+@pytest.mark.parametrize(("name", "windows", "horizon"), [("hours", 6013, 24), ("quarter_hours", 24337, 96)])
+def test_the_model_of_time_agrees_roughly_with_the_measured_fits(name: str, windows: int, horizon: int) -> None:
+    measured = json.loads(BENCH.read_text())["measures"]["fits"][f"{name}_sealed_seconds"]
+    seconds = seconds_of(resolve("sealed", Sizes(96, horizon, 5, 24)), windows)
+    assert measured / 5 < seconds < 5 * measured
+
+
+def test_the_command_prints_one_screen_or_one_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hourly().to_csv("my load.csv", index=False)
+
+    def call(*words: str) -> tuple[Any, str]:
+        with pytest.raises(SystemExit) as stop:
+            run(["check", "my load.csv", *words])
+        return stop.value.code, capsys.readouterr().out
+
+    code, text = call()
+    assert code == 0
+    assert text.endswith("next: ibforecast fit 'my load.csv' --horizon 24 --out model\n")
+    code, document = call("--json", "--horizon", "12")
+    assert (code, json.loads(document)["horizon"]) == (0, 12)
