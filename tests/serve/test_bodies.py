@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from ibforecast.core.document import parse as parse_document
 from ibforecast.core.errors import DataError
+from ibforecast.data.limits import MOST_COLUMNS
 from ibforecast.serve import bodies, wire
 from ibforecast.serve import service as service_module
-from ibforecast.serve.tables import MOST_NAMES
 
 JSON = {"content-type": "application/json"}
 
@@ -67,7 +67,7 @@ def test_a_large_body_is_read_like_a_small_one(client: Any, desk: Any) -> None:
 
 
 def test_a_table_of_too_many_columns_is_refused_in_every_form(client: Any) -> None:
-    names = [f"c{number}" for number in range(MOST_NAMES + 1)]
+    names = [f"c{number}" for number in range(MOST_COLUMNS + 1)]
     line = ",".join(names)
     quoted = ",".join(f'"{name}\n"' for name in names)
     for table in (
@@ -76,17 +76,17 @@ def test_a_table_of_too_many_columns_is_refused_in_every_form(client: Any) -> No
         [dict.fromkeys(names, 1)],
         [{name: 1} for name in names],
     ):
-        assert f"at most {MOST_NAMES} columns" in refusal(client.post("/explain", {"table": table}), 413, "table")
+        assert f"at most {MOST_COLUMNS} columns" in refusal(client.post("/explain", {"table": table}), 413, "table")
     for text in (f"{line}\n", f"{quoted}\n", line.replace(",", ";") + "\n"):
-        assert f"at most {MOST_NAMES} columns" in refusal(client.post("/explain", {"table": text}), 413, "body")
-        assert f"at most {MOST_NAMES} columns" in refusal(client.post("/tables", content=text), 413, "body")
+        assert f"at most {MOST_COLUMNS} columns" in refusal(client.post("/explain", {"table": text}), 413, "body")
+        assert f"at most {MOST_COLUMNS} columns" in refusal(client.post("/tables", content=text), 413, "body")
     file = io.BytesIO()
     parquet.write_table(pa.table({name: [1] for name in names}), file)
-    assert f"at most {MOST_NAMES} columns" in refusal(client.post("/tables", content=file.getvalue()), 413, "body")
+    assert f"at most {MOST_COLUMNS} columns" in refusal(client.post("/tables", content=file.getvalue()), 413, "body")
 
 
 def test_a_future_of_too_many_columns_is_refused(client: Any, desk: Any) -> None:
-    future = {f"c{number}": [1] for number in range(MOST_NAMES + 1)}
+    future = {f"c{number}": [1] for number in range(MOST_COLUMNS + 1)}
     refusal(client.post("/explain", {"table": desk.columns(), "future": future}), 413, "future")
 
 
