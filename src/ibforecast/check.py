@@ -22,10 +22,10 @@ from ibforecast.fitting import recipe_for
 from ibforecast.settings import Settings
 from ibforecast.zoo.recipes import Recipe
 
-STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR = 7.0e-3, 2.3e-7, 3.3
+STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR = 4.0e-3, 1.2e-7, 3.3
 """The model of time, on one thread: a training step takes a fixed time and one per cell, which is a step of look-back
 or horizon of one channel of one window of the batch; a choosing reader takes longer by a factor. From
-results/bench/cpu-fits.json: a year of hours (batches of 46, horizon 24) and of quarter hours (190 and 96)."""
+results/bench/cpu-fits.json and results/trials/cpu-steps.jsonl, on a processor with instructions for bfloat16."""
 
 BASE_MEGABYTES, BYTES_PER_VALUE, BYTES_PER_CELL = 700, 30, 4500
 """The model of memory: Python and PyTorch, a value of the table in all its copies, and the intermediate results that a

@@ -74,9 +74,8 @@ class TrainConfig:
         return replace(self, epochs=epochs, second_epochs=min(epochs, self.second_epochs))
 
     def scaled(self, share: float) -> "TrainConfig":
-        """Return the settings with this share of the epochs of each stage, at least one."""
-        second = max(1, int(share * self.second_epochs)) if self.second_epochs else 0
-        return replace(self, epochs=max(1, int(share * self.epochs)), second_epochs=second)
+        """Return the settings with this share of the epochs of the first stage, at least one."""
+        return replace(self, epochs=max(1, int(share * self.epochs)))
 
     @property
     def single(self) -> "TrainConfig":

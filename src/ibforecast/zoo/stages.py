@@ -24,6 +24,9 @@ from ibforecast.zoo.recipes import Recipe
 USED_SHARE = 0.8
 """The share of a time limit that is planned; the rest is for measuring, calibrating and saving."""
 
+FIRST_SHARE = 2 / 3
+"""The largest share of the planned time, without the contest, that the first of two stages takes."""
+
 FEWEST_EPOCHS = 8
 """A contest is left out if its first stage would have fewer epochs than this."""
 
@@ -151,10 +154,13 @@ def within(recipe: Recipe, training: Windows, validation: Windows, seconds: floa
         return replace(recipe, train=pace.scaled(min(1.0, alone)))
     later = epoch_seconds(recipe.build(0), training, validation, pace.second)
     contest = pace.contest.epochs * (first + later) if pace.contest_margin else 0.0
-    share = (seconds * USED_SHARE - contest) / (pace.epochs * first + pace.second_epochs * later)
+    left = seconds * USED_SHARE - contest
+    share = left * FIRST_SHARE / (pace.epochs * first)
     if pace.contest_margin and share * pace.epochs < FEWEST_EPOCHS:
         return replace(sealed_of(recipe), train=pace.single.scaled(min(1.0, alone)))
-    return replace(recipe, train=pace.scaled(min(1.0, max(share, 0.0))))
+    epochs = pace.scaled(min(1.0, max(share, 0.0))).epochs
+    second = max(1, min(pace.second_epochs, int((left - epochs * first) / later)))
+    return replace(recipe, train=replace(pace, epochs=epochs, second_epochs=second))
 
 
 def sealed_of(recipe: Recipe) -> Recipe:
