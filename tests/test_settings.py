@@ -61,7 +61,7 @@ def test_the_docstring_of_a_forecaster_explains_every_setting() -> None:
 
 
 def test_the_command_line_has_one_option_per_setting_with_default_and_help() -> None:
-    verb = {"table", "out", "overwrite", "threads", "as_json"}
+    verb = {"table", "out", "overwrite", "minutes", "threads", "as_json"}
     options = {option.name: option for option in fit_command.params if option.name not in verb}
     assert list(options) == NAMES
     for each in fields(Settings):

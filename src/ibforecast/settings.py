@@ -3,16 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ibforecast.core.errors import UsageError, bounded, require_choice
 from ibforecast.core.sizes import require_steps
 from ibforecast.data.layout import Dates, Irregular, Layout
-from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.model.config import LossKind
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.recipes import DEFAULT, Recipe
+
+if TYPE_CHECKING:
+    from ibforecast.data.series import Series
 
 MOST_FOR_A_CYCLE = 0.8
 """The share of the training rows that a cycle and a horizon may take in a short table."""
@@ -161,7 +163,7 @@ class Settings:
             raise UsageError("a model is either sealed or choosing", "both", "leave one of them out")
         _ = self.layout  # refuses contradicting columns now instead of when a table is read
 
-    def sized(self, series: Series) -> "Settings":
+    def sized(self, series: "Series") -> "Settings":
         """Return the settings for a table, with other defaults if it is too short for the usual ones.
 
         Only defaults change, and only if a fit would be refused with them. The parts to select and to test on get room
@@ -218,7 +220,7 @@ def _default(name: str) -> Any:
     return next(each.default for each in fields(Settings) if each.name == name)
 
 
-def _first_cycle(settings: Settings, series: Series) -> int:
+def _first_cycle(settings: Settings, series: "Series") -> int:
     """Return the first cycle, 1 if there is neither a setting nor a natural one of the step."""
     cycle = settings.cycle
     if cycle == "auto":

@@ -72,8 +72,9 @@ class Book:
 
     def read(self, name: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return a recipe, given its name or the path of a file, laid over the one that it extends, if any."""
+        text = self.text(name)
         try:
-            document = tomllib.loads(self.text(name))
+            document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # also a number of more than 4,300 digits, and deep nesting
             raise UsageError("recipe must be valid TOML", f"{error} in {name}", "correct the file") from error
         base = document.pop("extends", None)
