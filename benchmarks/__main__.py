@@ -30,7 +30,6 @@ MEASURES = measures.MEASURES | {
     "ecosystem": ecosystem.ecosystem,
     "fits": fits.fits,
     "short": fits.short,
-    "threads": fits.threads,
     "mutations": mutations.mutations,
     "demo": demo.demo,
     "drivers": drivers.drivers,

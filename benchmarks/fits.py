@@ -1,11 +1,6 @@
-"""The time of a fit: by recipe, for a year of hours and of quarter hours, and by threads on a busy machine."""
+"""The time of a fit, for a year of hours and of quarter hours, and its error compared with a longer training."""
 
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -25,13 +20,13 @@ def fits(device: torch.device) -> dict[str, float]:
     """Measure the seconds of a plain fit, of a sealed one, and of LightGBM on the same lags; five channels.
 
     A fit is for a day ahead. LightGBM is trained through mlforecast, one model for all channels and steps ahead, with
-    its usual settings.
+    its usual settings. Both compute with one thread.
     """
     results: dict[str, float] = {}
     for name, steps in STEPS_A_DAY.items():
         table = table_of(DAYS * steps, steps)
         plain, sealed = (_seconds(table, steps, device.type, sealed) for sealed in (False, True))
-        trees = _lightgbm_seconds(table, torch.get_num_threads())
+        trees = _lightgbm_seconds(table)
         results |= {
             f"{name}_plain_seconds": plain,
             f"{name}_sealed_seconds": sealed,
@@ -70,73 +65,16 @@ def _seconds(table: pa.Table, steps: int, device: str, sealed: bool) -> float:
     return model.fitted.summary.seconds
 
 
-def _lightgbm_seconds(table: pa.Table, threads: int) -> float:
+def _lightgbm_seconds(table: pa.Table) -> float:
     """Return the seconds in which LightGBM learns from the training rows, with the look-back as lags."""
     from lightgbm import LGBMRegressor
     from mlforecast import MLForecast
 
     frame = table.slice(0, int(0.7 * table.num_rows)).to_pandas()
     long = frame.melt("time", var_name="unique_id", value_name="y").rename(columns={"time": "ds"})
-    model = LGBMRegressor(verbosity=-1, n_jobs=threads)
+    model = LGBMRegressor(verbosity=-1, n_jobs=1)
     step = frame["time"].iloc[1] - frame["time"].iloc[0]
     forecaster = MLForecast(models=[model], freq=step, lags=list(range(1, LAGS + 1)), num_threads=1)
     begun = time.perf_counter()
     forecaster.fit(long)
     return time.perf_counter() - begun
-
-
-STEPS = """
-import sys, time, torch
-from benchmarks.measures import HORIZON, LOOK_BACK, _windows
-from benchmarks.sealed import _step
-from ibforecast.core.sizes import Sizes
-from ibforecast_lab.recipes import resolve
-torch.set_num_threads(int(sys.argv[1]))
-step = _step(resolve("sealed", Sizes(LOOK_BACK, HORIZON, 5, 24)), _windows(torch.device("cpu"), 5, 24))
-taken = []
-for _ in range(23):
-    begun = time.perf_counter()
-    step()
-    taken.append(time.perf_counter() - begun)
-print(sorted(taken[3:])[10])
-"""
-"""Print the median seconds of a training step with a number of threads."""
-
-
-def threads(device: torch.device) -> dict[str, float]:
-    """Measure training steps with one thread, and with two whose idle time is spent spinning or waiting.
-
-    By default an idle thread of OpenMP spins. If another program needs its core, the others wait for it: the program
-    `ibforecast` sets OMP_WAIT_POLICY=PASSIVE. Milliseconds with and without a busy loop per core, and their ratios to
-    one thread; the turns are repeated, and the least counts.
-    """
-    cases = {"one": (1, ""), "two_spinning": (2, ""), "two_waiting": (2, "PASSIVE")}
-    results: dict[str, float] = {}
-    for name, loops in (("quiet", 0), ("busy", os.cpu_count() or 1)):
-        least = dict.fromkeys(cases, float("inf"))
-        with _busy(loops):
-            for _ in range(3):
-                for case, (count, policy) in cases.items():
-                    least[case] = min(least[case], _step_seconds(count, policy))
-        results |= {f"{name}_{case}_ms": round(1e3 * seconds, 1) for case, seconds in least.items()}
-        results |= {f"{name}_{case}_over_one": round(seconds / least["one"], 2) for case, seconds in least.items()}
-    return results
-
-
-def _step_seconds(count: int, policy: str) -> float:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
-    own = {"OMP_WAIT_POLICY": policy} if policy else {}
-    command = [sys.executable, "-c", STEPS, str(count)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True, env=inherited | own).stdout)
-
-
-@contextmanager
-def _busy(loops: int) -> Iterator[None]:
-    """Keep this number of cores busy."""
-    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
-    try:
-        yield
-    finally:
-        for each in running:
-            each.kill()
-            each.wait()

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from ibforecast import backtest, drivers, fitting, intervals
 from ibforecast.audit import Audit
 from ibforecast.check import Findings, check
+from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.reader import Reader
@@ -85,6 +86,7 @@ class IBForecaster(Settings):
         table: Any,
         *,
         minutes: int | float | None = None,
+        threads: int | None = None,
         checkpoint: str | Path | None = None,
         on_epoch: OnEpoch = ignore_epoch,
         until: Callable[[], bool] = never,
@@ -92,9 +94,10 @@ class IBForecaster(Settings):
         """Fit to a table: a path, or a pandas, polars or pyarrow table.
 
         `minutes` limits the time: the number of epochs is chosen so that the fit ends well before, from a measurement
-        of a few steps on this machine. With a `checkpoint` path, a run that was killed continues after its last
-        finished epoch. `on_epoch` is called after each epoch with its number, the largest number of epochs, and its
-        outcome. Once `until` returns True, training stops and keeps the best so far.
+        of a few steps on this machine. `threads` is how many a processor trains with, by default one, so that the
+        weights do not depend on the number of cores. With a `checkpoint` path, a run that was killed continues after
+        its last finished epoch. `on_epoch` is called after each epoch with its number, the largest number of epochs,
+        and its outcome. Once `until` returns True, training stops and keeps the best so far.
 
         If the table is too short for the default look-back or split, shorter ones are taken, with a warning.
         """
@@ -102,7 +105,10 @@ class IBForecaster(Settings):
         settings = self.sized(source.series)
         if settings is not self:
             warnings.warn(self._shortening(settings, source.series.rows), stacklevel=2)
-        return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until))
+        if threads is not None:
+            require(whole("threads", threads) >= 1, "threads must be at least 1", f"threads={threads}", "leave it out")
+        with computing_with(threads or 1):
+            return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until))
 
     def predict(
         self,

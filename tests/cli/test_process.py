@@ -2,7 +2,6 @@
 
 import gc
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -161,21 +160,6 @@ except SystemExit as ended:
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("\n0 []\n")
-
-
-@pytest.mark.parametrize(("own", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
-def test_idle_threads_wait_unless_the_user_says_otherwise(own: dict[str, str], policy: str) -> None:
-    script = """
-import os
-from ibforecast.cli.main import run
-try:
-    run(["--version"])
-except SystemExit:
-    print(os.environ["OMP_WAIT_POLICY"])
-"""
-    rest = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    done = subprocess.run([sys.executable, "-c", script], env=rest | own, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == policy
 
 
 def test_a_command_restores_how_often_python_collects_garbage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,15 +51,14 @@ def command(
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     """
-    from ibforecast.core.devices import computing_with
     from ibforecast.zoo.stages import forget
 
     check_folder(out, overwrite)
     model = forecaster_of(settings)
     checkpoint = out.parent / f".{out.name}.checkpoint"
     try:
-        with computing_with(threads), epochs_bar() as advance, stopping() as until:
-            model.fit(table, minutes=minutes, checkpoint=checkpoint, on_epoch=advance, until=until)
+        with epochs_bar() as advance, stopping() as until:
+            model.fit(table, minutes=minutes, threads=threads, checkpoint=checkpoint, on_epoch=advance, until=until)
     except KeyboardInterrupt as stop:
         if not checkpoint.exists():
             raise

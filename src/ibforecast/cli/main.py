@@ -138,9 +138,6 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command; every error becomes one message and an exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    # Before PyTorch is imported. By default an idle thread of OpenMP spins; if another program needs its core, the
-    # threads that work wait for it, and a fit takes ten times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with _few_collections(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: announce(f"warning: {message}")
         code = _guarded(lambda: main(words, standalone_mode=False), "--json" in words)

@@ -95,7 +95,7 @@ def threads_option(command: Command) -> Command:
     return click.option(
         "--threads",
         type=click.IntRange(min=1),
-        help="Threads to compute with on a processor; default: as many as it has cores, or OMP_NUM_THREADS.",
+        help="Threads to train with on a processor; default: one, which other programs slow down least.",
     )(command)
 
 
