@@ -21,7 +21,8 @@ def find_device(device: str) -> str:
 
 def has_bfloat16() -> bool:
     """Return whether this processor has instructions that multiply matrices of bfloat16 numbers."""
-    capabilities = torch.cpu.get_capabilities()
+    # Older versions of PyTorch cannot say.
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
 
 
