@@ -101,7 +101,7 @@ class Findings:
             lines += [
                 f"  windows   {self.windows:,} to train on, {self.validation_windows:,} to select on "
                 f"(look-back {self.look_back}, horizon {self.horizon}, patches of {self.patch_len})",
-                f"  a fit     at most about {_duration(self.seconds)} on one thread, "
+                f"  a fit     at most about {duration(self.seconds)} on one thread, "
                 f"about {self.megabytes / 1000:.1f} GB of memory",
             ]
         for each in self.advice:
@@ -404,5 +404,6 @@ def _named(names: Sequence[str], most: int = NAMED) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time in words: seconds, and minutes above 100 of them."""
     return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"

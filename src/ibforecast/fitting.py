@@ -30,7 +30,7 @@ from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe, within
 
-USUAL_END = 0.9
+LATEST_END = 0.9
 """The share of a time limit after which training stops, whatever was planned."""
 
 
@@ -82,7 +82,7 @@ class Limit:
 
     def over(self) -> bool:
         """Return whether training must stop, so that the model can be calibrated and saved in time."""
-        return self.left < (1 - USUAL_END) * self.seconds
+        return self.left < (1 - LATEST_END) * self.seconds
 
 
 def fit_source(

@@ -134,6 +134,8 @@ def epochs_bar() -> Iterator[Callable[[int, int, "Progress"], None]]:
     begun, first = time.perf_counter(), 0
 
     def line(number: int, epochs: int, epoch: "Progress") -> None:
+        from ibforecast.check import duration
+
         nonlocal first
         first = first or number  # a fit that is continued starts at a later epoch
         left = (time.perf_counter() - begun) / (number - first + 1) * (epochs - number)
@@ -150,11 +152,6 @@ def _outcome(epoch: "Progress") -> str:
     """Return the validation error of an epoch, compared with the naive yardstick."""
     naive = f", {epoch.validation_error / epoch.naive_error:.0%} of the naive one" if epoch.naive_error > 0 else ""
     return f"validation error {epoch.validation_error:.4f}{naive}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words: seconds up to two minutes, then minutes."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager
