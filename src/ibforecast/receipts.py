@@ -34,8 +34,8 @@ ORDERS, MOST_ORDERS, MOVES = 2, 8, 1024
 Each is used forwards and backwards, so that two values share evenly what both add.
 """
 
-CHUNK = 1024
-"""How many windows are computed at once."""
+VALUES = 2**25
+"""How many values of windows are computed at once, which limits the memory."""
 
 PerValue = Float64[np.ndarray, " value"]
 PerChannel = Float64[np.ndarray, " channel"]
@@ -223,6 +223,11 @@ class _WhatIf:
     patch_len: int
     columns: list[int]
 
+    @property
+    def together(self) -> int:
+        """How many windows are computed at once."""
+        return max(VALUES // self.values.numel(), 1)
+
     def forecasts(
         self, marks: Bool[Tensor, "version patch channel"], which: Int64[np.ndarray, "some channel"]
     ) -> Float64[np.ndarray, "some horizon column"]:
@@ -231,7 +236,7 @@ class _WhatIf:
         A window has channels of different versions: `which` says, for each channel, by which row of `marks` it is.
         Level, scale and evidence of a channel depend only on that channel, so they are computed once per version.
         """
-        versions, parts = self._read(marks), torch.split(torch.from_numpy(which), CHUNK)
+        versions, parts = self._read(marks), torch.split(torch.from_numpy(which), self.together)
         return torch.cat([self._forecast(versions, part) for part in parts]).double().numpy()
 
     def _read(self, marks: Bool[Tensor, "version patch channel"]) -> Explanation[Tensor]:
@@ -250,7 +255,7 @@ class _WhatIf:
         self, versions: Explanation[Tensor], which: Int[Tensor, "some channel"]
     ) -> Float[Tensor, "some horizon column"]:
         some, usual, shared, columns = len(which), self.usual, versions.context, self.columns
-        level, scale = (each[which, torch.arange(which.shape[1])] for each in (shared.level, shared.scale))
+        level, scale = (each.gather(0, which) for each in (shared.level, shared.scale))
         known = None if usual.known is None else usual.known.expand(some, -1, -1)
         context = replace(shared, level=level, scale=scale, phase=usual.phase.expand(some, -1), known=known)
         mask = versions.mask[:1].to(versions.evidence.dtype).expand(some, -1, -1)
@@ -328,10 +333,17 @@ def orders_of(opened: int) -> int:
 def _moves(
     question: _WhatIf, opened: Places, orders: Sequence[Int64[np.ndarray, " open"]]
 ) -> Float64[np.ndarray, "order open horizon column"]:
-    """Return by how much the forecast moves as each token gets its own value, in each of these orders.
+    """Return by how much the forecast moves as each token gets its own value, in each of these orders."""
+    # No version of a channel is in windows of two orders, so orders are computed apart unless they are short.
+    each = max(question.together // (len(opened) + 1), 1)
+    parts = [_in_orders(question, opened, orders[first : first + each]) for first in range(0, len(orders), each)]
+    return np.concatenate(parts)
 
-    In version n of an order, the first n tokens of every channel have their own values.
-    """
+
+def _in_orders(
+    question: _WhatIf, opened: Places, orders: Sequence[Int64[np.ndarray, " open"]]
+) -> Float64[np.ndarray, "order open horizon column"]:
+    """Return the moves in some orders: in version n of an order, the first n tokens of every channel are its own."""
     count, (_, patches, channels) = len(opened), question.mask.shape
     patch, source = np.array(opened).T
     versions = int(np.bincount(source).max()) + 1

@@ -193,16 +193,14 @@ def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[flo
     changed most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an
     amount that is too small to be shown is hardly ever shown in one sum and not in another.
     """
-    counts = [amount * 10.0**decimals for amount in amounts]
-    whole = [round(count) for count in counts]
+    counts = np.array(amounts) * 10.0**decimals
+    nearest = np.rint(counts)
+    whole = [int(count) for count in nearest.tolist()]  # a float cannot count beyond 2**53
     missing = int(printed(rounded(total, decimals)).scaleb(decimals)) - sum(whole)
     one = 1 if missing > 0 else -1
-
-    def rank(number: int) -> tuple[bool, bool, float]:
-        left = one * (counts[number] - whole[number])
-        return left <= 0, whole[number] in (0, -one), -left
-
-    for number in sorted(range(len(whole)), key=rank)[: abs(missing)]:
+    left = one * (counts - nearest)
+    turns = (nearest == 0) | (nearest == -one)
+    for number in np.lexsort((-left, turns, left <= 0))[: abs(missing)].tolist():
         whole[number] += one
     # The rest is less than rounding and belongs to no value in particular, so the first amount takes it.
     whole[0] += one * max(abs(missing) - len(whole), 0)

@@ -155,13 +155,15 @@ class AdditiveReadout(Readout):
         channel, step = places.unbind(dim=1)
         embedded = self._embedded(context, self.channel[column : column + 1])[:, 0]
         gained = self.leave.weight * (1 + self.gain(embedded))[:, None]
-        # Maps over time first, then their mixture: the product of both would be large with many channels.
-        over = gained[:, None] @ torch.unflatten(self.over.weight, 0, (MIXTURES, -1))
-        own, (batch, horizon, _) = gained @ self.enter.weight, gained.shape
-        over, own = (each.view(*each.shape[:-1], 2, -1)[..., step] for each in (over, own))
-        mixed = (over * self.mix[:, column, channel].view(1, MIXTURES, 1, 1, -1)).sum(dim=1)
-        both = mixed + own * (channel == column)
-        return self.base(embedded), both.view(batch, horizon, 2, -1).permute(0, 2, 3, 1)
+        # Maps over time first, then their mixture: the product of both would be large with many channels. The horizon
+        # is the last axis, so that the weights of a value are one piece of memory.
+        ahead = gained.transpose(1, 2)
+        maps = torch.unflatten(self.over.weight, 0, (MIXTURES, -1)).transpose(1, 2) @ ahead[:, None]
+        over, own = (torch.unflatten(each, -2, (2, -1)) for each in (maps, self.enter.weight.T @ ahead))
+        both = (over.index_select(-2, step) * self.mix[:, column, channel, None].unsqueeze(1)).sum(dim=1)
+        itself = channel == column
+        both[:, :, itself] += own[:, :, step[itself]]
+        return self.base(embedded), both
 
     def _embedded(
         self, context: Context, channel: Float[Tensor, "channel width"]
