@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+TORTURE_MINUTES ?= 1
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PRODUCT := $(VENV)/.product
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test matrix check page format docs dist bench results pictures clean
+.PHONY: demo test matrix check page format docs dist bench torture results pictures clean
 
 demo: $(PRODUCT)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
@@ -44,6 +45,9 @@ dist: $(INSTALLED)  ## sdist, wheel and bill of materials of the product, and th
 
 bench: $(INSTALLED)  ## speed and memory, as ratios measured side by side
 	$(BIN)/python -m benchmarks
+
+torture: $(INSTALLED)  ## attacks on the library, TORTURE_MINUTES for each kind; figures in results/bench/torture.json
+	$(BIN)/python -m torture --minutes $(TORTURE_MINUTES) --out results/bench/torture.json
 
 results: $(INSTALLED)  ## pack the records of new runs into the ledger, then build results/tables, results/figures and docs/results.md
 	$(BIN)/python -m ibforecast_lab.experiments.render --pack --out results

@@ -1,5 +1,6 @@
 """The search is reproducible and resumable, ignores the test windows, and returns a recipe it tried."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -282,6 +283,34 @@ def test_an_invalid_table_or_setting_is_refused(
     for kind, message, source, settings in cases:
         with pytest.raises(kind, match=message):
             tune(source, **{"forecaster": forecaster(), "trials": 2} | settings)
+
+
+@pytest.mark.parametrize("cut", [1, 40, 10**9], ids=["the end of a line", "half a line", "all but the first letters"])
+def test_a_search_whose_file_ends_in_half_a_line_continues_to_the_same_result(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path, cut: int
+) -> None:
+    path = tmp_path / "search.log"
+    whole = tune(table, forecaster(), 2, storage=path)
+    content = path.read_bytes()
+    path.write_bytes(content[: max(7, len(content) - cut)])
+    again = tune(table, forecaster(), 2, storage=path)
+    assert again.recipe == whole.recipe
+    assert [trial.validation_error for trial in again.trials] == [trial.validation_error for trial in whole.trials]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs flock")
+def test_two_searches_cannot_use_one_file_at_the_same_time(
+    table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
+    path, refused = tmp_path / "search.log", list[str]()
+
+    def intrude(trial: object, trials: int) -> None:
+        with pytest.raises(UsageError) as error:
+            tune(table, forecaster(), 2, storage=path)
+        refused.append(str(error.value))
+
+    assert len(tune(table, forecaster(), 2, storage=path, on_trial=intrude).trials) == 2
+    assert ["one search at a time" in message for message in refused] == [True, True]
 
 
 @pytest.mark.parametrize("content", ["when,load\n2023-01-01,1\n", "hello", "[1]", '{"format": "ibforecast.model"}'])

@@ -1,6 +1,7 @@
 """Search for a recipe with Optuna: a few important knobs, compared on only the validation windows."""
 
 import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ibforecast.core.budget import allowance
 from ibforecast.core.errors import DataError, IBForecastError, MissingExtraError, UsageError
@@ -133,7 +134,7 @@ def tune(
     knobs = _knobs(base, forecaster, budgets)
     identity = sha256(f"{data_sha256}/{base.sha256}/{_settings(forecaster)}/{knobs}".encode())
     begun = time.monotonic()
-    with _quiet_optuna():
+    with _quiet_optuna(), _only_user(storage):
         study = _study(storage, identity, unpruned_epochs=base.train.epochs // 3)
         while len(ended := _ended(study)) < trials and (timeout is None or time.monotonic() - begun < timeout):
             _try(_next_trial(study, base, knobs, forecaster.seed, len(ended)), study, source, base, forecaster)
@@ -222,13 +223,12 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
     from optuna import create_study
     from optuna.pruners import MedianPruner
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+    from optuna.storages.journal import JournalFileBackend
     from optuna.trial import TrialState
 
     kept = None
     if storage is not None:
-        path = _check_storage(Path(storage))
-        kept = JournalStorage(JournalFileBackend(path, JournalFileOpenLock(path)))
+        kept = JournalStorage(JournalFileBackend(str(storage), cast(Any, _Held())))
     pruner = MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_epochs)
     study = create_study(storage=kept, study_name=name, pruner=pruner, load_if_exists=True)
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
@@ -236,19 +236,58 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
     return study
 
 
-def _check_storage(storage: Path) -> str:
+class _Held:
+    """A lock for Optuna that is held already: `_only_user` has the file for the whole search."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+
+@contextmanager
+def _only_user(storage: str | Path | None) -> Iterator[None]:
+    """Be the only search that uses a file; the system ends that if the process is killed.
+
+    Remove the last line if a killed process has not finished it: whatever follows would be joined to it.
+    """
+    if storage is None:
+        yield
+        return
+    path = _check_storage(Path(storage))
+    with path.open("ab+") as file:
+        if os.name == "posix":
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(
+                    "a search's file must be used by one search at a time", path, "wait for the other, or name another"
+                ) from error
+        file.seek(0)
+        content = file.read()
+        if not content.endswith(b"\n"):
+            file.truncate(content.rfind(b"\n") + 1)
+        yield
+
+
+def _check_storage(storage: Path) -> Path:
     """Return the path of a search's file; refuse a file with other content before anything is written."""
     storage.parent.mkdir(parents=True, exist_ok=True)
+    first = b'{"op_code":'  # as Optuna writes it
     try:
         with storage.open("rb") as lines:
-            is_search = "op_code" in json.loads(next(lines, b'{"op_code": 0}'))
+            line = next(lines, b"")
     except FileNotFoundError:
-        is_search = True
-    except (OSError, ValueError, TypeError):
-        is_search = False
-    if not is_search:
+        line = b""
+    except OSError:
+        line = b"unreadable"
+    # A process that was killed may have written only a part of it.
+    if not line.startswith(first) and not first.startswith(line):
         raise DataError("the storage must be the file of a search", repr(str(storage)), "name another")
-    return str(storage)
+    return storage
 
 
 def _next_trial(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ibforecast.core.files import sha256, to_json, write_atomically
+from ibforecast.core.folders import sweep
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -80,3 +81,16 @@ def test_the_fingerprint_is_sha256_of_the_pieces_in_order() -> None:
     assert sha256(b"abc") == hashlib.sha256(b"abc").hexdigest()
     assert sha256([b"a", b"bc"]) == sha256(b"abc")
     assert sha256([b"bc", b"a"]) != sha256(b"abc")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process is killed in a copy of it")
+def test_a_file_that_a_killed_process_left_is_removed_later_and_others_stay(tmp_path: Path) -> None:
+    process = os.fork()
+    if process == 0:
+        os.fsync = lambda handle: os._exit(9)
+        write_atomically(tmp_path / "file.bin", b"new")
+    os.waitpid(process, 0)
+    (tmp_path / ".file.bin.precious").write_bytes(b"mine")
+    assert len(contents(tmp_path)) == 2
+    sweep(tmp_path)
+    assert contents(tmp_path) == {".file.bin.precious": b"mine"}

@@ -490,28 +490,6 @@ def test_other_users_can_read_a_saved_model(folder: Path) -> None:
     assert (folder / WEIGHTS).stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process is killed in a copy of it")
-@pytest.mark.parametrize("overwrites", [True, False], ids=["overwrite", "first save"])
-@pytest.mark.parametrize("can_exchange", [True, False], ids=["exchange", "renames"])
-def test_a_save_that_is_killed_at_any_operation_leaves_the_old_or_the_new_model(
-    tmp_path: Path, can_exchange: bool, overwrites: bool
-) -> None:
-    old, new = fitted_model(), fitted_model(seed=1)
-    old.save(tmp_path / "old")
-    new.save(tmp_path / "new")
-    script = [Path(__file__).with_name("killed.py"), tmp_path / "old", tmp_path / "new", can_exchange, overwrites]
-    done = subprocess.run([sys.executable, *map(str, script)], capture_output=True, text=True, check=True)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(lines) > 15
-    assert [line["ended"] for line in lines] == [False] * (len(lines) - 1) + [True]
-    found = [line["found"] for line in lines]
-    before = old.weights_sha256 if overwrites else None
-    assert set(found) == {before, new.weights_sha256}
-    assert found == sorted(found, key=lambda one: one == new.weights_sha256)  # the old one first, then the new one
-    assert all(line["then"] == new.weights_sha256 for line in lines)
-    assert all(line["left"] == ["model"] for line in lines)
-
-
 def test_temporary_folders_of_living_and_of_other_processes_stay(folder: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     names = {

@@ -15,6 +15,7 @@ import click
 
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import to_json
+from ibforecast.core.folders import sweep
 
 if TYPE_CHECKING:
     from ibforecast.fitting import Progress
@@ -28,11 +29,15 @@ def announce(text: str) -> None:
 
 
 def check_place(*paths: Path) -> None:
-    """Refuse, before any work, a path whose folder, or its nearest existing parent, cannot be written to."""
+    """Refuse, before any work, a path whose folder, or its nearest existing parent, cannot be written to.
+
+    Temporary files that a killed process left there are removed.
+    """
     for path in paths:
         try:
             folder = next(parent for parent in path.absolute().parents if parent.exists())
             tempfile.TemporaryFile(dir=folder).close()  # permissions do not say whether a disk is full or read-only
+            sweep(folder)
         except OSError as error:
             raise not_usable(path, error) from error
 

@@ -3,17 +3,30 @@
 import hashlib
 import json
 import os
+import platform
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+HOST = re.sub("[^A-Za-z0-9]", "_", platform.node())
+"""This machine, in temporary names: a process of another may use the same disk."""
+
+
+def temporary_prefix(path: Path) -> str:
+    """Return the beginning of a temporary name for a path: its own name, the machine and the process.
+
+    If the process is killed, `ibforecast.core.folders.sweep` finds it.
+    """
+    return f".{path.name}.{HOST}-{os.getpid()}."
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write `content` under a temporary name and rename it to `path`, so that no reader sees part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder: a rename is atomic only within one file system.
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=temporary_prefix(path))
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

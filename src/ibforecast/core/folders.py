@@ -1,23 +1,21 @@
-"""Folders that are replaced whole or not at all, also by a process that is killed, and the removal of what it left."""
+"""Folders that are replaced whole or not at all, also by a process that is killed, and the removal of its leftovers."""
 
 import os
-import platform
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from ibforecast.core.files import HOST, temporary_prefix
 
 AT_WORKING_FOLDER, EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux."""
 
-HOST = re.sub("[^A-Za-z0-9]", "_", platform.node())
-"""This machine, in the names of temporary folders: a process of another may use the same disk."""
-
 LEFT = re.compile(rf"\.(?P<name>.+)\.{HOST}-(?P<process>\d+)\.[^.]+")
-"""The name of a temporary folder: that of the folder to write, the machine and the process."""
+"""A temporary name: that of the file or folder to write, the machine and the process."""
 
 ASIDE = "moved-aside"
 """The name of an old folder while a new one gets its name."""
@@ -70,7 +68,7 @@ def exchanged(one: Path, other: Path) -> bool:
 
 
 def sweep(parent: Path) -> None:
-    """Remove the temporary folders of processes that have ended, and restore an old folder that one had moved aside."""
+    """Remove temporary files and folders of ended processes, and restore a folder that one of them had moved aside."""
     for left in sorted(parent.iterdir()) if parent.is_dir() else ():
         parts = LEFT.fullmatch(left.name)
         if parts is None or not _has_ended(int(parts["process"])):
@@ -78,12 +76,16 @@ def sweep(parent: Path) -> None:
         old, folder = left / ASIDE, parent / parts["name"]
         if old.is_dir() and not folder.exists():
             old.rename(folder)
-        shutil.rmtree(left, ignore_errors=True)
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            with suppress(OSError):  # another process may have removed it
+                left.unlink()
 
 
 def _made(folder: Path) -> Path:
     # In the same parent: a rename is atomic only within one file system.
-    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.{HOST}-{os.getpid()}."))
+    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=temporary_prefix(folder)))
 
 
 def _has_ended(process: int) -> bool:

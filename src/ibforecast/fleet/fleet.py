@@ -229,6 +229,7 @@ class Fleet:
             raise UsageError("only a fleet can be continued", f"{self.folder}, which is not a fleet", "choose another")
         content = {"ibforecast_version": __version__, "settings": forecaster.document()}
         write_atomically(self.folder / DOCUMENT, document.write(FORMAT, VERSION, content).encode())
+        sweep(self.folder)
         sweep(self.folder / MEMBERS)  # restores a model that a killed run had moved aside
         for unfinished in (self.folder / MEMBERS).glob(".*"):
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json, write_atomically
+from ibforecast.core.folders import sweep
 
 LEDGER = Path("results/ledger.jsonl.zst")
 """The packed ledger of a checkout."""
@@ -104,6 +105,7 @@ class Ledger:
     def write(self, record: Record) -> Path:
         """Add the record of a new run. It replaces an older record of the same cell in the folder."""
         path = self.path(record.cell)
+        sweep(self.folder)  # a process that was killed may have left a temporary file
         write_atomically(path, to_json(asdict(record)))
         return path
 
@@ -125,6 +127,8 @@ class Ledger:
 
     def pack(self) -> int:
         """Move the records of the folder into the packed file, and return their number."""
+        sweep(self.folder)
+        sweep(self.packed.parent)
         paths = sorted(self.folder.glob("*.json"))
         if paths:
             write_atomically(self.packed, packed(self.records()))

@@ -1,0 +1,1 @@
+"""Attacks on the library: kills, broken disks, malformed files, hostile clients: `make torture`."""
