@@ -27,6 +27,7 @@ from ibforecast.zoo.stages import (
     forget,
     sealed_of,
     train_recipe,
+    train_recipes_stacked,
     within,
 )
 
@@ -277,3 +278,22 @@ def test_a_training_stopped_before_the_second_stage_keeps_the_sealed_reader(last
     assert outcome.recipe.train.second_epochs == 0
     if last > 1:
         assert same_weights(outcome, trained(recipe("sealed")))
+
+
+def test_stacked_models_take_part_in_the_same_contests_as_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts, seeds, default = (TRAINING, VALIDATION), (7, 8, 9), recipe("default")
+    default = replace(default, train=replace(default.train, bfloat16=False))
+    alone = [train_recipe(default, *parts, seed) for seed in seeds]
+    best = min(one.contest.choosing for one in alone if one.contest)
+    # Only the best candidate wins, so that the models of the stack go different ways.
+    wins = property(lambda contest: 1.0 if contest.choosing == pytest.approx(best, rel=1e-4) else -1.0)
+    monkeypatch.setattr(Contest, "gain", wins)
+    alone = [train_recipe(default, *parts, seed) for seed in seeds]
+    stacked = train_recipes_stacked(default, [parts] * 3, seeds)
+    assert {type(one.forecaster) for one in alone} == {SealedForecast, ChoosingForecast}
+    for one, other in zip(alone, stacked, strict=True):
+        assert isinstance(other, Trained)
+        assert type(other.forecaster) is type(one.forecaster)
+        assert other.recipe == one.recipe
+        assert len(other.training.history) == len(one.training.history)
+        assert other.training.best_error == pytest.approx(one.training.best_error, rel=0.02)

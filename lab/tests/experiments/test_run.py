@@ -254,13 +254,13 @@ def test_a_killed_cell_continues_from_its_last_finished_epoch(
     tmp_path: Path, in_this_process: list[Cell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, whole = Ledger(tmp_path / "results" / "ledger.jsonl.zst"), run(CELL, CPU)
-    save, error = Checkpoint.save, loop._error
+    save, error = Checkpoint.save, loop.error_on
     monkeypatch.setattr(Checkpoint, "save", lambda self, path: (save(self, path), 1 / 0))
     assert "ZeroDivisionError" in run_missing([CELL], ledger.packed, "cpu")[CELL]
     assert ledger.records() == []
     monkeypatch.setattr(Checkpoint, "save", save)
     epochs: list[float] = []
-    monkeypatch.setattr(loop, "_error", lambda *arguments: epochs.append(error(*arguments)) or epochs[-1])
+    monkeypatch.setattr(loop, "error_on", lambda *arguments: epochs.append(error(*arguments)) or epochs[-1])
     assert run_missing([CELL], ledger.packed, "cpu") == {}
     record = ledger.read(CELL)
     assert record is not None

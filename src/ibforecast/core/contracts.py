@@ -60,6 +60,9 @@ class Forecaster(Predictor):
     capturable: bool = True
     """Whether a training step can be recorded as a CUDA graph: no branch may depend on the values of tensors."""
 
+    stackable: bool = False
+    """Whether several of one shape can be trained as one: all random numbers come from `dropout` and `uniform_`."""
+
     @abstractmethod
     def loss(self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator) -> Loss:
         """Return the loss of one training batch; `progress` runs from 0 to 1 over the epochs."""

@@ -55,6 +55,7 @@ class IBForecast(Accountable, SelfExplaining):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.stackable = not config.gate.any_budget  # otherwise models draw budgets that differ
         self.decompose = Decompose(
             _frame(config),
             config.cycle,

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -70,19 +70,19 @@ def train(
     history: tuple[Epoch, ...] = ()
     stopped = False
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), _in_order(device):
+    with torch.random.fork_rng(devices), in_order(device):
         forecaster.to(device).train()
         generator = torch.Generator(device)
         step = Step(forecaster, training, batch, generator, config.kept_share(steps), config.bfloat16)
-        best_weights = _copy(forecaster.state_dict())
+        best_weights = copy_of(forecaster.state_dict())
         resumed = Checkpoint.load(checkpoint, identity) if checkpoint else None
         if resumed:
             history = resumed.history
-            _write_into(forecaster.state_dict(), resumed.weights)
-            _write_into(step.moments(), resumed.moments)
-            _write_into(best_weights, resumed.best_weights)
-            _write_into(step.averages, resumed.averages)
-        while len(history) < config.epochs and len(history) - 1 - best_of(history) < config.patience:
+            write_into(forecaster.state_dict(), resumed.weights)
+            write_into(step.moments(), resumed.moments)
+            write_into(best_weights, resumed.best_weights)
+            write_into(step.averages, resumed.averages)
+        while not is_over(history, config):
             if stopped := bool(history) and until():
                 break
             number, begun = len(history), time.perf_counter()
@@ -91,23 +91,19 @@ def train(
             generator.manual_seed(drawn)
             rate = config.rate_at(number)
             step.set_pace(rate, config.progress_at(number))
-            for starts in _drawn(training, batch, steps, drawn):
+            for starts in drawn_starts(training, batch, steps, drawn):
                 step.run(starts)
                 if stopped := bool(history) and until():
                     break
             if stopped:
                 break
-            loss, open_rate = step.means()
+            ((loss, open_rate),) = step.means()
             with step.averaged():
-                outcome = Epoch(loss, open_rate, _error(forecaster, compared), rate, time.perf_counter() - begun)
+                outcome = Epoch(loss, open_rate, error_on(forecaster, compared), rate, time.perf_counter() - begun)
                 if best_of((*history, outcome)) == number:
-                    _write_into(best_weights, forecaster.state_dict())
-            if not outcome.validation_error < float("inf"):
-                raise IBForecastError(
-                    "training must stay finite",
-                    f"{outcome.validation_error} at the end of epoch {number + 1}",
-                    "lower the learning rate",
-                )
+                    write_into(best_weights, forecaster.state_dict())
+            if diverged := divergence(outcome, number):
+                raise diverged
             history = (*history, outcome)
             if checkpoint:
                 Checkpoint(
@@ -117,7 +113,7 @@ def train(
         forecaster.load_state_dict(best_weights)
         best = best_of(history)
         every = compared is validation or len(compared) == len(validation)
-        best_error = history[best].validation_error if every else _error(forecaster, validation)
+        best_error = history[best].validation_error if every else error_on(forecaster, validation)
     forecaster.eval()
     return Training(history, best + 1, best_error, stopped)
 
@@ -126,23 +122,23 @@ def epoch_seconds(forecaster: Forecaster, training: Windows, validation: Windows
     """Return about how long an epoch takes on this machine, from a few steps; the weights of `forecaster` change."""
     device, count = training.values.device, min(config.validated or len(validation), len(validation))
     batch, steps = config.batch_of(len(training)), config.steps_of(len(training))
-    with torch.random.fork_rng([device] if device.type == "cuda" else []), _in_order(device):
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), in_order(device):
         forecaster.to(device).train()
         step = Step(forecaster, training, batch, torch.Generator(device), config.kept_share(steps), config.bfloat16)
-        some, starts = validation.spaced(min(count, VALIDATION_BATCH)), _drawn(training, batch, 1, 0)[0]
-        for work in (lambda: step.run(starts), lambda: _error(forecaster, some)):
+        some, starts = validation.spaced(min(count, VALIDATION_BATCH)), drawn_starts(training, batch, 1, 0)[0]
+        for work in (lambda: step.run(starts), lambda: error_on(forecaster, some)):
             work()
         begun = time.perf_counter()
         for _ in range(TIMED_STEPS):
             step.run(starts)
         trained = time.perf_counter()
-        _error(forecaster, some)
+        error_on(forecaster, some)
         validated = time.perf_counter() - trained
     return (trained - begun) / TIMED_STEPS * steps + validated * count / len(some)
 
 
 @contextmanager
-def _in_order(device: torch.device) -> Iterator[None]:
+def in_order(device: torch.device) -> Iterator[None]:
     """Make sums on a processor independent of the order in which threads finish; on a GPU they already are."""
     before = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -158,6 +154,19 @@ def _in_order(device: torch.device) -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
+def is_over(history: tuple[Epoch, ...], config: TrainConfig) -> bool:
+    """Return whether a run has had all its epochs, or has run out of patience."""
+    return len(history) >= config.epochs or len(history) - 1 - best_of(history) >= config.patience
+
+
+def divergence(outcome: Epoch, number: int) -> IBForecastError | None:
+    """Return the error of an epoch, counted from 0, whose validation error is not finite; None if it is."""
+    if outcome.validation_error < float("inf"):
+        return None
+    where = f"{outcome.validation_error} at the end of epoch {number + 1}"
+    return IBForecastError("training must stay finite", where, "lower the learning rate")
+
+
 def best_of(history: tuple[Epoch, ...]) -> int:
     """Return the index of the smallest validation error, the last of equal ones; −1 for an empty history."""
     errors = [epoch.validation_error for epoch in history]
@@ -169,14 +178,14 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return random.Random(f"{seed}/{epoch}").getrandbits(62)
 
 
-def _drawn(windows: Windows, batch: int, steps: int, seed: int) -> tuple[Tensor, ...]:
+def drawn_starts(windows: Windows, batch: int, steps: int, seed: int) -> tuple[Tensor, ...]:
     """Return the first rows of the windows of each step of an epoch; no window is drawn twice."""
     order = torch.randperm(len(windows), generator=torch.Generator().manual_seed(seed))[: steps * batch]
     return windows.starts[order.to(windows.starts.device)].view(-1, batch).unbind()
 
 
 @torch.no_grad()
-def _error(forecaster: Forecaster, windows: Windows) -> float:
+def error_on(forecaster: Forecaster, windows: Windows) -> float:
     """Return the mean squared error over windows, with gates as in use."""
     forecaster.eval()
     total = 0.0
@@ -187,11 +196,13 @@ def _error(forecaster: Forecaster, windows: Windows) -> float:
     return total / len(windows)
 
 
-def _copy(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def copy_of(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return a copy of tensors, without their gradients."""
     return {name: tensor.detach().clone() for name, tensor in tensors.items()}
 
 
 @torch.no_grad()
-def _write_into(destination: dict[str, Tensor], source: dict[str, Tensor]) -> None:
+def write_into(destination: Mapping[str, Tensor], source: Mapping[str, Tensor]) -> None:
+    """Copy values into the tensors of the same name."""
     for name, tensor in destination.items():
         tensor.copy_(source[name])

@@ -1,5 +1,6 @@
 """One optimisation step: eager on a processor, captured as a graph on CUDA."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,27 +13,26 @@ from ibforecast.core.devices import has_bfloat16
 from ibforecast.data.windows import Windows
 
 
-class Step:
-    """A step: cut a batch, compute its loss, update the weights, and add loss and open rate to running sums.
+class Update(ABC):
+    """A step on weights, without its loss: update and average them, and add loss and open rate to running sums.
 
-    `averages` are the weights averaged over the steps, of which `kept_share` remains after each; empty if that is 0.
-    With `bfloat16` matrices are multiplied in these shorter numbers, if the processor has instructions for them.
+    `starts` are the first rows of the windows of the next step, and `sums` has one column per model. `averages` are
+    the weights averaged over the steps, of which `kept_share` remains after each; empty if that is 0. With `bfloat16`
+    matrices are multiplied in these shorter numbers, if the processor has instructions for them.
     """
 
     def __init__(
         self,
         forecaster: Forecaster,
-        windows: Windows,
-        batch: int,
-        generator: torch.Generator,
+        starts: Int[Tensor, "*model batch"],
+        generators: tuple[torch.Generator, ...],
         kept_share: float = 0.0,
         bfloat16: bool = False,
     ) -> None:
-        self.forecaster, self.windows, self.generator = forecaster, windows, generator
-        device = windows.values.device
-        self.starts = torch.zeros(batch, dtype=torch.int64, device=device)
+        self.forecaster, self.starts, self.generators = forecaster, starts, generators
+        device = starts.device
         self.progress = torch.zeros((), device=device)
-        self.sums: Float[Tensor, " 2"] = torch.zeros(2, device=device)
+        self.sums = torch.zeros(2, *starts.shape[:-1], device=device)
         self.count = 0
         on_gpu = device.type == "cuda"
         self.optimiser = torch.optim.Adam(
@@ -47,12 +47,21 @@ class Step:
             fused=True,
             capturable=on_gpu,
         )
-        self.shortened = bfloat16 and device.type == "cpu" and has_bfloat16()
+        self.shortened = self.is_shortened(device, bfloat16)
         self.kept_share = kept_share
         self._weights = {name: p for name, p in forecaster.named_parameters() if p.requires_grad} if kept_share else {}
         self.averages = {name: parameter.detach().clone() for name, parameter in self._weights.items()}
         self._ready_optimiser()
         self._replay = self._capture() if on_gpu and forecaster.capturable else self._update
+
+    @staticmethod
+    def is_shortened(device: torch.device, bfloat16: bool) -> bool:
+        """Return whether matrices are multiplied in bfloat16 on a device."""
+        return bfloat16 and device.type == "cpu" and has_bfloat16()
+
+    @abstractmethod
+    def losses(self) -> Float[Tensor, "two *model"]:
+        """Return the loss of the windows at `starts` and the share of tokens that are open, for each model."""
 
     def set_pace(self, learning_rate: float, progress: float) -> None:
         """Set the learning rate and the progress of the coming epoch."""
@@ -63,18 +72,19 @@ class Step:
             else:
                 group["lr"] = learning_rate * group["rate"]
 
-    def run(self, starts: Int[Tensor, " batch"]) -> None:
+    def run(self, starts: Int[Tensor, "*model batch"]) -> None:
         """Take one step on the windows that begin at these rows."""
         self.starts.copy_(starts)
         self._replay()
         self.count += 1
 
-    def means(self) -> tuple[float, float]:
-        """Return the mean loss and open rate since the last call."""
-        loss, open_rate = (self.sums / max(1, self.count)).tolist()
+    def means(self) -> list[tuple[float, float]]:
+        """Return the mean loss and open rate of each model since the last call."""
+        means = (self.sums / max(1, self.count)).reshape(2, -1)
+        pairs = [(loss, open_rate) for loss, open_rate in means.T.tolist()]
         self.sums.zero_()
         self.count = 0
-        return loss, open_rate
+        return pairs
 
     def moments(self) -> dict[str, Tensor]:
         """Return the state of the optimiser by name, as views that can be saved or written to."""
@@ -102,17 +112,15 @@ class Step:
             average.copy_(now)
 
     def _update(self) -> None:
-        window, target = self.windows.take(self.starts)
         self.optimiser.zero_grad(set_to_none=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.shortened):
-            loss = self.forecaster.loss(window, target, self.progress, self.generator)
-        total = loss.total
-        total.backward()  # type: ignore[no-untyped-call]
+            losses = self.losses()
+        losses[0].sum().backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         if self.averages:
             weights = [parameter.detach() for parameter in self._weights.values()]
             torch._foreach_lerp_(list(self.averages.values()), weights, 1 - self.kept_share)
-        self.sums += torch.stack([total.detach(), loss.open_rate])
+        self.sums += losses.detach()
 
     def _ready_optimiser(self) -> None:
         """Take an update of size zero, so that the optimiser's state exists before anything is loaded into it."""
@@ -137,10 +145,34 @@ class Step:
                 self._update()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self.generator)
+        for generator in self.generators:
+            graph.register_generator_state(generator)
         with torch.cuda.graph(graph):
             self._update()
         for name, tensor in held.items():
             tensor.copy_(before[name])
         self.sums.zero_()
         return graph.replay
+
+
+class Step(Update):
+    """A step of one forecaster on a batch of windows."""
+
+    def __init__(
+        self,
+        forecaster: Forecaster,
+        windows: Windows,
+        batch: int,
+        generator: torch.Generator,
+        kept_share: float = 0.0,
+        bfloat16: bool = False,
+    ) -> None:
+        self.windows = windows
+        starts = torch.zeros(batch, dtype=torch.int64, device=windows.values.device)
+        super().__init__(forecaster, starts, (generator,), kept_share, bfloat16)
+
+    def losses(self) -> Float[Tensor, " two"]:
+        """Return the loss of the windows at `starts` and the share of tokens that are open."""
+        window, target = self.windows.take(self.starts)
+        loss = self.forecaster.loss(window, target, self.progress, self.generators[0])
+        return torch.stack([loss.total, loss.open_rate])

@@ -6,19 +6,23 @@ for a few epochs, with the same seed. The sealed reader has the stronger promise
 better by the margin. If it wins, the model is that of the first stage.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import torch
 
 from ibforecast.core.contracts import Forecaster
+from ibforecast.core.errors import IBForecastError
 from ibforecast.core.files import sha256
 from ibforecast.data.windows import Windows
 from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.loop import Training, epoch_seconds, epoch_seed, never, train
+from ibforecast.train.stack import Member, train_stacked
 from ibforecast.zoo.recipes import Recipe
 
 USED_SHARE = 0.8
@@ -75,30 +79,21 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What all stages of a training have in common."""
+class Stage:
+    """One stage that a training needs next: a forecaster, its schedule, and how many epochs were before it."""
 
-    training: Windows
-    validation: Windows
-    seed: int
-    checkpoint: Path | None
-    identity: str
-    on_epoch: Callable[[int, Epoch], None]
-    until: Callable[[], bool]
+    name: str
+    forecaster: Forecaster
+    config: TrainConfig
+    done: int = 0
 
-    def train(self, forecaster: Forecaster, config: TrainConfig, stage: str, done: int) -> Training:
-        """Train for one stage, of which `done` epochs were before it."""
-        return train(
-            forecaster,
-            self.training,
-            self.validation,
-            config,
-            self.seed if stage == STAGES[0] else epoch_seed(self.seed, -1),
-            None if self.checkpoint is None else Path(f"{self.checkpoint}{stage}"),
-            sha256(f"{self.identity}{stage}".encode()),
-            lambda epoch, outcome: self.on_epoch(done + epoch, outcome),
-            self.until,
-        )
+    def seed(self, seed: int) -> int:
+        """Return the seed of this stage in a training with some seed; all stages after the first have the same."""
+        return seed if self.name == STAGES[0] else epoch_seed(seed, -1)
+
+
+Plan = Generator[Stage, Training, Trained]
+"""The stages of a training one after the other: each is sent the outcome of the one before."""
 
 
 def train_recipe(
@@ -116,25 +111,74 @@ def train_recipe(
     With a `checkpoint` path every stage has a file there; `forget` removes them. A training that is stopped in a
     contest has no outcome of it, and keeps the sealed reader.
     """
-    run = _Run(training, validation, seed, checkpoint, identity, on_epoch, until)
+    plan = stages(recipe, seed)
+    stage = next(plan)
+    while True:
+        outcome = train(
+            stage.forecaster,
+            training,
+            validation,
+            stage.config,
+            stage.seed(seed),
+            None if checkpoint is None else Path(f"{checkpoint}{stage.name}"),
+            sha256(f"{identity}{stage.name}".encode()),
+            partial(_counted, on_epoch, stage.done),
+            until,
+        )
+        try:
+            stage = plan.send(outcome)
+        except StopIteration as end:
+            return cast(Trained, end.value)
+
+
+def train_recipes_stacked(
+    recipe: Recipe, windows: Sequence[tuple[Windows, Windows]], seeds: Sequence[int]
+) -> list[Trained | IBForecastError]:
+    """Train a recipe several times as one batched model: a training and a validation part and a seed for each.
+
+    Models that are in the same stage are one stack; the winners of a contest go on in smaller stacks. A model that
+    does not stay finite is an error in its place.
+    """
+    plans = [stages(recipe, seed) for seed in seeds]
+    waiting = {place: next(plan) for place, plan in enumerate(plans)}
+    trained: dict[int, Trained | IBForecastError] = {}
+    while waiting:
+        name = min((stage.name for stage in waiting.values()), key=STAGES.index)
+        now = {place: stage for place, stage in waiting.items() if stage.name == name}
+        members = [Member(stage.forecaster, *windows[place], stage.seed(seeds[place])) for place, stage in now.items()]
+        outcomes = train_stacked(members, next(iter(now.values())).config)
+        for place, outcome in zip(now, outcomes, strict=True):
+            del waiting[place]
+            if isinstance(outcome, IBForecastError):
+                trained[place] = outcome
+                continue
+            try:
+                waiting[place] = plans[place].send(outcome)
+            except StopIteration as end:
+                trained[place] = end.value
+    return [trained[place] for place in range(len(plans))]
+
+
+def stages(recipe: Recipe, seed: int) -> Plan:
+    """Yield the stages of a recipe; return the outcome of the last, with the history of all."""
     if not recipe.train.second_epochs:
         forecaster = recipe.build(seed)
-        return Trained(forecaster, recipe, run.train(forecaster, recipe.train, STAGES[0], 0))
+        return Trained(forecaster, recipe, (yield Stage(STAGES[0], forecaster, recipe.train)))
     sealed = sealed_of(recipe)
     first = sealed.build(seed)
-    early = run.train(first, recipe.train, STAGES[0], 0)
+    early = yield Stage(STAGES[0], first, recipe.train)
     contest, done = None, len(early.history)
     by_hand = recipe.config.chooses and not recipe.train.contest_margin
     if early.stopped and not by_hand:
         return Trained(first, replace(sealed, train=recipe.train.single), early)
     if recipe.config.chooses and recipe.train.contest_margin:
-        contest = _contest(recipe, sealed, first, run, done)
+        contest = yield from _contest(recipe, sealed, first, seed, done)
         done += 2 * recipe.train.contest.epochs
         if contest is None or contest.winner == "sealed":
             early = replace(early, stopped=contest is None)
             return Trained(first, replace(sealed, train=recipe.train.single), early, contest)
     second = _grown(recipe, first, seed)
-    late = run.train(second, recipe.train.second, STAGES[3], done)
+    late = yield Stage(STAGES[3], second, recipe.train.second, done)
     history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
     if by_hand or late.best_error < early.best_error:
         whole = replace(late, history=history, best_epoch=len(early.history) + late.best_epoch)
@@ -180,17 +224,23 @@ def forget(checkpoint: Path) -> None:
         Path(f"{checkpoint}{stage}").unlink(missing_ok=True)
 
 
-def _contest(recipe: Recipe, sealed: Recipe, first: Forecaster, run: _Run, done: int) -> Contest | None:
+def _contest(
+    recipe: Recipe, sealed: Recipe, first: Forecaster, seed: int, done: int
+) -> Generator[Stage, Training, Contest | None]:
     """Train both candidates for a few epochs from the same weights, in the same order of windows; None if stopped."""
     config = recipe.train.contest
-    fixed = run.train(_grown(sealed, first, run.seed), config, STAGES[1], done)
+    fixed = yield Stage(STAGES[1], _grown(sealed, first, seed), config, done)
     if fixed.stopped:
         return None
-    chosen = run.train(_grown(recipe, first, run.seed), config, STAGES[2], done + config.epochs)
+    chosen = yield Stage(STAGES[2], _grown(recipe, first, seed), config, done + config.epochs)
     if chosen.stopped:
         return None
     seconds = round(fixed.seconds + chosen.seconds, 3)
     return Contest(fixed.best_error, chosen.best_error, recipe.train.contest_margin, seconds)
+
+
+def _counted(on_epoch: Callable[[int, Epoch], None], done: int, epoch: int, outcome: Epoch) -> None:
+    on_epoch(done + epoch, outcome)
 
 
 def _grown(recipe: Recipe, first: Forecaster, seed: int) -> Forecaster:

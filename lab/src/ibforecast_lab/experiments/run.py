@@ -23,11 +23,11 @@ from ibforecast.evaluate.verification import verify_windows
 from ibforecast.model.config import ModelConfig
 from ibforecast.zoo.configs import changed
 from ibforecast.zoo.recipes import Recipe
-from ibforecast.zoo.stages import train_recipe
+from ibforecast.zoo.stages import Trained, train_recipe
 from ibforecast_lab.data.standin import SUFFIX
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
-from ibforecast_lab.experiments.parts import fingerprint_of, parts_of, sizes_of
+from ibforecast_lab.experiments.parts import Parts, fingerprint_of, parts_of, sizes_of
 from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.variants import varied
 from ibforecast_lab.rivals.fitted import Fitted
@@ -67,27 +67,40 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
     recipe = recipe_of(cell)
     forecaster = recipe.build(cell.seed)
     parts = parts_of(cell, device, forecaster.reads_calendar)
-    config, contest = recipe.config, None
-
     if isinstance(forecaster, Fitted):
-        epochs, best_epoch, libraries, begun = 0, 0, forecaster.libraries, time.perf_counter()
+        begun = time.perf_counter()
         forecaster.fit(parts.training)
-        seconds = time.perf_counter() - begun
-    else:
-        identity = f"{recipe.sha256}/{fingerprint_of(cell.data)}/{cell.seed}/{RESULTS_VERSION}/{device.type}"
-        trained = train_recipe(
-            recipe, parts.training, parts.validation, cell.seed, checkpoint, sha256(identity.encode())
-        )
-        forecaster, config, training_run = trained.forecaster, trained.recipe.config, trained.training
-        epochs, best_epoch, libraries = len(training_run.history), training_run.best_epoch, ()
-        seconds, contest = training_run.seconds, trained.contest
+        return record_of(cell, recipe, forecaster, time.perf_counter() - begun, parts, device)
+    identity = f"{recipe.sha256}/{fingerprint_of(cell.data)}/{cell.seed}/{RESULTS_VERSION}/{device.type}"
+    trained = train_recipe(recipe, parts.training, parts.validation, cell.seed, checkpoint, sha256(identity.encode()))
+    return record_of(cell, recipe, trained, trained.training.seconds, parts, device)
 
+
+def record_of(
+    cell: Cell,
+    recipe: Recipe,
+    outcome: Trained | Fitted,
+    seconds: float,
+    parts: Parts,
+    device: torch.device,
+    stacked: int = 1,
+) -> Record:
+    """Measure what was trained in some seconds, together with all of `stacked` models, and return the record."""
+    forecaster: Forecaster = outcome.forecaster if isinstance(outcome, Trained) else outcome
+    config, contest, epochs, best_epoch, libraries = recipe.config, None, 0, 0, tuple[str, ...]()
+    if isinstance(outcome, Trained):
+        config, contest, history = outcome.recipe.config, outcome.contest, outcome.training.history
+        epochs, best_epoch = len(history), outcome.training.best_epoch
+    else:
+        libraries = outcome.libraries
     scores = {
         part: _scores(forecaster, windows) for part, windows in (("validation", parts.validation), ("test", parts.test))
     }
     measurements = STUDIES[cell.study](forecaster, parts, cell) if cell.study else []
     if contest:
         measurements.append({"measure": "contest", "winner": contest.winner, "gain": contest.gain, **asdict(contest)})
+    if stacked > 1:
+        measurements.append({"measure": "stacked", "models": stacked})
     cpu = torch.device("cpu")
     checked, failed = (0, 0)
     if isinstance(forecaster, Accountable):

@@ -36,6 +36,8 @@ class CycleNet(Rival):
     context.
     """
 
+    stackable = True
+
     def __init__(self, config: CycleNetConfig) -> None:
         super().__init__()
         self.frame = InstanceFrame.unbiased if config.normalise else InstanceFrame.neutral

@@ -35,6 +35,7 @@ class DLinear(Rival, SelfExplaining):
     plus a bias.
     """
 
+    stackable = True
     average: Float[Tensor, "look_back look_back"]
 
     def __init__(self, config: DLinearConfig) -> None:
