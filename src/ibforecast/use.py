@@ -179,6 +179,15 @@ class Desk:
             engine.facts, explanation, forecast, rows.history, rows.clock, rows.truth, rows.known, host
         )
 
+    def explain_before(self, source: Table, at: Any = None, budget: float | None = None) -> ExplainedForecast:
+        """Explain the forecast that one made at a moment is compared with by default: it was made a day before.
+
+        If steps are a day or longer, or counted by row, it was made one step before.
+        """
+        series = source.series
+        last = series.rows - 1 if at is None else series.clock.row_of(at)
+        return self.explain(source, self.start_of(series, last - series.clock.day, budget), budget)
+
     def verify(
         self,
         explained: ExplainedForecast | str | bytes,

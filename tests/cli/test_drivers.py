@@ -87,3 +87,8 @@ def test_a_step_after_the_horizon_is_refused(desk: Any, call: Call) -> None:
     outcome = call("compare", desk.model, desk.table, "--with", EARLIER, "--channel", "load", "--step", 13)
     assert outcome.code == 2
     assert "a number of steps ahead from 1 to 12 (got 13)" in outcome.err
+
+
+def test_a_forecast_is_compared_with_that_of_the_day_before_by_default(desk: Any, call: Call) -> None:
+    document = call("compare", desk.model, desk.table, "--at", AT, "--channel", "load", "--json").document
+    assert (document["made_after"], document["made_before"]) == (AT, EARLIER)

@@ -477,3 +477,24 @@ def test_an_axis_is_even_if_every_row_is_one_step_after_the_previous(
     stamps: np.ndarray, frequency: Frequency, even: bool
 ) -> None:
     assert Clock(stamps, frequency).even is even
+
+
+@pytest.mark.parametrize(
+    ("frequency", "changes", "day", "lengths"),
+    [
+        (Frequency(3600), {}, 24, {1: "hour", 24: "day", 168: "week", 25: "25 steps"}),
+        (Frequency(900), {}, 96, {1: "1 step", 4: "hour", 96: "day"}),
+        (Frequency(86_400), {}, 1, {1: "day", 7: "week", 365: "365 steps"}),
+        (Frequency(7 * 86_400), {}, 1, {1: "week"}),
+        (Frequency(7 * 3600), {}, 1, {24: "week"}),
+        (Frequency(months=1), {}, 1, {12: "12 steps"}),
+        (Frequency(3600), {"by_row": True}, 1, {24: "24 steps"}),
+        (Frequency(1), {"numbered": True}, 1, {3600: "3600 steps"}),
+    ],
+)
+def test_a_clock_names_the_steps_of_an_hour_a_day_and_a_week(
+    frequency: Frequency, changes: dict[str, bool], day: int, lengths: dict[int, str]
+) -> None:
+    clock = Clock(np.array(["2024-01-01"], dtype="datetime64[us]"), frequency, **changes)
+    assert clock.day == day
+    assert {steps: clock.lasting(steps) for steps in lengths} == lengths

@@ -128,8 +128,9 @@ def test_a_forecast_compared_with_itself_has_no_change() -> None:
     assert {change.change for change in comparison.changes} == {0.0}
     assert {change.kind for change in comparison.changes} == {"calendar", "re-weighted", "known ahead", "unread"}
     assert comparison.in_words().endswith(
-        f"is equal to the one made at {made.at}: {comparison.after.forecast} instead of {comparison.after.forecast}."
+        f"is equal to the one made at {made.at}: {comparison.totals[0]} instead of {comparison.totals[1]}."
     )
+    assert comparison.reasons() == ()
 
 
 @pytest.mark.parametrize("covariates", [0, 3])
@@ -140,16 +141,39 @@ def test_the_words_have_at_most_eight_lines_whose_numbers_add_up(covariates: int
     assert len(lines) < LINES
     assert headline.startswith(f"Step 2 of the forecast of beta made at {later.at} is ")
     changes = [Decimal(line.partition(":")[0]) for line in lines]
-    assert sum(changes) == exact(comparison.difference)
+    before, after = map(exact, comparison.totals)
+    assert sum(changes) == after - before
+    assert headline.endswith(f" {after} instead of {before}.")
+    assert [exact(reason.change) for reason in comparison.reasons()] == changes
     named = changes[:-1] if "other reasons" in lines[-1] else changes
-    assert named == sorted(named, key=abs, reverse=True)
+    assert [abs(change) for change in named] == pytest.approx(sorted(map(abs, named), reverse=True), abs=0.01)
 
 
 def test_the_words_name_every_reason_if_they_are_few() -> None:
     nothing = np.zeros_like(SOME)
     earlier, later = explained(nothing, 0, 1, sealed=True), explained(nothing, 4, 2, sealed=True)
     comparison = compare(later, earlier, "alpha")
-    assert comparison.in_words().splitlines()[1:] == [f"{exact(comparison.difference):+f}: the calendar"]
+    before, after = map(exact, comparison.totals)
+    assert comparison.in_words().splitlines()[1:] == [
+        f"{after - before:+f}: the calendar: what is usual at another time"
+    ]
+
+
+def test_forecasts_that_differ_by_less_than_words_print_are_about_equal() -> None:
+    made = explained(SOME, 0, 1)
+    almost = replace(changed(made, forecast=made.forecast + 1e-3), host=made.host)
+    comparison = compare(almost, made, "alpha")
+    assert comparison.difference
+    assert " is about equal to the one made at " in comparison.in_words()
+
+
+def test_a_reason_names_the_place_of_its_largest_change() -> None:
+    comparison = compare(explained(OTHER, 4, 2), explained(SOME, 0, 1), "alpha")
+    both = [change for change in comparison.changes if (change.kind, change.channel) == ("re-weighted", "beta")]
+    largest = max(both, key=lambda change: abs(change.change))
+    line = f"beta, values that both forecasts read, which count differently now (most: {largest.start} to "
+    assert len(both) > 1
+    assert line + largest.end[11:] in comparison.in_words()
 
 
 def test_explanations_of_different_models_are_refused() -> None:

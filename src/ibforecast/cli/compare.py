@@ -12,7 +12,12 @@ from ibforecast.core.errors import UsageError
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
 @at_option
-@click.option("--with", "earlier", required=True, help="The last moment read by the forecast to compare with.")
+@click.option(
+    "--with",
+    "earlier",
+    help="The last moment read by the forecast to compare with; default: a day before, or the step before if steps are "
+    "longer.",
+)
 @click.option("--channel", help="The channel to compare; needed if more than one is forecast.")
 @click.option("--step", type=click.IntRange(min=1), help="A number of steps ahead; default: the mean over the horizon.")
 @budget_option
@@ -22,7 +27,7 @@ def command(
     model: Path,
     table: str,
     at: str | None,
-    earlier: str,
+    earlier: str | None,
     channel: str | None,
     step: int | None,
     budget: float | None,
@@ -34,6 +39,7 @@ def command(
     The changes add up to the difference of the two forecasts, to the last digit. --json prints every change.
 
     \b
+    ibforecast compare model load.csv --channel load
     ibforecast compare model load.csv --at '2018-01-06 10:00' --with '2018-01-05 10:00' --channel load
     ibforecast compare model load.csv --with '2018-01-05 10:00' --channel load --step 1 --json
     """
@@ -42,7 +48,11 @@ def command(
 
     forecaster = IBForecaster.load(model)
     source = forecaster.open(table, future)
-    later, other = (forecaster.explain(source, moment, budget=budget) for moment in (at, earlier))
+    later = forecaster.explain(source, at, budget=budget)
+    if earlier is None:
+        other = forecaster.desk.explain_before(source, at, budget)
+    else:
+        other = forecaster.explain(source, earlier, budget=budget)
     forecast = [name for name in later.channels if name not in later.past]
     if channel is None and len(forecast) > 1:
         raise UsageError(

@@ -252,6 +252,19 @@ class Clock:
         count = self.frequency.seconds
         return f"{count} step{'s' if count > 1 else ''}" if self.numbered else str(self.frequency)
 
+    def lasting(self, steps: int) -> str:
+        """Return a number of steps as a length of time: "hour", "day" or "week", or else the number of steps."""
+        names = {3600: "hour", DAY: "day", 7 * DAY: "week"}
+        number = f"{steps} step{'s' if steps > 1 else ''}"
+        return number if self.by_row or self.numbered else names.get(self.frequency.seconds * steps, number)
+
+    @property
+    def day(self) -> int:
+        """The number of steps of a day; 1 if they are longer, do not divide it, or are counted by row."""
+        seconds = self.frequency.seconds
+        divides = seconds > 0 and DAY % seconds == 0 and not (self.by_row or self.numbered)
+        return DAY // seconds if divides else 1
+
     def calendar(self, first: int, count: int) -> Float64[np.ndarray, "count 4"]:
         """Return hour, weekday, day of month and day of year of these rows by wall clock, each scaled to [−½, ½]."""
         wall = to_wall(self.times(first, count), self.zone).astype("datetime64[us]")

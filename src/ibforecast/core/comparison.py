@@ -10,9 +10,22 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Literal
 
+from ibforecast.core import words
 from ibforecast.core.errors import require
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import UNREAD, Receipt, Step, places, printed, span
+from ibforecast.core.receipt import (
+    COARSE,
+    UNREAD,
+    Receipt,
+    Step,
+    adding_up,
+    decimals_of,
+    places,
+    printed,
+    rounded,
+    shown,
+    span,
+)
 
 Kind = Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread"]
 """What changed between two forecasts.
@@ -26,14 +39,22 @@ LINES = 8
 """The largest number of lines of a comparison in words."""
 
 NAMES: dict[Kind, str] = {
-    "calendar": "the calendar",
-    "re-weighted": "values of {} that both read",
-    "new": "new values of {}",
-    "left": "values of {} that left the window",
-    "mask": "values of {} that only one read",
+    "calendar": "the calendar: what is usual at another time",
+    "re-weighted": "{}, values that both forecasts read, which count differently now",
+    "new": "{}, new values",
+    "left": "{}, values that are no longer in the window",
+    "mask": "{}, values that only one of the forecasts read",
     "known ahead": "{}, known ahead",
     "unread": UNREAD,
 }
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The changes of one kind and channel together, or of all that are not named: their sum, and what they are."""
+
+    change: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +82,8 @@ class Comparison:
     made_before: str
     made_after: str
     changes: tuple[Change, ...]
+    decimals: int
+    """How many decimals the numbers in words have."""
 
     @property
     def difference(self) -> float:
@@ -72,31 +95,53 @@ class Comparison:
         """Whether the changes add up to the difference exactly, as decimal numbers."""
         return sum(printed(each.change) for each in self.changes) == printed(self.difference)
 
+    @property
+    def totals(self) -> tuple[float, float]:
+        """The other forecast and this one, as words print them."""
+        before, after = (rounded(each.forecast, self.decimals) for each in (self.before, self.after))
+        return before, after
+
+    def reasons(self) -> tuple[Reason, ...]:
+        """Return the largest reasons, and then the sum of all others, rounded so that they add up to the difference.
+
+        The difference is that of the two forecasts as words print them.
+        """
+        sums = self._sums()
+        large = [each for each in sums if rounded(each[0], self.decimals)]
+        named = large if len(large) == len(sums) < LINES else large[: LINES - 2]
+        if rest := sums[len(named) :]:
+            others = "other reasons together" if len(rest) > 1 else "other reason"
+            named = [*named, (sum(change for change, _ in rest), f"{len(rest)} {others}")]
+        before, after = map(printed, self.totals)
+        amounts = adding_up([change for change, _ in named], float(after - before), self.decimals) if named else []
+        return tuple(Reason(amount, text) for amount, (_, text) in zip(amounts, named, strict=True))
+
     def in_words(self) -> str:
         """Return the difference and its largest reasons, one a line; the last line sums all others."""
-        after, before = self.after, self.before
-        what = "The mean forecast" if after.step == "mean" else f"Step {after.step} of the forecast"
+        before, after = self.totals
+        what = "The mean forecast" if self.after.step == "mean" else f"Step {self.after.step} of the forecast"
         headline = (
-            f"{what} of {after.channel} made at {self.made_after} is {_than(printed(self.difference))} the one made at "
-            f"{self.made_before}: {printed(after.forecast):f} instead of {printed(before.forecast):f}."
+            f"{what} of {self.after.channel} made at {self.made_after} is "
+            f"{self._than(float(printed(after) - printed(before)))} the one made at {self.made_before}: "
+            f"{shown(after, self.decimals)} instead of {shown(before, self.decimals)}."
         )
-        reasons = self._reasons()
-        shown = reasons if len(reasons) < LINES else reasons[: LINES - 2]
-        rest = reasons[len(shown) :]
-        lines = [f"{_signed(change)}: {text}" for change, text in shown]
-        if rest:
-            lines.append(f"{_signed(sum((change for change, _ in rest), Decimal(0)))}: {len(rest)} other reasons")
+        lines = [f"{shown(reason.change, self.decimals, '+')}: {reason.text}" for reason in self.reasons()]
         return "\n".join([headline, *lines])
 
-    def _reasons(self) -> list[tuple[Decimal, str]]:
+    def _than(self, difference: float) -> str:
+        if not difference:
+            return "about equal to" if self.difference else "equal to"
+        return f"{shown(abs(difference), self.decimals)} {'higher' if difference > 0 else 'lower'} than"
+
+    def _sums(self) -> list[tuple[float, str]]:
         """Return the sum of the changes of every kind and channel that is not 0, and what it is, largest first."""
-        reasons = []
-        ordered = sorted(self.changes, key=_kind_and_channel)
-        for (kind, channel), group in groupby(ordered, key=_kind_and_channel):
-            change = sum((printed(each.change) for each in group), Decimal(0))
+        sums = []
+        for (kind, channel), group in groupby(sorted(self.changes, key=_kind_and_channel), key=_kind_and_channel):
+            changes = list(group)
+            change = float(sum((printed(each.change) for each in changes), Decimal(0)))
             if change:
-                reasons.append((change, NAMES[kind].format(channel)))
-        return sorted(reasons, key=lambda reason: -abs(reason[0]))
+                sums.append((change, f"{NAMES[kind].format(channel)}{_most(kind, changes)}"))
+        return sorted(sums, key=lambda each: -abs(each[0]))
 
 
 def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str, step: Step = "mean") -> Comparison:
@@ -110,7 +155,8 @@ def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str
     )
     before, after = other.itemised(channel, step), explained.itemised(channel, step)
     changes = tuple(_changes(explained, after, other, before))
-    return Comparison(before, after, other.at, explained.at, changes)
+    decimals = decimals_of(float(explained.units.std[explained.channels.index(channel)]), COARSE)
+    return Comparison(before, after, other.at, explained.at, changes, decimals)
 
 
 @dataclass(frozen=True)
@@ -198,11 +244,9 @@ def _kind_and_channel(change: Change) -> tuple[Kind, str]:
     return change.kind, change.channel
 
 
-def _signed(change: Decimal) -> str:
-    return f"{change:{'+' if change else '-'}f}"
-
-
-def _than(difference: Decimal) -> str:
-    if not difference:
-        return "equal to"
-    return f"{abs(difference):f} {'higher' if difference > 0 else 'lower'} than"
+def _most(kind: Kind, changes: list[Change]) -> str:
+    """Return the place of the largest change, if there are several in different places."""
+    if kind in ("calendar", "known ahead", "unread") or len(changes) == 1:
+        return ""
+    largest = max(changes, key=lambda each: abs(each.change))
+    return f" (most: {words.span_between(largest.start, largest.end)})"

@@ -121,3 +121,14 @@ def span_of(explained: ExplainedForecast, first: int, last: int, times: tuple[st
     times, length = explained.moments if times is None else times, explained.patch_len
     start, end = times[first * length], times[(last + 1) * length - 1]
     return start if start == end else f"{start} to {end}"
+
+
+def span_between(start: str, end: str) -> str:
+    """Return two times as one span: the date of the second is left out if it is that of the first."""
+    return start if start == end else f"{start} to {without_date(end, start)}"
+
+
+def without_date(time: str, other: str) -> str:
+    """Return the time of day if another time is on the same date; the whole time otherwise."""
+    date, separator, of_day = time.partition(" ")
+    return of_day if separator and other.startswith(f"{date} ") else time

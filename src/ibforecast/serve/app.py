@@ -52,6 +52,16 @@ UPLOAD = {
 }
 
 SCHEMAS = "#/components/schemas/{model}"
+BODIES: tuple[type[wire.Question], ...] = (
+    wire.Reload,
+    wire.AboutTable,
+    wire.Claim,
+    wire.ReceiptsOf,
+    wire.ComparisonOf,
+    wire.WhatIf,
+    wire.Scramble,
+)
+"""The bodies of requests, for /openapi.json."""
 
 ModelName = Annotated[str | None, Query(description="Name of a loaded model; may be left out if there is only one.")]
 At = Annotated[str | None, Query(description="Moment of the forecast, as an ISO time: the cells then have times.")]
@@ -220,6 +230,13 @@ def _add_windows(app: FastAPI, service: Service) -> None:
             return _json(await service.page(question))
         return _listing(*await service.receipts(question))
 
+    @app.post("/compare", response_model=wire.Comparison, openapi_extra=_takes(wire.ComparisonOf))
+    async def compare(
+        question: Annotated[wire.ComparisonOf, _body(service, wire.ComparisonOf, strict=True)],
+    ) -> Response:
+        """Return why a forecast differs from another one: of two explanations, or of two moments of a table."""
+        return _answer(await service.compare(question))
+
     @app.post("/replay", response_model=wire.Replayed, openapi_extra=_takes(wire.WhatIf))
     async def replay(question: Annotated[wire.WhatIf, _body(service, wire.WhatIf, strict=True)]) -> Response:
         """Forecast from another mask or other evidence in the same context: an exact what-if."""
@@ -267,7 +284,7 @@ def _describe_bodies(app: FastAPI) -> None:
     def described() -> dict[str, Any]:
         document = plain()
         known = document["components"]["schemas"]
-        for kind in (wire.Reload, wire.AboutTable, wire.Claim, wire.ReceiptsOf, wire.WhatIf, wire.Scramble):
+        for kind in BODIES:
             schema = kind.model_json_schema(ref_template=SCHEMAS)
             known |= schema.pop("$defs", {}) | {kind.__name__: schema}
         return document

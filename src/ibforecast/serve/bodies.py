@@ -22,11 +22,14 @@ RULES = {
     "table": "columns as lists, rows as objects, CSV text, or the id of a table kept here",
     "at": "an ISO time or a list of them",
     "explanation": "the document of /explain or its text",
+    "other": "the document of /explain or its text",
     "version": f"{wire.VERSION}",
     "channel": "a name or a list of names",
     "step": 'a number of steps ahead, "mean" or "every"',
+    "ComparisonOf.channel": "a name",
+    "ComparisonOf.step": 'a number of steps ahead or "mean"',
 }
-"""The rules of fields that may be of several types, for error messages."""
+"""The rules of fields that may be of several types, for error messages; some are different in one kind of question."""
 
 Q = TypeVar("Q", bound=wire.Question)
 
@@ -63,11 +66,11 @@ def validated(kind: type[Q], sent: Any) -> Q:
         return kind.model_validate(sent)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        raise refusal(first, first["loc"]) from None
+        raise refusal(first, first["loc"], kind.__name__) from None
 
 
-def refusal(error: Mapping[str, Any], place: Sequence[int | str]) -> Refused:
-    """Return the refusal of an invalid request; it names the field at a place of the request."""
+def refusal(error: Mapping[str, Any], place: Sequence[int | str], kind: str = "") -> Refused:
+    """Return the refusal of an invalid request; it names the field at a place of the request, a question of a kind."""
     names = []
     for part in place:
         if isinstance(part, str) and ("[" in part or part in ("str", "int")):  # the name of a type, not of a field
@@ -76,7 +79,7 @@ def refusal(error: Mapping[str, Any], place: Sequence[int | str]) -> Refused:
     field = ".".join(names) or "body"
     if error["type"] == "missing":
         return Refused(422, f"{field} must be sent", "none", "see /openapi.json", field)
-    rule = RULES.get(field, error["msg"])
+    rule = RULES.get(f"{kind}.{field}", RULES.get(field, error["msg"]))
     rule = f"{field} must be as the wire format says, {rule[:1].lower()}{rule[1:]}"
     return Refused(422, rule, shortened(error.get("input")), "see /openapi.json", field)
 

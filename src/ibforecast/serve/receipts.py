@@ -1,4 +1,7 @@
-"""Receipts of an explanation, and drivers over a table. The amounts of the latest explanations of a model are kept."""
+"""Receipts of an explanation, comparisons of two, and drivers over a table.
+
+The amounts of the latest explanations of a model are kept.
+"""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -8,6 +11,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from ibforecast.core.comparison import compare
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import Step, column_of, require_step
 from ibforecast.data.tables import Table
@@ -44,13 +48,19 @@ class Ledger:
         self._kept: dict[str, Itemised] = {}
 
     def itemise(
-        self, forecaster: IBForecaster, explained: ExplainedForecast, names: Sequence[str], most: int
+        self,
+        forecaster: IBForecaster,
+        explained: ExplainedForecast,
+        names: Sequence[str],
+        most: int,
+        field: str = "explanation",
     ) -> ExplainedForecast:
         """Return the explanation with the amounts of these channels; compute those that are not kept.
 
-        An explanation without its model, read from a document, is verified first. At most `most` numbers are kept.
+        An explanation without its model, read from a document, is verified first; a refusal names `field`. At most
+        `most` numbers are kept.
         """
-        one = self._kept.get(explained.sha256) or Itemised(_hosted(forecaster, explained))
+        one = self._kept.get(explained.sha256) or Itemised(_hosted(forecaster, explained, field))
         fitting = max(most // max(explained.open_count * explained.horizon, 1), 1)
         if len(names) > fitting:
             raise Refused(
@@ -64,7 +74,7 @@ class Ledger:
         return one.explained
 
 
-def _hosted(forecaster: IBForecaster, explained: ExplainedForecast) -> ExplainedForecast:
+def _hosted(forecaster: IBForecaster, explained: ExplainedForecast, field: str) -> ExplainedForecast:
     """Return an explanation with its model; refuse one that the model did not compute."""
     if explained.host is not None:
         return explained
@@ -75,7 +85,7 @@ def _hosted(forecaster: IBForecaster, explained: ExplainedForecast) -> Explained
                 422,
                 f"an explanation must be true to be itemised: {check.name}: {check.detail}",
                 remedy="explain again",
-                field="explanation",
+                field=field,
             )
     return replace(explained, host=forecaster.desk)
 
@@ -124,6 +134,41 @@ def _receipt(explained: ExplainedForecast, channel: str, step: Step) -> wire.Rec
         error=own.error,
         parts=[wire.Part(**asdict(part)) for part in own.parts(explained)],
         words=explained.in_words(channel, step),
+    )
+
+
+def chosen_channel(explained: ExplainedForecast, channel: str | None) -> str:
+    """Return the channel of a comparison; it must be named unless only one is forecast."""
+    first, *others = chosen_channels(explained, channel)
+    if others:
+        raise Refused(
+            422, "a comparison is of one channel", f"{len(others) + 1} that are forecast", f"try {first!r}", "channel"
+        )
+    return first
+
+
+def compared(
+    model: str, explained: ExplainedForecast, other: ExplainedForecast, channel: str, step: Step
+) -> wire.Comparison:
+    """Return why the forecast of one explanation differs from that of another."""
+    own = compare(explained, other, channel, step)
+    errors = [receipt.error for receipt in (own.before, own.after) if receipt.error is not None]
+    return wire.Comparison(
+        model=model,
+        channel=channel,
+        step=step,
+        at=own.made_after,
+        other_at=own.made_before,
+        sha256=explained.sha256,
+        other_sha256=other.sha256,
+        forecast=own.after.forecast,
+        other_forecast=own.before.forecast,
+        difference=own.difference,
+        error=max(errors, default=None),
+        decimals=own.decimals,
+        reasons=[wire.Reason(**asdict(reason)) for reason in own.reasons()],
+        words=own.in_words(),
+        changes=[wire.Change(**asdict(change)) for change in own.changes],
     )
 
 

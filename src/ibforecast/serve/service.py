@@ -18,7 +18,7 @@ from ibforecast._version import __version__
 from ibforecast.core import verification
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.explained import ExplainedForecast, nullable
-from ibforecast.core.receipt import Step
+from ibforecast.core.receipt import Step, require_step
 from ibforecast.core.verdict import Verification
 from ibforecast.data import tables
 from ibforecast.data.series import Series
@@ -32,7 +32,16 @@ from ibforecast.serve.clients import Shares
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.models import LoadedModel, Models
-from ibforecast.serve.receipts import chosen_channels, chosen_steps, drivers, on_page, shown_channels, written
+from ibforecast.serve.receipts import (
+    chosen_channel,
+    chosen_channels,
+    chosen_steps,
+    compared,
+    drivers,
+    on_page,
+    shown_channels,
+    written,
+)
 from ibforecast.serve.refusals import Refused, reading, shortened
 from ibforecast.serve.settings import Settings
 from ibforecast.serve.tables import Kept, Shelf, from_bytes, from_json, keep, starts
@@ -191,22 +200,59 @@ class Service:
             own = model.ledger.itemise(model.forecaster, explained, names, self.settings.max_numbers)
             return own, names, steps
 
-        if (question.explanation is None) == (question.table is None):
-            sent = "neither" if question.table is None else "both"
-            raise Refused(422, "send an explanation or a table", sent, "send one of them", "explanation")
+        _check_one_source(question, ("future", "at", "budget"))
         if question.table is not None:
             model = self.models.get(question.model)
             source = await self._source(model, question.table, question.future)
             work = model.task(source, question.at, question.budget, partial(itemise, model))
             field = "table" if question.at is None else "at"
         else:
-            for field in ("future", "at", "budget"):
-                if (value := getattr(question, field)) is not None:
-                    raise Refused(422, f"{field} belongs to a table", shortened(value), "leave it out", field)
             model, explained = await self._claimed(question.explanation, question.model)
             work, field = partial(itemise, model, explained), "explanation"
         (itemised,) = await self._compute(model, [work], field, "budget" if field != "explanation" else None)
         return model, itemised
+
+    async def compare(self, question: wire.ComparisonOf) -> wire.Comparison:
+        """Return why a forecast differs from another one: of two documents, or of two moments of a table."""
+        _check_one_source(question, ("future", "at", "other_at", "budget"))
+        if question.table is not None:
+            if question.other is not None:
+                raise Refused(422, "other belongs to an explanation", "a table", "use other_at", "other")
+            model = self.models.get(question.model)
+            self._check_moments([question.at, question.other_at], model)
+            source = await self._source(model, question.table, question.future)
+            moments = partial(self._both_moments, model, source, question)
+        else:
+            if question.other is None:
+                raise Refused(422, "other must be sent with an explanation", "none", "send a document", "other")
+            model, explained = await self._claimed(question.explanation, question.model)
+            _, other = await self._claimed(question.other, model.name, "other")
+            moments = partial(_both, explained, other)
+
+        def work() -> wire.Comparison:
+            both = moments()
+            channel = chosen_channel(both["explanation"], question.channel)
+            with reading("step"):
+                require_step(both["explanation"], question.step)
+            itemise = partial(model.ledger.itemise, model.forecaster, names=[channel], most=self.settings.max_numbers)
+            itemised = [itemise(explained=each, field=field) for field, each in both.items()]
+            return compared(model.name, itemised[0], itemised[1], channel, question.step)
+
+        (answer,) = await self._compute(model, [work], "explanation" if question.table is None else "table")
+        return answer
+
+    @staticmethod
+    def _both_moments(model: LoadedModel, source: Table, question: wire.ComparisonOf) -> dict[str, ExplainedForecast]:
+        """Explain the two moments of a table; a refusal names the field of the invalid one."""
+        forecaster, budget = model.forecaster, question.budget
+        with reading("budget"):
+            model.fitted.at_budget(budget)
+        with reading("table" if question.at is None else "at"):
+            explained = forecaster.explain(source, question.at, budget=budget)
+        with reading("other_at"):
+            if question.other_at is None:
+                return _both(explained, forecaster.desk.explain_before(source, question.at, budget))
+            return _both(explained, forecaster.explain(source, question.other_at, budget=budget))
 
     async def reads(self, name: str, at: str | None) -> wire.Reads:
         """List the values that a forecast of a sealed model needs."""
@@ -300,11 +346,13 @@ class Service:
         (answer,) = await self._compute(model, [partial(work, model.name, model.fitted, read, question)], "explanation")
         return answer
 
-    async def _claimed(self, sent: Any, name: str | None) -> tuple[LoadedModel, ExplainedForecast]:
+    async def _claimed(
+        self, sent: Any, name: str | None, field: str = "explanation"
+    ) -> tuple[LoadedModel, ExplainedForecast]:
         """Read an explanation; also return the named model, or else the one that made it."""
-        read = await self._in_reader(_read_explanation, sent)
+        read = await self._in_reader(_read_explanation, sent, field)
         if isinstance(read, Verification):
-            raise Refused(422, f"an explanation must be true: {read.checks[0].detail}", field="explanation")
+            raise Refused(422, f"an explanation must be true: {read.checks[0].detail}", field=field)
         return self.models.that_gave(read.weights_sha256, name), read
 
     async def _explain(
@@ -455,9 +503,24 @@ FORMS: dict[str, Callable[[ExplainedForecast], bytes]] = {
 }
 
 
-def _read_explanation(sent: dict[str, Any] | str) -> ExplainedForecast | Verification:
+def _check_one_source(question: wire.ReceiptsOf | wire.ComparisonOf, of_table: Sequence[str]) -> None:
+    """Refuse a question about an explanation and a table, or neither; fields `of_table` belong only to a table."""
+    if (question.explanation is None) == (question.table is None):
+        sent = "neither" if question.table is None else "both"
+        raise Refused(422, "send an explanation or a table", sent, "send one of them", "explanation")
+    for field in of_table if question.table is None else ():
+        if (value := getattr(question, field)) is not None:
+            raise Refused(422, f"{field} belongs to a table", shortened(value), "leave it out", field)
+
+
+def _both(explained: ExplainedForecast, other: ExplainedForecast) -> dict[str, ExplainedForecast]:
+    """Return the two sides of a comparison by the fields that refusals name."""
+    return {"explanation": explained, "other": other}
+
+
+def _read_explanation(sent: dict[str, Any] | str, field: str = "explanation") -> ExplainedForecast | Verification:
     """Read a document that was sent as text or as an object; return a verdict if its content was changed."""
-    with reading("explanation"):
+    with reading(field):
         return verification.read(sent if isinstance(sent, str) else json.dumps(sent))
 
 

@@ -139,6 +139,37 @@ class ReceiptsOf(Question):
     ] = "mean"
 
 
+class ComparisonOf(Question):
+    """Two explanations, or a table and two moments, and the forecast whose difference is to be itemised."""
+
+    model: ModelName = None
+    explanation: Annotated[
+        dict[str, Any] | str | None, Field(description="The document of /explain, or its text; or else send a table.")
+    ] = None
+    other: Annotated[
+        dict[str, Any] | str | None, Field(description="The document to compare with, of the same model, or its text.")
+    ] = None
+    table: Annotated[TableData | None, Field(description="The table to forecast from, without explanations.")] = None
+    future: Future = None
+    at: Annotated[
+        str | None, Field(description="Last moment of the table to be read, as an ISO time; default: the table's end.")
+    ] = None
+    other_at: Annotated[
+        str | None,
+        Field(
+            description="Last moment read by the forecast to compare with; default: a day before `at`, or one step "
+            "before if steps are a day or longer, or counted by row."
+        ),
+    ] = None
+    budget: Budget = None
+    channel: Annotated[
+        str | None, Field(description="A channel that is forecast; may be left out if there is only one.")
+    ] = None
+    step: Annotated[
+        StrictInt | Literal["mean"], Field(description="A number of steps ahead, from 1; or the mean over the horizon.")
+    ] = "mean"
+
+
 class Reload(Question):
     """The models to read again; by default all."""
 
@@ -286,6 +317,53 @@ class Receipts(Answer):
     at: str
     sha256: str
     receipts: list[Receipt]
+
+
+class Change(BaseModel):
+    """An entry of a comparison: its amounts in the other forecast and in this one, and their difference.
+
+    An amount that a forecast does not have is 0.
+    """
+
+    kind: Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread"]
+    channel: str
+    start: str
+    end: str
+    before: float
+    after: float
+    change: float
+
+
+class Reason(BaseModel):
+    """The changes of one kind and channel together, or of all that are not named: their sum, and what they are."""
+
+    change: float
+    text: str
+
+
+class Comparison(Answer):
+    """Why a forecast differs from another one of the same model.
+
+    The changes add up to `difference` to the last digit. The `reasons` are their largest sums, rounded to `decimals` so
+    that they add up to the difference of the two forecasts with as many decimals. `error` is the largest standard error
+    of the amounts, null if they are exact. `sha256` and `other_sha256` are fingerprints of the two documents.
+    """
+
+    model: str
+    channel: str
+    step: int | Literal["mean"]
+    at: str
+    other_at: str
+    sha256: str
+    other_sha256: str
+    forecast: float
+    other_forecast: float
+    difference: float
+    error: float | None
+    decimals: int
+    reasons: list[Reason]
+    words: str
+    changes: list[Change]
 
 
 class Check(BaseModel):
