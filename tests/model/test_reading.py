@@ -1,6 +1,7 @@
 """Sealed models: unread values cannot change anything. Choosing models: they cannot, if the mask stays the same."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from math import inf, nan, sqrt
 from typing import Any
@@ -18,7 +19,7 @@ from ibforecast.core.tokens import spread
 from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
-from ibforecast.model.network import IBForecast
+from ibforecast.model.network import GATES, IBForecast
 from ibforecast.model.reading import ChoosingForecast, SealedForecast, exchanged, network_of, only
 from ibforecast.model.stage2_score import MixingNetwork
 from ibforecast.zoo.recipes import resolve
@@ -160,6 +161,93 @@ def test_the_mask_is_the_same_for_every_window_and_within_the_budget() -> None:
 
 
 @torch.no_grad()
+@torch.no_grad()
+def _by_adding(model: SealedForecast) -> SealedForecast:
+    model.score.unseen().copy_(-model.score.unseen())
+    return model
+
+
+def _without_a_trace(model: SealedForecast) -> SealedForecast:
+    model.score.unseen().data.neg_()  # leaves the version of the tensor as it was
+    return model
+
+
+def _by_loading(model: SealedForecast) -> SealedForecast:
+    model.load_state_dict({**model.state_dict(), "score.bias": -model.score.unseen().detach()})
+    return model
+
+
+def _by_assignment(model: SealedForecast) -> SealedForecast:
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.load_state_dict({**state, "score.bias": -state["score.bias"]}, assign=True)
+    return model
+
+
+def _in_a_copy(model: SealedForecast) -> SealedForecast:
+    return _without_a_trace(deepcopy(model))
+
+
+def _in_double_precision(model: SealedForecast) -> SealedForecast:
+    return _by_adding(model.double()).float()
+
+
+def _by_a_step(model: SealedForecast) -> SealedForecast:
+    scores = model.train().score.unseen()
+    scores.grad = 2 * scores.detach()
+    torch.optim.SGD([scores], lr=1.0).step()
+    return model.eval()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _by_adding,
+        _without_a_trace,
+        _by_loading,
+        _by_assignment,
+        _in_a_copy,
+        _in_double_precision,
+        _by_a_step,
+    ],
+)
+def test_a_kept_mask_is_computed_again_however_the_scores_have_changed(
+    change: Callable[[SealedForecast], SealedForecast],
+) -> None:
+    model, window = network().eval(), windows(missing=0.1)
+    with torch.no_grad():
+        before = model(window).explanation
+        assert same_explanation(model(window).explanation, before, torch.arange(len(window.values)))
+    changed = change(model)
+    with torch.no_grad():
+        again = changed(window).explanation
+    fresh = SealedForecast(changed.config).eval()
+    fresh.load_state_dict(changed.state_dict())
+    with torch.enable_grad():  # nothing is kept while gradients are recorded
+        expected = fresh(window).explanation
+    assert not torch.equal(again.mask, before.mask)
+    assert torch.equal(again.mask, expected.mask)
+    assert same_bits(again.probability, expected.probability.detach())
+
+
+def test_a_kept_mask_follows_another_gate_and_another_allowance() -> None:
+    model, window = network().eval(), windows()
+    with torch.no_grad():
+        opened = int(model(window).explanation.mask[0].sum())
+        model.gate.allowance.fill_(1)
+        assert int(model(window).explanation.mask[0].sum()) == 1 < opened
+        model.gate = GATES["open"](1, model.gate.tokens, model.gate.config)
+        assert model(window).explanation.mask.all()
+
+
+def test_gradients_reach_the_scores_of_a_model_that_has_kept_its_mask() -> None:
+    model, window = network().eval(), windows()
+    with torch.no_grad():
+        model(window)
+    model.relaxed(window).sum().backward()
+    assert model.score.unseen().grad is not None
+    assert model.score.unseen().grad.abs().sum() > 0
+
+
 def test_a_missing_token_of_the_mask_is_closed_and_not_replaced() -> None:
     model, window = network(), windows()
     mask = first_mask(model)[0]
