@@ -115,14 +115,14 @@ MEASURES: dict[str, Measure] = {
 }
 
 
-def _windows(device: torch.device, channels: int = CHANNELS, cycle: int = CYCLE) -> Windows:
+def _windows(device: torch.device, channels: int = CHANNELS, cycle: int = CYCLE, look_back: int = LOOK_BACK) -> Windows:
     random = np.random.default_rng(0)
     values = np.cumsum(random.normal(size=(8640, channels)), axis=0)
     stamps = np.datetime64("2016-07-01", "us") + np.arange(len(values)) * np.timedelta64(1, "h")
     names = tuple(f"channel {number}" for number in range(channels))
     series = Series(values, names, Clock(stamps, Frequency(3600)))
-    starts = range(len(values) - LOOK_BACK - HORIZON + 1)
-    return Windows.of(series, Standardiser.of(values, names), cycle, starts, LOOK_BACK, HORIZON).to(device)
+    starts = range(len(values) - look_back - HORIZON + 1)
+    return Windows.of(series, Standardiser.of(values, names), cycle, starts, look_back, HORIZON).to(device)
 
 
 def _windows_per_second(

@@ -530,7 +530,8 @@ def test_a_fit_computes_with_the_threads_it_is_given(
     seen: list[int] = []
 
     @contextmanager
-    def watching() -> Iterator[Callable[..., None]]:
+    def watching(shown: bool) -> Iterator[Callable[..., None]]:
+        assert shown
         yield lambda *arguments: seen.append(torch.get_num_threads())
 
     monkeypatch.setattr("ibforecast.cli.fit.epochs_bar", watching)

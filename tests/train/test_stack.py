@@ -33,8 +33,8 @@ def windows(starts: range, data: int = 0) -> Windows:
     return Windows(values.where(observed, torch.zeros(())), observed, phase, rows, LOOK_BACK, HORIZON)
 
 
-def network(name: str, seed: int, budget: float = 0.5) -> IBForecast:
-    settings = {"patch_len": 3, "budget": budget, "readout": {"width": 8, "dropout": 0.2}}
+def network(name: str, seed: int, budget: float | None = 0.5, dropout: float = 0.2) -> IBForecast:
+    settings = {"patch_len": 3, "budget": budget, "readout": {"width": 8, "dropout": dropout}}
     forecaster = resolve(name, Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE), **settings).build(seed)
     assert isinstance(forecaster, IBForecast)
     return forecaster

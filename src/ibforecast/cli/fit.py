@@ -50,19 +50,24 @@ def command(
     ibforecast fit load.csv --horizon 96 --budget 0.1 --minutes 2 --out model
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
+    torchrun --nproc-per-node 2 -m ibforecast fit load.csv --horizon 24 --out model
     """
+    from ibforecast.core.devices import find_device
+    from ibforecast.train.ranks import joined
     from ibforecast.zoo.stages import forget
 
     check_folder(out, overwrite)
     model = forecaster_of(settings)
     checkpoint = out.parent / f".{out.name}.checkpoint"
     try:
-        with epochs_bar() as advance, stopping() as until:
+        with joined(find_device(model.device)) as first, epochs_bar(shown=first) as advance, stopping() as until:
             model.fit(table, minutes=minutes, threads=threads, checkpoint=checkpoint, on_epoch=advance, until=until)
     except KeyboardInterrupt as stop:
         if not checkpoint.exists():
             raise
         raise IBForecastError("stopped", remedy="run the same command again to continue") from stop
+    if not first:
+        return
     model.save(out, overwrite)
     summary, config = model.fitted.summary, model.fitted.config
     stopped = until() and summary.stopped

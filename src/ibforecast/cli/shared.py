@@ -134,8 +134,11 @@ def progress_bar(doing: str, unit: str) -> Iterator[Callable[[int, int, str], No
 
 
 @contextmanager
-def epochs_bar() -> Iterator[Callable[[int, int, "Progress"], None]]:
-    """Show a progress bar over epochs or, if stderr is no terminal, print a line after each of them."""
+def epochs_bar(shown: bool = True) -> Iterator[Callable[[int, int, "Progress"], None]]:
+    """Show a progress bar over epochs or, if stderr is no terminal, print a line after each; nothing unless `shown`."""
+    if not shown:
+        yield lambda number, epochs, epoch: None
+        return
     begun, first = time.perf_counter(), 0
 
     def line(number: int, epochs: int, epoch: "Progress") -> None:

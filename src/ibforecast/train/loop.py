@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from torch import Tensor
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.data.windows import Windows
+from ibforecast.train import ranks
 from ibforecast.train.checkpoint import Checkpoint, Epoch
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.step import Step
@@ -65,10 +66,14 @@ def train(
     device = training.values.device
     if not len(training) or not len(validation):
         raise DataError("training and validation need at least one window each", "none", "give a longer table")
-    batch, steps = config.batch_of(len(training)), config.steps_of(len(training))
+    batch, steps = ranks.shared_batch(config.batch_of(len(training))), config.steps_of(len(training))
     compared = validation.spaced(config.validated) if config.validated else validation
     history: tuple[Epoch, ...] = ()
-    stopped = False
+    stopped, first = False, ranks.rank() == 0
+
+    def enough() -> bool:
+        return bool(history) and bool(ranks.of_the_first(float(until()), device))
+
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), in_order(device):
         forecaster.to(device).train()
@@ -82,18 +87,25 @@ def train(
             write_into(step.moments(), resumed.moments)
             write_into(best_weights, resumed.best_weights)
             write_into(step.averages, resumed.averages)
+        if ranks.of_the_first(float(len(history)), device) != len(history):
+            raise IBForecastError(
+                "all processes must continue from the same checkpoint",
+                f"{len(history)} epochs in process {ranks.rank()}",
+                "use a folder that all machines share, or remove the checkpoint",
+            )
         while not is_over(history, config):
-            if stopped := bool(history) and until():
+            if stopped := enough():
                 break
             number, begun = len(history), time.perf_counter()
             drawn = epoch_seed(seed, number)
-            torch.manual_seed(drawn)
-            generator.manual_seed(drawn)
+            noise = drawn if first else epoch_seed(drawn, ranks.rank())
+            torch.manual_seed(noise)
+            generator.manual_seed(noise)
             rate = config.rate_at(number)
             step.set_pace(rate, config.progress_at(number))
             for starts in drawn_starts(training, batch, steps, drawn):
                 step.run(starts)
-                if stopped := bool(history) and until():
+                if stopped := enough():
                     break
             if stopped:
                 break
@@ -105,7 +117,7 @@ def train(
             if diverged := divergence(outcome, number):
                 raise diverged
             history = (*history, outcome)
-            if checkpoint:
+            if checkpoint and first:
                 Checkpoint(
                     identity, history, forecaster.state_dict(), best_weights, step.moments(), step.averages
                 ).save(checkpoint)
@@ -121,7 +133,7 @@ def train(
 def epoch_seconds(forecaster: Forecaster, training: Windows, validation: Windows, config: TrainConfig) -> float:
     """Return about how long an epoch takes on this machine, from a few steps; the weights of `forecaster` change."""
     device, count = training.values.device, min(config.validated or len(validation), len(validation))
-    batch, steps = config.batch_of(len(training)), config.steps_of(len(training))
+    batch, steps = ranks.shared_batch(config.batch_of(len(training))), config.steps_of(len(training))
     with torch.random.fork_rng([device] if device.type == "cuda" else []), in_order(device):
         forecaster.to(device).train()
         step = Step(forecaster, training, batch, torch.Generator(device), config.kept_share(steps), config.bfloat16)
@@ -134,7 +146,7 @@ def epoch_seconds(forecaster: Forecaster, training: Windows, validation: Windows
         trained = time.perf_counter()
         error_on(forecaster, some)
         validated = time.perf_counter() - trained
-    return (trained - begun) / TIMED_STEPS * steps + validated * count / len(some)
+    return ranks.of_the_first((trained - begun) / TIMED_STEPS * steps + validated * count / len(some), device)
 
 
 @contextmanager
@@ -189,11 +201,11 @@ def error_on(forecaster: Forecaster, windows: Windows) -> float:
     """Return the mean squared error over windows, with gates as in use."""
     forecaster.eval()
     total = 0.0
-    for window, target in windows.batches(VALIDATION_BATCH):
+    for window, target in replace(windows, starts=ranks.share_of(windows.starts)).batches(VALIDATION_BATCH):
         squared = ((forecaster(window).values - target.values) ** 2).double().where(target.observed, 0.0)
         total += float((squared.sum(dim=(1, 2)) / target.observed.sum(dim=(1, 2)).clamp(min=1)).sum())
     forecaster.train()
-    return total / len(windows)
+    return ranks.total(total, windows.starts.device) / len(windows)
 
 
 def copy_of(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

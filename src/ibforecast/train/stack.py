@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
-from ibforecast.core.contracts import Forecaster, Loss
+from ibforecast.core.contracts import Forecaster
 from ibforecast.core.errors import DataError, IBForecastError, require
 from ibforecast.core.window import Target, Window
 from ibforecast.data.windows import Windows
@@ -35,7 +35,7 @@ from ibforecast.train.loop import (
     is_over,
     write_into,
 )
-from ibforecast.train.step import Update
+from ibforecast.train.step import Scored, Update
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,6 @@ def _dropped(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str,
     return float(kwargs["p"])
 
 
-class _Scored(nn.Module):
-    """A forecaster whose pass is its loss, because weights can be given only to a pass."""
-
-    def __init__(self, forecaster: Forecaster) -> None:
-        super().__init__()
-        self.forecaster = forecaster
-
-    def forward(self, window: Window, target: Target, progress: Tensor, generator: torch.Generator) -> Loss:
-        return self.forecaster.loss(window, target, progress, generator)
-
-
 class StackedStep(Update):
     """A step of several forecasters of one shape, each on its own batch of windows, as one batched model."""
 
@@ -139,7 +128,7 @@ class StackedStep(Update):
         device = members[0].training.values.device
         # One pair a model: on its own, dropout draws from PyTorch's own generator and all else from another one.
         self.pairs = [(torch.Generator(device), torch.Generator(device)) for _ in members]
-        self._scored = _Scored(first)
+        self._scored = Scored(first)
         stack = deepcopy(first)
         for name, parameter in stack.named_parameters():
             parameter.data = torch.stack([dict(m.forecaster.named_parameters())[name].data for m in members])
@@ -174,8 +163,8 @@ class StackedStep(Update):
     ) -> Float[Tensor, " two"]:
         arguments = (Window(**window), Target(**target), self.progress, self.generators[0])
         with Dealt(dealt):
-            loss: Loss = functional_call(self._scored, dict(weights), arguments)
-        return torch.stack([loss.total, loss.open_rate])
+            losses: Tensor = functional_call(self._scored, dict(weights), arguments)
+        return losses
 
     def _rehearsed(self, forecaster: Forecaster, starts: Tensor, bfloat16: bool) -> list[Draw]:
         """Return the draws of one step, which are the same in all steps."""

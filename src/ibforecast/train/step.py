@@ -6,11 +6,28 @@ from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from ibforecast.core.contracts import Forecaster
 from ibforecast.core.devices import has_bfloat16
+from ibforecast.core.window import Target, Window
 from ibforecast.data.windows import Windows
+from ibforecast.train import ranks
+
+
+class Scored(nn.Module):
+    """A forecaster whose pass is its loss: (loss, open rate). Other weights, and hooks, can be given only to a pass."""
+
+    def __init__(self, forecaster: Forecaster) -> None:
+        super().__init__()
+        self.forecaster = forecaster
+
+    def forward(
+        self, window: Window, target: Target, progress: Float[Tensor, ""], generator: torch.Generator
+    ) -> Float[Tensor, " two"]:
+        """Return the loss of a batch and the share of tokens that are open."""
+        loss = self.forecaster.loss(window, target, progress, generator)
+        return torch.stack([loss.total, loss.open_rate])
 
 
 class Update(ABC):
@@ -52,7 +69,9 @@ class Update(ABC):
         self._weights = {name: p for name, p in forecaster.named_parameters() if p.requires_grad} if kept_share else {}
         self.averages = {name: parameter.detach().clone() for name, parameter in self._weights.items()}
         self._ready_optimiser()
-        self._replay = self._capture() if on_gpu and forecaster.capturable else self._update
+        # Processes wait for each other within a step, which a graph of one of them cannot record.
+        captured = on_gpu and forecaster.capturable and ranks.size() == 1
+        self._replay = self._capture() if captured else self._update
 
     @staticmethod
     def is_shortened(device: torch.device, bfloat16: bool) -> bool:
@@ -156,7 +175,7 @@ class Update(ABC):
 
 
 class Step(Update):
-    """A step of one forecaster on a batch of windows."""
+    """A step of one forecaster on a batch of windows, of which every process takes its share."""
 
     def __init__(
         self,
@@ -167,12 +186,12 @@ class Step(Update):
         kept_share: float = 0.0,
         bfloat16: bool = False,
     ) -> None:
-        self.windows = windows
+        self.windows, self._scored = windows, ranks.averaging(Scored(forecaster))
         starts = torch.zeros(batch, dtype=torch.int64, device=windows.values.device)
         super().__init__(forecaster, starts, (generator,), kept_share, bfloat16)
 
     def losses(self) -> Float[Tensor, " two"]:
         """Return the loss of the windows at `starts` and the share of tokens that are open."""
-        window, target = self.windows.take(self.starts)
-        loss = self.forecaster.loss(window, target, self.progress, self.generators[0])
-        return torch.stack([loss.total, loss.open_rate])
+        window, target = self.windows.take(ranks.share_of(self.starts))
+        losses: Tensor = self._scored(window, target, self.progress, self.generators[0])
+        return losses
