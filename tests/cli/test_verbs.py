@@ -548,7 +548,7 @@ def test_an_interrupted_fit_prints_how_to_continue(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @contextmanager
-    def stopping() -> Iterator[Callable[..., None]]:
+    def stopping(shown: bool) -> Iterator[Callable[..., None]]:
         def stop(*arguments: Any) -> None:
             raise KeyboardInterrupt
 
@@ -576,7 +576,7 @@ def test_ctrl_c_saves_the_best_model_so_far_and_the_same_command_continues(
     words = ("fit", desk.table, *desk.settings, "--out", tmp_path / "model")
 
     @contextmanager
-    def pressing() -> Iterator[Callable[..., None]]:
+    def pressing(shown: bool) -> Iterator[Callable[..., None]]:
         def press(*arguments: Any) -> None:
             signal.raise_signal(signal.SIGINT)
 
