@@ -1,4 +1,4 @@
-"""Rivals that are fitted at once: the seasonal naive forecast and LightGBM."""
+"""Rivals that are fitted at once: the seasonal naive forecast, ridge regression and LightGBM."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.naive import naive_errors
 from ibforecast_lab.recipes import resolve
+from ibforecast_lab.rivals.ridge import Ridge, RidgeConfig
 from ibforecast_lab.rivals.seasonal_naive import SeasonalNaive, SeasonalNaiveConfig
 from ibforecast_lab.rivals.trees import Trees, TreesConfig
 
@@ -65,6 +66,27 @@ def test_the_recipe_repeats_the_day_if_the_week_does_not_fit(data: str, cycle: i
     forecaster = resolve("seasonal-naive", sizes, data).build(0)
     assert isinstance(forecaster, SeasonalNaive)
     assert forecaster.cycle == repeated
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_ridge_regression_has_the_weights_of_least_squares_with_a_penalty(missing: float) -> None:
+    training, test = split(windows(missing=missing))
+    forecaster = Ridge(RidgeConfig(**SIZES, penalty=3.0))
+    forecaster.fit(training)
+    past, future = [], []
+    for window, target in training.batches(1):
+        for channel in range(CHANNELS):
+            if target.observed[0, :, channel].all():
+                seen = window.observed[0, :, channel]
+                level = window.values[0, seen, channel].mean()
+                past.append((window.values[0, :, channel] - level).where(seen, 0.0).double())
+                future.append((target.values[0, :, channel] - level).double())
+    rows = torch.cat([torch.stack(past), 3.0**0.5 * torch.eye(LOOK_BACK, dtype=torch.float64)])
+    targets = torch.cat([torch.stack(future), torch.zeros(LOOK_BACK, HORIZON, dtype=torch.float64)])
+    expected = torch.linalg.lstsq(rows, targets).solution.T
+    assert torch.allclose(forecaster.weights.double(), expected, atol=1e-5)
+    naive = SeasonalNaive(SeasonalNaiveConfig(**SIZES))
+    assert accuracy(forecaster, test).mse < accuracy(naive, test).mse
 
 
 def trees(training: Windows, **settings: Any) -> Trees:

@@ -17,6 +17,9 @@ LEDGER = Path("results/ledger.jsonl.zst")
 RECORDS = "records"
 """The folder next to a packed ledger. New runs write their records to it."""
 
+LOOK_BACK = 96
+"""The look-back of the protocol. Tables are of this look-back unless they say otherwise."""
+
 _LEVEL = 19
 """The level of compression. It is high because the packed file is written rarely and read often."""
 
@@ -37,7 +40,7 @@ class Cell:
     recipe: str
     seed: int
     budget: float | None = None
-    look_back: int = 96
+    look_back: int = LOOK_BACK
     study: str = ""
 
     @property
@@ -63,7 +66,10 @@ class Scores:
 
 @dataclass(frozen=True)
 class Record:
-    """The results of a cell and how they were computed; `measurements` are the flat rows of its study."""
+    """The results of a cell and how they were computed.
+
+    `measurements` are the flat rows of its study, of a contest, and of errors without the last, incomplete test batch.
+    """
 
     cell: Cell
     forecaster: str

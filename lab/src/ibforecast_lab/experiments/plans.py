@@ -7,7 +7,7 @@ from typing import TypeVar
 from ibforecast.core.errors import UsageError, hint
 from ibforecast_lab.data.standin import STAND_INS
 from ibforecast_lab.data.suite import SUITE
-from ibforecast_lab.experiments.ledger import Cell
+from ibforecast_lab.experiments.ledger import LOOK_BACK, Cell
 from ibforecast_lab.experiments.parts import DRIVERS, FRAMED
 from ibforecast_lab.experiments.variants import JOIN, SWEEPS
 from ibforecast_lab.recipes import names
@@ -69,7 +69,7 @@ class Plan:
     """The data sets, horizons, models (recipes), seeds and study of a label; empty if the label needs no runs.
 
     A model may be a variant of a recipe; it is run at each of the `budgets` (None: its own). `also` contains further
-    plans with other settings.
+    plans with other settings, such as another look-back.
     """
 
     data: tuple[str, ...] = ()
@@ -78,12 +78,13 @@ class Plan:
     seeds: tuple[int, ...] = SEEDS
     study: str = ""
     budgets: tuple[float | None, ...] = (None,)
+    look_back: int = LOOK_BACK
     also: tuple["Plan", ...] = ()
 
     def cells(self) -> list[Cell]:
         """Return all cells, short horizons first."""
         own = [
-            Cell(data, horizon, model, seed, budget, study=self.study)
+            Cell(data, horizon, model, seed, budget, self.look_back, self.study)
             for horizon in self.horizons
             for data in self.data
             for model in self.models
@@ -149,6 +150,7 @@ PLANS: dict[str, Plan] = {
     "accuracy": _ERRORS,
     "per_horizon": _ERRORS,
     "tables": replace(_SUITE[0], also=_SUITE[1:]),
+    "dropped_batch": Plan(MAIN, HORIZONS, ("seasonal-naive", "ridge", "dlinear"), SEEDS[:1]),
     "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("default", "steady", "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
     "fidelity_by_budget": Plan(

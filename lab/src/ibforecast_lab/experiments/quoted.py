@@ -18,7 +18,7 @@ from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, errors, frame, grouped, select
-from ibforecast_lab.experiments.ledger import Ledger, Record
+from ibforecast_lab.experiments.ledger import LOOK_BACK, Ledger, Record
 from ibforecast_lab.experiments.plans import (
     BLACK_BOX,
     CHOOSING,
@@ -93,7 +93,8 @@ def compared_in_suite(records: list[Record]) -> dict[str, float]:
     Ratios are errors of the first model divided by those of the second, at each place and as geometric means over
     places. `lines` counts the places, `lower_mse` those in which the first model has the lower MSE.
     """
-    runs = grouped(select(errors(frame(records)), own_budget=True), ("model", "data", "horizon"))
+    own = select(errors(frame(records)), own_budget=True, look_back=LOOK_BACK)
+    runs = grouped(own, ("model", "data", "horizon"))
     values: dict[str, float] = {}
     for ours, other in COMPARED_IN_SUITE:
         pair = f"results/tables/{ours}/{other}"
@@ -166,7 +167,7 @@ def fidelity_by_budget(records: list[Record]) -> dict[str, dict[str, list[float]
 
 def _runs(records: list[Record]) -> dict[str, float]:
     """The errors of single runs at the budget of their recipe, and the fidelity of their native maps."""
-    tidy = [row for row in frame(records) if row["own_budget"] and row["look_back"] == 96]
+    tidy = [row for row in frame(records) if row["own_budget"] and row["look_back"] == LOOK_BACK]
     kinds = (
         (select(tidy, measure="errors"), ("mse", "mae", "open_rate", "validation_mse")),
         (select(tidy, measure="fidelity", explainer=NATIVE, **DEFAULT_WAY), ("sufficiency", "score")),

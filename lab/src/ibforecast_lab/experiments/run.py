@@ -17,8 +17,7 @@ from ibforecast._version import __version__
 from ibforecast.core.contracts import Accountable, Forecaster
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256
-from ibforecast.data.windows import Windows
-from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.accuracy import Accuracy, accuracy
 from ibforecast.evaluate.verification import verify_windows
 from ibforecast.model.config import ModelConfig
 from ibforecast.zoo.configs import changed
@@ -30,6 +29,7 @@ from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.parts import Parts, fingerprint_of, parts_of, sizes_of
 from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.variants import varied
+from ibforecast_lab.measures.dropped import dropped_batches
 from ibforecast_lab.rivals.fitted import Fitted
 
 RESULTS_VERSION = 1
@@ -93,10 +93,9 @@ def record_of(
         epochs, best_epoch = len(history), outcome.training.best_epoch
     else:
         libraries = outcome.libraries
-    scores = {
-        part: _scores(forecaster, windows) for part, windows in (("validation", parts.validation), ("test", parts.test))
-    }
+    validation, test = accuracy(forecaster, parts.validation), accuracy(forecaster, parts.test)
     measurements = STUDIES[cell.study](forecaster, parts, cell) if cell.study else []
+    measurements.extend(dropped_batches(test))
     if contest:
         measurements.append({"measure": "contest", "winner": contest.winner, "gain": contest.gain, **asdict(contest)})
     if stacked > 1:
@@ -108,7 +107,8 @@ def record_of(
     return Record(
         cell=cell,
         forecaster=recipe.forecaster,
-        **scores,
+        validation=_scores(validation),
+        test=_scores(test),
         verified_windows=checked,
         broken_windows=failed,
         parameters=sum(p.numel() for p in forecaster.parameters() if p.requires_grad),
@@ -175,10 +175,9 @@ def versions(*further: str) -> dict[str, str]:
     return collected
 
 
-def _scores(forecaster: Forecaster, windows: Windows) -> Scores:
-    measured = accuracy(forecaster, windows)
+def _scores(measured: Accuracy) -> Scores:
     return Scores(
-        windows=len(windows),
+        windows=len(measured.squared_error),
         mse=measured.mse,
         mae=measured.mae,
         open_rate=float(measured.open_rate.mean()),

@@ -8,7 +8,7 @@ from typing import Any
 
 from ibforecast.core.files import to_json
 from ibforecast_lab.experiments.frame import Row, frame
-from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.experiments.ledger import LOOK_BACK, Record
 from ibforecast_lab.experiments.plans import Plan
 
 NOT_RUN, NONE, UNDEFINED = "not run", "–", "undefined"
@@ -87,7 +87,8 @@ class Table:
 
     `rows` and `published` return the rows of our runs and of print. `compared` adds fields that depend on other rows.
     `lines` selects and sorts the rows that are printed. If a line lacks a field, its cell is "not run" if the field is
-    in `missing`, and a dash otherwise. `counterparts` returns the published rows that belong to a line.
+    in `missing`, and a dash otherwise. `counterparts` returns the published rows that belong to a line. `look_back` is
+    that of the runs which the table is about; None means any.
     """
 
     title: str
@@ -100,6 +101,7 @@ class Table:
     published: Callable[[], list[Row]] = list
     compared: Callable[[list[Row]], list[Row]] = list
     counterparts: Callable[[Row, list[Row]], list[Row]] = lambda line, published: []
+    look_back: int | None = LOOK_BACK
 
     def __call__(self, records: Iterable[Record]) -> Sheet:
         """Compute the sheet from records."""
@@ -107,7 +109,8 @@ class Table:
 
     def sheet(self, tidy: list[Row]) -> Sheet:
         """Compute the sheet from the frame of records."""
-        rows = _alike(self.compared([*self.rows(tidy), *self.published()]))
+        measured = [row for row in tidy if self.look_back in (None, row["look_back"])]
+        rows = _alike(self.compared([*self.rows(measured), *self.published()]))
         published = [row for row in rows if row.get("source") == "published"]
         body = [
             [self._cell(column, line, printed) for column in self.columns]

@@ -12,13 +12,18 @@ from ibforecast_lab.rivals.itransformer import ITransformer, ITransformerConfig
 from ibforecast_lab.rivals.patchdecomp import PatchDecomp, PatchDecompConfig
 from ibforecast_lab.rivals.patchtst import PatchTST, PatchTSTConfig
 from ibforecast_lab.rivals.protots import ProtoTS, ProtoTSConfig
+from ibforecast_lab.rivals.ridge import Ridge, RidgeConfig
 from ibforecast_lab.rivals.seasonal_naive import SeasonalNaive, SeasonalNaiveConfig
 from ibforecast_lab.rivals.tft import TFT, TFTConfig
 from ibforecast_lab.rivals.timesnet import TimesNet, TimesNetConfig
 from ibforecast_lab.rivals.tqnet import TQNet, TQNetConfig
 from ibforecast_lab.rivals.trees import Trees, TreesConfig
 
-FITTED = {"seasonal-naive": (SeasonalNaiveConfig, SeasonalNaive), "lightgbm": (TreesConfig, Trees)}
+FITTED = {
+    "seasonal-naive": (SeasonalNaiveConfig, SeasonalNaive),
+    "ridge": (RidgeConfig, Ridge),
+    "lightgbm": (TreesConfig, Trees),
+}
 """The forecasters that are fitted at once, without trainable weights."""
 
 BOOK = Book(

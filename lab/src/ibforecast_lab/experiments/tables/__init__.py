@@ -13,6 +13,7 @@ from ibforecast_lab.experiments.tables.configuration import configuration
 from ibforecast_lab.experiments.tables.cost import cost
 from ibforecast_lab.experiments.tables.coverage import coverage
 from ibforecast_lab.experiments.tables.datasets import datasets
+from ibforecast_lab.experiments.tables.dropped_batch import dropped_batch
 from ibforecast_lab.experiments.tables.errors import accuracy, large_channels, per_horizon
 from ibforecast_lab.experiments.tables.factors import factors
 from ibforecast_lab.experiments.tables.fidelity import fidelity, fidelity_by_budget
@@ -30,6 +31,7 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "accuracy": accuracy,
     "per_horizon": per_horizon,
     "tables": suite,
+    "dropped_batch": dropped_batch,
     "large_channels": large_channels,
     "fidelity": fidelity,
     "fidelity_by_budget": fidelity_by_budget,
