@@ -60,6 +60,7 @@ def _rows(record: Record) -> Iterable[Row]:
         "open_rate": record.test.open_rate,
         "largest_open_rate": record.test.largest_open_rate,
         "validation_mse": record.validation.mse,
+        "seconds": record.seconds,
         "source": "ledger",
     }
     yield run | {"measure": "errors"}

@@ -13,7 +13,7 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
-from ibforecast_lab.data import catalogue, drivers, framed, suite
+from ibforecast_lab.data import catalogue, drivers, fev, framed, suite
 from ibforecast_lab.data.resident import resident
 from ibforecast_lab.data.standin import STAND_INS, stand_in
 from ibforecast_lab.experiments.ledger import Cell
@@ -43,9 +43,9 @@ def sizes_of(cell: Cell) -> Sizes:
     return Sizes(cell.look_back, cell.horizon, facts.channels, facts.cycle)
 
 
-def facts_of(name: str) -> catalogue.DataSet | suite.SuiteTable:
-    """Return the facts of a data set, a stand-in or a table of the suite."""
-    return STAND_INS.get(name) or suite.SUITE.get(name) or catalogue.CATALOGUE[name]
+def facts_of(name: str) -> catalogue.DataSet | suite.SuiteTable | fev.FevItem:
+    """Return the facts of a data set, a stand-in, a table of the suite or an item of a fev task."""
+    return STAND_INS.get(name) or suite.SUITE.get(name) or fev.FEV.get(name) or catalogue.CATALOGUE[name]
 
 
 def steps_per_day(name: str) -> int:
@@ -63,17 +63,19 @@ def fingerprint_of(name: str) -> str:
 
 @cache
 def series_of(name: str) -> Series:
-    """Return the numbers of a data set, a stand-in or a table of the suite."""
+    """Return the numbers of a data set, a stand-in, a table of the suite or an item of a fev task."""
     if name in suite.SUITE:
         return suite.load(name)
+    if name in fev.FEV:
+        return fev.with_gaps(name)
     return stand_in(name) if name in STAND_INS else catalogue.load(name)
 
 
 def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
     """Cut the windows of a cell. Real data are standardised by the training rows; generated windows stay unchanged.
 
-    Of the tables of the suite, which have gaps, only usable windows are taken, as in the product: the same for every
-    model.
+    Of the tables of the suite and the items of fev tasks, which have gaps, only usable windows are taken, as in the
+    product: the same for every model. The test windows of a fev task are one horizon apart.
     """
     if cell.data in GENERATED:
         drawn = _generated(cell.data)
@@ -84,13 +86,15 @@ def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
     split = facts.parts
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
     starts = {part: split.starts(part, cell.look_back, cell.horizon) for part in ("train", "validation", "test")}
+    if cell.data in fev.FEV:
+        starts["test"] = starts["test"][:: cell.horizon]
     ahead = None if series.known is None else series.known[: split.train_end]
     known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
     training = Windows.of(
         series, standardiser, facts.cycle, starts["train"], cell.look_back, cell.horizon, with_calendar, known
     ).to(device)
     parts = (training, training.at(starts["validation"]), training.at(starts["test"]))
-    return Parts(*(part.usable() for part in parts) if cell.data in suite.SUITE else parts)
+    return Parts(*(part.usable() for part in parts) if cell.data in (*suite.SUITE, *fev.FEV) else parts)
 
 
 def _generated(name: str) -> tuple[framed.FramedWindows, ...] | tuple[drivers.DriverWindows, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ibforecast.core.errors import UsageError, hint
+from ibforecast_lab.data.fev import TASKS
 from ibforecast_lab.data.standin import STAND_INS
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import LOOK_BACK, Cell
@@ -139,6 +140,33 @@ def _of_suite(models: tuple[str, ...], seeds: tuple[int, ...] = SEEDS, study: st
         yield Plan(data, (horizon,), models, seeds, study)
 
 
+def _of_fev(models: tuple[str, ...], look_backs: tuple[int, ...], seeds: tuple[int, ...] = SEEDS) -> Iterator[Plan]:
+    for look_back in look_backs:
+        for items in TASKS.values():
+            data, horizon = tuple(item.name for item in items), items[0].horizon
+            yield Plan(data, (horizon,), models, seeds, "fev", look_back=look_back)
+
+
+LONGER = (192, 336, 720)
+"""The look-backs that are compared with that of the protocol."""
+
+LENGTHENED = (*MAIN, "bike_dc", "metro_i94", "vic_elec")
+"""The data sets of the comparison: the benchmarks, and tables of hours and half-hours with people's rhythms."""
+
+
+def _of_look_backs() -> Iterator[Plan]:
+    for look_back in (LOOK_BACK, *LONGER):
+        budget = (0.2 * LOOK_BACK / look_back,)  # the same number of values
+        for horizon in (24, 48, 96):
+            data = tuple(name for name in LENGTHENED if horizon == (SUITE[name].horizons[0] if name in SUITE else 96))
+            yield Plan(data, (horizon,), ("default",), SEEDS, "reach", budget, look_back)
+
+
+_FEV = (
+    *_of_fev(("default",), (LOOK_BACK, *LONGER[1:])),
+    *_of_fev(("ridge",), (LOOK_BACK, *LONGER[1:]), SEEDS[:1]),
+    *_of_fev(("seasonal-naive",), LONGER[1:2], SEEDS[:1]),
+)
 CHOICE = Plan(also=tuple(_of_suite((CHOOSING, ONE_MASK), study="choice")))
 _SUITE = (*CHOICE.also, *_of_suite(IN_SUITE), *_of_suite(FITTED_IN_SUITE, SEEDS[:1]))
 _ERRORS = Plan(
@@ -150,6 +178,8 @@ PLANS: dict[str, Plan] = {
     "accuracy": _ERRORS,
     "per_horizon": _ERRORS,
     "tables": replace(_SUITE[0], also=_SUITE[1:]),
+    "fev": Plan(also=_FEV),
+    "look_back": Plan(also=tuple(_of_look_backs())),
     "dropped_batch": Plan(MAIN, HORIZONS, ("seasonal-naive", "ridge", "dlinear"), SEEDS[:1]),
     "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("default", "steady", "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),

@@ -13,6 +13,7 @@
 | support_recovery | the paper, tab:gtmetrics; the data are the modes of the framed benchmark |
 | cost             | the paper, the text of its efficiency analysis                           |
 | cyclenet_linear  | CycleNet's authors, their runs at look-back 96                           |
+| fev              | autogluon/fev, benchmarks/fev_bench/results; the data are its tasks      |
 
 If the paper contradicts itself, the number is the printed one; the tests list such cases. Passes are counted per
 window, optimisation steps per test batch.

@@ -23,7 +23,8 @@ from ibforecast.model.config import ModelConfig
 from ibforecast.zoo.configs import changed
 from ibforecast.zoo.recipes import Recipe
 from ibforecast.zoo.stages import Trained, train_recipe
-from ibforecast_lab.data.standin import SUFFIX
+from ibforecast_lab.data.fev import SUFFIX as FEV_ITEM
+from ibforecast_lab.data.standin import SUFFIX as STAND_IN
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.parts import Parts, fingerprint_of, parts_of, sizes_of
@@ -49,7 +50,8 @@ def recipe_of(cell: Cell) -> Recipe:
 
     Rivals know no roles: they also read and forecast `past` channels, which do not count, and ignore covariates.
     """
-    recipe = varied(cell.recipe, sizes_of(cell), cell.data.removesuffix(SUFFIX), cell.budget)
+    data = cell.data.removesuffix(STAND_IN).removesuffix(FEV_ITEM)
+    recipe = varied(cell.recipe, sizes_of(cell), data, cell.budget)
     table = SUITE.get(cell.data)
     if table is None or not isinstance(recipe.config, ModelConfig):
         return recipe

@@ -28,6 +28,10 @@ _STYLES: tuple[dict[str, Any], ...] = (
     {"color": labels.BLUE, "marker": "s"},
     {"color": labels.GREEN, "marker": "^"},
     {"color": labels.GREY, "marker": "D"},
+    {"color": labels.PURPLE, "marker": "v"},
+    {"color": labels.ORANGE, "marker": "P"},
+    {"color": labels.SKY, "marker": "X"},
+    {"color": labels.BLACK, "marker": "p"},
 )
 _LEVEL: dict[str, Any] = {"color": labels.BLACK, "linewidth": 1.0, "linestyle": (0, (3, 2)), "zorder": 2}
 

@@ -9,6 +9,7 @@ from ibforecast_lab.experiments.figures import (
     fidelity_by_budget,
     gate_frequency,
     gate_map,
+    look_back,
     sensitivity,
     tradeoff,
 )
@@ -21,6 +22,7 @@ FIGURES: dict[str, Callable[[list[Record], Form], bytes | None]] = {
     "gate_map": gate_map.figure,
     "gate_frequency": gate_frequency.figure,
     "tradeoff": tradeoff.figure,
+    "look_back": look_back.figure,
     "ablations": ablations.figure,
     "sensitivity": sensitivity.figure,
 }

@@ -6,7 +6,18 @@ from typing import Any
 from ibforecast.core.contracts import Forecaster
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import Parts
-from ibforecast_lab.experiments.studies import budgets, choice, cost, coverage, explanations, factors, native, recovery
+from ibforecast_lab.experiments.studies import (
+    budgets,
+    choice,
+    cost,
+    coverage,
+    explanations,
+    factors,
+    fev,
+    native,
+    reach,
+    recovery,
+)
 
 Study = Callable[[Forecaster, Parts, Cell], list[dict[str, Any]]]
 
@@ -20,4 +31,6 @@ STUDIES: dict[str, Study] = {
     "coverage": coverage.study,
     "choice": choice.study,
     "factors": factors.study,
+    "fev": fev.study,
+    "reach": reach.study,
 }

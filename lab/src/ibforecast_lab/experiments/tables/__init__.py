@@ -16,10 +16,12 @@ from ibforecast_lab.experiments.tables.datasets import datasets
 from ibforecast_lab.experiments.tables.dropped_batch import dropped_batch
 from ibforecast_lab.experiments.tables.errors import accuracy, large_channels, per_horizon
 from ibforecast_lab.experiments.tables.factors import factors
+from ibforecast_lab.experiments.tables.fev import fev
 from ibforecast_lab.experiments.tables.fidelity import fidelity, fidelity_by_budget
 from ibforecast_lab.experiments.tables.fidelity_rankings import sheet as fidelity_rankings
 from ibforecast_lab.experiments.tables.fixed_mask import fixed_mask
 from ibforecast_lab.experiments.tables.gates import gate_frequency, gate_map
+from ibforecast_lab.experiments.tables.look_back import look_back
 from ibforecast_lab.experiments.tables.sensitivity import sensitivity
 from ibforecast_lab.experiments.tables.suite import suite
 from ibforecast_lab.experiments.tables.support_recovery import support_recovery
@@ -32,6 +34,8 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "per_horizon": per_horizon,
     "tables": suite,
     "dropped_batch": dropped_batch,
+    "fev": fev,
+    "look_back": look_back,
     "large_channels": large_channels,
     "fidelity": fidelity,
     "fidelity_by_budget": fidelity_by_budget,
