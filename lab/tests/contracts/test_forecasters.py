@@ -37,6 +37,8 @@ TINY: dict[str, dict[str, Any]] = {
     "cyclenet": {"width": 16},
     "itransformer": {"width": 16, "hidden": 16, "layers": 1, "heads": 2},
     "patchtst": {"width": 16, "hidden": 16, "layers": 2, "heads": 2},
+    "olinear": {"width": 16, "layers": 1, "copies": 2},
+    "timeemb": {"width": 16},
     "timesnet": {"width": 4, "hidden": 4, "layers": 1, "top": 2, "kernels": 2},
 }
 
@@ -123,6 +125,9 @@ CASES = [
     Case("itransformer", {"calendar": False}),
     Case("patchtst", {"variant": "library"}, channel_independent=True),
     Case("patchtst", {"variant": "official"}, channel_independent=True),
+    Case("olinear"),
+    Case("timeemb", channel_independent=True),
+    Case("timeemb", {"days": True, "frequency": 0.5}, channel_independent=True),
     Case("timesnet"),
     Case("timesnet", {"calendar": False}),
 ]

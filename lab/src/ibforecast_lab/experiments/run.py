@@ -17,6 +17,7 @@ from ibforecast._version import __version__
 from ibforecast.core.contracts import Accountable, Forecaster
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256
+from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import Accuracy, accuracy
 from ibforecast.evaluate.verification import verify_windows
 from ibforecast.model.config import ModelConfig
@@ -32,6 +33,7 @@ from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.variants import varied
 from ibforecast_lab.measures.dropped import dropped_batches
 from ibforecast_lab.rivals.fitted import Fitted
+from ibforecast_lab.rivals.prepared import Prepared
 
 RESULTS_VERSION = 1
 """The version of the arithmetic behind every record.
@@ -69,6 +71,8 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
     recipe = recipe_of(cell)
     forecaster = recipe.build(cell.seed)
     parts = parts_of(cell, device, forecaster.reads_calendar)
+    if isinstance(forecaster, Prepared):
+        recipe = _prepared(recipe, parts.training)
     if isinstance(forecaster, Fitted):
         begun = time.perf_counter()
         forecaster.fit(parts.training)
@@ -128,6 +132,18 @@ def record_of(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         measurements=measurements,
     )
+
+
+def _prepared(recipe: Recipe, training: Windows) -> Recipe:
+    """Return the recipe whose network has the statistics of the training rows from the beginning."""
+
+    def network(config: Any) -> Prepared:
+        forecaster = recipe.network(config)
+        assert isinstance(forecaster, Prepared)
+        forecaster.prepare(training)
+        return forecaster
+
+    return replace(recipe, network=network)
 
 
 def missing_from(ledger: Ledger, cells: Iterable[Cell]) -> list[Cell]:

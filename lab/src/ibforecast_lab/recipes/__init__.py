@@ -9,12 +9,14 @@ from ibforecast_lab.networks.factors import FactorConfig, FactorForecast
 from ibforecast_lab.rivals.cyclenet import CycleNet, CycleNetConfig
 from ibforecast_lab.rivals.dlinear import DLinear, DLinearConfig
 from ibforecast_lab.rivals.itransformer import ITransformer, ITransformerConfig
+from ibforecast_lab.rivals.olinear import OLinear, OLinearConfig
 from ibforecast_lab.rivals.patchdecomp import PatchDecomp, PatchDecompConfig
 from ibforecast_lab.rivals.patchtst import PatchTST, PatchTSTConfig
 from ibforecast_lab.rivals.protots import ProtoTS, ProtoTSConfig
 from ibforecast_lab.rivals.ridge import Ridge, RidgeConfig
 from ibforecast_lab.rivals.seasonal_naive import SeasonalNaive, SeasonalNaiveConfig
 from ibforecast_lab.rivals.tft import TFT, TFTConfig
+from ibforecast_lab.rivals.timeemb import TimeEmb, TimeEmbConfig
 from ibforecast_lab.rivals.timesnet import TimesNet, TimesNetConfig
 from ibforecast_lab.rivals.tqnet import TQNet, TQNetConfig
 from ibforecast_lab.rivals.trees import Trees, TreesConfig
@@ -40,6 +42,8 @@ BOOK = Book(
         "itransformer": (ITransformerConfig, ITransformer),
         "patchtst": (PatchTSTConfig, PatchTST),
         "timesnet": (TimesNetConfig, TimesNet),
+        "olinear": (OLinearConfig, OLinear),
+        "timeemb": (TimeEmbConfig, TimeEmb),
         **FITTED,
     },
 )

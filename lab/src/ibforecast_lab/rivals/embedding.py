@@ -17,10 +17,19 @@ def sinusoidal_positions(length: int, width: int) -> Float[Tensor, "length width
 
 def look_back_calendar(window: Window) -> Float[Tensor, "batch look_back 4"]:
     """Return hour, weekday, day of month and day of year of the look-back steps; raise if the window has none."""
+    return _calendar(window)[:, : window.values.shape[1]]
+
+
+def first_future_calendar(window: Window) -> Float[Tensor, "batch 4"]:
+    """Return the same of the first step of the forecast."""
+    return _calendar(window)[:, window.values.shape[1]]
+
+
+def _calendar(window: Window) -> Float[Tensor, "batch step 4"]:
     if window.calendar is None:
         raise UsageError(
             "a forecaster that reads the calendar must get windows with a calendar",
             "windows without one",
             "give the table a time column, or set calendar = false",
         )
-    return window.calendar[:, : window.values.shape[1]]
+    return window.calendar
