@@ -41,6 +41,17 @@ def test_a_run_without_these_errors_has_no_row_even_if_another_record_of_it_has_
     assert (row["mse"], row["seeds"]) == (0.4, 1)
 
 
+def test_a_model_with_all_cells_has_a_mean_whose_change_is_that_of_mean_errors() -> None:
+    cells = [cell for cell in PLANS["dropped_batch"].cells() if cell.recipe == "ridge"]
+    assert not [row for row in TABLES["dropped_batch"]([record(CELL, 0.4, {32: 0.3})]).rows if row["data"] == "Overall"]
+    records = [record(cell, 0.4 + 0.1 * place, {32: 0.4, 128: 0.3}) for place, cell in enumerate(cells)]
+    records[0] = record(cells[0], 0.4, {32: 0.4})
+    (row,) = [row for row in TABLES["dropped_batch"](records).rows if row["data"] == "Overall"]
+    assert row["mse"] == pytest.approx(0.4 + 0.1 * 9.5)
+    assert row["mse_32_change"] == pytest.approx(0.4 / 1.35 - 1)
+    assert row["mse_128_change"] is None
+
+
 def test_every_planned_line_is_printed_and_lines_without_a_run_say_so() -> None:
     sheet = TABLES["dropped_batch"]([])
     assert len(sheet.body) == len(PLANS["dropped_batch"].cells()) == 60

@@ -23,7 +23,7 @@ EXPLAINED = ("ETTh1", "ETTm1", "Weather")
 AT_A_BUDGET = ("steady", "paper-sparse", "static-newest", "static-fixed")
 OURS = ("default", "additive", "steady", "exact", "dense", "paper", "static-newest", "static-fixed")
 INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
-BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet")
+BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet", "olinear", "timeemb")
 STATIC = ("static-fixed", "static-newest")
 FORMER = "steady"
 """The former default, whose mask depends on the window and whose settings depend on the kind of table.

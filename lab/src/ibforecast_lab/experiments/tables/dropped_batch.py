@@ -1,11 +1,13 @@
 """Errors without the last, incomplete test batch, compared with those over all test windows."""
 
-from ibforecast_lab.experiments.frame import Row, mean, most, over, seeds, select, summarised
+from ibforecast_lab.experiments.frame import Row, grouped, mean, mean_of, most, over, seeds, select, summarised
 from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.sheet import Column, Table, change, number, placed, places
 from ibforecast_lab.measures.dropped import BATCHES, MEASURE
 
 KEYS = ("data", "horizon", "model")
+METRICS = ("mse", "mae")
+OVERALL = "Overall"
 
 
 def _rows(tidy: list[Row]) -> list[Row]:
@@ -24,7 +26,27 @@ def _rows(tidy: list[Row]) -> list[Row]:
     kept = summarised(
         of_these(measured), (*KEYS, "batch"), {"windows": most("windows"), "mse": mean("mse"), "mae": mean("mae")}
     )
-    return [row | _without(row, kept) for row in whole]
+    rows = [row | _without(row, kept) for row in whole]
+    return rows + _overall(rows)
+
+
+def _overall(rows: list[Row]) -> list[Row]:
+    """Return the mean errors of each model with all cells of the plan, and their change where every cell has one."""
+    plan = PLANS["dropped_batch"]
+    places = {(data, horizon) for data in plan.data for horizon in plan.horizons}
+    means = []
+    for (model,), group in grouped(rows, ("model",)).items():
+        if {(row["data"], row["horizon"]) for row in group} >= places:
+            here = [row for row in group if (row["data"], row["horizon"]) in places]
+            row = dict.fromkeys(here[0]) | {"data": OVERALL, "model": model, "source": "ledger"}
+            row["seeds"] = min(one["seeds"] for one in here)
+            for metric in METRICS:
+                row[metric] = mean_of([one[metric] for one in here])
+                for batch in BATCHES:
+                    row[f"{metric}_{batch}"] = mean_of([one[f"{metric}_{batch}"] for one in here])
+                    row[f"{metric}_{batch}_change"] = over(row[f"{metric}_{batch}"], row[metric])
+            means.append(row)
+    return means
 
 
 def _run(row: Row) -> tuple[object, ...]:
@@ -36,7 +58,7 @@ def _without(row: Row, kept: list[Row]) -> Row:
     for batch in BATCHES:
         here = next(iter(select(kept, batch=batch, **{key: row[key] for key in KEYS})), {})
         fields |= {f"{field}_{batch}": here.get(field) for field in ("windows", "mse", "mae")}
-        fields |= {f"{metric}_{batch}_change": over(here.get(metric), row[metric]) for metric in ("mse", "mae")}
+        fields |= {f"{metric}_{batch}_change": over(here.get(metric), row[metric]) for metric in METRICS}
     return fields
 
 
@@ -44,7 +66,9 @@ dropped_batch = Table(
     title="Errors without the last, incomplete test batch (standardised; look-back 96)",
     keys=KEYS,
     columns=(
-        *(Column(key, key) for key in KEYS),
+        Column("data", "data"),
+        Column("horizon", "horizon", lambda horizon: "mean" if horizon is None else str(horizon)),
+        Column("model", "model"),
         Column("MSE, all windows", "mse", number),
         *(Column(f"batches of {batch:,}", f"mse_{batch}_change", change) for batch in BATCHES),
         Column("MAE, all windows", "mae", number),
@@ -57,5 +81,5 @@ dropped_batch = Table(
         "left out: the latest ones. The model, its weights and its forecasts are the same in all columns of a line. A "
         "dash: fewer test windows than one batch."
     ),
-    missing=("mse", "mae", *(f"{metric}_{batch}_change" for metric in ("mse", "mae") for batch in BATCHES)),
+    missing=("mse", "mae", *(f"{metric}_{batch}_change" for metric in METRICS for batch in BATCHES)),
 )

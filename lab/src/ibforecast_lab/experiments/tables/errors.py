@@ -19,7 +19,7 @@ from ibforecast_lab.experiments.frame import (
     summarised,
 )
 from ibforecast_lab.experiments.plans import FORMER, HORIZONS, INTERPRETABLE, LARGE, MAIN, OURS, PLANS
-from ibforecast_lab.experiments.published import in_print
+from ibforecast_lab.experiments.published import WHOLE_BATCHES, in_print
 from ibforecast_lab.experiments.sheet import PAPER, Column, Table, marked, number, share, words
 
 OVERALL = "Overall"
@@ -35,12 +35,17 @@ COMPARED = {"default_is": "mse", "default_is_by_mae": "mae"}
 # Flat rows keep their fields: `steady_is` is still about `steady`. The fields of the default have a name that stays
 # true if the default changes again.
 REFERENCES = {DEFAULT: COMPARED, FORMER: {"steady_is": "mse", "steady_is_by_mae": "mae"}}
+FIELD = tuple(dict.fromkeys(model for _, _, model in in_print("field")))
+"""Newer forecasters that are known only from print."""
+
+DROPPED = " (last batch left out)"
 NOTE = (
     "For a rival, the better of our run and the published number is shown, by MSE, with the MAE of the same source; "
     "the flat rows have both. Published numbers of cyclenet-linear are its authors', all others are the paper's. Bold: "
     "the best MSE. Italics: the best MSE of an interpretable model, if that is another. The last columns say how the "
     f"mean error of `{DEFAULT}`, the default, compares with that of the line. A budget is named if it is not that of "
-    f"the recipe. {LEVEL}"
+    f"the recipe.{DROPPED}: the code of this model leaves out the last, incomplete batch of the test windows, so its "
+    f"number is not of the same windows (label dropped_batch). {LEVEL}"
 )
 COLUMNS = (
     Column("data", "data"),
@@ -113,7 +118,7 @@ def printed(*tables: str) -> list[Row]:
 def printed_means() -> list[Row]:
     """Return the published means; those of CycleNet's authors are computed from their horizons."""
     linear = means_of(printed("cyclenet_linear"))
-    return printed("accuracy") + [{name: row[name] for name in (*KEYS, *FIELDS, "source")} for row in linear]
+    return printed("accuracy", "field") + [{name: row[name] for name in (*KEYS, *FIELDS, "source")} for row in linear]
 
 
 def compared(rows: list[Row]) -> list[Row]:
@@ -151,10 +156,11 @@ def _at(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
     """Return the lines of a data set and horizon: for a rival, the better of our run and the published number."""
     place = {name: rows[0][name] for name in ("data", "horizon")}
     lines: list[Row] = []
-    for model in dict.fromkeys((*models, *(row["model"] for row in rows if row["source"] == "ledger"), PAPER)):
+    run = (row["model"] for row in rows if row["source"] == "ledger")
+    for model in dict.fromkeys((*models, *run, *FIELD, PAPER)):
         shown = sorted(better_source(select(rows, model=model)), key=lambda row: row["other_budget"] is not None)
         lines += [_named(line) for line in shown] or ([place | {"model": model}] if model in models else [])
-    known = [line for line in lines if line.get("mse") is not None]
+    known = [line for line in lines if line.get("mse") is not None and line["model"] not in WHOLE_BATCHES]
     best = min(known, key=lambda line: line["mse"], default=None)
     interpretable = [line for line in known if line["model"] in (*OURS, *INTERPRETABLE, PAPER)]
     best_interpretable = min(interpretable, key=lambda line: line["mse"], default=None)
@@ -165,8 +171,10 @@ def _at(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
 
 
 def _named(line: Row) -> Row:
-    """Add the budget to the model's name if it is not the recipe's own."""
-    return line if line["other_budget"] is None else marked(line, model=f"{{}}, budget {line['other_budget']:g}")
+    """Add the budget to the model's name if it is not the recipe's own, and a mark if test windows were left out."""
+    if line["other_budget"] is not None:
+        return marked(line, model=f"{{}}, budget {line['other_budget']:g}")
+    return marked(line, model=f"{{}}{DROPPED}") if line["model"] in WHOLE_BATCHES else line
 
 
 def _table(
