@@ -92,7 +92,8 @@ class Plan:
             for budget in self.budgets
             for seed in self.seeds
         ]
-        return sorted((*own, *(cell for plan in self.also for cell in plan.cells())), key=lambda cell: cell.horizon)
+        every = dict.fromkeys((*own, *(cell for plan in self.also for cell in plan.cells())))
+        return sorted(every, key=lambda cell: cell.horizon)
 
     def narrowed(
         self,
@@ -101,18 +102,23 @@ class Plan:
         models: tuple[str, ...] = (),
         seeds: tuple[int, ...] = (),
     ) -> "Plan":
-        """Return a plan with only the named values; an empty argument keeps all. Models may be any recipe."""
+        """Return a plan with only the named values; an empty argument keeps all. Models may be any recipe.
+
+        A model that the plan does not name is run on the plan's own data sets or, if it has none, on all others.
+        """
         every = (self, *self.also)
         data = _checked("data set", data, _all(plan.data for plan in every))
         horizons = _checked("horizon", horizons, _all(plan.horizons for plan in every))
         known = _all(plan.models for plan in every)
         models = _checked("model", models, (*known, *names())) if models else known
         others = set(known) - set(self.models)
+        strangers = () if self.data else tuple(model for model in models if model not in known)
         return replace(
             self._kept(data, horizons, seeds),
             models=tuple(model for model in models if model not in others),
             also=tuple(
-                replace(plan._kept(data, horizons, seeds), models=_both(plan.models, models)) for plan in self.also
+                replace(plan._kept(data, horizons, seeds), models=(*_both(plan.models, models), *strangers))
+                for plan in self.also
             ),
         )
 

@@ -12,6 +12,7 @@ from ibforecast_lab.rivals.itransformer import ITransformer, ITransformerConfig
 from ibforecast_lab.rivals.olinear import OLinear, OLinearConfig
 from ibforecast_lab.rivals.patchdecomp import PatchDecomp, PatchDecompConfig
 from ibforecast_lab.rivals.patchtst import PatchTST, PatchTSTConfig
+from ibforecast_lab.rivals.pretrained import Pretrained, PretrainedConfig
 from ibforecast_lab.rivals.protots import ProtoTS, ProtoTSConfig
 from ibforecast_lab.rivals.ridge import Ridge, RidgeConfig
 from ibforecast_lab.rivals.seasonal_naive import SeasonalNaive, SeasonalNaiveConfig
@@ -25,8 +26,9 @@ FITTED = {
     "seasonal-naive": (SeasonalNaiveConfig, SeasonalNaive),
     "ridge": (RidgeConfig, Ridge),
     "lightgbm": (TreesConfig, Trees),
+    "pretrained": (PretrainedConfig, Pretrained),
 }
-"""The forecasters that are fitted at once, without trainable weights."""
+"""The forecasters that are fitted at once or were trained elsewhere: without weights to train here."""
 
 BOOK = Book(
     packages=(*OWN.packages, "ibforecast_lab.recipes"),

@@ -136,4 +136,5 @@ def uncorrelated(rows: Float[Tensor, "row channel"], steps: int) -> Float[Tensor
         spread = covariance.diagonal().sqrt()
         if spread.min() ** 2 >= SMALLEST:
             total += covariance / (spread[:, None] * spread)
-    return torch.linalg.eigh(total).eigenvectors.float()
+    vectors: Tensor = torch.linalg.eigh(total).eigenvectors
+    return vectors.float()

@@ -7,6 +7,7 @@ from ibforecast.core.contracts import Forecaster
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import Parts
 from ibforecast_lab.experiments.studies import (
+    audited,
     budgets,
     choice,
     cost,
@@ -33,4 +34,5 @@ STUDIES: dict[str, Study] = {
     "factors": factors.study,
     "fev": fev.study,
     "reach": reach.study,
+    "audited": audited.study,
 }
