@@ -203,7 +203,17 @@ PLANS: dict[str, Plan] = {
     ),
     "gate_map": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
     "gate_frequency": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
-    "support_recovery": Plan(tuple(FRAMED), (24,), ("framed", "paper-sparse", "patchdecomp", "tft"), study="recovery"),
+    "support_recovery": Plan(
+        tuple(FRAMED),
+        (24,),
+        ("framed", "paper-sparse", "paper-framed", "patchdecomp", "tft"),
+        study="recovery",
+        also=(
+            Plan(("framed-decoy",), (24,), _variants("paper-framed", ("rate_weight=0.02",)), study="recovery"),
+            Plan(("framed-pulse",), (24,), _variants("paper-framed", ("no-profile",)), study="recovery"),
+        ),
+    ),
+    "convergence": Plan(("framed-pulse",), (24,), ("framed",), SEEDS[:1], "convergence"),
     "cost": Plan(("ETTh1", "Weather"), (96,), ("steady",), SEEDS[:1], "cost"),
     "coverage": Plan(MAIN, (96,), ("steady",), study="coverage"),
     "tradeoff": Plan(

@@ -57,6 +57,7 @@ VARIANTS: dict[str, Variant] = {
     "no-phase": Variant("− phase in the readout", network="ibforecast-phaseless"),
     "no-bias": Variant("− gate bias", {"gate": {"recent": 0, "every": 0}}),
     "no-exchange": Variant("− exchange worth", {"objective": {"exchange_weight": 0.0}}),
+    "rate_weight=0.02": Variant("rate_weight = 0.02", {"objective": {"rate_weight": 0.02}}),
     "open": Variant(
         "gates open",
         {

@@ -10,6 +10,7 @@ from ibforecast_lab.experiments.studies import (
     audited,
     budgets,
     choice,
+    convergence,
     cost,
     coverage,
     explanations,
@@ -35,4 +36,5 @@ STUDIES: dict[str, Study] = {
     "fev": fev.study,
     "reach": reach.study,
     "audited": audited.study,
+    "convergence": convergence.study,
 }

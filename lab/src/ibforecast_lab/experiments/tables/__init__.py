@@ -10,6 +10,7 @@ from ibforecast_lab.experiments.tables.by_kind import by_kind
 from ibforecast_lab.experiments.tables.certificate import certificate
 from ibforecast_lab.experiments.tables.choice import choice
 from ibforecast_lab.experiments.tables.configuration import configuration
+from ibforecast_lab.experiments.tables.convergence import convergence
 from ibforecast_lab.experiments.tables.cost import cost
 from ibforecast_lab.experiments.tables.coverage import coverage
 from ibforecast_lab.experiments.tables.datasets import datasets
@@ -42,6 +43,7 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "fidelity_rankings": fidelity_rankings,
     "certificate": certificate,
     "support_recovery": support_recovery,
+    "convergence": convergence,
     "cost": cost,
     "gate_map": gate_map,
     "gate_frequency": gate_frequency,
