@@ -78,7 +78,10 @@ def _contests(records: list[Record]) -> dict[str, float]:
         contests = [
             row
             for record in records
-            if record.cell.recipe == DEFAULT and record.cell.data in places
+            if record.cell.recipe == DEFAULT
+            and record.cell.data in places
+            and record.cell.look_back == LOOK_BACK
+            and record.cell.budget is None
             for row in record.measurements
             if row["measure"] == "contest"
         ]
