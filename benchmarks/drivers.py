@@ -1,7 +1,8 @@
 """What `drivers` names, where the truth is planted, and for a river: which channels and which lags move a forecast."""
 
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verification import Original
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
-from ibforecast.drivers import drivers_of
+from ibforecast.drivers import Group, Source, drivers_of
 from ibforecast.engine import TorchEngine
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe
@@ -26,6 +27,7 @@ from ibforecast_lab.data import drivers as planted
 from ibforecast_lab.data.catalogue import folders
 from ibforecast_lab.data.lags import LagConstants, lagged
 from ibforecast_lab.data.resident import resident
+from ibforecast_lab.data.suite import SUITE, locate
 from ibforecast_lab.measures.drivers import size_auroc, size_maps
 from ibforecast_lab.recipes import resolve
 
@@ -33,10 +35,12 @@ RECIPES = ("default", "additive")
 WINDOWS = 100
 LAG_LOOK_BACK, LAG_HORIZON = 96, 12
 RAIN, FLOW = "P_mm", "Q_mm"
+FRANCE, FRANCE_WINDOWS = "flow_france19", 20
+"""The table of 19 catchments, and its windows: each takes almost a second, because 76 channels are read."""
 
 
 def drivers(device: torch.device) -> dict[str, float]:
-    """Measure the AUROC of sizes over channels and lags for the planted support, and what moves the flow of a river.
+    """Measure the AUROC of sizes over channels and lags for the planted support, and what moves the flow of rivers.
 
     `lags` is a table in which each target follows one channel at one lag. `events` are the windows of the driver
     benchmark: an event of a source channel, anywhere in the window, moves other channels. There, a channel itself is
@@ -45,7 +49,7 @@ def drivers(device: torch.device) -> dict[str, float]:
     """
     results: dict[str, float] = {}
     for recipe in RECIPES:
-        for name, measure in (("lags", _lags), ("events", _events), ("wye", _wye)):
+        for name, measure in (("lags", _lags), ("events", _events), ("wye", _wye), ("france", _france)):
             begun = time.perf_counter()
             measured = measure(recipe) | {"seconds": time.perf_counter() - begun}
             results |= {f"{recipe}_{name}_{key}": round(value, 4) for key, value in measured.items()}
@@ -128,6 +132,44 @@ def _wye(recipe: str) -> dict[str, float]:
         "rain_first": float(next(iter(shares)) == RAIN),
         "rain_strongest_steps_back": float(strongest.steps_back or 0),
     }
+
+
+def _france(recipe: str) -> dict[str, float]:
+    """Measure how often rain is what moves the flow of a French catchment most from outside, up to a week ahead.
+
+    Of each flow, the largest source but itself may be any of 75 channels: flow, rain, temperature or evaporation of its
+    own catchment or of another. Shares are means over the flows.
+    """
+    table = SUITE[FRANCE]
+    path = locate(table.name)
+    if path is None:
+        raise RuntimeError(f"{table.file} must be in the folder tables of IBFORECAST_DATA")
+    model = IBForecaster(table.horizons[0], cycle=table.cycle, past=table.past, recipe=recipe, device="cpu").fit(path)
+    measured = model.drivers(path, windows=FRANCE_WINDOWS)
+    shares: dict[str, float] = defaultdict(float)
+    for source in measured.sources():
+        shares["own" if source.source == source.channel else source.source[-1]] += source.share / len(measured.channels)
+    in_events = [row for row in measured.by("event").rows if row.group == "event"]
+    return {
+        "chooses": float(model.fitted.config.chooses),
+        "flows": float(len(measured.channels)),
+        "rain_first": _rain_first(measured.sources()),
+        "rain_first_in_events": _rain_first(in_events),
+        "flow_share": shares["own"],
+        "rain_share": shares["P"],
+        "temperature_share": shares["T"],
+        "evaporation_share": shares["E"],
+        "other_flows_share": shares["Q"],
+    }
+
+
+def _rain_first(sources: Iterable[Source | Group]) -> float:
+    """Return the share of flows that rain, of any catchment, moves more than any other source but the flow itself."""
+    largest: dict[str, Source | Group] = {}
+    for source in sources:
+        if source.source != source.channel:
+            largest[source.channel] = max(source, largest.get(source.channel, source), key=lambda each: each.size)
+    return sum(source.source.endswith("P") for source in largest.values()) / len(largest)
 
 
 def _scores(sizes: Tensor, support: Bool[Tensor, "..."], judged: Bool[Tensor, "..."]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """A dossier states facts that can be computed in another way, escapes every name, and is the same when made again."""
 
 import hashlib
+import html
 import json
 import re
 from dataclasses import replace
@@ -150,6 +151,12 @@ def test_drivers_are_those_of_the_model_on_evenly_spaced_windows(sealed: IBForec
     assert [(row["channel"], row["source"], row["share"]) for row in content["rows"]] == [
         (source.channel, source.source, source.share) for source in expected.sources()
     ]
+
+
+def test_the_picture_itemises_the_same_forecast_as_the_receipt_below_it(dossier: Dossier) -> None:
+    channel, page = dossier.facts.example.receipt.channel, dossier.to_html()
+    titles = re.findall(r"What adds up to the mean forecast of ([^<]*?)(?: \(amounts|<)", page)
+    assert [title[-9:] for title in titles] == [html.escape(channel)[-9:]]  # long names are shortened in the middle
 
 
 def test_unread_values_are_a_driver_of_a_model_that_is_not_sealed(dossier: Dossier, of_sealed: Dossier) -> None:

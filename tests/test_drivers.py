@@ -254,16 +254,23 @@ def test_drivers_without_a_window_are_refused(model: IBForecaster) -> None:
         model.drivers(table(), windows=0)
 
 
-def test_the_words_name_the_channel_itself_and_the_largest_others_with_their_strongest_steps(drivers: Drivers) -> None:
+def test_the_words_name_the_own_past_and_what_moves_a_channel_most_from_outside(drivers: Drivers) -> None:
     headline, *lines = drivers.in_words().splitlines()
     assert headline.endswith("over 5 windows (test):")
     assert len(lines) == 2
     shares = drivers.by_channel().set_index(["channel", "source"])["share"]
     for channel, line in zip(drivers.channels, lines, strict=True):
-        others = shares[channel].drop(channel)
-        assert line.startswith(f"{channel}: itself {100 * shares[channel, channel]:.3g} % (")
-        assert f"; others: {others.idxmax()} {100 * others.max():.3g} %" in line
-        assert line.count("%") == 3
+        others = shares[channel].drop([channel, UNREAD], errors="ignore")
+        assert line.startswith(f"{channel}: its own past {100 * shares[channel, channel]:.3g} % (most ")
+        outside = f"; from outside {100 * others.sum():.3g} %: "
+        assert outside + (others.idxmax() if len(others) == 1 else "") in line
+        assert f"{others.idxmax()} " in line.partition(outside)[2]
+
+
+def test_values_that_were_not_read_are_no_source_from_outside(drivers: Drivers) -> None:
+    unread = replace(drivers.rows[0], channel="load", part="unread", source=UNREAD, steps_back=None, share=0.25)
+    line = replace(drivers, rows=(*(row for row in drivers.rows if row.channel == "load"), unread)).in_words()
+    assert line.endswith(f"; {UNREAD} 25 %")
 
 
 def test_the_words_have_at_most_eight_lines(drivers: Drivers) -> None:

@@ -20,7 +20,7 @@ export class DriversView {
     const rows = drivers.rows.filter((row) => row.channel === channel);
     const sources = sourcesOf(rows);
     byId("drivers-words").textContent = sources.length
-      ? `Shares of all amounts in the forecast of ${channel}, on ${counted(drivers.windows, "window")}. They describe the model, not the world.`
+      ? `${movedWords(sources, channel)} Shares of all amounts in the forecast of ${channel}, on ${counted(drivers.windows, "window")}. They describe the model, not the world.`
       : `Nothing that was read moves ${channel}.`;
     const most = Math.max(...sources.map((one) => one.share), 1e-9);
     byId("sources").tBodies[0].replaceChildren(
@@ -30,7 +30,7 @@ export class DriversView {
         return make(
           "tr",
           {},
-          make("th", { scope: "row", title: one.source }, one.part === "unread" ? "not read" : shortened(one.source, 16)),
+          make("th", { scope: "row", title: one.source }, sourceName(one, channel)),
           make("td", {}, percent(one.share)),
           make("td", {}, one.where),
           make("td", { class: "bar", "aria-hidden": "true" }, bar),
@@ -70,6 +70,21 @@ function sourcesOf(rows) {
     return { source, part, share: own.reduce((sum, row) => sum + row.share, 0), where };
   });
   return sums.filter((one) => one.share > 0).sort((one, other) => other.share - one.share);
+}
+
+/** Return how much of what moves a channel is its own past, and what moves it most from outside. */
+function movedWords(sources, channel) {
+  const own = sources.find((one) => one.source === channel);
+  const outside = sources.filter((one) => one.source !== channel && one.part !== "unread");
+  const past = own ? `${percent(own.share)} of what moves ${channel} is its own past` : `Its own past does not move ${channel}`;
+  if (!outside.length) return `${past}.`;
+  const rest = percent(outside.reduce((sum, one) => sum + one.share, 0));
+  return `${past}; ${rest} comes from outside, first from ${outside[0].source}.`;
+}
+
+function sourceName({ source, part }, channel) {
+  if (source === channel) return "its own past";
+  return part === "unread" ? "not read" : shortened(source, 16);
 }
 
 function lagWords(steps) {

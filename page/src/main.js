@@ -2,6 +2,7 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { showComparison } from "./compare.js";
 import { DriversView, fillDriverChannels } from "./drivers.js";
 import { readExplanation, stateOf, withReceipts } from "./explanation.js";
 import { Grid } from "./grid.js";
@@ -78,6 +79,11 @@ let replays = 0;
 let playing = null;
 /** @type {string | null} */
 let overviewOf = null;
+/**
+ * The comparison that is shown or requested: of which forecast, and with which moment; null: the day before.
+ * @type {{ of: string, at: string | null, stop: AbortController }}
+ */
+const compared = { of: "", at: null, stop: new AbortController() };
 /** The latest drivers, and what they were requested for. */
 const driven = { of: "", /** @type {any} */ answer: null };
 
@@ -98,6 +104,8 @@ const overview = new Overview((moment) => {
 
 async function begin() {
   document.body.classList.add(source.isLive ? "is-live" : "is-report");
+  document.body.classList.toggle("with-drivers", source.hasDrivers);
+  if (!source.isLive) byId("compare").open = true; // it costs no computation
   const linked = fromHash(location.hash);
   state.models = await source.models();
   state.tables = await source.tables();
@@ -151,6 +159,7 @@ async function choose(model, table, at = null, wish = unchanged()) {
   if (!model.any_budget) state.budget = null;
   [byId("model").value, byId("table").value] = [state.model, state.table];
   overviewOf = null;
+  compared.at = null;
   if (!table) {
     blank();
     showError({ message: `no table has the channels of ${model.name}`, hint: "upload one" });
@@ -203,12 +212,13 @@ async function upload(file) {
 // --- moments --------------------------------------------------------------------------------------------------------
 
 function fillMomentControls() {
-  const [slider, date] = [byId("slider"), byId("date")];
+  const [slider, date, other] = [byId("slider"), byId("date"), byId("compare-at")];
   slider.max = state.moments.length - 1;
   slider.disabled = state.moments.length < 2;
   date.type = state.moments.every((moment) => moment.length === 10) ? "date" : "datetime-local";
   date.step = state.moments.some((moment) => /:\d\d:\d\d/.test(moment)) ? 1 : 60;
   [date.min, date.max] = [toDateInput(state.moments[0]), toDateInput(state.moments.at(-1))];
+  for (const name of ["type", "step", "min", "max"]) other[name] = date[name];
 }
 
 /** Return a moment as a date input has it: local, without its offset. */
@@ -531,6 +541,30 @@ function renderReceipt() {
   showReceipt(explanation, chosen, { names: receiptNames(), notes }, ([patch, channel]) => pick(patch, channel));
   showLegend(explanation, itemised.channel, chosen.tones);
   rows.choose(chosen);
+  compare();
+}
+
+/** Show why the forecast whose receipt is shown differs from an earlier one, once that panel is open. */
+async function compare() {
+  const panel = byId("compare");
+  panel.hidden = !itemised.channel || !receiptNames().includes(itemised.channel);
+  if (panel.hidden || !panel.open || !explanation) return;
+  const { channel, step } = itemised;
+  const wanted = JSON.stringify([explanation.text, compared.at, channel, step]);
+  if (compared.of === wanted) return;
+  compared.stop.abort();
+  [compared.of, compared.stop] = [wanted, new AbortController()];
+  showComparison(null, "Comparing…");
+  try {
+    const { model, table, at, budget } = state;
+    const { signal } = compared.stop;
+    const answer = await source.compare(model, table, at, compared.at, budget ?? undefined, channel, step, signal);
+    if (compared.of !== wanted) return;
+    byId("compare-at").value = toDateInput(answer.other_at);
+    showComparison(answer);
+  } catch (/** @type {any} */ error) {
+    if (compared.of === wanted) showComparison(null, sentence(error.message));
+  }
 }
 
 function renderToken() {
@@ -606,7 +640,7 @@ async function openTab(tab) {
 }
 
 async function showOverview() {
-  await showHistory();
+  if (source.isLive) await showHistory();
   await showDrivers();
 }
 
@@ -747,6 +781,12 @@ function wire() {
   on("receipt-step", "change", () => {
     itemised.step = byId("receipt-step").selectedIndex;
     renderReceipt();
+  });
+  on("compare", "toggle", compare);
+  on("compare-at", "change", () => {
+    const { value } = byId("compare-at");
+    compared.at = value ? momentAt(value) : null;
+    compare();
   });
   on("windows", "change", showHistory);
   on("drivers-windows", "change", showDrivers);

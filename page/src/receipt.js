@@ -2,7 +2,7 @@
 
 import { steps } from "./explanation.js";
 import { byId, fill, make } from "./page.js";
-import { brief, number, shortened } from "./words.js";
+import { brief, shortened } from "./words.js";
 
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
@@ -103,7 +103,7 @@ export function showReceipt(explanation, chosen, { names, notes }, onPlace) {
 function errorWords(own, step) {
   const error = own?.steps[Math.min(step, own.steps.length - 1)].error ?? null;
   if (!own || error === null) return [];
-  return [`Amounts of read values are means over sampled orders, with standard errors of at most ${number(error)}.`];
+  return [`How much each value adds is an estimate, with a standard error of at most ${Number(error.toPrecision(2))}; the sum is exact.`];
 }
 
 /** Show the amounts of one step as a waterfall. */
@@ -142,13 +142,14 @@ function showPlace(explanation, own, place, names) {
   byId("receipt-place").caption.textContent = `Amounts of ${name}, ${when}, in the forecast of ${own.channel}`;
 }
 
-function line(name, when, amount, drawn) {
+/** Return a row of amounts: a name and a time, the amount, and its bar. */
+export function line(name, when, amount, drawn) {
   const head = make("th", { scope: "row" }, name, when ? make("small", {}, ` ${when}`) : null);
   return make("tr", {}, head, make("td", {}, amount), make("td", { class: "bar", "aria-hidden": "true" }, drawn));
 }
 
 /** Return a bar between two sums; a sum by itself is an upright mark. */
-function bar(before, after, low, high) {
+export function bar(before, after, low, high) {
   const place = (value) => (high > low ? (100 * (value - low)) / (high - low) : 50);
   const drawn = make("i", { class: before === after ? "mark" : after > before ? "raises" : "lowers" });
   drawn.style.left = `${place(Math.min(before, after))}%`;
@@ -156,6 +157,7 @@ function bar(before, after, low, high) {
   return drawn;
 }
 
-function text(amount, decimals, isSigned) {
+/** Return an amount as text; a signed one has a plus if it is positive. */
+export function text(amount, decimals, isSigned) {
   return `${isSigned && amount > 0 ? "+" : ""}${amount.toFixed(decimals)}`.replace("-", "−");
 }

@@ -1,6 +1,6 @@
 // The data of the page: from the service that sent it, or from the report that it is part of.
 
-/** @import { Drivers, History, Model, Receipts, Scene, Table, Verdict } from "./types" */
+/** @import { Comparison, Drivers, History, Model, Receipts, Scene, Table, Verdict } from "./types" */
 
 const TOKEN = "ibforecast-token";
 
@@ -17,6 +17,7 @@ export class Refusal extends Error {
 /** The service at this page's own address. */
 export class Service {
   isLive = true;
+  hasDrivers = true;
 
   /** @returns {Promise<Model[]>} */
   async models() {
@@ -67,6 +68,15 @@ export class Service {
    */
   async receipts(model, text, channel, signal) {
     return (await this.#post("receipts?form=page", { model, explanation: text, channel }, signal)).json();
+  }
+
+  /**
+   * Return why the forecast of a channel differs from that of another moment; null: of the day before.
+   * @returns {Promise<Comparison>}
+   */
+  async compare(model, table, at, otherAt, budget, channel, step, signal) {
+    const question = { model, table, at, other_at: otherAt, budget, channel, step: step || "mean" };
+    return (await this.#post("compare", question, signal)).json();
   }
 
   /** Return the explanation as a file: "svg" or "csv". */
@@ -129,6 +139,11 @@ export class Report {
     this.content = content;
   }
 
+  /** Whether the report shows what moves each channel over the table. */
+  get hasDrivers() {
+    return Boolean(this.content.drivers);
+  }
+
   /** @returns {Promise<Model[]>} */
   async models() {
     return [this.content.model];
@@ -146,6 +161,18 @@ export class Report {
   /** @returns {Promise<{ document: string, scene: Scene }>} */
   async explain(_model, _table, at) {
     return this.#moment(at);
+  }
+
+  /** @returns {Promise<Comparison>} */
+  async compare(_model, _table, at, _otherAt, _budget, channel, step) {
+    const own = this.#moment(at).comparisons?.find((one) => one.channel === channel);
+    if (!own) throw new Refusal(0, { error: "this report has no earlier forecast to compare with" });
+    return own.steps[Math.min(step, own.steps.length - 1)];
+  }
+
+  /** @returns {Promise<Drivers>} */
+  async drivers() {
+    return this.content.drivers;
   }
 
   /** Return the explanation as a file: "svg" or "csv". */

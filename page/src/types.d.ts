@@ -49,6 +49,15 @@ export interface Receipts {
   steps: Receipt[];
 }
 
+/** Why a forecast differs from an earlier one: `reasons` add up to the difference of `totals`, the earlier one first. */
+export interface Comparison {
+  other_at: string;
+  decimals: number;
+  totals: [number, number];
+  reasons: { change: number; text: string }[];
+  words: string;
+}
+
 /** A row with the values of each line padded to one per step. */
 export interface DrawnRow extends Row {
   values: Partial<Record<Role, Values>>;

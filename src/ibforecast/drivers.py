@@ -260,8 +260,8 @@ class Drivers:
     def in_words(self) -> str:
         """Return the largest sources of each channel and where each is strongest, in at most eight lines.
 
-        The channel itself comes first, because most of what it will be is usually in what it was; then the largest
-        others.
+        The own past of a channel comes first, because most of what it will be is usually in what it was; then what
+        moves it from outside, and the largest of these sources.
         """
         headline = f"Sources of each channel, as shares of all amounts, over {self.windows} windows ({self.split}):"
         channels, rest = _listed(self.channels)
@@ -310,11 +310,19 @@ class Drivers:
 
     def _largest(self, channel: str) -> str:
         moving = [source for source in self.sources() if source.channel == channel and source.size]
-        own = [f"itself {self._share(each)}" for each in moving if each.source == channel]
-        others = [f"{each.source} {self._share(each)}" for each in moving if each.source != channel][
-            : SOURCES - len(own)
-        ]
-        return "; others: ".join(filter(None, [*own, ", ".join(others)])) or "nothing"
+        own = [f"its own past {self._share(each)}" for each in moving if each.source == channel]
+        unread = [f"{UNREAD} {self._share(each)}" for each in moving if each.source == UNREAD]
+        return "; ".join([*own, *self._from_outside(channel, moving, SOURCES - len(own)), *unread]) or "nothing"
+
+    def _from_outside(self, channel: str, moving: list[Source], most: int) -> Iterator[str]:
+        """Yield how much other sources move a channel, and the largest of them."""
+        outside = [each for each in moving if each.source not in (channel, UNREAD)]
+        whole = f"from outside {percent(sum((each.share for each in outside), 0.0))}"
+        if len(outside) == 1:
+            yield f"{whole}: {outside[0].source}{self._place(outside[0])}"
+        elif outside:
+            named = ", ".join(f"{each.source} {self._share(each)}" for each in outside[:most])
+            yield f"{whole}: {'' if len(outside) <= most else 'first '}{named}"
 
     def _share(self, source: Source) -> str:
         return f"{percent(source.share)}{self._place(source)}"

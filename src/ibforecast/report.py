@@ -1,13 +1,21 @@
 """Reports: the explorer with one or several verified explanations in one file that needs no server."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from ibforecast._version import __version__
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import DataError, UsageError, require
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.data.tables import Table
+from ibforecast.drivers import drivers as drivers_over
 from ibforecast.forecaster import IBForecaster
+from ibforecast.plots.labels import MANY
 from ibforecast.plots.page import moment, page
+
+WINDOWS = 24
+"""Windows behind the drivers of a report. Eight channels of which 150 values are read take 3 to 4 s."""
 
 
 def to_html(
@@ -18,16 +26,22 @@ def to_html(
     title: str,
     budget: float | None = None,
     future: Any = None,
+    drivers: int | None = None,
 ) -> bytes:
     """Explain a table at every moment (None: its end), verify each explanation, and return the page with them all.
 
-    `name` is the name of the model on the page, `title` that of the table; `future` is that of `IBForecaster.explain`.
-    Raises VerificationError unless every check passes.
+    Each forecast is compared with the one before it in the report, the first one with that of the day before if the
+    table has enough rows. `drivers` is the number of windows over which the page shows what moves each channel; by
+    default WINDOWS, or 0 if more than MANY channels are forecast, because that would take much longer than all the
+    rest. `name` is the name of the model on the page, `title` that of the table; `future` is that of
+    `IBForecaster.explain`. Raises VerificationError unless every check passes.
     """
     if not moments:
         raise UsageError("a report must have at least one moment", "none", "give the last moment to be read")
     source = model.open(table, future)
-    explanations = {one.at: one for one in (model.explain(source, at, budget=budget) for at in moments)}
+    unique = {one.at: one for one in (model.explain(source, at, budget=budget) for at in moments)}
+    explanations = [one for _, one in sorted(unique.items())]
+    first_before = _day_before(model, source, explanations[0], budget)
     fitted, config = model.fitted, model.fitted.config
     content = {
         "made": {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},
@@ -37,8 +51,41 @@ def to_html(
             "channels": fitted.channels,
             "budget": config.budget,
             "any_budget": config.gate.any_budget,
+            "patches": config.patches,
+            "patch_len": config.patch_len,
+            "past": fitted.layout.past,
         },
         "table": {"id": "report", "name": title, "kind": "report", "channels": fitted.channels},
-        "moments": [moment(one, one.verify(source).checks) for _, one in sorted(explanations.items())],
+        "moments": [
+            moment(one, one.verify(source).checks, other=before)
+            for one, before in zip(explanations, [first_before, *explanations], strict=False)
+        ],
+        "drivers": _drivers(model, source, drivers),
     }
     return page(content)
+
+
+def _day_before(
+    model: IBForecaster, source: Table, explained: ExplainedForecast, budget: float | None
+) -> ExplainedForecast | None:
+    """Return the explanation of the day before; None if the table does not have its rows."""
+    try:
+        return model.desk.explain_before(source, explained.at, budget)
+    except DataError:
+        return None
+
+
+def _drivers(model: IBForecaster, source: Table, windows: int | None) -> dict[str, Any] | None:
+    """Return what moves the channels that a report itemises, over the whole table; None without windows."""
+    forecast = [name for name in model.fitted.channels if name not in model.fitted.layout.past]
+    if windows is None:
+        windows = WINDOWS if len(forecast) <= MANY else 0
+    require(windows >= 0, "drivers must be a number of windows", windows, "give 0 to leave them out")
+    if not windows:
+        return None
+    averaged = drivers_over(model.desk, source, "all", windows, forecast[:MANY])
+    return {
+        "windows": averaged.windows,
+        "channels": averaged.channels,
+        "rows": [asdict(row) for row in averaged.rows],
+    }

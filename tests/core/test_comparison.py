@@ -171,7 +171,7 @@ def test_a_reason_names_the_place_of_its_largest_change() -> None:
     comparison = compare(explained(OTHER, 4, 2), explained(SOME, 0, 1), "alpha")
     both = [change for change in comparison.changes if (change.kind, change.channel) == ("re-weighted", "beta")]
     largest = max(both, key=lambda change: abs(change.change))
-    line = f"beta, values that both forecasts read, which count differently now (most: {largest.start} to "
+    line = f"beta, read by both, weighted differently now (most: {largest.start} to "
     assert len(both) > 1
     assert line + largest.end[11:] in comparison.in_words()
 

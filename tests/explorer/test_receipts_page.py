@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import ExplainedForecast, IBForecaster
+from ibforecast.core.comparison import compare
 
 MOMENT = "2023-01-15 11:00"
 READY = "#receipt-table:not([hidden])"
@@ -196,6 +197,41 @@ def test_of_fifty_channels_receipts_are_requested_at_the_first_click(view: Any, 
     assert len(requests) == 1
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_forecast_is_compared_with_that_of_the_day_before_or_of_a_chosen_moment(
+    view: Any, place: Any, desk: Any, width: int
+) -> None:
+    page, model = view(place.at(), width=width, ready=READY), IBForecaster.load(desk.model("town"))
+    page.select_option("#receipt-channel", "wind")
+    page.click("#compare summary")
+    today = model.explain(desk.table("town"), MOMENT)
+    for other, choose in (("2023-01-14 11:00", None), ("2023-01-11 05:00", "2023-01-11T05:00")):
+        if choose:
+            page.fill("#compare-at", choose)
+            page.dispatch_event("#compare-at", "change")
+        expected = compare(today, model.explain(desk.table("town"), other), "wind")
+        page.wait_for_function(
+            "words => document.querySelector('#compare-words').textContent === words",
+            arg=expected.in_words().splitlines()[0],
+        )
+        assert page.locator("#compare-at").input_value() == other.replace(" ", "T")
+        before, *changes, after = amounts(page, "#compare-table")
+        assert before + sum(changes) == after
+        assert list(map(float, changes)) == [reason.change for reason in expected.reasons()]
+    click_step(page, today, "wind", today.look_back + 2)
+    page.wait_for_function("() => document.querySelector('#compare-words').textContent.startsWith('Step 3 of')")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_first_moment_says_that_there_is_no_earlier_forecast(view: Any, place: Any) -> None:
+    page = view(place.at("2023-01-02 23:00"), ready=READY)
+    page.click("#compare summary")
+    page.wait_for_function("() => document.querySelector('#compare-words').textContent.includes('rows before it')")
+    assert page.locator("#compare-table").is_hidden()
+    assert page.locator("#alert").is_hidden()
+    page.troubles.clear()  # the browser itself logs the refusal
+
+
 def test_the_whole_table_shows_what_moves_each_channel(view: Any, place: Any) -> None:
     page = view(place.at(), ready=READY)
     page.click("#tab-table")
@@ -208,8 +244,10 @@ def test_the_whole_table_shows_what_moves_each_channel(view: Any, place: Any) ->
         )
         rows = [row for row in drivers["rows"] if row["channel"] == channel]
         shares = pd.DataFrame(rows).groupby("source")["share"].sum().sort_values(ascending=False)
-        first = page.locator("#sources tbody tr").first.inner_text().split()
-        assert (first[0], float(first[1])) == (shares.index[0], pytest.approx(100 * shares.iloc[0], rel=5e-3))
+        first = page.locator("#sources tbody tr").first
+        name = "its own past" if shares.index[0] == channel else shares.index[0]
+        assert first.locator("th").inner_text() == name
+        assert float(first.locator("td").first.inner_text().split()[0]) == pytest.approx(100 * shares.iloc[0], rel=5e-3)
         newest = page.locator("#lags .grid-row").first.locator(".cell").last.get_attribute("aria-label")
         share = next(row["share"] for row in rows if (row["source"], row["steps_back"]) == (shares.index[0], 0))
         assert newest.startswith(f"{shares.index[0]}, at the newest step: {100 * share:.3g} %")

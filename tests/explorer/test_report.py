@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ibforecast import IBForecaster
+from ibforecast.core.comparison import compare
 from ibforecast.core.errors import DataError, UsageError, VerificationError
 from ibforecast.core.verdict import Check, Verification
 from ibforecast.plots.page import EXPLORER
@@ -95,3 +97,54 @@ def test_a_click_on_a_step_shows_a_receipt_that_adds_up_and_a_place_its_amounts(
     page.locator("#receipt-table button").first.click()
     assert page.locator("#receipt-place tr").count() == 1 + len(ahead)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_each_forecast_of_a_report_is_compared_with_the_one_before_it(
+    town: IBForecaster, desk: Any, view: Any, tmp_path: Path
+) -> None:
+    moments = ["2023-01-10 11:00", "2023-01-12 11:00"]
+    out = tmp_path / "report.html"
+    out.write_bytes(to_html(town, desk.table("town"), moments, "town", "town.csv", drivers=2))
+    page = view(out.as_uri(), width=390, ready="#compare-table:not([hidden])")
+    explained = {at: town.explain(desk.table("town"), at) for at in ("2023-01-09 11:00", *moments)}
+    for earlier, later in reversed(list(pairwise(explained))):  # the newest is shown first
+        channel = page.locator("#receipt-channel").input_value()
+        expected = compare(explained[later], explained[earlier], channel)
+        page.wait_for_function(
+            "words => document.querySelector('#compare-words').textContent === words",
+            arg=expected.in_words().splitlines()[0],
+        )
+        printed = page.locator("#compare-table td:nth-of-type(1)").all_inner_texts()
+        before, *changes, after = [Decimal(text.replace("−", "-")) for text in printed]
+        assert before + sum(changes) == after
+        assert [float(change) for change in changes] == [reason.change for reason in expected.reasons()]
+        page.click("#back")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_first_moments_of_a_table_have_no_earlier_forecast(town: IBForecaster, desk: Any) -> None:
+    page = to_html(town, desk.table("town"), ["2023-01-02 23:00"], "town", "town.csv", drivers=0).decode()
+    assert '"comparisons": []' in page
+
+
+def test_a_report_shows_what_moves_each_channel(town: IBForecaster, desk: Any, view: Any, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    out.write_bytes(to_html(town, desk.table("town"), [None], "town", "town.csv", drivers=3))
+    page = view(out.as_uri(), ready="#receipt-table:not([hidden])")
+    page.click("#tab-table")
+    page.wait_for_selector("#sources tbody tr")
+    assert "on 3 windows" in page.locator("#drivers-words").inner_text()
+    sources = list(town.drivers(desk.table("town"), "all", 3, "load").sources())
+    page.select_option("#drivers-channel", "load")
+    first = page.locator("#sources tbody tr").first
+    assert first.locator("th").inner_text() == ("its own past" if sources[0].source == "load" else sources[0].source)
+    assert first.locator("td").first.inner_text() == f"{100 * sources[0].share:.3g} %"
+    assert page.locator("#errors").is_hidden()
+
+
+def test_drivers_can_be_left_out_of_a_report(town: IBForecaster, desk: Any, view: Any, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    out.write_bytes(to_html(town, desk.table("town"), [None], "town", "town.csv", drivers=0))
+    assert view(out.as_uri(), ready="#receipt-table:not([hidden])").locator("#tabs").is_hidden()
+    with pytest.raises(UsageError, match="number of windows"):
+        to_html(town, desk.table("town"), [None], "town", "town.csv", drivers=-1)

@@ -16,6 +16,12 @@ from ibforecast.core.files import write_atomically
 @budget_option
 @future_option
 @click.option(
+    "--drivers",
+    type=click.IntRange(min=0),
+    help="Windows of TABLE over which the report shows what moves each channel; 0 for none. Default: 24, or 0 if more "
+    "than 12 channels are forecast.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True, help="File to write."
 )
 @json_option
@@ -25,12 +31,14 @@ def command(
     at: tuple[str, ...],
     budget: float | None,
     future: str | None,
+    drivers: int | None,
     out: Path,
     as_json: bool,
 ) -> None:
     """Write the explorer with MODEL's forecasts from TABLE as one .html file, every explanation verified.
 
-    The file needs no server and no network. New computations, such as closing a gate, need `ibforecast serve`.
+    Each forecast is compared with the one before it, the first one with that of the day before. The file needs no
+    server and no network. New computations, such as closing a gate, need `ibforecast serve`.
 
     \b
     ibforecast report model load.csv
@@ -44,7 +52,7 @@ def command(
     check_file(out)
     moments = at or (None,)
     name = model.resolve().name
-    page = to_html(IBForecaster.load(model), table, moments, name, Path(table).name, budget, future)
+    page = to_html(IBForecaster.load(model), table, moments, name, Path(table).name, budget, future, drivers)
     write_atomically(out, page)
     announce(f"{len(moments)} verified explanation{'s' if len(moments) > 1 else ''} written to {out}")
     deliver({"report": str(out), "moments": len(moments), "verified": True}, str(out), as_json)

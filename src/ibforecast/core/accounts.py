@@ -66,7 +66,7 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     printed, decimals = _printed(explained, receipt, values)
     total, calendar, amounts = printed[0], printed[1], printed[2:]
     yield f"{receipt.channel}, {when}: {total}{_against_before(explained, receipt, column, decimals)}."
-    yield f"Calendar: {calendar}, if every value that was read had been the usual one."
+    yield f"Calendar: {calendar}, the forecast if every value that was read had been the usual one for its time."
     for run, amount in zip(kept, amounts, strict=False):
         yield f"{_place(explained, run)}: {amount} ({_event(explained, run)})."
     if rest:
@@ -85,12 +85,12 @@ def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
     known = [sum(receipt.known, 0.0)] if receipt.known else []
     printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read, 0.0), *known])
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))[:NAMED]
-    named = ", ".join(f"{_place(explained, run)} {shown(run.amount, decimals, '+')}" for run in runs)
+    named = ", ".join(f"{shown(run.amount, decimals, '+')} by {_place(explained, run)}" for run in runs)
     most = f" (most: {named})" if named else ""
     ahead = f", known ahead {printed[3]}" if known else ""
     elsewhere = f", unread {printed[-1]}" if receipt.unread is not None else ""
     head = f"{receipt.channel} {printed[0]}{_against_before(explained, receipt, column, decimals)}"
-    return f"{head}: calendar {printed[1]}, read {printed[2]}{most}{ahead}{elsewhere}."
+    return f"{head}: calendar {printed[1]}, values read {printed[2]}{most}{ahead}{elsewhere}."
 
 
 def _printed(explained: ExplainedForecast, receipt: Receipt, amounts: list[float]) -> tuple[list[str], int]:
@@ -118,7 +118,7 @@ def _when(explained: ExplainedForecast, step: Step) -> str:
     """Return the moment of a step ahead, or the first and the last one of the horizon."""
     ahead = explained.moments[explained.look_back :]
     if _several(explained, step):
-        return f"{ahead[0]} to {ahead[-1]}"
+        return words.span_between(ahead[0], ahead[-1])
     return ahead[0 if step == "mean" else step - 1]
 
 
@@ -127,16 +127,24 @@ def _several(explained: ExplainedForecast, step: Step) -> bool:
 
 
 def _place(explained: ExplainedForecast, run: Run) -> str:
-    return f"{explained.channels[run.column]} {words.span_of(explained, run.first, run.last)}"
+    steps, moments = _steps(explained, run), explained.moments
+    return f"{explained.channels[run.column]} {words.span_between(moments[steps[0]], moments[steps[-1]])}"
+
+
+def _steps(explained: ExplainedForecast, run: Run) -> range:
+    return range(explained.steps(run.first).start, explained.steps(run.last).stop)
 
 
 def _event(explained: ExplainedForecast, run: Run) -> str:
     """Return the value that differs most from the usual one, and the usual one."""
-    steps = slice(explained.steps(run.first).start, explained.steps(run.last).stop)
+    steps, moments = _steps(explained, run), explained.moments
     value, usual = explained.history[steps, run.column], explained.usual[steps, run.column]
     largest = int(np.argmax(np.abs(value - usual)))
     decimals = decimals_of(float(explained.units.std[run.column]), COARSE)
-    when = "" if steps.stop - steps.start == 1 else f" at {explained.moments[steps.start + largest]}"
+    # Next to a span of one date, the time of day is enough.
+    is_one_day = words.without_date(moments[steps[-1]], moments[steps[0]]) != moments[steps[-1]]
+    at = moments[steps[largest]]
+    when = "" if len(steps) == 1 else f" at {words.without_date(at, at) if is_one_day else at}"
     return f"{shown(value[largest], decimals)}{when}, usually {shown(usual[largest], decimals)}"
 
 
@@ -147,15 +155,22 @@ def _against_before(explained: ExplainedForecast, receipt: Receipt, column: int,
     """
     cycle, now = explained.cycles[0], explained.look_back
     if receipt.step == "mean":
-        first, before = now - explained.horizon, "the mean before it" if explained.horizon > 1 else "the value before"
+        several = f"the mean of the {explained.clock.lasting(explained.horizon)} before"
+        first, before = now - explained.horizon, several if explained.horizon > 1 else "the value before"
         earlier = explained.history[max(first, 0) :, column]
     else:
         first = now + (receipt.step - 1) % cycle - cycle
-        earlier, before = explained.history[max(first, 0) : first + 1, column], f"{cycle} steps earlier"
+        earlier, before = explained.history[max(first, 0) : first + 1, column], _ago(explained, cycle)
     if first < 0 or np.isnan(earlier).any():
         return ""
     change = receipt.forecast - float(earlier.mean())
     return f", {abs(change):.{decimals}f} {'above' if change > 0 else 'below'} {before}"
+
+
+def _ago(explained: ExplainedForecast, steps: int) -> str:
+    """Return "the value a day before", or "the value 24 steps before" if steps are not of a day."""
+    length = explained.clock.lasting(steps)
+    return f"the value {length if length[0].isdecimal() else f'one {length}'} before"
 
 
 def _unit(explained: ExplainedForecast) -> str:
@@ -169,7 +184,8 @@ def _seen_elsewhere(receipt: Receipt) -> list[str]:
 def _sampled(receipt: Receipt) -> list[str]:
     if receipt.error is None:
         return []
-    return [f"Amounts of values are means over sampled orders, with standard errors of at most {receipt.error:.2g}."]
+    error = f"{receipt.error:.2g}"
+    return [f"How much each value adds is an estimate, with a standard error of at most {error}; the sum is exact."]
 
 
 def _promise(explained: ExplainedForecast) -> list[str]:

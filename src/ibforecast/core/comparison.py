@@ -40,10 +40,10 @@ LINES = 8
 
 NAMES: dict[Kind, str] = {
     "calendar": "the calendar: what is usual at another time",
-    "re-weighted": "{}, values that both forecasts read, which count differently now",
+    "re-weighted": "{}, read by both, weighted differently now",
     "new": "{}, new values",
-    "left": "{}, values that are no longer in the window",
-    "mask": "{}, values that only one of the forecasts read",
+    "left": "{}, no longer in the window",
+    "mask": "{}, read by only one of the two",
     "known ahead": "{}, known ahead",
     "unread": UNREAD,
 }
@@ -111,7 +111,7 @@ class Comparison:
         named = large if len(large) == len(sums) < LINES else large[: LINES - 2]
         if rest := sums[len(named) :]:
             others = "other reasons together" if len(rest) > 1 else "other reason"
-            named = [*named, (sum(change for change, _ in rest), f"{len(rest)} {others}")]
+            named = [*named, (sum((change for change, _ in rest), 0.0), f"{len(rest)} {others}")]
         before, after = map(printed, self.totals)
         amounts = adding_up([change for change, _ in named], float(after - before), self.decimals) if named else []
         return tuple(Reason(amount, text) for amount, (_, text) in zip(amounts, named, strict=True))

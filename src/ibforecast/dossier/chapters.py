@@ -316,7 +316,8 @@ def _drivers(facts: Facts) -> Iterator[str]:
     for channel, rows in groupby(drivers.sources(), key=lambda row: row.channel):
         for row in [row for row in rows if row.size][:FEW_SOURCES]:
             where = drivers.strongest(channel, row.source).where
-            listed.append((channel, row.source, where, _rounded(row.size, spread[channel]), _share(row.share)))
+            source = "its own past" if row.source == channel else row.source
+            listed.append((channel, source, where, _rounded(row.size, spread[channel]), _share(row.share)))
     yield table(("channel", "source", "place", "size", "share"), listed, texts=3)
     notes = [f"Up to {FEW_SOURCES} sources of a channel are listed."]
     if len(drivers.channels) < len(facts.use.targets):
@@ -326,7 +327,7 @@ def _drivers(facts: Facts) -> Iterator[str]:
 
 def _example(facts: Facts) -> Iterator[str]:
     explained, receipt = facts.example.explained, facts.example.receipt
-    scene = scene_of(explained)
+    scene = scene_of(explained, receipt.channel)  # the picture and the table below it itemise the same forecast
     yield paragraph(f"The newest forecast of the table, made at {explained.at}. Explanation {explained.sha256}.")
     yield picture(to_svg(scene.most_read(MANY)))
     yield heading(f"Receipt of {receipt.channel}, mean over the horizon")

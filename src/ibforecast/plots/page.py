@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ibforecast.core.comparison import Comparison, compare
 from ibforecast.core.explained import ExplainedForecast, Token
 from ibforecast.core.receipt import COARSE, Step, decimals_of
 from ibforecast.core.verdict import Check
@@ -33,7 +34,8 @@ def page(content: dict[str, Any]) -> bytes:
     """Return the explorer with `content` inside; its policy allows only its own script, and loading nothing.
 
     `content` has `made` (`on`, `version`), `model` (`name`, `horizon`, `channels`, `budget`, `any_budget`), `table`
-    (`id`, `name`, `kind`, `channels`) and `moments`, a list of results of `moment`.
+    (`id`, `name`, `kind`, `channels`), `moments`, a list of results of `moment`, and may have `drivers`, as the service
+    answers them; the model then has `patches`, `patch_len` and `past` too.
     """
     script, style = _read("explorer.js"), _read("explorer.css")
     policy = (
@@ -58,15 +60,23 @@ def page(content: dict[str, Any]) -> bytes:
 
 
 def moment(
-    explained: ExplainedForecast, checks: Sequence[Check] | None = None, channel: str | None = None
+    explained: ExplainedForecast,
+    checks: Sequence[Check] | None = None,
+    channel: str | None = None,
+    other: ExplainedForecast | None = None,
 ) -> dict[str, Any]:
-    """Return everything the page shows and exports of one explanation; `checks` is None if it was not verified."""
-    scene = scene_of(explained, channel)
+    """Return everything the page shows and exports of one explanation; `checks` is None if it was not verified.
+
+    It is compared with `other`, usually an earlier one, if there is one.
+    """
+    scene, shown = scene_of(explained, channel), itemised(explained, channel)
+    names = [] if shown is None else list(shown.amounts)
     return {
         "at": explained.at,
         "document": explained.to_json(),
         "scene": scene.document(),
-        "receipts": [] if (shown := itemised(explained, channel)) is None else receipts(explained, list(shown.amounts)),
+        "receipts": receipts(explained, names),
+        "comparisons": [] if other is None else comparisons(explained, other, names),
         "svg": to_svg(scene),
         "csv": to_csv(from_rows(Token, explained.tokens())).decode(),
         "verified": None if checks is None else all(check.passed for check in checks),
@@ -79,8 +89,7 @@ def receipts(explained: ExplainedForecast, names: Sequence[str], most: int | Non
 
     `most` is how many are not too many; None: as many as a report may contain.
     """
-    few = len(names) * explained.horizon * explained.open_count <= (MOST_AMOUNTS if most is None else most)
-    steps: list[Step] = ["mean", *(range(1, explained.horizon + 1) if few else ())]
+    steps = _steps(explained, names, MOST_AMOUNTS if most is None else most)
     kept = ("forecast", "calendar", "read", "known", "unread", "error")
     return [
         {
@@ -92,6 +101,33 @@ def receipts(explained: ExplainedForecast, names: Sequence[str], most: int | Non
         }
         for name in names
     ]
+
+
+def comparisons(explained: ExplainedForecast, other: ExplainedForecast, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return why the forecasts of channels differ from those of another explanation, of the same steps as receipts."""
+    other.amounts_of(names)  # of all channels at once
+    steps = _steps(explained, names, MOST_AMOUNTS)
+    return [
+        {"channel": name, "steps": [_comparison(compare(explained, other, name, step)) for step in steps]}
+        for name in names
+    ]
+
+
+def _comparison(own: Comparison) -> dict[str, Any]:
+    """Return what the page shows of a comparison, named as in the answer of the service."""
+    return {
+        "other_at": own.made_before,
+        "decimals": own.decimals,
+        "totals": own.totals,
+        "reasons": [asdict(reason) for reason in own.reasons()],
+        "words": own.in_words(),
+    }
+
+
+def _steps(explained: ExplainedForecast, names: Sequence[str], most: int) -> list[Step]:
+    """Return the mean, and every step unless these have more amounts than `most`."""
+    few = len(names) * explained.horizon * explained.open_count <= most
+    return ["mean", *(range(1, explained.horizon + 1) if few else ())]
 
 
 def _read(name: str) -> str:

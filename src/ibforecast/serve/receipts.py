@@ -166,6 +166,7 @@ def compared(
         difference=own.difference,
         error=max(errors, default=None),
         decimals=own.decimals,
+        totals=own.totals,
         reasons=[wire.Reason(**asdict(reason)) for reason in own.reasons()],
         words=own.in_words(),
         changes=[wire.Change(**asdict(change)) for change in own.changes],

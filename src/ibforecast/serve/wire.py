@@ -345,8 +345,9 @@ class Comparison(Answer):
     """Why a forecast differs from another one of the same model.
 
     The changes add up to `difference` to the last digit. The `reasons` are their largest sums, rounded to `decimals` so
-    that they add up to the difference of the two forecasts with as many decimals. `error` is the largest standard error
-    of the amounts, null if they are exact. `sha256` and `other_sha256` are fingerprints of the two documents.
+    that they add up to the difference of the `totals`, the other forecast and this one with as many decimals. `error`
+    is the largest standard error of the amounts, null if they are exact. `sha256` and `other_sha256` are fingerprints
+    of the two documents.
     """
 
     model: str
@@ -361,6 +362,7 @@ class Comparison(Answer):
     difference: float
     error: float | None
     decimals: int
+    totals: tuple[float, float]
     reasons: list[Reason]
     words: str
     changes: list[Change]
