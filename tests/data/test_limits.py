@@ -1,6 +1,7 @@
 """Tables made to exhaust memory, or damaged: refused before they are parsed, by any way in."""
 
 import gzip
+import io
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
@@ -162,3 +163,18 @@ def test_numbers_as_text_are_read(cell: str | None) -> None:
     days = [f"2024-01-{day:02d}" for day in range(1, 6)]
     values = read(pa.table({"time": days, "a": [" 1", "2.5", cell, "4", "5"]})).series.values
     np.testing.assert_equal(values[2, 0], np.nan if cell is None else float(cell))
+
+
+def test_a_file_is_read_in_pieces_so_that_little_memory_is_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested = list[int]()
+
+    class File(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            requested.append(-1 if size is None else size)
+            return super().read(size)
+
+    monkeypatch.setattr(sources, "PIECE", 1000)
+    assert sources._read_on(File(b"x" * 2500), b"head") == b"head" + b"x" * 2500
+    assert requested == [1000] * 4
+    monkeypatch.setattr(sources, "LONGEST_TEXT", 1500)
+    assert len(sources._read_on(File(b"x" * 2500), b"head")) == 1501

@@ -95,3 +95,12 @@ def test_a_stream_that_is_damaged_compressed_or_nested_is_refused(client: Any, d
 def test_a_stream_that_is_larger_than_its_body_is_refused(make: Any, over: Any, body: bytes) -> None:
     refused = over(make(max_unpacked=5000)).post("/forecast", content=body, headers=HEADERS)
     assert (refused.status_code, refused.json()["field"]) == (413, "body")
+
+
+def test_a_name_that_is_not_utf8_is_refused(client: Any, body: bytes) -> None:
+    names = json.dumps(ipc.open_stream(body).schema.names)
+    spoilt = body.replace(b"load", b"lo\xd2d")
+    assert spoilt != body, names
+    answer = client.post("/forecast", content=spoilt, headers=HEADERS)
+    assert answer.status_code == 422, answer.text
+    assert "must be whole and well formed" in answer.text

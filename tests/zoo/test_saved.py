@@ -261,6 +261,11 @@ def test_a_repeated_key_is_refused(folder: Path) -> None:
     assert "a key must appear once" in refusal_of(folder)
 
 
+def test_a_file_of_another_name_is_refused(folder: Path) -> None:
+    edit_document(folder, lambda document: document["weights"].update(file="x" * 3000), sealed=True)
+    assert "weights.safetensors and intervals.safetensors" in refusal_of(folder)
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -276,6 +281,10 @@ def test_a_repeated_key_is_refused(folder: Path) -> None:
         lambda document: document.pop("training"),
         lambda document: document["training"].pop("epochs"),
         lambda document: document["split"].update(fourth=1),
+        lambda document: document["split"].update(train_end="1"),
+        lambda document: document["split"].update(test_end=0),
+        lambda document: document.update(origin=5),
+        lambda document: document.update(even="yes"),
         lambda document: document.update(layout={"chanels": ["a"]}),
         pytest.param(lambda document: document.pop("weights")),
         pytest.param(lambda document: document["weights"].pop("bytes")),

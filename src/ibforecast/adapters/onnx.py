@@ -226,7 +226,12 @@ class OnnxForecaster:
         rows = computed(facts)
         if facts.any_budget:
             inputs = inputs | {"allowance": np.array(facts.allowance)}
-        forecast, *arrays = self._session.run([FORECAST, *(row.name for row in rows)], inputs)
+        try:
+            forecast, *arrays = self._session.run([FORECAST, *(row.name for row in rows)], inputs)
+        except Exception as error:  # as below
+            raise ModelFileError(
+                "the graph of a model must run on its window", str(error)[:300], "export the model again"
+            ) from error
         results = {row.name: array for row, array in zip(rows, arrays, strict=True)}
         window = {row.name: inputs[row.name] for row in FIELDS if row.name in inputs}
         return Explanation.of(results | window, facts.cycles), forecast

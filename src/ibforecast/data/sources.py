@@ -32,6 +32,9 @@ KINDS: dict[nw.Implementation, Kind] = {
 }
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+PIECE = 2**24
+"""Bytes of a file that are read at a time."""
+
 OFFSETS = b"offsets"
 """The metadata key for the offsets in a time column of a CSV file: arrow converts the times to UTC."""
 
@@ -118,8 +121,7 @@ def _read_file(path: Path) -> pa.Table:
         with gzip.open(path) if suffix == ".csv.gz" else path.open("rb") as file:
             head = file.read(LONGEST_HEADER + 1)
             columns = _check_header(head)
-            # One byte more than allowed shows that there is too much, however much a small file unpacks to.
-            content = head + file.read(LONGEST_TEXT + 1 - len(head))
+            content = _read_on(file, head)
         if len(content) > LONGEST_TEXT:
             raise DataError(
                 f"a {suffix} file must have at most {LONGEST_TEXT:,} bytes of text", repr(path.name), "use Parquet"
@@ -130,6 +132,18 @@ def _read_file(path: Path) -> pa.Table:
         raise DataError(
             f"a {suffix} file must be whole and well formed", f"{path.name!r}: {error}", "export it again"
         ) from error
+
+
+def _read_on(file: io.BufferedIOBase, head: bytes) -> bytes:
+    """Return all bytes of a file whose first ones are read, or one more than allowed: a small file may unpack to any.
+
+    In pieces, because Python reserves the memory for all bytes that it is asked to read, even if there are few.
+    """
+    content = io.BytesIO()
+    content.write(head)
+    while piece := file.read(min(PIECE, LONGEST_TEXT + 1 - content.tell())):
+        content.write(piece)
+    return content.getvalue()
 
 
 def _read_parquet(path: Path) -> pa.Table:

@@ -225,11 +225,11 @@ class Fleet:
 
     def _begin(self, forecaster: IBForecaster) -> None:
         """Write the document of the fleet, and remove the unfinished folders of a killed run."""
+        sweep(self.folder)  # first: a process that was killed in this function has left only a temporary file
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
             raise UsageError("only a fleet can be continued", f"{self.folder}, which is not a fleet", "choose another")
         content = {"ibforecast_version": __version__, "settings": forecaster.document()}
         write_atomically(self.folder / DOCUMENT, document.write(FORMAT, VERSION, content).encode())
-        sweep(self.folder)
         sweep(self.folder / MEMBERS)  # restores a model that a killed run had moved aside
         for unfinished in (self.folder / MEMBERS).glob(".*"):
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -28,13 +28,14 @@ def from_stream(body: bytes, most: int) -> pa.Table:
                 raise DataError("an Arrow stream must not be compressed", "one that is", "write it without compression")
         reader = ipc.open_stream(pa.py_buffer(body))
         check_names(len(reader.schema), "body")
+        _ = reader.schema.names  # decodes them: a name that is not UTF-8 would fail when it is used
         for field in reader.schema:
             kind = field.type
             if not (pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
                 raise no_column(str(kind), field.name)
         table = reader.read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError, struct.error) as error:
+    except (pa.ArrowException, OSError, struct.error, UnicodeDecodeError) as error:
         raise DataError("an Arrow stream must be whole and well formed", str(error)[:200], "write it again") from error
     # Columns may share their bytes in the stream, so a table may be far larger than its body.
     check_size(max(table.nbytes, table.num_rows * table.num_columns * 8), most)

@@ -110,7 +110,15 @@ class FittedModel:
             "fit again",
         )
         require(
-            not np.isnat(np.datetime64(self.origin, "us")), "a model must know its first moment", "none", "fit again"
+            isinstance(self.origin, str) and not np.isnat(np.datetime64(self.origin, "us")),
+            "a model must know its first moment",
+            "none",
+            "fit again",
+        )
+        require(self.even in (True, False), "a model must know whether its rows are even", repr(self.even), "fit again")
+        ends = (self.split.train_end, self.split.validation_end, self.split.test_end)
+        require(
+            0 < ends[0] <= ends[1] <= ends[2], "the parts of a model's table must be in their order", ends, "fit again"
         )
 
     @property
@@ -210,7 +218,7 @@ def load(folder: Path) -> FittedModel:
             layout=build(Layout, content["layout"], "layout"),
             origin=content["origin"],
             even=content["even"],
-            split=Split(**content["split"]),
+            split=build(Split, content["split"], "split"),
             summary=build(TrainingSummary, content["training"], "training"),
             known=None if content["known"] is None else Standardiser.of_document(content["known"]),
             calibration=_read_calibration(folder, content["intervals"]) if "intervals" in content else None,
@@ -275,8 +283,10 @@ def _read_calibration(folder: Path, facts: dict[str, Any]) -> Calibration | None
 
 
 def _read_file(folder: Path, facts: dict[str, Any]) -> bytes:
-    name = Path(facts["file"]).name
-    path = folder / name
+    name: str = facts["file"]
+    if name not in (WEIGHTS, INTERVALS):
+        raise ModelFileError(f"a saved model has {WEIGHTS} and {INTERVALS}", repr(name)[:80], "save the model again")
+    path: Path = folder / name
     if not path.is_file():
         raise ModelFileError(f"a saved model must hold {name}", f"none in {folder}", "save the model again")
     content = path.read_bytes()
