@@ -139,10 +139,10 @@ def _read_on(file: io.BufferedIOBase, head: bytes) -> bytes:
 
     In pieces, because Python reserves the memory for all bytes that it is asked to read, even if there are few.
     """
-    content = io.BytesIO()
+    content, left = io.BytesIO(), LONGEST_TEXT + 1 - len(head)
     content.write(head)
-    while piece := file.read(min(PIECE, LONGEST_TEXT + 1 - content.tell())):
-        content.write(piece)
+    while piece := file.read(min(PIECE, left)):
+        left -= content.write(piece)
     return content.getvalue()
 
 
