@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from os import getloadavg
 from pathlib import Path
 
 import torch
@@ -15,7 +16,9 @@ from benchmarks import (
     growth,
     measures,
     mutations,
+    neighbours,
     onnx,
+    profile,
     receipts,
     sealed,
     serving,
@@ -31,7 +34,9 @@ MEASURES = measures.MEASURES | {
     "ecosystem": ecosystem.ecosystem,
     "fits": fits.fits,
     "short": fits.short,
+    "neighbours": neighbours.neighbours,
     "growth": growth.growth,
+    "profile": profile.profiled,
     "mutations": mutations.mutations,
     "demo": demo.demo,
     "drivers": drivers.drivers,
@@ -52,12 +57,20 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write a JSON record here")
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    results = {}
+    results, before = {}, getloadavg()
     for name in arguments.names or MEASURES:
         results[name] = MEASURES[name](device)
         print(f"{name}: {json.dumps(results[name])}", flush=True)
     if arguments.out:
-        record = {"commit": commit(), "device": device_name(device), "versions": versions(), "measures": results}
+        # How many programs wanted a core in the minute before the first and the last measure.
+        load = [round(average[0], 1) for average in (before, getloadavg())]
+        record = {
+            "commit": commit(),
+            "device": device_name(device),
+            "load": load,
+            "versions": versions(),
+            "measures": results,
+        }
         write_atomically(arguments.out, to_json(record))
 
 

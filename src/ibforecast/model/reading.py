@@ -104,7 +104,7 @@ class SealedForecast(ReadingForecast):
     ) -> tuple[Bool[Tensor, "batch patch channel"], Float[Tensor, "batch patch channel"]]:
         """Return (mask, probability): the tokens with the best learned scores, without those that are missing."""
         mask, probability = self._fixed()
-        return mask & ~missing, probability.where(~(mask & missing), probability.new_zeros(()))
+        return mask & ~missing, probability.masked_fill(mask & missing, 0.0)
 
     def _fixed(self) -> tuple[Marks, PerToken]:
         """Return (mask, probability) of a window in which nothing is missing.
