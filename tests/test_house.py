@@ -70,7 +70,7 @@ def test_the_wheel_of_the_product_contains_only_the_product() -> None:
     ("room", "further"),
     [
         ("explain", ("ibforecast.layers",)),
-        ("evaluate", ("ibforecast.data", "numpy")),
+        ("evaluate", ("ibforecast.data", "ibforecast.layers", "numpy")),
         ("train", ("ibforecast.data", "safetensors")),
     ],
 )

@@ -57,10 +57,11 @@ def _refitted(source: Table, settings: Settings, fitted: FittedModel | None, row
     clock = replace(series.clock, stamps=series.clock.stamps[:rows])
     split = fitted.split if fitted else Split.by_fractions(settings.split, series.rows)
     share = split.train_end / split.validation_end
+    before = replace(series, values=series.values[:rows], clock=clock)
     return fit_source(
-        replace(source, series=replace(series, values=series.values[:rows], clock=clock)),
+        replace(source, series=before),
         settings,
-        recipe_for(settings, series),
+        recipe_for(settings, before),
         Split.by_fractions((share, 1 - share, 0.0), rows),
     )
 

@@ -18,7 +18,7 @@ from ibforecast.data.series import Series
 from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Table, read_with_marks
 from ibforecast.data.windows import Windows
-from ibforecast.fitting import recipe_for
+from ibforecast.fitting import cycles_of, recipe_for
 from ibforecast.settings import Settings
 from ibforecast.zoo.recipes import Recipe
 
@@ -149,7 +149,7 @@ def check(table: Any, settings: Settings) -> Findings:
     opened = table if isinstance(table, Opened) else open_table(table, settings)
     series, declared = opened.source.series, replace(settings, irregular=opened.source.layout.irregular)
     declared = declared.sized(series)
-    rhythms = rhythms_of(series)
+    rhythms = rhythms_of(series.values, series.clock.frequency)
     given = _given_cycle(settings, series)
     cycle = given or tuple(each.length for each in rhythms[:1])
     declared = replace(declared, cycle=cycle) if cycle else declared
@@ -215,12 +215,10 @@ def megabytes_of(recipe: Recipe, windows: int, rows: int) -> float:
 
 def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
     """Return the cycles that a fit would use, none if there is neither a setting nor a natural one of the step."""
-    if settings.cycle == "auto":
-        try:
-            return (series.clock.frequency.cycle(),)
-        except IBForecastError:
-            return ()
-    return (settings.cycle,) if isinstance(settings.cycle, int) else tuple(map(int, settings.cycle))
+    try:
+        return cycles_of(settings, series)
+    except IBForecastError:
+        return ()
 
 
 def _plan(settings: Settings, series: Series) -> tuple[Recipe | None, dict[Part, int], str]:

@@ -146,6 +146,7 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
         any_budget=config.gate.any_budget,
         sealed=config.sealed,
         chooses=config.chooses,
+        anchored=config.anchored,
         prior=config.objective.prior,
         units=fitted.standardiser,
         known_units=fitted.known,

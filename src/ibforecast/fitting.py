@@ -16,12 +16,13 @@ from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data import tables
+from ibforecast.data.rhythms import natural_lengths, rhythms_of
 from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.conformal import Calibration, scores
-from ibforecast.evaluate.naive import naive_errors, repeatable
+from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
 from ibforecast.model.network import IBForecast
 from ibforecast.settings import Settings
 from ibforecast.train.checkpoint import Epoch
@@ -36,7 +37,7 @@ LATEST_END = 0.9
 
 @dataclass(frozen=True)
 class Progress(Epoch):
-    """The outcome of an epoch, with the error of the naive yardstick on the same validation windows."""
+    """The outcome of an epoch, with the error of the best naive forecast on the same validation windows."""
 
     naive_error: float = nan
 
@@ -112,7 +113,8 @@ def fit_source(
     if limit is not None:
         recipe = within(recipe, training, validation, limit.left)
     compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
-    naive = float(naive_errors(compared, repeatable(recipe.config.cycles, look_back))[0].mean())
+    cycles = naive_cycles(recipe.config.cycles, series.clock.frequency)
+    naive = min((each.mse for each in naive_forecasts(compared, cycles)), default=nan)
     begun = time.perf_counter()
     trained = train_recipe(
         recipe,
@@ -169,10 +171,22 @@ def calibrated_on(network: IBForecast, windows: Windows, series: Series) -> Cali
     return Calibration.of(scores(network, windows), str(since))
 
 
+def cycles_of(settings: Settings, series: Series) -> tuple[int, ...]:
+    """Return the cycles of a fit: those that are set or, by default, the natural one of the step, and longer ones.
+
+    A longer one is a natural multiple of it, such as a week of hours, that is found in the training rows.
+    """
+    if settings.cycle != "auto":
+        return settings.cycle if isinstance(settings.cycle, tuple) else (settings.cycle,)
+    frequency, rows = series.clock.frequency, Split.by_fractions(settings.split, series.rows).train_end
+    first, natural = frequency.cycle(), natural_lengths(frequency)
+    found = (each.length for each in rhythms_of(series.values[:rows], frequency))
+    return (first, *(length for length in found if length in natural and length > first and length % first == 0))
+
+
 def recipe_for(settings: Settings, series: Series) -> Recipe:
     """Return the recipe resolved for a table."""
-    cycle = series.clock.frequency.cycle() if settings.cycle == "auto" else settings.cycle
-    first, *further = cycle if isinstance(cycle, tuple) else (cycle,)
+    first, *further = cycles_of(settings, series)
     sizes = Sizes(settings.look_back, settings.horizon, len(series.channels), first)
     overrides = {
         "budget": settings.budget,
@@ -205,7 +219,8 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
 
 def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
     """Return the settings that would fit the same model again to its training table."""
-    config, layout, summary = fitted.config, fitted.layout, fitted.summary
+    layout, summary = fitted.layout, fitted.summary
+    config = replace(fitted.config, anchored=False)  # an anchor is chosen after training
     return Settings(
         horizon=config.horizon,
         look_back=config.look_back,

@@ -175,6 +175,9 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence
 
         linear = A − w Σ A (+ w for the channel itself),  bent = B − m Σ B
         constant = Σ w Q of the channel + Σ A (Q − Σ w Q),  swing = −Σ A (Q − Σ w Q) (+ Q ahead + base − Σ w Q)
+
+    An anchor with the share s of a channel multiplies all of this by 1 − s. With n its weight for each value of the
+    channel, it adds n to `linear` and Σ n Q to `constant`.
     """
     network, own = engine.fitted.network, explained.explanation
     readout, frame = additive(network), network.decompose.frame
@@ -185,7 +188,7 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence
     context, places = tensors(own).context, torch.from_numpy(np.stack([read.channel, read.step], axis=1))
     usual = read.summed((read.of_level * read.season)[:, None])[:, 0]
     from_usual = (read.season - usual[read.channel])[:, None]
-    sums = {}
+    anchored, sums = _anchor(network, explained, read), {}
     for column in dict.fromkeys(columns):
         base, both = (tensor[0].double().numpy() for tensor in readout.weights(context, column, places))
         linear, bent = both
@@ -195,7 +198,34 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence
         through_level = read.of_level[:, None] * ((read.channel == column)[:, None] - read.summed(linear)[read.channel])
         centred = bent - (read.summed(bent) / np.maximum(read.count, 1)[:, None])[read.channel]
         sums[column] = Weights(constant, swing, linear + through_level, centred, read)
-    return sums
+    return sums if anchored is None else {column: _anchored(each, column, *anchored) for column, each in sums.items()}
+
+
+def _anchored(sums: Weights, column: int, share: PerChannel, naive: Float64[np.ndarray, "value horizon"]) -> Weights:
+    """Return the published sum of a channel with its anchor, given the weight of each value in that of its channel."""
+    own, kept = np.where((sums.read.channel == column)[:, None], naive, 0.0), 1 - share[column]
+    return replace(
+        sums,
+        constant=kept * sums.constant + sums.read.season @ own,
+        swing=kept * sums.swing,
+        linear=kept * sums.linear + own,
+        bent=kept * sums.bent,
+    )
+
+
+def _anchor(
+    network: IBForecast, explained: ExplainedForecast, read: Read
+) -> tuple[PerChannel, Float64[np.ndarray, "value horizon"]] | None:
+    """Return the share of the anchor in each channel, and its weight for each value; None without an anchor."""
+    anchor, own = network.decompose.anchor, explained.explanation
+    if anchor is None:
+        return None
+    # An anchor is linear in the values, so that its forecasts of windows with a single 1 are its weights.
+    look_back, channels = own.evidence.shape
+    single = torch.eye(look_back)[..., None].expand(-1, -1, channels)
+    seen = torch.from_numpy(own.mask.repeat(own.patch_len, axis=0)).expand(look_back, -1, -1)
+    naive = anchor(single, seen, explained.horizon).double().numpy()
+    return own.context.anchored.astype(np.float64), naive[read.step, :, read.channel]
 
 
 def _read(explained: ExplainedForecast, season: Float64[np.ndarray, "steps channel"], frame: SeasonalFrame) -> Read:
@@ -257,16 +287,23 @@ class _WhatIf:
         some, usual, shared, columns = len(which), self.usual, versions.context, self.columns
         level, scale = (each.gather(0, which) for each in (shared.level, shared.scale))
         known = None if usual.known is None else usual.known.expand(some, -1, -1)
-        context = replace(shared, level=level, scale=scale, phase=usual.phase.expand(some, -1), known=known)
+        anchor, blend = shared.anchor, shared.blend
+        context = replace(
+            shared, level=level, scale=scale, phase=usual.phase.expand(some, -1), known=known, anchor=None, blend=None
+        )
         mask = versions.mask[:1].to(versions.evidence.dtype).expand(some, -1, -1)
         future = self.network.readout.of_versions(versions.evidence, which, mask, context, columns)
         response = None if context.response is None else context.response[..., columns]
+        if anchor is not None and blend is not None:
+            anchor, blend = anchor.transpose(1, 2)[which[:, columns], columns].transpose(1, 2), blend[:, columns]
         own = replace(
             context,
             level=level[:, columns],
             scale=scale[:, columns],
             profile=context.profile[:, columns],
             response=response,
+            anchor=anchor,
+            blend=blend,
         )
         forecast: Tensor = own.restore(future)
         return forecast

@@ -33,7 +33,8 @@ from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
 from ibforecast.engine import TorchEngine, facts_of
 from ibforecast.evaluate.accuracy import accuracy
-from ibforecast.evaluate.naive import naive_errors, repeatable
+from ibforecast.evaluate.channels import ChannelErrors, channel_errors
+from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
 from ibforecast.fitting import calibrated_on
 from ibforecast.model.network import IBForecast
 from ibforecast.plots.explanation import draw
@@ -45,13 +46,30 @@ Selection = Part | Literal["all"]
 
 
 @dataclass(frozen=True)
+class ChannelEvaluation:
+    """The errors of a channel in its units, next to those of the best naive forecast of this channel.
+
+    The best one, by MAE, repeats the last `naive_cycle` steps.
+    """
+
+    channel: str
+    mae: float
+    rmse: float
+    naive_mae: float
+    naive_rmse: float
+    naive_cycle: int
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """The results of a model on a part of a table; errors in standardised units, as in the benchmarks.
 
-    `naive_mse` and `naive_mae` are the errors of repeating the last `naive_cycle` steps of each look-back, on the same
-    windows and targets: the model's longest cycle that fits, or 1, the last value, if none does. A missing value is
+    `naive_mse` and `naive_mae` are the errors of the best naive forecast, by MAE, on the same windows and targets. It
+    repeats the last `naive_cycle` steps. The last value, the model's cycles and the natural ones of its step, such as a
+    day and a week of hours, are tried; rows before the look-back are used if the cycle is longer. A missing value is
     replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value. (A
-    channel without one, which a sealed model need not read, is repeated as its mean in training.)
+    channel without one, which a sealed model need not read, is repeated as its mean in training.) `channels` has the
+    errors of each channel that is forecast, in its units.
     """
 
     split: str
@@ -64,6 +82,7 @@ class Evaluation:
     naive_mse: float
     naive_mae: float
     naive_cycle: int
+    channels: tuple[ChannelEvaluation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -301,14 +320,16 @@ class Desk:
         return usable
 
     def evaluate(self, source: Table, split: Selection, budget: float | None = None) -> Evaluation:
-        """Measure the model, and the repetition of the last cycle, on a part of a table."""
+        """Measure the model, and the best naive forecast, on a part of a table."""
         fitted = self.fitted.at_budget(budget)
         usable = replace(self, fitted=fitted).windows(source.series, split)
-        cycle = repeatable(fitted.config.cycles, self.look_back)
+        cycles = naive_cycles(fitted.config.cycles, source.series.clock.frequency)
         with self.at_work(fitted.network) as device:
             usable = usable.to(device)
             measured = accuracy(fitted.network, usable)
-            naive_squared, naive_absolute = naive_errors(usable, cycle)
+            own = channel_errors(lambda window: fitted.network(window).values, usable)
+            naive = naive_forecasts(usable, cycles)
+        best = min(naive, key=lambda each: each.mae)
         return Evaluation(
             split=split,
             windows=len(measured.squared_error),
@@ -317,10 +338,19 @@ class Desk:
             open_rate=float(measured.open_rate.mean()),
             largest_open_rate=float(measured.open_rate.max()),
             budget=fitted.config.budget,
-            naive_mse=float(naive_squared.mean()),
-            naive_mae=float(naive_absolute.mean()),
-            naive_cycle=cycle,
+            naive_mse=best.mse,
+            naive_mae=best.mae,
+            naive_cycle=best.cycle,
+            channels=tuple(self._by_channel(own, naive)),
         )
+
+    def _by_channel(self, own: ChannelErrors, naive: list[Naive]) -> Iterator[ChannelEvaluation]:
+        """Yield the errors of each channel, in its units, with those of its best naive forecast."""
+        for column, (name, std) in enumerate(zip(self.fitted.targets, self.fitted.standardiser.std, strict=False)):
+            best = naive[int(torch.stack([each.channels.mae for each in naive])[:, column].argmin())]
+            measures = (own.mae, own.rmse, best.channels.mae, best.channels.rmse)
+            mae, rmse, naive_mae, naive_rmse = (float(errors[column]) * float(std) for errors in measures)
+            yield ChannelEvaluation(name, mae, rmse, naive_mae, naive_rmse, best.cycle)
 
     def audit(self, source: Table, split: Selection, windows: int) -> Audit:
         """Measure how far the model's explanations can be relied on, on evenly spaced windows of a table."""

@@ -88,14 +88,20 @@ def test_with_json_stdout_is_one_document(desk: Any, call: Call, words: tuple[st
     json.loads(outcome.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
 
 
-def test_the_errors_of_the_model_and_of_the_naive_forecast_are_one_line_each(desk: Any, call: Call) -> None:
+def test_the_errors_of_model_and_naive_forecast_are_one_line_each_and_one_for_each_channel(
+    desk: Any, call: Call
+) -> None:
     outcome = call("evaluate", desk.model, desk.table, "--split", "all")
     assert (outcome.code, outcome.err) == (0, "")
-    measures, naive = outcome.out.splitlines()
+    measures, naive, head, *channels = outcome.out.splitlines()
     assert measures.startswith("341 windows (all): MSE ")
     result = IBForecaster.load(desk.model).evaluate(desk.table, "all")
     assert naive.startswith(f"repeating the last 24 steps: MSE {result.naive_mse:.4f}, MAE {result.naive_mae:.4f}")
-    assert call("evaluate", desk.model, desk.table, "--split", "all", "--json").document == asdict(result)
+    assert head.endswith("the worst first:")
+    assert sorted(line.split()[0] for line in channels) == sorted(row.channel for row in result.channels)
+    assert call("evaluate", desk.model, desk.table, "--split", "all", "--json").document == json.loads(
+        json.dumps(asdict(result))
+    )
 
 
 @pytest.mark.parametrize(

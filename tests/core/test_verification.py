@@ -49,6 +49,7 @@ FACTS = ModelFacts(
     any_budget=False,
     sealed=False,
     chooses=False,
+    anchored=False,
     prior=0.2,
     units=UNITS,
     known_units=None,

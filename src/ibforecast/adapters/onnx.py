@@ -36,7 +36,7 @@ FORECAST = "forecast"
 
 def computed(facts: ModelFacts) -> list[Field]:
     """Return the arrays that the graph of a model returns after the forecast, in the order of its outputs."""
-    return [row for row in FIELDS if not row.given and (facts.covariates or not row.optional)]
+    return [row for row in FIELDS if not row.given and (not row.needs or getattr(facts, row.needs))]
 
 
 def held(facts: ModelFacts) -> list[Field]:

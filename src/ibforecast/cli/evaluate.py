@@ -1,5 +1,6 @@
 """ibforecast evaluate: the errors of a model, and how much it reads."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -8,7 +9,10 @@ import click
 from ibforecast.cli.shared import budget_option, deliver, device_option, json_option
 
 if TYPE_CHECKING:
-    from ibforecast.use import Evaluation
+    from ibforecast.use import ChannelEvaluation, Evaluation
+
+MOST_CHANNELS = 10
+"""Channels that are printed."""
 
 
 @click.command("evaluate")
@@ -26,7 +30,7 @@ def command(
     device: str,
     as_json: bool,
 ) -> None:
-    """Measure MODEL on a part of the TABLE it was fitted on, or on all of another, next to repeating the last cycle.
+    """Measure MODEL on a part of the TABLE it was fitted on, or on all of another, next to the best naive forecast.
 
     \b
     ibforecast evaluate model load.csv
@@ -39,13 +43,32 @@ def command(
         f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
         f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"
     )
-    deliver(result, f"{text}\n{_naive_line(result)}", as_json)
+    deliver(result, "\n".join([text, _naive_line(result), *_channel_lines(result)]), as_json)
 
 
 def _naive_line(result: "Evaluation") -> str:
-    """Return a line with the errors of repeating the last cycle; it says if the model's are larger."""
-    what = "value" if result.naive_cycle == 1 else f"{result.naive_cycle} steps"
-    text = f"repeating the last {what}: MSE {result.naive_mse:.4f}, MAE {result.naive_mae:.4f}"
+    """Return a line with the errors of the best naive forecast; it says if the model's are larger."""
+    text = f"{_repeating(result.naive_cycle)}: MSE {result.naive_mse:.4f}, MAE {result.naive_mae:.4f}"
     larger = {"MSE": result.mse > result.naive_mse, "MAE": result.mae > result.naive_mae}
     worse = [name for name, is_larger in larger.items() if is_larger]
     return f"{text}; the model is worse in {' and '.join(worse)}" if worse else text
+
+
+def _channel_lines(result: "Evaluation") -> Iterator[str]:
+    """Yield a line for each channel, the one with the worst ratio to its best naive forecast first."""
+    rows = sorted(result.channels, key=lambda row: -_ratio(row))
+    width = max((len(row.channel) for row in rows[:MOST_CHANNELS]), default=0)
+    yield "in units, each channel next to its best naive forecast, the worst first:"
+    for row in rows[:MOST_CHANNELS]:
+        verdict = f"{_ratio(row):.0%} of {_repeating(row.naive_cycle)}, {row.naive_mae:.4g}"
+        yield f"  {row.channel:<{width}}  MAE {row.mae:.4g}, {verdict}"
+    if len(rows) > MOST_CHANNELS:
+        yield f"  and {len(rows) - MOST_CHANNELS} other channels; --json has them"
+
+
+def _ratio(row: "ChannelEvaluation") -> float:
+    return row.mae / row.naive_mae if row.naive_mae else float(row.mae > 0) or 1.0
+
+
+def _repeating(cycle: int) -> str:
+    return f"repeating the last {'value' if cycle == 1 else f'{cycle} steps'}"

@@ -100,8 +100,13 @@ def _announce_fit(model: "IBForecaster") -> None:
         f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}; "
         f"patches of {config.patch_len} {steps}, {tokens} tokens, at most {config.allowance} read"
     )
+    if model.cycle == "auto" and config.further_cycles:
+        lengths = " and ".join(map(str, config.further_cycles))
+        announce(f"cycles of {', '.join(map(str, config.cycles))} steps: {lengths} found in the training rows")
     if summary.contest:
         announce(str(summary.contest))
+    for line in model.fitted.anchors():
+        announce(line)
     sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)
     usual = usual_patch_len(model.recipe_name, sizes)
     if model.patch_len is None and config.look_back % usual:

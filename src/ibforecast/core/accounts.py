@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ibforecast.core import words
+from ibforecast.core import anchors, words
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import (
     COARSE,
@@ -58,7 +58,7 @@ def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> s
 def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     column = column_of(explained, receipt.channel)
     when = f"{'mean of ' if _several(explained, receipt.step) else ''}{_when(explained, receipt.step)}{explained.zone}"
-    notes = [*_seen_elsewhere(receipt), *_promise(explained), *_sampled(receipt)]
+    notes = [*_seen_elsewhere(receipt), *_anchor(explained, column), *_promise(explained), *_sampled(receipt)]
     room = LINES - 3 - bool(receipt.known) - len(notes)
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
     kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])
@@ -179,6 +179,15 @@ def _unit(explained: ExplainedForecast) -> str:
 
 def _seen_elsewhere(receipt: Receipt) -> list[str]:
     return [] if receipt.unread is None else ["Unread values, by which places were chosen or the level computed: {}."]
+
+
+def _anchor(explained: ExplainedForecast, column: int) -> list[str]:
+    """Return what share of the forecast continues the values that were read in a naive way."""
+    context = explained.explanation.context
+    if context.blend is None:
+        return []
+    shares = anchors.in_words(context.blend, context.cycles, explained.look_back, column)
+    return [f"Anchor: {share} that was read." for share in shares]
 
 
 def _sampled(receipt: Receipt) -> list[str]:

@@ -36,6 +36,9 @@ class Context(Generic[Array]):
     common period. `known` contains the covariates known ahead, over look-back and horizon. `response` is by how much
     a unit of each covariate moves each channel, at the phases of the first cycle. Everything is standardised, and the
     profile is in units of the scale.
+
+    An anchored model mixes naive forecasts into its own: `blend` has the share of each in each channel, in the order of
+    `core.anchors`, and `anchor` is their sum, weighted by these shares.
     """
 
     level: Float[Array, "*batch channel"] = field(metadata={"in_scales": True})
@@ -44,9 +47,15 @@ class Context(Generic[Array]):
     profile: Float[Array, "cycle channel"]
     cycles: tuple[int, ...] = ()
     known: Float[Array, "*batch steps covariate"] | None = field(
-        default=None, metadata={"given": True, "written": False}
+        default=None, metadata={"given": True, "written": False, "needs": "covariates"}
     )
-    response: Float[Array, "first_cycle covariate channel"] | None = None
+    response: Float[Array, "first_cycle covariate channel"] | None = field(
+        default=None, metadata={"needs": "covariates"}
+    )
+    anchor: Float[Array, "*batch horizon channel"] | None = field(
+        default=None, metadata={"needs": "anchored", "in_scales": True}
+    )
+    blend: Float[Array, "anchors channel"] | None = field(default=None, metadata={"needs": "anchored"})
 
     def __post_init__(self) -> None:
         if not self.cycles:
@@ -66,9 +75,19 @@ class Context(Generic[Array]):
         return deviation
 
     def restore(self, deviation: Float[Array, "*batch horizon channel"]) -> Float[Array, "*batch horizon channel"]:
-        """Restore profile, scale and level to future deviations. Paper: Eq. 8, Ŷ."""
+        """Restore profile, scale and level to future deviations, and blend in the anchor. Paper: Eq. 8, Ŷ."""
         future = slice(self.phase.shape[-1] - deviation.shape[-2], None)
-        return self._with_known(self._framed(deviation + self.expected(self.phase[..., future])), future)
+        framed = self._framed(deviation + self.expected(self.phase[..., future]))
+        if self.anchor is not None:
+            framed = framed * (1 - self.anchored) + self.anchor
+        return self._with_known(framed, future)
+
+    @property
+    def anchored(self) -> Float[Array, " channel"]:
+        """The share of each channel's forecast that is its anchor; only an anchored model has one."""
+        assert self.blend is not None
+        share: Array = self.blend.sum(0)
+        return share
 
     def reference(self, steps: int) -> Float[Array, "*batch steps channel"]:
         """Return what replaces absent tokens in the first `steps`: the seasonal pattern at this level, μ + σQ."""

@@ -111,7 +111,8 @@ class Field:
 
     `of(explanation)` returns the array, or None. `batched` arrays have a value for every window; all others belong to
     the model. `given` arrays come with the window; all others are computed. `written` arrays are part of a document,
-    `replayed` ones are read by the readout, and differences of those `in_scales` are measured in scales.
+    `replayed` ones are read by the readout, and differences of those `in_scales` are measured in scales. An optional
+    array `needs` a fact about the model (`ModelFacts`): only models of which it is true have the array.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Field:
     written: bool = True
     replayed: bool = True
     in_scales: bool = False
+    needs: str = ""
 
 
 def _rows(part: Literal["explanation", "context"], owner: type[Any]) -> Iterator[Field]:

@@ -18,7 +18,8 @@ class ModelFacts:
     """Names, lengths, calendar, budget and units of a model.
 
     A `sealed` model computes mask, context and forecast only from what it reads. A model that `chooses` looks at the
-    whole window for its mask, and computes context and forecast only from what it reads.
+    whole window for its mask, and computes context and forecast only from what it reads. An `anchored` model blends
+    naive forecasts into its own.
 
     If rows are counted (`by_row`), `origin` is the moment of the first training row, and `even` is whether the training
     rows were evenly spaced. Only then does the number of a row follow from its time.
@@ -42,6 +43,7 @@ class ModelFacts:
     any_budget: bool
     sealed: bool
     chooses: bool
+    anchored: bool
     prior: float
     units: Standardiser
     known_units: Standardiser | None

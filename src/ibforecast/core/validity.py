@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ibforecast.core import receipt
+from ibforecast.core.anchors import anchor_names
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
@@ -22,6 +23,7 @@ def check(explained: ExplainedForecast) -> None:
     _check_times(explained)
     _check_tokens(explained)
     _check_known(explained)
+    _check_anchor(explained)
     for each in explained.receipts:
         receipt.check(explained, each)
 
@@ -132,3 +134,15 @@ def _check_known(explained: ExplainedForecast) -> None:
     standardised = units.standardise(known).astype(np.float32)
     _require((standardised == context.known).all(), "known", "follow from the table's values", "others")
     _require(len(context.response) == context.cycles[0], "response", "cover the first cycle", len(context.response))
+
+
+def _check_anchor(explained: ExplainedForecast) -> None:
+    context = explained.explanation.context
+    anchor, blend = context.anchor, context.blend
+    _require((anchor is None) == (blend is None), "anchor", "be given if and only if there is a blend", "one of both")
+    if anchor is None or blend is None:
+        return
+    steps, names = explained.horizon, anchor_names(context.cycles, explained.look_back)
+    _require(len(anchor) == steps, "anchor", f"have {steps} steps", len(anchor))
+    _require(len(blend) == len(names), "blend", f"have {len(names)} rows", len(blend))
+    _require((blend >= 0).all() and (context.anchored <= 1).all(), "blend", "be shares of at most 1 together", "others")

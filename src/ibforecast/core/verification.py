@@ -435,7 +435,7 @@ def _field_differences(own: Explanation[np.ndarray], claimed: Explanation[np.nda
     All sizes are in the scales that were computed here, except those of probabilities: with its own scales a document
     could make its differences look small.
     """
-    differences, infinite = {}, np.full(1, np.inf)
+    differences, infinite = {}, np.full(own.mask.shape[-1], np.inf)
     for field in FIELDS:
         ours, theirs = field.of(own), field.of(claimed)
         if ours is None or theirs is None:

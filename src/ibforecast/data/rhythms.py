@@ -23,7 +23,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from ibforecast.core.calendar import DAY, Frequency
-from ibforecast.data.series import Series
 
 SMALLEST_SCORE = 0.1
 FALSE_ALARMS = 0.01
@@ -57,13 +56,13 @@ class Rhythm:
     score: float
 
 
-def rhythms_of(series: Series) -> tuple[Rhythm, ...]:
+def rhythms_of(values: Float64[np.ndarray, "row channel"], frequency: Frequency) -> tuple[Rhythm, ...]:
     """Return the cycles found in the channels of a series, the shortest first."""
-    places = np.unique(np.linspace(0, len(series.channels) - 1, EXAMINED).round().astype(np.int64))
-    lengths = natural_lengths(series.clock.frequency)
+    places = np.unique(np.linspace(0, values.shape[1] - 1, EXAMINED).round().astype(np.int64))
+    lengths = natural_lengths(frequency)
     cycles: dict[int, list[float]] = {}
     for place in places:
-        for length, score in cycles_in(series.values[:, place], lengths, FALSE_ALARMS / len(places)).items():
+        for length, score in cycles_in(values[:, place], lengths, FALSE_ALARMS / len(places)).items():
             cycles.setdefault(length, []).append(score)
     often = {length: len(scores) for length, scores in cycles.items()}
     return tuple(

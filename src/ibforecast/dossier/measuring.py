@@ -102,7 +102,7 @@ def _use(fitted: FittedModel, purpose: str) -> Use:
         purpose=purpose,
         claim=claim,
         additive=additive(fitted.network) is not None,
-        targets=_targets(fitted),
+        targets=fitted.targets,
         past=layout.past,
         covariates=layout.future,
         look_back=config.look_back,
@@ -116,10 +116,6 @@ def _use(fitted: FittedModel, purpose: str) -> Use:
         tokens=tokens,
         weights_sha256=fitted.weights_sha256,
     )
-
-
-def _targets(fitted: FittedModel) -> tuple[str, ...]:
-    return fitted.channels[: len(fitted.channels) - fitted.config.past]
 
 
 # --- The table ---
@@ -172,7 +168,7 @@ def _parts(desk: Desk, series: Series) -> Iterator[PartFacts]:
 
 
 def _columns(fitted: FittedModel, series: Series) -> Iterator[ChannelFacts]:
-    targets, trained = _targets(fitted), fitted.split.train_end
+    targets, trained = fitted.targets, fitted.split.train_end
     columns = list(zip(series.channels, series.values.T, strict=True))
     known = [] if series.known is None else list(zip(series.covariates, series.known[: series.rows].T, strict=True))
     for number, (name, values) in enumerate([*columns, *known]):
@@ -254,9 +250,9 @@ def _accuracy(desk: Desk, windows: Windows, split: str, usable: int) -> Accuracy
         own = channel_errors(lambda window: fitted.network(window).values, here)
         cyclic = channel_errors(lambda window: repeated(window, cycle, horizon), here)
         last = channel_errors(lambda window: repeated(window, 1, horizon), here)
-    std = fitted.standardiser.std[: len(_targets(fitted))]
+    std = fitted.standardiser.std[: len(fitted.targets)]
     columns = [values.numpy() * std for errors in (own, cyclic, last) for values in (errors.mae, errors.rmse)]
-    rows = zip(_targets(fitted), *(column.tolist() for column in columns), strict=True)
+    rows = zip(fitted.targets, *(column.tolist() for column in columns), strict=True)
     return AccuracyFacts(split, len(windows), usable, cycle, tuple(ChannelAccuracy(*row) for row in rows))
 
 
@@ -275,7 +271,7 @@ def _coverage(desk: Desk, windows: Windows, series: Series) -> CoverageFacts | N
         widths = (2 * half.mean(dim=0) * scale.mean(dim=0)).double().numpy() * std[: scale.shape[1]]
         rows += [
             ChannelCoverage(*row)
-            for row in zip(_targets(fitted), [float(level)] * len(covered), covered, widths.tolist(), strict=True)
+            for row in zip(fitted.targets, [float(level)] * len(covered), covered, widths.tolist(), strict=True)
         ]
     first, stamps = int(windows.starts[0]) + desk.look_back, series.clock.stamps.astype(str)
     # A model may have been calibrated on another table, whose moments this one does not have.
@@ -308,7 +304,7 @@ def _drivers(desk: Desk, source: Table, split: Part, windows: int) -> Drivers:
     if additive(fitted.network) is None:
         allowance = fitted.config.allowance
         count = min(count, max(2, RUNS // (2 * orders_of(allowance) * allowance)))
-    return drivers(desk, source, split, count, _targets(fitted)[:DRIVEN])
+    return drivers(desk, source, split, count, fitted.targets[:DRIVEN])
 
 
 def _example(desk: Desk, source: Table, otherwise: int) -> Example:
@@ -317,4 +313,4 @@ def _example(desk: Desk, source: Table, otherwise: int) -> Example:
         explained = desk.explain(source, desk.start(source.series, None))
     except DataError:
         explained = desk.explain(source, otherwise)
-    return Example(explained, explained.itemised(_targets(desk.fitted)[0]), desk.verify(explained, source))
+    return Example(explained, explained.itemised(desk.fitted.targets[0]), desk.verify(explained, source))

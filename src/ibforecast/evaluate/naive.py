@@ -1,14 +1,42 @@
-"""The naive yardstick: a forecast that repeats the last cycle of the look-back."""
+"""The naive yardsticks: forecasts that repeat the last value, day, week or other cycle."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ibforecast.core.calendar import Frequency
 from ibforecast.core.window import Window
+from ibforecast.data.rhythms import natural_lengths
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.accuracy import errors, per_window
+from ibforecast.evaluate.channels import ChannelErrors, channel_errors
+from ibforecast.layers import naive
+
+AT_ONCE = 1 << 24
+"""Values of look-backs that are held at once; a week of minutes is long."""
+
+
+@dataclass(frozen=True)
+class Naive:
+    """The errors of repeating the last `cycle` steps: of every window, and of every channel."""
+
+    cycle: int
+    squared: Float[Tensor, " window"]
+    absolute: Float[Tensor, " window"]
+    channels: ChannelErrors
+
+    @property
+    def mse(self) -> float:
+        """The mean squared error."""
+        return float(self.squared.mean())
+
+    @property
+    def mae(self) -> float:
+        """The mean absolute error."""
+        return float(self.absolute.mean())
 
 
 def repeatable(cycles: Sequence[int], look_back: int) -> int:
@@ -16,20 +44,14 @@ def repeatable(cycles: Sequence[int], look_back: int) -> int:
     return max((cycle for cycle in cycles if cycle <= look_back), default=1)
 
 
-def repeated(window: Window, cycle: int, horizon: int) -> Float[Tensor, "batch horizon channel"]:
-    """Forecast by repeating the last `cycle` steps of each window.
+def naive_cycles(cycles: Sequence[int], frequency: Frequency) -> tuple[int, ...]:
+    """Return the numbers of steps to repeat: one, the cycles of a model, and the natural ones of its step."""
+    return tuple(sorted({1, *cycles, *natural_lengths(frequency)}))
 
-    A missing step is replaced by the last value observed a whole number of cycles before it or, if there is none, by
-    the last value observed in the channel. A channel without any value is forecast as 0, its mean in training.
-    """
-    look_back, device = window.values.shape[1], window.values.device
-    steps = torch.arange(look_back, dtype=torch.int32, device=device)[:, None]
-    seen = torch.where(window.observed, steps, -1)
-    filled = torch.nn.functional.pad(seen, (0, 0, -look_back % cycle, 0), value=-1)
-    latest = filled.reshape(len(filled), -1, cycle, filled.shape[2]).amax(dim=1)
-    latest = torch.where(latest < 0, seen.amax(dim=1, keepdim=True), latest)
-    cycles = window.values.gather(1, latest.clamp(min=0).long()).where(latest >= 0, 0.0)
-    return cycles[:, torch.arange(horizon, device=device) % cycle]
+
+def repeated(window: Window, cycle: int, horizon: int) -> Float[Tensor, "batch horizon channel"]:
+    """Forecast by repeating the last `cycle` steps of each window; `layers.naive.repeated` has the rules."""
+    return naive.repeated(window.values, window.observed, cycle, horizon)
 
 
 def naive_errors(
@@ -40,3 +62,20 @@ def naive_errors(
         windows, lambda window, target: errors(repeated(window, cycle, windows.horizon), target), 2, batch
     )
     return squared, absolute
+
+
+def naive_forecasts(windows: Windows, cycles: Sequence[int]) -> list[Naive]:
+    """Measure the repetition of each cycle, on the same targets.
+
+    A cycle that is longer than the look-back is taken from the rows before it, and left out if a window has too few.
+    """
+    measured = []
+    for cycle in cycles:
+        before = max(cycle - windows.look_back, 0)
+        if before > int(windows.starts.min()):
+            continue
+        longer = replace(windows, starts=windows.starts - before, look_back=windows.look_back + before, tokens=None)
+        batch = max(1, AT_ONCE // (longer.look_back * windows.values.shape[1]))
+        by_channel = channel_errors(partial(repeated, cycle=cycle, horizon=windows.horizon), longer, batch)
+        measured.append(Naive(cycle, *naive_errors(longer, cycle, batch), by_channel))
+    return measured

@@ -179,8 +179,9 @@ class ModelConfig(Sizes):
     `level_from` "reading" the gate network looks at the window to choose what is read, and level and scale come from
     what was read; with "window" they come from the whole window. A sealed model has no use for it. The `frame` gives
     level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile, made for few
-    values) or "none". `further_cycles` have their own profiles, which add to that of the first. The last `past`
-    channels are read and not forecast; `future` is the number of covariates known ahead.
+    values) or "none". An `anchored` model blends naive forecasts into its own, with shares that are chosen after
+    training (`zoo.anchoring`). `further_cycles` have their own profiles, which add to that of the first. The last
+    `past` channels are read and not forecast; `future` is the number of covariates known ahead.
     """
 
     patch_len: int = 12
@@ -189,6 +190,7 @@ class ModelConfig(Sizes):
     level_from: LevelSource = "window"
     frame: FrameKind = "weighted"
     profile: bool = True
+    anchored: bool = False
     context_rate: float = 3.0
     gate: GateConfig = field(default_factory=GateConfig)
     readout: ReadoutConfig = field(default_factory=ReadoutConfig)

@@ -14,7 +14,7 @@ from ibforecast.core.tokens import closed_to_zero, spread, to_tokens
 from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
-from ibforecast.model.stage1_decompose import Decompose, Frame, MeanFrame, NoFrame, SeasonalFrame, WeightedFrame
+from ibforecast.model.stage1_decompose import Anchor, Decompose, Frame, MeanFrame, NoFrame, SeasonalFrame, WeightedFrame
 from ibforecast.model.stage2_score import FixedScores, GateNetwork, MixingNetwork, Scorer, first_bias, spacing
 from ibforecast.model.stage3_gate import (
     CappedGate,
@@ -64,6 +64,7 @@ class IBForecast(Accountable, SelfExplaining):
             config.further_cycles,
             config.past,
             config.future,
+            Anchor(config.look_back, config.cycles, config.channels) if config.anchored else None,
         )
         self.score = _scorer(config)
         self.gate = GATES[config.gate.kind](config.allowance, config.patches * config.channels, config.gate)

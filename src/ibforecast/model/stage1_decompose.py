@@ -1,6 +1,7 @@
 """Stage 1: take level, scale and seasonal profile out of the window. Paper: Eq. 2, D."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from math import gcd, log
 
 import torch
@@ -8,10 +9,12 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from ibforecast.core.anchors import anchor_names, repeatable
 from ibforecast.core.context import Context, effect
 from ibforecast.core.cycles import parts, tiled
 from ibforecast.core.errors import require
 from ibforecast.core.window import Window
+from ibforecast.layers import naive
 
 SMALLEST_VARIANCE, SMALLEST_WEIGHT = 1e-5, 1e-37
 FIRST_DOUBT = 8.0
@@ -124,6 +127,31 @@ def separated(profile: Float[Tensor, "cycle channel"], cycles: tuple[int, ...]) 
     return torch.cat(kept)
 
 
+class Anchor(nn.Module):
+    """Naive forecasts that are blended into the forecast: `blend` has the share of each in each channel.
+
+    Each is a weighted sum of the values that are seen, given which of them are. The shares are not learned with the
+    network: `zoo.anchoring` chooses them on validation windows.
+    """
+
+    blend: Float[Tensor, "anchors channel"]
+
+    def __init__(self, look_back: int, cycles: tuple[int, ...], channels: int) -> None:
+        super().__init__()
+        self.repeated = repeatable(cycles, look_back)
+        self.register_buffer("blend", torch.zeros(len(anchor_names(cycles, look_back)), channels))
+
+    def each(self, values: Steps, seen: Seen, horizon: int) -> Float[Tensor, "anchors batch horizon channel"]:
+        """Return every naive forecast, in the order of `core.anchors`."""
+        observed = seen > 0
+        newest, line = naive.repeated(values, observed, 1, horizon), naive.continued(values, observed, horizon)
+        return torch.stack([newest, line, *(naive.repeated(values, observed, each, horizon) for each in self.repeated)])
+
+    def forward(self, values: Steps, seen: Seen, horizon: int) -> Float[Tensor, "batch horizon channel"]:
+        """Return the sum of the naive forecasts, weighted by their shares."""
+        return torch.einsum("ac,abhc->bhc", self.blend, self.each(values, seen, horizon))
+
+
 class Decompose(nn.Module):
     """Split a window into its context and the deviation that the context does not explain.
 
@@ -141,8 +169,10 @@ class Decompose(nn.Module):
         further_cycles: tuple[int, ...] = (),
         past: int = 0,
         future: int = 0,
+        anchor: Anchor | None = None,
     ) -> None:
         super().__init__()
+        self.anchor = anchor
         self.frame, self.cycles, self.past = frame, (cycle, *further_cycles), past
         self.profile = nn.Parameter(torch.zeros(sum(self.cycles), channels), requires_grad=learn_profile)
         self.response = nn.Parameter(torch.zeros(cycle, future, channels - past)) if future else None
@@ -159,17 +189,20 @@ class Decompose(nn.Module):
         """Take level and scale from complete values, the phase from the window. Paper: Algorithm 1, C."""
         profile = separated(self.profile, self.cycles)
         season = tiled(profile, window.phase[:, : values.shape[1]], self.cycles)
-        if self.response is None:
-            level, scale = self.frame(values, seen, season)
-            return Context(level, scale, window.phase, profile, self.cycles)
-        require(
-            window.known is not None,
-            "a window must come with its covariates known ahead",
-            "a window without",
-            f"give the {self.response.shape[1]} covariates of every step",
-        )
-        assert window.known is not None
-        look_back, response = values.shape[1], pad(self.response, (0, self.past))
-        moved = effect(window.known[:, :look_back], response, window.phase[:, :look_back]).sum(-2)
-        level, scale = self.frame(values - moved, seen, season)
-        return Context(level, scale, window.phase, profile, self.cycles, window.known, response)
+        look_back, known, response = values.shape[1], None, None
+        if self.response is not None:
+            require(
+                window.known is not None,
+                "a window must come with its covariates known ahead",
+                "a window without",
+                f"give the {self.response.shape[1]} covariates of every step",
+            )
+            assert window.known is not None
+            known, response = window.known, pad(self.response, (0, self.past))
+            values = values - effect(known[:, :look_back], response, window.phase[:, :look_back]).sum(-2)
+        level, scale = self.frame(values, seen, season)
+        context = Context(level, scale, window.phase, profile, self.cycles, known, response)
+        if self.anchor is None:
+            return context
+        ahead = self.anchor(values, seen, window.phase.shape[1] - look_back)
+        return replace(context, anchor=ahead, blend=self.anchor.blend)

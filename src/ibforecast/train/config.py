@@ -31,6 +31,9 @@ class TrainConfig:
     With `second_epochs` training starts again from the best weights, for at most that many epochs: the learning rate is
     `learning_rate` again and falls in the same way, in proportion to the number of epochs. A choosing reader learns to
     choose only then. With a `contest_margin` it must first be better than a sealed one by this share of the error.
+
+    With an `anchor_margin` naive forecasts are blended into those of a channel, after training, if that makes its error
+    on validation windows smaller by more than this share.
     """
 
     epochs: int = 36
@@ -47,6 +50,7 @@ class TrainConfig:
     bfloat16: bool = False
     second_epochs: int = 0
     contest_margin: float = 0.0
+    anchor_margin: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "constant_epochs", "patience", "fewest_steps"):
@@ -64,6 +68,8 @@ class TrainConfig:
                 raise UsageError(f"{name} must not be negative", getattr(self, name), f"use 0 {none}")
         if not 0 <= self.contest_margin < 1:
             raise UsageError("contest_margin must lie in [0, 1)", self.contest_margin, "try 0.02, or 0 for no contest")
+        if not 0 <= self.anchor_margin < 1:
+            raise UsageError("anchor_margin must lie in [0, 1)", self.anchor_margin, "try 0.02, or 0 for no anchor")
         if self.contest_margin and not self.second_epochs:
             raise UsageError(
                 "a contest must have a second stage", "second_epochs=0", "set second_epochs, or contest_margin = 0"

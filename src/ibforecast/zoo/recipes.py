@@ -107,12 +107,13 @@ class Recipe:
     network: Callable[[Any], "Forecaster"] = our_network
 
     def __post_init__(self) -> None:
-        if self.train.second_epochs and not isinstance(self.config, ModelConfig):
-            raise UsageError(
-                f"only a recipe for {OURS} can have a second stage",
-                f"second_epochs={self.train.second_epochs} in {self.name!r}, for {self.forecaster}",
-                "set second_epochs = 0",
-            )
+        for name, part in (("second_epochs", "a second stage"), ("anchor_margin", "an anchor")):
+            if (value := getattr(self.train, name)) and not isinstance(self.config, ModelConfig):
+                raise UsageError(
+                    f"only a recipe for {OURS} can have {part}",
+                    f"{name}={value} in {self.name!r}, for {self.forecaster}",
+                    f"set {name} = 0",
+                )
 
     @property
     def sha256(self) -> str:

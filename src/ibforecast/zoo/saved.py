@@ -1,7 +1,7 @@
 """A fitted model as a folder: weights as safetensors, everything else as JSON; loading never runs code."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from ibforecast._version import __version__
 from ibforecast.core import document
+from ibforecast.core.anchors import in_words
 from ibforecast.core.calendar import Frequency
 from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, write_atomically
@@ -147,6 +148,23 @@ class FittedModel:
         """Names of the channels, in the network's order."""
         assert self.layout.channels is not None
         return self.layout.channels
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the channels that are forecast."""
+        return self.channels[: len(self.channels) - self.config.past]
+
+    def anchors(self) -> Iterator[str]:
+        """Yield a line in words for each kind of anchor: the channels it is in, and its share."""
+        anchor, config = self.network.decompose.anchor, self.config
+        if anchor is None:
+            return
+        channels: dict[str, list[str]] = {}
+        for column, name in enumerate(self.channels):
+            for share in in_words(anchor.blend.numpy(), config.cycles, config.look_back, column):
+                channels.setdefault(share, []).append(name)
+        for share, names in channels.items():
+            yield f"anchor: {share} that was read, in {', '.join(names)}"
 
     @cached_property
     def weights(self) -> bytes:

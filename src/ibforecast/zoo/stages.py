@@ -4,6 +4,8 @@ The first stage trains a sealed reader. The second stage starts again from its b
 at first reads the same, learns to choose. In a contest a sealed and a choosing candidate are first trained from there
 for a few epochs, with the same seed. The sealed reader has the stronger promise, so it wins unless the choosing one is
 better by the margin. If it wins, the model is that of the first stage.
+
+Last, channels that a naive forecast describes better get an anchor (`zoo.anchoring`).
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -19,10 +21,12 @@ from ibforecast.core.errors import IBForecastError
 from ibforecast.core.files import sha256
 from ibforecast.data.windows import Windows
 from ibforecast.model.config import GateConfig, ModelConfig
+from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.loop import Training, epoch_seconds, epoch_seed, never, train
 from ibforecast.train.stack import Member, train_stacked
+from ibforecast.zoo.anchoring import anchored
 from ibforecast.zoo.recipes import Recipe
 
 USED_SHARE = 0.8
@@ -128,7 +132,7 @@ def train_recipe(
         try:
             stage = plan.send(outcome)
         except StopIteration as end:
-            return cast(Trained, end.value)
+            return _with_anchor(cast(Trained, end.value), validation)
 
 
 def train_recipes_stacked(
@@ -155,8 +159,18 @@ def train_recipes_stacked(
             try:
                 waiting[place] = plans[place].send(outcome)
             except StopIteration as end:
-                trained[place] = end.value
+                trained[place] = _with_anchor(end.value, windows[place][1])
     return [trained[place] for place in range(len(plans))]
+
+
+def _with_anchor(trained: Trained, validation: Windows) -> Trained:
+    """Return what was trained with an anchor, if its recipe has a margin for one and a channel is better with it."""
+    margin = trained.recipe.train.anchor_margin
+    if not margin:
+        return trained
+    assert isinstance(trained.forecaster, IBForecast)
+    network = anchored(trained.forecaster, validation, margin)
+    return replace(trained, forecaster=network, recipe=replace(trained.recipe, config=network.config))
 
 
 def stages(recipe: Recipe, seed: int) -> Plan:
