@@ -29,6 +29,7 @@ from ibforecast.plots.scene import scene_of
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger
 from ibforecast_lab.experiments.quoted import fidelity_by_budget
 from ibforecast_lab.plots.fidelity import fidelity_png
+from ibforecast_lab.plots.growth import growth_png
 from ibforecast_lab.plots.theory import budget_png, rate_png, rate_saving_png
 from ibforecast_lab.theory.error_floor import budget_curve, echo_model, rate_curve
 from ibforecast_lab.theory.rate_saving import TOY_EXPLANATIONS, rate_saving, toy
@@ -115,11 +116,13 @@ def from_theory_and_records() -> list[Picture]:
     explanations = {name: rate_saving(toy(name)) for name in TOY_EXPLANATIONS}
     budget, rates = budget_curve(echo_model()), [rate_curve(correlation) for correlation in (0.5, 0.8, 0.95)]
     fidelity = fidelity_by_budget(Ledger(ROOT / LEDGER).records())
+    growth = json.loads(_text(ROOT / "results" / "bench" / "cpu-growth.json"))["measures"]["growth"]
     drawn: dict[str, tuple[Any, Callable[[], bytes]]] = {
         "theory-rate-saving.png": (explanations, lambda: rate_saving_png(explanations)),
         "theory-budget.png": (budget, lambda: budget_png(budget)),
         "theory-rate.png": (rates, lambda: rate_png(rates)),
         "fidelity.png": (fidelity, lambda: fidelity_png(fidelity)),
+        "growth.png": (growth, lambda: growth_png(growth)),
     }
     return [
         Picture(name, _rounded(source), lambda path, png=png: path.write_bytes(png()), fitted=False)

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 
 from ibforecast.plots import labels
-from ibforecast_lab.plots.records import SIZE, finish, paper, rendered, write_title
+from ibforecast_lab.plots.records import SIZE, finish, paper, rendered
 
 AXES = {"rows": "rows", "channels": "channels", "look_back": "steps of look-back", "patches": "patches of a channel"}
 _COLOURS = (labels.BLUE, labels.VERMILLION, labels.GREEN, labels.BLACK)
+_ROOM = 8
+"""How many times as high as the largest time an axis reaches, so that the legend hides no line."""
 
 
 def growth_png(measured: Mapping[str, float]) -> bytes:
@@ -22,9 +24,10 @@ def growth_png(measured: Mapping[str, float]) -> bytes:
                 axes.plot(*zip(*sorted(times.items()), strict=True), ".-", color=colour, linewidth=1.1, label=label)
             axes.set_xscale("log")
             axes.set_yscale("log")
+            axes.set_ylim(top=_ROOM * axes.get_ylim()[1])
+            axes.tick_params(which="minor", labelleft=False, labelbottom=False)
             finish(axes, words, "processor seconds")
-            write_title(axes, words)
-            axes.legend(fontsize=SIZE - 1, frameon=False)
+            axes.legend(fontsize=SIZE - 1, frameon=False, loc="upper left", ncols=2)
         return rendered(drawing, "png")
 
 
