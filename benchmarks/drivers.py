@@ -115,7 +115,7 @@ def _explanations(engine: TorchEngine, windows: planted.DriverWindows) -> Iterat
     for values, phase in zip(windows.window, windows.phase.tolist(), strict=True):
         clock = Clock(MONDAY + (phase + np.arange(facts.steps)) * hour, Frequency(3600), origin=MONDAY)
         rows = Original(clock, values.astype(np.float64), None)
-        yield ExplainedForecast.of(facts, *running.forecast(engine, rows), rows.history, clock)
+        yield ExplainedForecast.of(facts, *running.computed(engine, rows), rows.history, clock)
 
 
 def _wye(recipe: str) -> dict[str, float]:

@@ -259,7 +259,7 @@ def seconds(model: IBForecaster, source: Table) -> dict[str, float]:
             receipt_of(explained, amounts, explained.channels[column], step)
 
     calls: list[Callable[[], object]] = [
-        partial(running.forecast, engine, rows),
+        partial(running.computed, engine, rows),
         partial(desk.explain, source, start),
         partial(itemise, columns[:1], 1),
         partial(itemise, columns, "mean"),

@@ -82,7 +82,8 @@ def test_sktime_shares_the_defaults_of_the_settings() -> None:
         if name in NAMES
     }
     chosen_by_length = {"horizon": None, "look_back": None}
-    assert set(parameters) == {"horizon", "look_back", "budget", "cycle", "patch_len", "recipe", "irregular", "device"}
+    own = {"horizon", "look_back", "budget", "cycle", "patch_len", "recipe", "irregular", "limits", "whole", "device"}
+    assert set(parameters) == own
     assert parameters == {name: getattr(Settings, name, None) for name in parameters} | chosen_by_length
 
 

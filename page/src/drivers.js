@@ -66,7 +66,7 @@ function sourcesOf(rows) {
     const own = rows.filter((row) => row.source === source);
     const strongest = own.reduce((one, other) => (other.share > one.share ? other : one));
     const { part } = strongest;
-    const where = part === "read" ? `most ${lagWords(strongest.steps_back)}` : part === "unread" ? "" : part;
+    const where = part === "read" ? `most ${lagWords(strongest.steps_back)}` : part === "unread" || part === "limit" ? "" : part;
     return { source, part, share: own.reduce((sum, row) => sum + row.share, 0), where };
   });
   return sums.filter((one) => one.share > 0).sort((one, other) => other.share - one.share);
@@ -84,6 +84,7 @@ function movedWords(sources, channel) {
 
 function sourceName({ source, part }, channel) {
   if (source === channel) return "its own past";
+  if (part === "limit") return "limits";
   return part === "unread" ? "not read" : shortened(source, 16);
 }
 

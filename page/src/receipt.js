@@ -62,6 +62,7 @@ export function entriesOf(explanation, own, decimals) {
     ...(own.unread === null
       ? []
       : [{ part: "unread", name: "values that were not read", when: "", amount: round(own.unread), place: -1 }]),
+    ...(own.limit ? [{ part: "limit", name: "the limits of the forecast", when: "", amount: round(own.limit), place: -1 }] : []),
   ];
   const calendar = { part: "calendar", name: "calendar", when: "", amount: round(own.calendar), place: -1 };
   const rest = { part: "others", name: `${others} other read`, when: "", amount: 0, place: -1 };

@@ -38,6 +38,8 @@ export interface Receipt {
   read: number[];
   known: number[];
   unread: number | null;
+  /** By how much the limits of the channel change what the model computed; null if it has none. */
+  limit: number | null;
   /** The largest standard error of `read`; null if the amounts are exact. */
   error: number | null;
 }
@@ -162,7 +164,7 @@ export interface Drivers {
   channels: string[];
   rows: {
     channel: string;
-    part: "read" | "known ahead" | "unread";
+    part: "read" | "known ahead" | "unread" | "limit";
     source: string;
     steps_back: number | null;
     size: number;

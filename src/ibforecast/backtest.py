@@ -13,7 +13,7 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
 from ibforecast.fitting import fit_source, recipe_for
 from ibforecast.intervals import Fold, distinct, folds
-from ibforecast.settings import Settings, whole
+from ibforecast.settings import Settings, whole_number
 from ibforecast.use import Desk
 from ibforecast.zoo.saved import FittedModel
 
@@ -36,8 +36,8 @@ def cross_validation(
     Without a fitted model, or with `refit`, models are fitted to the rows before each forecast.
     """
     require(refit >= 0, "refit must be a number of windows, or True for every one", f"{refit}", "try 1")
-    n_windows = whole("n_windows", n_windows)
-    step = settings.horizon if step_size is None else whole("step_size", step_size)
+    n_windows = whole_number("n_windows", n_windows)
+    step = settings.horizon if step_size is None else whole_number("step_size", step_size)
     desk = None if fitted is None or refit else Desk(fitted, settings.device)
     source = desk.open(table) if desk else tables.read(table, settings.layout)
     lasts = cutoffs(source.series.rows, settings.look_back, settings.horizon, n_windows, step)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.core.limits import rests_at_zero
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.axis import Mark, counted, mark_options
 from ibforecast.data.columns import text_of
@@ -284,7 +285,7 @@ def _phase_names(series: Series, places: list[int], cycle: int) -> str:
 
 def _about_channels(series: Series) -> Iterator[Advice]:
     """Advise on channels by their values: constant ones, marks of 0 and 1, counts, and values that own the scale."""
-    constant, flags, counts, owned = [], [], [], []
+    constant, flags, counts, resting, owned = [], [], [], [], []
     for place, name in enumerate(series.channels):
         seen = series.values[~np.isnan(series.values[:, place]), place]
         if not len(seen):
@@ -294,7 +295,9 @@ def _about_channels(series: Series) -> Iterator[Advice]:
             constant.append(name)
         elif set(different.tolist()) <= {0.0, 1.0}:
             flags.append(name)
-        elif different[0] >= 0 and len(different) > 2 and (different == np.rint(different)).all():
+        elif rests_at_zero(seen):
+            resting.append(name)
+        elif different[0] >= 0 and (different == np.rint(different)).all():
             counts.append(name)
         # A channel that mostly rests at one value, like rain, has such values by nature.
         if often.max() < len(seen) / 2 and (owner := _owner(series, place, seen)):
@@ -306,9 +309,15 @@ def _about_channels(series: Series) -> Iterator[Advice]:
         option = _listing("--future", flags)
         finding = f"only 0 and 1, like a holiday, in {_named(flags)}; it would be forecast"
         yield Advice("flags", finding, f"if it is known ahead: {option}; if not, and only to be read: --past", ())
+    if resting:
+        finding = f"counts, often 0, in {_named(resting)}; no forecast will be below 0"
+        yield Advice("counts", finding, f"if values below 0 are possible: --limit {resting[0]}=.. allows them")
     if counts:
         finding = f"only whole numbers from 0 on in {_named(counts)}; forecasts may be fractions or negative"
-        yield Advice("counts", finding, "round and clip the forecasts; --loss mae forecasts a middle count, not a mean")
+        remedy = (
+            f"--limit {counts[0]}=0.. keeps them from falling below 0; --whole {counts[0]} rounds them, but a mean "
+        )
+        yield Advice("counts", finding, f"{remedy}of 0.4 a step is a better forecast than 0")
     for finding in owned[:NAMED]:
         yield Advice("outliers", finding, "if it is wrong, empty the cell; if the number always is, --missing-value")
 

@@ -16,7 +16,8 @@ from ibforecast.core.calendar import MONDAY, NOT_SET
 from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.errors import DataError, UsageError, require_choice
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import COARSE, UNREAD, column_of, decimals_of, shown
+from ibforecast.core.limits import LIMIT
+from ibforecast.core.receipt import COARSE, UNREAD, column_of, decimals_of, is_limited, shown
 from ibforecast.core.receipt import Kind as Part
 from ibforecast.core.words import percent
 from ibforecast.data.sources import Kind, from_rows, to_native
@@ -65,10 +66,11 @@ class Driver:
     """What a source adds to the forecast of a channel on average.
 
     `part` is that of the receipt. A source that is "read" is a patch of a channel, and `steps_back` counts from the
-    newest step of the window to its last step; None for a covariate "known ahead", and for the "unread" values of a
-    model that is not sealed. Over windows and steps ahead, `size` is the mean of the absolute amounts and `mean` that
-    of the amounts, both in the units of the channel. An amount that was not read is 0. `share` is the size as a share
-    of all sizes of the channel, and `read` the share of windows in which the source was read.
+    newest step of the window to its last step; None for a covariate "known ahead", for the "unread" values of a model
+    that is not sealed, and for the "limit" of the channel. Over windows and steps ahead, `size` is the mean of the
+    absolute amounts and `mean` that of the amounts, both in the units of the channel. An amount that was not read is 0.
+    `share` is the size as a share of all sizes of the channel, and `read` the share of windows in which the source was
+    read.
     """
 
     channel: str
@@ -329,7 +331,7 @@ class Drivers:
 
     def _place(self, source: Source) -> str:
         strongest = self.strongest(source.channel, source.source)
-        return "" if strongest.part == "unread" else f" ({strongest.where})"
+        return "" if strongest.part in ("unread", "limit") else f" ({strongest.where})"
 
     def _heat_map(self, channel: str) -> HeatMap:
         rows = self.of(channel)
@@ -380,7 +382,8 @@ def drivers_of(
 class _Tally:
     """Sums over windows of what each token adds to the channels in `columns`, and what each source adds in each window.
 
-    The sources are the channels and `others`: covariates known ahead and, unless the model is sealed, unread values.
+    The sources are the channels and `others`: covariates known ahead, unread values unless the model is sealed, and
+    limits if there are any.
     """
 
     columns: list[int]
@@ -402,6 +405,7 @@ class _Tally:
             columns = [column_of(explained, channel) for channel in channels]
         others: list[tuple[Part, str]] = [("known ahead", name) for name in explained.covariates]
         others += [] if explained.sealed else [("unread", UNREAD)]
+        others += [("limit", LIMIT)] if any(is_limited(explained, column) for column in columns) else []
         mask = explained.explanation.mask.shape
         tokens = (len(columns), *mask)
         sources = (*explained.channels, *(name for _, name in others))
@@ -416,7 +420,8 @@ class _Tally:
         sizes, means, departures = np.zeros(shape), np.zeros(shape), np.zeros(shape[0])
         for place, amounts in enumerate(receipts.amounts(engine, explained, self.columns)):
             unread = [] if amounts.unread is None else [amounts.unread[None]]
-            others = np.concatenate([amounts.known, *unread])
+            limit = np.zeros((1, explained.horizon)) if amounts.limit is None else amounts.limit[None]
+            others = np.concatenate([amounts.known, *unread, limit])[: len(self.others)]
             for total, each, measure in ((self.size, sizes, np.abs), (self.mean, means, np.asarray)):
                 tokens = np.zeros(mask.shape)
                 tokens[mask] = measure(amounts.read).mean(axis=1)

@@ -150,6 +150,7 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
         prior=config.objective.prior,
         units=fitted.standardiser,
         known_units=fitted.known,
+        limits=fitted.limits,
     )
     return facts.settled()
 

@@ -7,12 +7,14 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ibforecast._version import __version__
 from ibforecast.core.devices import find_device
-from ibforecast.core.errors import require
+from ibforecast.core.errors import UsageError, hint, require
 from ibforecast.core.files import sha256
+from ibforecast.core.limits import Limits, rests_at_zero
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data import tables
@@ -24,7 +26,7 @@ from ibforecast.data.windows import Windows
 from ibforecast.evaluate.conformal import Calibration, scores
 from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
 from ibforecast.model.network import IBForecast
-from ibforecast.settings import Settings
+from ibforecast.settings import EVERY, Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import never
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
@@ -102,6 +104,7 @@ def fit_source(
     recipe gets as many epochs as it allows. Training also stops once `until` returns True, with the best so far.
     """
     series, look_back, horizon = source.series, settings.look_back, settings.horizon
+    limits = limits_for(settings, series, split)
     starts = {part: split.starts(part, look_back, horizon) for part in ("train", "validation")}
     standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
     ahead = None if series.known is None else series.known[: split.train_end]
@@ -156,6 +159,7 @@ def fit_source(
             contest=trained.contest,
         ),
         known=known,
+        limits=limits,
     )
     # The mask is known only now: a sealed model does not forecast from windows without a value where it reads.
     tokens = None if fitted.tokens is None else torch.from_numpy(fitted.tokens).to(device)
@@ -217,6 +221,31 @@ def recipe_for(settings: Settings, series: Series) -> Recipe:
     return replace(recipe, train=recipe.train.at_most(settings.epochs))
 
 
+def limits_for(settings: Settings, series: Series, split: Split) -> Limits | None:
+    """Return the limits of the forecasts: those of the settings, and 0 for counts that are often 0 in training.
+
+    None if there are none and none were given. A channel that is only read has no forecast, and so no limits.
+    """
+    targets, count, ends = series.targets, len(series.channels), settings.ranges
+    for name, named in (("limits", [each for each in ends if each != EVERY]), ("whole", settings.whole)):
+        for channel in named:
+            known, remedy = channel in targets, hint(channel, list(targets))
+            require(known, f"{name} must name channels that are forecast", repr(channel), remedy)
+    low, high = np.full(count, -inf), np.full(count, inf)
+    for column, channel in enumerate(targets):
+        given = ends.get(channel, ends.get(EVERY))
+        learned = 0.0 if given is None and rests_at_zero(series.values[: split.train_end, column]) else None
+        lowest, highest = (learned, None) if given is None else given
+        low[column], high[column] = -inf if lowest is None else lowest, inf if highest is None else highest
+    whole = np.array([channel in settings.whole for channel in series.channels])
+    limits = Limits(low, high, whole)
+    if not limits.present.any() and not ends:  # limits that allow everything are kept, so that a refit learns none
+        return None
+    if flaw := limits.flaw(count):
+        raise UsageError("limits of whole numbers must be whole numbers", flaw, "write (0, 500) instead of (0.5, 500)")
+    return limits
+
+
 def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
     """Return the settings that would fit the same model again to its training table."""
     layout, summary = fitted.layout, fitted.summary
@@ -242,4 +271,17 @@ def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
         past=layout.past,
         future=layout.future,
         dates=layout.dates,
+        **_limits_of(fitted),
     )
+
+
+def _limits_of(fitted: FittedModel) -> dict[str, Any]:
+    """Return the settings that give the limits of a model again."""
+    limits = fitted.limits
+    if limits is None:
+        return {}
+    plain, targets = limits.document(), fitted.channels[: len(fitted.channels) - fitted.config.past]
+    return {
+        "limits": dict(zip(targets, zip(plain["low"], plain["high"], strict=True), strict=False)),
+        "whole": tuple(name for name, whole in zip(targets, plain["whole"], strict=False) if whole),
+    }

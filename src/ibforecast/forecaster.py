@@ -24,7 +24,7 @@ from ibforecast.drivers import Drivers
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
-from ibforecast.settings import Settings, whole
+from ibforecast.settings import Settings, whole_number
 from ibforecast.train.loop import never
 from ibforecast.use import Desk, Evaluation, Selection
 from ibforecast.zoo import saved
@@ -48,6 +48,11 @@ class IBForecaster(Settings):
     `irregular` is what to do about uneven times ("error", "by_row", "fill"), and `missing_values` lists numbers
     that mean a missing value. `past` names channels that are read and not forecast, `future` columns that are known
     ahead and are part of the context.
+
+    Which forecasts are possible: `limits` has the lowest and the highest of channels, as {"rentals": (0, 500)}, or
+    of every channel, as (0, None). A channel that is not named there is limited to 0 or more if its training rows are
+    counts that are often 0; (None, None) lifts that. `whole` names channels whose forecasts are rounded to whole
+    numbers, which makes most of them a little worse: a mean of 0.4 calls an hour is a better forecast than 0.
 
     Settings are fixed: `model.replace(horizon=12)` makes another forecaster, which is not fitted.
     """
@@ -106,7 +111,12 @@ class IBForecaster(Settings):
         if settings is not self:
             warnings.warn(self._shortening(settings, source.series.rows), stacklevel=2)
         if threads is not None:
-            require(whole("threads", threads) >= 1, "threads must be at least 1", f"threads={threads}", "leave it out")
+            require(
+                whole_number("threads", threads) >= 1,
+                "threads must be at least 1",
+                f"threads={threads}",
+                "leave it out",
+            )
         with computing_with(threads or 1):
             return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until))
 
@@ -199,7 +209,7 @@ class IBForecaster(Settings):
         The audit contains fidelity and chance, the certificate, the end-to-end sensitivity, the rate and the errors;
         its `passed` compares them with a bar. The parts of the table are those of `evaluate`.
         """
-        return self.desk.audit(self.open(table), split, whole("windows", windows))
+        return self.desk.audit(self.open(table), split, whole_number("windows", windows))
 
     def drivers(
         self, table: Any, split: Selection = "test", windows: int = drivers.WINDOWS, channel: str | None = None
@@ -210,7 +220,7 @@ class IBForecaster(Settings):
         can be grouped: `model.drivers(table).by("month")`.
         """
         channels = None if channel is None else [channel]
-        return drivers.drivers(self.desk, self.open(table), split, whole("windows", windows), channels)
+        return drivers.drivers(self.desk, self.open(table), split, whole_number("windows", windows), channels)
 
     def dossier(
         self,

@@ -66,12 +66,16 @@ def predict(
 def folds(desk: Desk, source: Table, starts: list[int], levels: tuple[float, ...], adaptive: bool) -> list[Fold]:
     """Return forecasts of the windows that begin at these increasing rows, with their intervals."""
     targets, units, made = len(source.series.targets), desk.fitted.standardiser, []
+    limits = None if desk.fitted.limits is None else desk.fitted.limits.first(targets)
     widths = _half_widths(desk, source.series, starts, levels, adaptive)
     for place, start in enumerate(starts):
-        explanation, forecast = desk.run(source, start)
-        values, scale = forecast[:, :targets], (explanation.context.scale * units.std)[:targets]
+        explanation, computed = desk.run(source, start)
+        values, scale = computed[:, :targets], (explanation.context.scale * units.std)[:targets]
         reach = [width[place].double().numpy() * scale for width in widths]
-        intervals = (Interval(one, values - half, values + half) for one, half in zip(levels, reach, strict=True))
+        ends = [(values - half, values + half) for half in reach]
+        if limits is not None:
+            values, ends = limits.apply(values), [limits.around(*both) for both in ends]
+        intervals = (Interval(one, *both) for one, both in zip(levels, ends, strict=True))
         made.append(Fold(start + desk.look_back - 1, values, tuple(intervals), float(explanation.open_rate)))
     return made
 

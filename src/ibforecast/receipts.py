@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
-from ibforecast.core.receipt import Amounts, places
+from ibforecast.core.receipt import Amounts, is_limited, places
 from ibforecast.core.window import Window
 from ibforecast.engine import TorchEngine, tensors
 from ibforecast.model.network import IBForecast
@@ -150,8 +150,9 @@ def _with_rest(
 ) -> Amounts:
     """Return the amounts of a channel; what they leave of the forecast of a model that is not sealed is `unread`."""
     known = _known(explained, column)
-    rest = explained.forecast[:, column] - calendar - read.sum(axis=0) - known.sum(axis=0)
-    return Amounts(calendar, read, known, None if explained.sealed else rest, error)
+    rest = explained.computed[:, column] - calendar - read.sum(axis=0) - known.sum(axis=0)
+    limit = (explained.forecast - explained.computed)[:, column] if is_limited(explained, column) else None
+    return Amounts(calendar, read, known, None if explained.sealed else rest, limit, error)
 
 
 def _known(explained: ExplainedForecast, column: int) -> Float64[np.ndarray, "covariate horizon"]:

@@ -1,7 +1,8 @@
 """The settings of a forecaster: the single list of their names, types, defaults, help texts and rules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -23,7 +24,7 @@ Read = Callable[[str, Any], Any]
 """Takes the name of a setting and its value, and returns the value to keep, or raises UsageError."""
 
 
-def whole(name: str, number: Any) -> int:
+def whole_number(name: str, number: Any) -> int:
     """Return a whole number of any library as a Python int."""
     # A boolean is an Integral in Python, but not a number here.
     if not isinstance(number, Integral) or isinstance(number, bool):
@@ -32,12 +33,12 @@ def whole(name: str, number: Any) -> int:
 
 
 def _steps(name: str, number: Any) -> int:
-    require_steps(name, whole(name, number))
+    require_steps(name, whole_number(name, number))
     return int(number)
 
 
 def _at_least_one(name: str, number: Any) -> int:
-    if whole(name, number) < 1:
+    if whole_number(name, number) < 1:
         raise UsageError(f"{name} must be at least 1", number, "give a positive number")
     return int(number)
 
@@ -61,7 +62,7 @@ def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
     if isinstance(cycle, str) and cycle == "auto":
         return "auto"
     lengths = tuple(cycle) if isinstance(cycle, Sequence) and not isinstance(cycle, str) else (cycle,)
-    if not lengths or not all(isinstance(length, Integral) and whole(name, length) >= 1 for length in lengths):
+    if not lengths or not all(isinstance(length, Integral) and whole_number(name, length) >= 1 for length in lengths):
         raise UsageError(
             f'{name} must be a positive number of steps or "auto"',
             repr(cycle),
@@ -69,6 +70,47 @@ def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
         )
     steps = tuple(_steps(name, length) for length in lengths)
     return steps[0] if len(steps) == 1 else steps
+
+
+EVERY = "*"
+"""Means every channel in `limits`."""
+
+Range = tuple[float | None, float | None]
+"""The lowest and the highest value; None if there is none."""
+
+
+def _limits(name: str, limits: Any) -> dict[str, Range] | None:
+    """Return the limits by channel; a pair is for every channel, and texts are written as NAME=LOW..HIGH."""
+    if not limits:
+        return None
+    if isinstance(limits, Mapping):
+        return {str(channel): _range(name, ends) for channel, ends in limits.items()}
+    texts = [limits] if isinstance(limits, str) else limits
+    if isinstance(texts, Sequence) and all(isinstance(each, str) for each in texts):
+        return dict(_written_range(name, each) for each in texts)
+    return {EVERY: _range(name, limits)}
+
+
+def _written_range(name: str, text: str) -> tuple[str, Range]:
+    channel, equals, ends = text.rpartition("=")
+    low, dots, high = ends.partition("..")
+    if not dots or (equals and not channel):
+        raise UsageError(f"{name} must be written as NAME=LOW..HIGH", repr(text), "try rentals=0..500, or 0.. for all")
+    return channel or EVERY, _range(name, (low.strip() or None, high.strip() or None))
+
+
+def _range(name: str, ends: Any) -> Range:
+    try:
+        low, high = (None if end is None else float(end) for end in ends)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{name} must be a lowest and a highest number", f"{ends!r:.80}", "write (0, 500), or (0, None) without one"
+        ) from error
+    lowest, highest = -inf if low is None else low, inf if high is None else high
+    finite = all(isfinite(end) for end in (low, high) if end is not None)
+    if not finite or not lowest < highest:
+        raise UsageError(f"{name} must be finite, the lower below the upper", f"{ends!r:.80}", "write (0, 500)")
+    return low, high
 
 
 def _loss(name: str, loss: Any) -> Any:
@@ -104,7 +146,7 @@ class Settings:
     )
     _: KW_ONLY
     patch_len: int | None = field(
-        default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(whole))
+        default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(whole_number))
     )
     time: str | None = field(default=None, metadata=_about("Name of the time column; default: detected."))
     channels: Sequence[str] | None = field(
@@ -133,6 +175,17 @@ class Settings:
     missing_values: Sequence[float] = field(
         default=(), metadata=_about("A number that means a missing value, e.g. -9999.", _numbers)
     )
+    limits: Mapping[str, Any] | Sequence[Any] | None = field(
+        default=None,
+        metadata=_about(
+            "Lowest and highest forecast of a channel, NAME=0..500 or NAME=0..; without a name, of every channel. "
+            "Default: 0 or above for counts that are often 0; NAME=.. for none.",
+            _limits,
+        ),
+    )
+    whole: Sequence[str] = field(
+        default=(), metadata=_about("Channels whose forecasts are rounded to whole numbers.", _names)
+    )
     split: tuple[float, float, float] = field(
         default=(0.7, 0.1, 0.2), metadata=_about("Fractions to train, select and test on.", _numbers)
     )
@@ -153,7 +206,7 @@ class Settings:
             "Largest number of epochs in each stage of training; default: the recipe's.", _unless_none(_at_least_one)
         ),
     )
-    seed: int = field(default=2024, metadata=_about("Seed of the first weights and of the training.", whole))
+    seed: int = field(default=2024, metadata=_about("Seed of the first weights and of the training.", whole_number))
     device: str = field(default="auto", metadata=_about("auto, cpu or cuda."))
 
     def __post_init__(self) -> None:
@@ -201,6 +254,11 @@ class Settings:
             future=tuple(self.future),
             dates=self.dates,
         )
+
+    @property
+    def ranges(self) -> Mapping[str, Range]:
+        """The limits by channel, as they were read; empty if none were given."""
+        return self.limits if isinstance(self.limits, Mapping) else {}
 
     @property
     def recipe_name(self) -> str:

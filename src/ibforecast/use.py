@@ -15,6 +15,7 @@ from ibforecast import receipts
 from ibforecast.audit import Audit, audit_windows
 from ibforecast.core import running, verification
 from ibforecast.core.calendar import Frequency
+from ibforecast.core.contracts import Predictor
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explained import ExplainedForecast
@@ -32,7 +33,7 @@ from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
 from ibforecast.engine import TorchEngine, facts_of
-from ibforecast.evaluate.accuracy import accuracy
+from ibforecast.evaluate.accuracy import Limited, accuracy
 from ibforecast.evaluate.channels import ChannelErrors, channel_errors
 from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
 from ibforecast.fitting import calibrated_on
@@ -181,21 +182,21 @@ class Desk:
     def run(
         self, source: Table, start: int, budget: float | None = None
     ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
-        """Return the explanation of the window that begins at a row, and its forecast in the table's units."""
-        return running.forecast(TorchEngine(self.fitted.at_budget(budget)), self.original(source, start))
+        """Return the explanation of the window that begins at a row, and what the model computed, before any limits."""
+        return running.computed(TorchEngine(self.fitted.at_budget(budget)), self.original(source, start))
 
     def predict(self, source: Table, start: int, budget: float | None = None) -> Any:
         """Forecast from the window that begins at a row, as a table like the opened one."""
-        _, forecast = self.run(source, start, budget)
-        return source.forecast(start + self.look_back, forecast)
+        _, computed = self.run(source, start, budget)
+        return source.forecast(start + self.look_back, facts_of(self.fitted).limited(computed))
 
     def explain(self, source: Table, start: int, budget: float | None = None) -> ExplainedForecast:
         """Forecast and explain the window that begins at a row, in one forward pass."""
         engine, rows = TorchEngine(self.fitted.at_budget(budget)), self.original(source, start)
-        explanation, forecast = running.forecast(engine, rows)
+        explanation, computed = running.computed(engine, rows)
         host = replace(self, kind=source.kind)
         return ExplainedForecast.of(
-            engine.facts, explanation, forecast, rows.history, rows.clock, rows.truth, rows.known, host
+            engine.facts, explanation, computed, rows.history, rows.clock, rows.truth, rows.known, host
         )
 
     def explain_before(self, source: Table, at: Any = None, budget: float | None = None) -> ExplainedForecast:
@@ -326,8 +327,9 @@ class Desk:
         cycles = naive_cycles(fitted.config.cycles, source.series.clock.frequency)
         with self.at_work(fitted.network) as device:
             usable = usable.to(device)
-            measured = accuracy(fitted.network, usable)
-            own = channel_errors(lambda window: fitted.network(window).values, usable)
+            limited = self._within_limits(fitted)
+            measured = accuracy(limited, usable)
+            own = channel_errors(lambda window: limited(window).values, usable)
             naive = naive_forecasts(usable, cycles)
         best = min(naive, key=lambda each: each.mae)
         return Evaluation(
@@ -351,6 +353,10 @@ class Desk:
             measures = (own.mae, own.rmse, best.channels.mae, best.channels.rmse)
             mae, rmse, naive_mae, naive_rmse = (float(errors[column]) * float(std) for errors in measures)
             yield ChannelEvaluation(name, mae, rmse, naive_mae, naive_rmse, best.cycle)
+
+    def _within_limits(self, fitted: FittedModel) -> Predictor:
+        """Return the network, with forecasts as a user gets them: within the limits, if there are any."""
+        return fitted.network if fitted.limits is None else Limited(fitted.network, fitted.standardiser, fitted.limits)
 
     def audit(self, source: Table, split: Selection, windows: int) -> Audit:
         """Measure how far the model's explanations can be relied on, on evenly spaced windows of a table."""

@@ -57,6 +57,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "TANH": math.tanh,
     "MAX": lambda *cells: max(flat(cells)),
     "MIN": lambda *cells: min(flat(cells)),
+    "ROUND": lambda value, digits: round(value, int(digits)),
 }
 
 
@@ -123,13 +124,14 @@ def fit(folder: Path, table: pd.DataFrame, **settings: Any) -> IBForecaster:
 Case = tuple[IBForecaster, pd.DataFrame, ExplainedForecast, Path]
 
 
-@pytest.fixture(scope="module", params=["plain", "covariates"])
+@pytest.fixture(scope="module", params=["plain", "covariates", "limits"])
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A model, its table, an explanation at the end of the table, and its workbook."""
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "plain":
+    if request.param != "covariates":
         table = make_table()
-        model = fit(folder, table)
+        limits = {"limits": {FIRST: (18.5, 21.5), "wind": (0, None)}, "whole": [LAST]}
+        model = fit(folder, table, **(limits if request.param == "limits" else {}))
         explained = model.explain(table)
     else:
         random = np.random.default_rng(3)

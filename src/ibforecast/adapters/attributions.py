@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ibforecast.core.errors import MissingExtraError
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import UNREAD, Step, column_of, places, require_step
 
 
@@ -19,7 +20,8 @@ def to_captum(
     """Attribute one number of a forecast to the look-back, as captum's `attribute(window)` would.
 
     `channel` and `step` are those of a receipt. The amount of a token is divided evenly among its steps. The sum of all
-    is the forecast less the calendar, less what is known ahead and what the values that were not read add.
+    is the forecast less the calendar, less what is known ahead, what the values that were not read add and what limits
+    change.
     """
     require_step(explained, step)
     attribution, length = np.zeros(explained.history.shape), explained.explanation.patch_len
@@ -32,10 +34,10 @@ def to_captum(
 def to_shap(explained: ExplainedForecast, channels: Sequence[str] | None = None) -> Any:
     """Return receipts as a `shap.Explanation`: samples are steps ahead, outputs channels (None: all forecast ones).
 
-    Features are all tokens, channel by channel and oldest first, then covariates known ahead and, if the model is not
-    sealed, the values that were not read. A token that was not read has the value 0. The base value is the calendar;
-    it and all values add up to the forecast. `data` is the mean of each token, and each covariate, in the table's
-    units.
+    Features are all tokens, channel by channel and oldest first, then covariates known ahead and, if there are any, the
+    values that were not read (of a model that is not sealed) and the limits of the forecast. A token that was not read
+    has the value 0. The base value is the calendar; it and all values add up to the forecast. `data` is the mean of
+    each token, and each covariate, in the table's units.
     """
     try:
         from shap import Explanation
@@ -45,15 +47,17 @@ def to_shap(explained: ExplainedForecast, channels: Sequence[str] | None = None)
     tokens, horizon, patches = list(explained.tokens()), explained.horizon, len(explained.explanation.mask)
     # `tokens()` lists all patches of a channel before the next channel.
     opened = [column * patches + patch for patch, column in places(explained)]
-    unread = [] if explained.sealed else [UNREAD]
+    unread, limited = [] if explained.sealed else [UNREAD], [] if explained.limits is None else [LIMIT]
     features = [f"{token.channel} {token.start} to {token.end}" for token in tokens]
-    features += [*explained.covariates, *unread]
+    features += [*explained.covariates, *unread, *limited]
     values = np.zeros((horizon, len(features), len(names)))
     for number, amounts in enumerate(explained.amounts_of(names).values()):
         values[:, opened, number] = amounts.read.T
         values[:, len(tokens) : len(tokens) + len(amounts.known), number] = amounts.known.T
         if amounts.unread is not None:
-            values[:, -1, number] = amounts.unread
+            values[:, features.index(UNREAD), number] = amounts.unread
+        if amounts.limit is not None:
+            values[:, -1, number] = amounts.limit
     data = np.full((horizon, len(features)), np.nan)
     observed = [[value for value in token.values if value is not None] for token in tokens]
     data[:, : len(tokens)] = [np.mean(steps) if steps else np.nan for steps in observed]

@@ -88,7 +88,8 @@ class OnnxForecaster:
         local times. `known` has the covariates known ahead: a row for each of these moments and of the steps to
         forecast, a column per covariate. `budget` needs a model that was fitted for any budget.
         """
-        return self.at_budget(budget)._forecast(self._original(history, times, known))[1]
+        _, computed = self.at_budget(budget)._computed(self._original(history, times, known))
+        return self.facts.limited(computed)
 
     def reads(self, at: Any = None) -> list[Cell]:
         """Return the values that a sealed model reads for a forecast made at a moment, oldest first.
@@ -111,9 +112,9 @@ class OnnxForecaster:
     def explain(self, history: Any, times: Any, *, known: Any = None, budget: float | None = None) -> ExplainedForecast:
         """Forecast the steps after `history` and explain it, in one run of the graph; arguments as for `predict`."""
         window, model = self._original(history, times, known), self.at_budget(budget)
-        explanation, forecast = model._forecast(window)
+        explanation, computed = model._computed(window)
         return ExplainedForecast.of(
-            model.facts, explanation, forecast, window.history, window.clock, known=window.known, host=None
+            model.facts, explanation, computed, window.history, window.clock, known=window.known, host=None
         )
 
     def verify(
@@ -268,10 +269,10 @@ class OnnxForecaster:
         explanation, _ = self.run(np.zeros(shape), np.zeros(facts.steps, dtype=np.int64), known)
         return explanation.mask.repeat(facts.patch_len, axis=0)
 
-    def _forecast(self, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+    def _computed(self, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
         """Run the graph on the rows of a history; refuse those it cannot forecast from."""
         running.require_readable(self.facts, self.cells, rows.history, rows.clock)
-        return running.forecast(self, rows)
+        return running.computed(self, rows)
 
     def _original(self, history: Any, times: Any, known: Any) -> Original:
         """Read the last window of a history as the training table was read; refuse invalid input."""

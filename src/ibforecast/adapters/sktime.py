@@ -1,6 +1,6 @@
 """IB-Forecast as an sktime forecaster, for any of sktime's time indices; a forecast has the same kind of index."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar, Literal
@@ -43,9 +43,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
     they are None: at most 96 rows, at most half of the training rows, in eight patches or more, which are at most as
     long as the recipe's. `cycle` is the number of steps of the seasonal profile, or several such as (24, 168); "auto"
     takes it from the frequency, and is 1, no season, if the frequency has no natural cycle or the index contains plain
-    numbers. `budget`, `recipe`, `irregular` and `device` are those of `IBForecaster`. `max_epochs` replaces the
-    recipe's number of epochs. The last `val_size` rows are held back to select the best epoch (None: one eighth, at
-    least one horizon). Without `random_state` every fit is different.
+    numbers. `budget`, `recipe`, `irregular`, `limits`, `whole` and `device` are those of `IBForecaster`. `max_epochs`
+    replaces the recipe's number of epochs. The last `val_size` rows are held back to select the best epoch (None: one
+    eighth, at least one horizon). Without `random_state` every fit is different.
 
     Examples
     --------
@@ -91,6 +91,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         max_epochs: int | None = None,
         val_size: int | None = None,
         irregular: Irregular = Settings.irregular,
+        limits: Mapping[str, Any] | Sequence[Any] | None = Settings.limits,
+        whole: Sequence[str] = Settings.whole,
         device: str = Settings.device,
         random_state: int | np.random.RandomState | None = Settings.seed,
     ) -> None:
@@ -103,6 +105,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         self.max_epochs = max_epochs
         self.val_size = val_size
         self.irregular = irregular
+        self.limits = limits
+        self.whole = whole
         self.device = device
         self.random_state = random_state
         super().__init__()
@@ -226,6 +230,8 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
             id=_free("id", table.columns),
             freq="1s" if pd.api.types.is_integer_dtype(y.index) else None,
             irregular=self.irregular,
+            limits=self.limits,
+            whole=self.whole,
             future=[] if X is None else list(table.columns[-X.shape[1] :]),
         )
         self.ibforecaster_ = model.fit(table)

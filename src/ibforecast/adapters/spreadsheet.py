@@ -29,7 +29,7 @@ from ibforecast.core.context import effect
 from ibforecast.core.errors import MissingExtraError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.files import write_atomically
-from ibforecast.core.receipt import FINE, column_of, decimals_of
+from ibforecast.core.receipt import FINE, column_of, decimals_of, is_limited
 from ibforecast.engine import TorchEngine
 from ibforecast.receipts import Read, Weights, additive, weights
 from ibforecast.zoo.saved import FittedModel
@@ -44,7 +44,8 @@ ABOUT, FORECAST, READ, SCALES, KNOWN = "About", "Forecast", "Read", "Scales", "K
 WORDS = (
     "This workbook computes a forecast by formulas, so that anyone can check it without the software that made it.",
     "The forecast is the calendar, which is the forecast if every value had been the usual one for its time, plus an "
-    "amount for every value that was read and for everything that is known ahead.",
+    "amount for every value that was read and for everything that is known ahead. If the channel has limits, the last "
+    "amount is what they change.",
     "With u the distance of a value from the usual one in standard deviations, its amount is linear × u + bent × "
     "tanh(u) + swing × its share in the change of its channel's scale.",
     "The only inputs are the yellow cells: change one, and the forecast changes as the model's would.",
@@ -301,6 +302,7 @@ class _Book:
         swings = {source: TOTAL + 2 + number for number, source in enumerate(self.scaled)}
         top, bottom = TOTAL + 2, TOTAL + 1 + len(swings)
         last = bottom + len(explained.covariates) + len(self.places)
+        limit = last + 1 if is_limited(explained, column) else None
 
         def line(part: str, channel: str, facts: Sequence[Any], *blocks: Sequence[Any]) -> list[Any]:
             return [part, channel, *facts, *[None] * (5 - len(facts)), *(cell for block in blocks for cell in block)]
@@ -308,7 +310,7 @@ class _Book:
         def in_units(weights_of: Float64[np.ndarray, " horizon"]) -> list[float]:
             return [float(weight) * std for weight in weights_of[steps]]
 
-        total = [_Formula(f"=SUM({a}{TOTAL + 1}:{a}{last})") for a in amounts]
+        total = [_Formula(f"=SUM({a}{TOTAL + 1}:{a}{limit or last})") for a in amounts]
         calendar = [_Formula(f"={s}{TOTAL + 1}+SUMPRODUCT({s}{top}:{s}{bottom},$E{top}:$E{bottom})") for s in linear]
         constant = [each + float(explained.units.mean[column]) for each in in_units(sums.constant)]
         lines = [line("forecast", name, [], total), line("calendar", name, [], calendar, constant)]
@@ -329,6 +331,10 @@ class _Book:
                 for s, b in zip(linear, bent, strict=True)
             ]
             lines.append(line("read", channels[place.column], facts, added, *map(in_units, weights_of)))
+        if limit is not None:
+            sums_of = (f"SUM({a}{TOTAL + 1}:{a}{last})" for a in amounts)
+            changed = [_Formula(f"={self._within_limits(column, computed)}-{computed}") for computed in sums_of]
+            lines.append(line("limit", name, [], changed))
         blocks = f"amount added to {name}", "linear weight (calendar: the constant)", "bent weight"
         titles = (title for block in blocks for title in [block, *[None] * (count - 1)])
         _write(sheet, 1, [*[None] * (AMOUNTS - 1), *titles], bold=True)
@@ -338,6 +344,15 @@ class _Book:
         digits = [GENERAL] * 5 + [STANDARDISED] * 2 + [self._digits(column)] * 3 * count
         for row, cells in enumerate(lines, start=TOTAL):
             _write(sheet, row, cells, digits, bold=row == TOTAL)
+
+    def _within_limits(self, column: int, computed: str) -> str:
+        """Return the expression of what the model computed, within the limits of a channel."""
+        limits = self.explained.limits
+        assert limits is not None
+        low, high = float(limits.low[column]), float(limits.high[column])
+        within = f"ROUND({computed},0)" if limits.whole[column] else computed
+        within = f"MAX({low!r},{within})" if np.isfinite(low) else within
+        return f"MIN({high!r},{within})" if np.isfinite(high) else within
 
     def _response(self, column: int) -> Float64[np.ndarray, "covariate horizon"]:
         """Return by how much a standard deviation of each covariate moves a channel, in standardised units."""

@@ -18,6 +18,7 @@ from ibforecast.cli.shared import (
 )
 from ibforecast.core.errors import IBForecastError, UsageError
 from ibforecast.core.sizes import Sizes
+from ibforecast.settings import EVERY
 from ibforecast.zoo.recipes import usual_patch_len
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def command(
     ibforecast fit load.csv --horizon 24 --out model
     ibforecast fit load.csv --horizon 96 --budget 0.1 --minutes 2 --out model
     ibforecast fit sensors.parquet --horizon 48 --missing-value -9999 --irregular fill --out model
+    ibforecast fit rentals.csv --horizon 24 --limit rentals=0..500 --out model
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     torchrun --nproc-per-node 2 -m ibforecast fit load.csv --horizon 24 --out model
     """
@@ -91,6 +93,17 @@ def check_folder(out: Path, overwrite: bool) -> None:
     check_place(out)
 
 
+def _limits(model: "IBForecaster") -> str:
+    """Return the limits of a model in words, and how to lift those that were learned."""
+    limits, given = model.fitted.limits, model.ranges
+    assert limits is not None
+    named = dict(limits.named(model.fitted.channels))
+    listed = "; ".join(f"{name} {words}" for name, words in named.items()) or "none, as given"
+    learned = [name for name in named if not {name, EVERY} & given.keys() and name not in model.whole]
+    why = f" ({', '.join(learned)}: a count that is often 0; --limit {learned[0]}=.. lifts it)" if learned else ""
+    return f"limits of the forecasts: {listed}{why}"
+
+
 def _announce_fit(model: "IBForecaster") -> None:
     """Print what was fitted, and a look-back that suits the recipe better, if there is one."""
     summary, config = model.fitted.summary, model.fitted.config
@@ -107,6 +120,8 @@ def _announce_fit(model: "IBForecaster") -> None:
         announce(str(summary.contest))
     for line in model.fitted.anchors():
         announce(line)
+    if model.fitted.limits is not None:
+        announce(_limits(model))
     sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)
     usual = usual_patch_len(model.recipe_name, sizes)
     if model.patch_len is None and config.look_back % usual:

@@ -1,7 +1,7 @@
 """The settings of a forecaster as options of the verbs that fit: one option per field of `Settings`."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -58,14 +58,16 @@ def _type(hint: Any) -> Any:
         return click.Choice(get_args(first))
     if origin is tuple:
         return Listed("fractions", _fractions)
+    if origin is Mapping:
+        return str
     if origin is Sequence and str in get_args(first):
         return Listed("names", _names)
     return get_args(first)[0] if origin is Sequence else first
 
 
 def _option(setting: Field[Any], hint: Any, required: bool) -> Callable[[Command], Command]:
-    """Return the option of a setting; an option for several numbers is in the singular and may be repeated."""
-    several = get_origin(hint) is Sequence and float in get_args(hint)
+    """Return the option of a setting; one for several numbers or limits is in the singular and may be repeated."""
+    several = (get_origin(hint) is Sequence and float in get_args(hint)) or _is_mapping(hint)
     flag = setting.name.removesuffix("s") if several else setting.name
     default = ",".join(map(str, setting.default)) if isinstance(setting.default, tuple) else setting.default
     if hint is bool:
@@ -78,6 +80,10 @@ def _option(setting: Field[Any], hint: Any, required: bool) -> Callable[[Command
     return click.option(
         f"--{flag.replace('_', '-')}", setting.name, type=_type(hint), help=setting.metadata["help"], **rest
     )
+
+
+def _is_mapping(hint: Any) -> bool:
+    return any(get_origin(kind) is Mapping for kind in get_args(hint))
 
 
 def settings_options(command: Command, required: bool = True) -> Command:

@@ -58,7 +58,7 @@ def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> s
 def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     column = column_of(explained, receipt.channel)
     when = f"{'mean of ' if _several(explained, receipt.step) else ''}{_when(explained, receipt.step)}{explained.zone}"
-    notes = [*_seen_elsewhere(receipt), *_anchor(explained, column), *_promise(explained), *_sampled(receipt)]
+    notes = [*_limited(explained, receipt), *_seen_elsewhere(receipt), *_anchor(explained, column), *_promise(explained), *_sampled(receipt)]
     room = LINES - 3 - bool(receipt.known) - len(notes)
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
     kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])
@@ -75,8 +75,9 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     if receipt.known:
         named = zip(explained.covariates, amounts[len(kept) + 1 :], strict=False)
         yield f"Known ahead: {', '.join(f'{name} {amount}' for name, amount in named)}."
+    others = iter(amounts[len(kept) + 1 + len(receipt.known) :])
     for note in notes:
-        yield note.replace("{}", amounts[-1])
+        yield note.replace("{}", next(others)) if "{}" in note else note
 
 
 def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
@@ -88,15 +89,18 @@ def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
     named = ", ".join(f"{shown(run.amount, decimals, '+')} by {_place(explained, run)}" for run in runs)
     most = f" (most: {named})" if named else ""
     ahead = f", known ahead {printed[3]}" if known else ""
-    elsewhere = f", unread {printed[-1]}" if receipt.unread is not None else ""
+    others = iter(printed[3 + len(known) :])
+    limit = f", limit {next(others)}" if receipt.limit else ""
+    elsewhere = f", unread {next(others)}" if receipt.unread is not None else ""
     head = f"{receipt.channel} {printed[0]}{_against_before(explained, receipt, column, decimals)}"
-    return f"{head}: calendar {printed[1]}, values read {printed[2]}{most}{ahead}{elsewhere}."
+    return f"{head}: calendar {printed[1]}, values read {printed[2]}{most}{ahead}{limit}{elsewhere}."
 
 
 def _printed(explained: ExplainedForecast, receipt: Receipt, amounts: list[float]) -> tuple[list[str], int]:
     """Return the forecast and its amounts as text, rounded so that they add up, and the number of decimals."""
     decimals = decimals_of(float(explained.units.std[column_of(explained, receipt.channel)]), COARSE)
-    every = [*amounts, *(() if receipt.unread is None else (receipt.unread,))]
+    limit = [receipt.limit] if receipt.limit else []  # not named if it changes nothing
+    every = [*amounts, *limit, *(() if receipt.unread is None else (receipt.unread,))]
     first, *others = adding_up(every, receipt.forecast, decimals)
     signed = (shown(amount, decimals, "+") for amount in others)
     return [shown(receipt.forecast, decimals), shown(first, decimals), *signed], decimals
@@ -175,6 +179,26 @@ def _ago(explained: ExplainedForecast, steps: int) -> str:
 
 def _unit(explained: ExplainedForecast) -> str:
     return "values" if explained.patch_len == 1 else "tokens"
+
+
+def _limited(explained: ExplainedForecast, receipt: Receipt) -> list[str]:
+    """Return the line of the limits, if they change the forecast."""
+    if not receipt.limit or explained.limits is None:
+        return []
+    column, limits = column_of(explained, receipt.channel), explained.limits
+    one = slice(None) if receipt.step == "mean" else slice(receipt.step - 1, receipt.step)
+    computed, forecast = explained.computed[one, column], explained.forecast[one, column]
+    counts = {
+        f"raised to {limits.low[column]:g}": int(((computed < limits.low[column]) & (forecast > computed)).sum()),
+        f"lowered to {limits.high[column]:g}": int(((computed > limits.high[column]) & (forecast < computed)).sum()),
+    }
+    counts["rounded"] = int((computed != forecast).sum()) - sum(counts.values())
+    done = {what: count for what, count in counts.items() if count}
+    if len(computed) > 1:
+        return [
+            f"Limit: {', '.join(f'{count} of {len(computed)} steps {what}' for what, count in done.items())}: {{}}."
+        ]
+    return [f"Limit: {', '.join(done)}: {{}}."]
 
 
 def _seen_elsewhere(receipt: Receipt) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Literal
 from ibforecast.core import words
 from ibforecast.core.errors import require
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import (
     COARSE,
     UNREAD,
@@ -27,12 +28,13 @@ from ibforecast.core.receipt import (
     span,
 )
 
-Kind = Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread"]
+Kind = Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread", "limit"]
 """What changed between two forecasts.
 
 "calendar" is the forecast from usual values. "re-weighted" values were read by both forecasts. "mask" values were in
 both windows and read by only one. "new" values were not in the window of the other forecast, and those that "left" are
-not in the window of this one. "known ahead" is a covariate, and "unread" the effect of values that were not read.
+not in the window of this one. "known ahead" is a covariate, "unread" the effect of values that were not read, and
+"limit" that of the limits of the channel.
 """
 
 LINES = 8
@@ -46,6 +48,7 @@ NAMES: dict[Kind, str] = {
     "mask": "{}, read by only one of the two",
     "known ahead": "{}, known ahead",
     "unread": UNREAD,
+    "limit": LIMIT,
 }
 
 
@@ -176,7 +179,7 @@ class _Place:
 def _changes(
     explained: ExplainedForecast, after: Receipt, other: ExplainedForecast, before: Receipt
 ) -> Iterator[Change]:
-    """Yield the changes: calendar, read places from old to new, known ahead, unread."""
+    """Yield the changes: calendar, read places from old to new, known ahead, unread, limit."""
     start, end = span(explained, after.step)
     yield _change("calendar", after.channel, start, end, before.calendar, after.calendar)
     ours, theirs = _rows(explained), _rows(other)
@@ -191,6 +194,8 @@ def _changes(
     if after.unread is not None and before.unread is not None:
         times = explained.times
         yield _change("unread", after.channel, times[0], times[explained.look_back - 1], before.unread, after.unread)
+    if after.limit is not None and before.limit is not None:
+        yield _change("limit", after.channel, start, end, before.limit, after.limit)
 
 
 def _rows(explained: ExplainedForecast) -> list[int]:
@@ -246,7 +251,7 @@ def _kind_and_channel(change: Change) -> tuple[Kind, str]:
 
 def _most(kind: Kind, changes: list[Change]) -> str:
     """Return the place of the largest change, if there are several in different places."""
-    if kind in ("calendar", "known ahead", "unread") or len(changes) == 1:
+    if kind in ("calendar", "known ahead", "unread", "limit") or len(changes) == 1:
         return ""
     largest = max(changes, key=lambda each: abs(each.change))
     return f" (most: {words.span_between(largest.start, largest.end)})"

@@ -22,6 +22,7 @@ from ibforecast.core.errors import UsageError, VerificationError
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.information import token_bits
+from ibforecast.core.limits import Limits
 from ibforecast.core.standardiser import Standardiser, frozen
 from ibforecast.core.verdict import Verification
 from ibforecast.core.zones import without_offsets
@@ -107,7 +108,8 @@ class ExplainedForecast:
     units: level, scale and what is known are standardised by `units` and `known_units`, and profile and evidence are in
     units of that scale. They are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time
     axis of look-back and horizon, from which times and phases follow. If `sealed`, mask and context were also computed
-    only from what was read. `receipts` are those that were added to its document.
+    only from what was read. If the model has `limits`, the forecast is `unlimited`, which is what the model computed,
+    within them; otherwise both are None. `receipts` are those that were added to its document.
     """
 
     explanation: Explanation[np.ndarray]
@@ -125,6 +127,8 @@ class ExplainedForecast:
     covariates: tuple[str, ...] = ()
     known: Float64[np.ndarray, "steps covariate"] | None = None
     known_units: Standardiser | None = None
+    limits: Limits | None = None
+    unlimited: Float64[np.ndarray, "horizon channel"] | None = None
     receipts: "tuple[Receipt, ...]" = ()
     signature: str | None = None
     host: Host | None = None
@@ -134,7 +138,7 @@ class ExplainedForecast:
         cls,
         facts: ModelFacts,
         explanation: Explanation[np.ndarray],
-        forecast: Float64[np.ndarray, "horizon channel"],
+        computed: Float64[np.ndarray, "horizon channel"],
         history: Float64[np.ndarray, "look_back channel"],
         clock: Clock,
         truth: Float64[np.ndarray, "horizon channel"] | None = None,
@@ -144,7 +148,7 @@ class ExplainedForecast:
         """Combine a model's result for one window with the facts about the model."""
         return cls(
             explanation=explanation,
-            forecast=forecast,
+            forecast=facts.limited(computed),
             history=history,
             truth=truth,
             channels=facts.channels,
@@ -158,11 +162,13 @@ class ExplainedForecast:
             covariates=facts.covariates,
             known=known,
             known_units=facts.known_units,
+            limits=facts.limits,
+            unlimited=None if facts.limits is None else computed,
             host=host,
         )
 
     def __post_init__(self) -> None:
-        for name in ("forecast", "history", "truth", "known"):
+        for name in ("forecast", "history", "truth", "known", "unlimited"):
             values = getattr(self, name)
             if values is not None:  # adding 0.0 turns -0.0 into 0.0: a document does not keep the sign of zero
                 object.__setattr__(self, name, frozen(values + 0.0))
@@ -175,6 +181,11 @@ class ExplainedForecast:
         if name not in READABLE or "explanation" not in self.__dict__:
             raise AttributeError(f"an ExplainedForecast has no attribute {name!r}")
         return READABLE[name](self.explanation)
+
+    @property
+    def computed(self) -> Float64[np.ndarray, "horizon channel"]:
+        """What the model computed: the forecast before any limits."""
+        return self.forecast if self.unlimited is None else self.unlimited
 
     @property
     def look_back(self) -> int:
@@ -514,8 +525,9 @@ class ExplainedForecast:
             **sections,
             "forecast": self.forecast,
             "truth": self.truth,
-            # Left out if there are none, so that a document without receipts has the fingerprint it always had.
-            **({"receipts": [dict(vars(each)) for each in self.receipts]} if self.receipts else {}),
+            # Left out if there are none, so that a document without them has the fingerprint it always had.
+            **({} if self.limits is None else {"limits": self.limits.document(), "unlimited": self.unlimited}),
+            **({"receipts": [each.document() for each in self.receipts]} if self.receipts else {}),
         }
 
 

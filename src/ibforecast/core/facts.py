@@ -10,12 +10,13 @@ from ibforecast.core.budget import allowance, settled
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import ModelFileError, require
+from ibforecast.core.limits import Limits
 from ibforecast.core.standardiser import Standardiser
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFacts:
-    """Names, lengths, calendar, budget and units of a model.
+    """Names, lengths, calendar, budget, units and limits of a model.
 
     A `sealed` model computes mask, context and forecast only from what it reads. A model that `chooses` looks at the
     whole window for its mask, and computes context and forecast only from what it reads. An `anchored` model blends
@@ -47,6 +48,7 @@ class ModelFacts:
     prior: float
     units: Standardiser
     known_units: Standardiser | None
+    limits: Limits | None = None
 
     @property
     def tokens(self) -> int:
@@ -90,6 +92,10 @@ class ModelFacts:
         """
         return replace(self, budget=settled(self.budget, self.tokens)) if self.any_budget else self
 
+    def limited(self, computed: np.ndarray) -> np.ndarray:
+        """Return the forecast from what the model computed: within the limits, if there are any."""
+        return computed if self.limits is None else self.limits.apply(computed)
+
     def clock(self, stamps: np.ndarray) -> Clock:
         """Return the time axis of these moments as this model reads them."""
         origin = np.datetime64(self.origin)
@@ -98,14 +104,24 @@ class ModelFacts:
     def document(self) -> dict[str, Any]:
         """Return the facts as plain data: the inverse of `of`."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value.document() if isinstance(value, Standardiser) else value for name, value in plain.items()}
+        return {
+            name: value.document() if isinstance(value, Standardiser | Limits) else value
+            for name, value in plain.items()
+        }
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "ModelFacts":
         """Read what `document` returned; refuse unknown or missing facts."""
         names = {each.name for each in fields(cls)}
-        if names != set(plain):
-            raise ModelFileError("the facts of a model must be complete", sorted(names ^ set(plain)), "export it again")
+        if names != {*plain, "limits"}:  # files written before there were limits have none
+            raise ModelFileError(
+                "the facts of a model must be complete", sorted(names ^ {*plain, "limits"}), "export it again"
+            )
         lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
-        units = {name: Standardiser.of_document(value) for name, value in plain.items() if isinstance(value, dict)}
-        return cls(**{**plain, **lists, **units})
+        kinds: dict[str, type[Standardiser] | type[Limits]] = {
+            "units": Standardiser,
+            "known_units": Standardiser,
+            "limits": Limits,
+        }
+        read = {name: kinds[name].of_document(value) for name, value in plain.items() if isinstance(value, dict)}
+        return cls(**{**plain, **lists, **read})

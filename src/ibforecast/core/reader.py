@@ -61,14 +61,15 @@ class Reader:
 
     def predict(self) -> Any:
         """Return the forecast, as the model's own `predict` returns it."""
-        return self._deliver(running.forecast(self._engine, self._answered())[1])
+        _, computed = running.computed(self._engine, self._answered())
+        return self._deliver(self._engine.facts.limited(computed))
 
     def explain(self) -> ExplainedForecast:
         """Return the forecast with its explanation, whose history is NaN in every cell that was not read."""
         rows = self._answered()
-        explanation, forecast = running.forecast(self._engine, rows)
+        explanation, computed = running.computed(self._engine, rows)
         return ExplainedForecast.of(
-            self._engine.facts, explanation, forecast, rows.history, rows.clock, known=rows.known, host=self._host
+            self._engine.facts, explanation, computed, rows.history, rows.clock, known=rows.known, host=self._host
         )
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from ibforecast.core.calendar import Clock
 from ibforecast.core.document import WHOLE as WHOLE_DOUBLE
 from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.explanation import FIELDS, Explanation
+from ibforecast.core.limits import ENDS, Limits
 from ibforecast.core.standardiser import Standardiser
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ WINDOW = ("channels", "past", "covariates", "frequency", "zone", "row", "times",
 
 def explanation(content: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `ExplainedForecast` from the sections of its document."""
-    whole = members(content, WHOLE, "an explanation", optional=("signature",))
+    whole = members(content, WHOLE, "an explanation", optional=("signature", "limits", "unlimited"))
     window = members(whole["window"], WINDOW, "window")
     channels = texts(window["channels"], "window.channels")
     times, frequency = texts(window["times"], "window.times"), text(window["frequency"], "window.frequency")
@@ -62,6 +63,8 @@ def explanation(content: dict[str, Any]) -> dict[str, Any]:
         "covariates": texts(window["covariates"], "window.covariates"),
         "known": known,
         "known_units": known_units,
+        "limits": maybe(limits, whole.get("limits"), "limits"),
+        "unlimited": None if "unlimited" not in whole else matrix(whole["unlimited"], "unlimited", nulls=True),
         "signature": maybe(text, whole.get("signature"), "signature"),
     }
 
@@ -213,6 +216,16 @@ def units(value: Any, where: str) -> Standardiser:
     if len(mean) != len(std):
         raise refused(where, f"{len(mean)} means and {len(std)} spreads")
     return Standardiser(mean, std)
+
+
+def limits(value: Any, where: str) -> Limits:
+    """Return the limits of every channel."""
+    parts = members(value, (*ENDS, "whole"), where)
+    for name in ENDS:
+        for each in sequence(parts[name], f"{where}.{name}"):
+            maybe(number, each, f"{where}.{name}")
+    array(parts["whole"], 1, "bool", f"{where}.whole")
+    return Limits.of_document(parts)
 
 
 def matrix(value: Any, where: str, nulls: bool = False) -> Float64[np.ndarray, "row column"]:

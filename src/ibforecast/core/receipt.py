@@ -3,11 +3,13 @@
 A forecast is the calendar (the forecast if every value that was read had been the usual one for its time), what each
 value that was read adds by not being the usual one, through the level, the scale and as evidence, and what is known
 ahead. If the choice of what is read, or the level, depends on other values too, their effect is an amount of its own.
+So is the difference between what the model computed and the forecast, if the channel has limits.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from itertools import islice
 from math import floor, log10
 from typing import Any, Literal
 
@@ -17,7 +19,7 @@ from jaxtyping import Float64
 from ibforecast.core import reading
 from ibforecast.core.errors import DataError, UsageError, VerificationError, require
 
-Kind = Literal["calendar", "read", "known ahead", "unread"]
+Kind = Literal["calendar", "read", "known ahead", "unread", "limit"]
 Step = int | Literal["mean"]
 """A step ahead, counted from 1, or the mean over the horizon."""
 
@@ -54,13 +56,15 @@ class Amounts:
 
     `read` has a row for every open token, in the order of the mask's rows, and `known` one for every covariate.
     `unread` is the effect of values that were not read; it is None if a model is sealed: there is no such effect.
-    `error` is the standard error of `read` if orders were sampled; None if the amounts are exact.
+    `limit` is by how much the limits of the channel change what the model computed; None if it has none. `error` is the
+    standard error of `read` if orders were sampled; None if the amounts are exact.
     """
 
     calendar: Float64[np.ndarray, " horizon"]
     read: Float64[np.ndarray, "open horizon"]
     known: Float64[np.ndarray, "covariate horizon"]
     unread: Float64[np.ndarray, " horizon"] | None = None
+    limit: Float64[np.ndarray, " horizon"] | None = None
     error: Float64[np.ndarray, "open horizon"] | None = None
 
     def at(self, step: Step) -> "Amounts":
@@ -74,6 +78,7 @@ class Amounts:
             cut(self.read),
             cut(self.known),
             None if self.unread is None else cut(self.unread),
+            None if self.limit is None else cut(self.limit),
             # The error of a mean is at most the mean of the errors.
             None if self.error is None else cut(self.error),
         )
@@ -83,8 +88,8 @@ class Amounts:
 class Receipt:
     """The amounts that add up to one number of a forecast, rounded so that they do so to the last digit.
 
-    `read` has one amount for every open token, in the order of the mask's rows. `error` is the largest standard error
-    of these amounts, or None if they are exact.
+    `read` has one amount for every open token, in the order of the mask's rows. `unread` and `limit` are None if there
+    can be no such amount. `error` is the largest standard error of the amounts of `read`, or None if they are exact.
     """
 
     channel: str
@@ -94,20 +99,26 @@ class Receipt:
     read: tuple[float, ...]
     known: tuple[float, ...] = ()
     unread: float | None = None
+    limit: float | None = None
     error: float | None = None
 
     @property
     def amounts(self) -> tuple[float, ...]:
-        """All amounts: the calendar, what was read, what is known ahead, and what was not read."""
-        return (self.calendar, *self.read, *self.known, *(() if self.unread is None else (self.unread,)))
+        """All amounts: the calendar, what was read, what is known ahead, what was not read, and the limits."""
+        others = (each for each in (self.unread, self.limit) if each is not None)
+        return (self.calendar, *self.read, *self.known, *others)
 
     @property
     def adds_up(self) -> bool:
         """Whether the amounts add up to the forecast exactly, as decimal numbers."""
         return sum(map(printed, self.amounts)) == printed(self.forecast)
 
+    def document(self) -> dict[str, Any]:
+        """Return the receipt as plain data, without `limit` if there is none: documents had none before."""
+        return {name: value for name, value in vars(self).items() if name != "limit" or value is not None}
+
     def parts(self, explained: "ExplainedForecast") -> Iterator[Part]:
-        """Yield the entries of the receipt: calendar, read places from old to new, known ahead, unread."""
+        """Yield the entries of the receipt: calendar, read places from old to new, known ahead, unread, limit."""
         start, end = span(explained, self.step)
         yield Part("calendar", self.channel, start, end, self.calendar)
         for (patch, column), amount in zip(places(explained), self.read, strict=True):
@@ -119,6 +130,8 @@ class Receipt:
         if self.unread is not None:
             times = explained.times
             yield Part("unread", self.channel, times[0], times[explained.look_back - 1], self.unread)
+        if self.limit is not None:
+            yield Part("limit", self.channel, start, end, self.limit)
 
 
 def receipt_of(
@@ -131,8 +144,8 @@ def receipt_of(
     column = column_of(explained, channel)
     require_step(explained, step)
     total, here = total_of(explained, column, step), amounts.at(step)
-    unread = () if here.unread is None else (float(here.unread[0]),)
-    exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *unread]
+    others = [float(each[0]) for each in (here.unread, here.limit) if each is not None]
+    exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *others]
     std, decimals = float(explained.units.std[column]), decimals_for(explained, column, step, digits)
     rest, moved = total - sum(exact), sum(map(abs, exact[1:]))
     if abs(rest) > LARGEST_REST * std + REST_OF_AMOUNTS * moved + 1e-12 * abs(total) * len(exact):
@@ -140,16 +153,16 @@ def receipt_of(
             "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
         )
     exact[0] += rest
-    calendar, *others = adding_up(exact, total, decimals)
-    opened = len(here.read)
+    listed = iter(adding_up(exact, total, decimals))
     return Receipt(
         channel=channel,
         step=step,
         forecast=rounded(total, decimals),
-        calendar=calendar,
-        read=tuple(others[:opened]),
-        known=tuple(others[opened : opened + len(here.known)]),
-        unread=others[-1] if unread else None,
+        calendar=next(listed),
+        read=tuple(islice(listed, len(here.read))),
+        known=tuple(islice(listed, len(here.known))),
+        unread=None if here.unread is None else next(listed),
+        limit=None if here.limit is None else next(listed),
         error=None if here.error is None else float(here.error.max(initial=0.0)),
     )
 
@@ -165,13 +178,14 @@ def decimals_for(explained: "ExplainedForecast", column: int, step: Step, digits
     There are fewer if the number is so large, compared with the spread of its channel, that a float cannot keep them.
     """
     units, decimals = explained.units, decimals_of(float(explained.units.std[column]), digits)
-    size = max(abs(total_of(explained, column, step)), abs(float(units.mean[column])))
+    totals = (total_of(explained, column, step), total_of(explained, column, step, before_limits=True))
+    size = max(*map(abs, totals), abs(float(units.mean[column])))
     return min(decimals, SIGNIFICANT - 1 - floor(log10(size))) if size > 0 else decimals
 
 
-def total_of(explained: "ExplainedForecast", column: int, step: Step) -> float:
-    """Return the number that a receipt adds up to, not rounded."""
-    values = explained.forecast[:, column]
+def total_of(explained: "ExplainedForecast", column: int, step: Step, before_limits: bool = False) -> float:
+    """Return the number that a receipt adds up to, not rounded, or the one it would without limits."""
+    values = (explained.computed if before_limits else explained.forecast)[:, column]
     return float(values.mean() if step == "mean" else values[step - 1])
 
 
@@ -224,6 +238,11 @@ def span(explained: "ExplainedForecast", step: Step) -> tuple[str, str]:
     return (ahead[0], ahead[-1]) if step == "mean" else (ahead[step - 1], ahead[step - 1])
 
 
+def is_limited(explained: "ExplainedForecast", column: int) -> bool:
+    """Return whether a channel has limits."""
+    return explained.limits is not None and bool(explained.limits.present[column])
+
+
 def column_of(explained: "ExplainedForecast", channel: str) -> int:
     """Return the column of a channel that is forecast; refuse any other name."""
     forecast = [name for name in explained.channels if name not in explained.past]
@@ -250,6 +269,8 @@ def check(explained: "ExplainedForecast", receipt: Receipt) -> None:
         "have an amount for every covariate": len(receipt.known) == len(explained.covariates),
         "have an amount for what was not read if and only if the model is not sealed": explained.sealed
         == (receipt.unread is None),
+        "have an amount for the limits if and only if the channel has limits": (receipt.limit is not None)
+        == is_limited(explained, column),
         "be of the number that was forecast": receipt.forecast == rounded(total, decimals),
         "add up to the forecast to the last digit": receipt.adds_up,
     }
@@ -260,7 +281,8 @@ def check(explained: "ExplainedForecast", receipt: Receipt) -> None:
 
 def read(value: Any) -> Receipt:
     """Return a receipt from a document; whether it adds up is checked when its explanation is built."""
-    one = reading.members(value, [each.name for each in fields(Receipt)], "receipts")
+    names = [each.name for each in fields(Receipt) if each.name != "limit"]
+    one = reading.members(value, names, "receipts", optional=("limit",))
     step = one["step"] if one["step"] == "mean" else reading.whole_number(one["step"], "receipts.step")
     amounts = {
         name: tuple(reading.number(amount, f"receipts.{name}") for amount in reading.sequence(one[name], "receipts"))
@@ -273,6 +295,7 @@ def read(value: Any) -> Receipt:
         calendar=reading.number(one["calendar"], "receipts.calendar"),
         **amounts,
         unread=reading.maybe(reading.number, one["unread"], "receipts.unread"),
+        limit=None if "limit" not in one else reading.number(one["limit"], "receipts.limit"),
         error=reading.maybe(reading.number, one["error"], "receipts.error"),
     )
 

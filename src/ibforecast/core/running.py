@@ -99,8 +99,8 @@ def _require_near(
         raise too_large(values[step, column], f"in {names[column]!r} at {clock.labels(step, 1)[0]}")
 
 
-def forecast(engine: Engine, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
-    """Run a model on a window; return its explanation and its forecast in the table's units.
+def computed(engine: Engine, rows: Original) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "horizon channel"]]:
+    """Run a model on a window; return its explanation and what it computed, in the table's units and before any limits.
 
     Values that are read must be of a size for which single precision gives a forecast.
     """

@@ -24,6 +24,7 @@ def check(explained: ExplainedForecast) -> None:
     _check_tokens(explained)
     _check_known(explained)
     _check_anchor(explained)
+    _check_limits(explained)
     for each in explained.receipts:
         receipt.check(explained, each)
 
@@ -96,6 +97,22 @@ def _check_numbers(explained: ExplainedForecast) -> None:
         _require(np.isfinite(array).all(), field.name, "be finite", "a value that is not")
     for name, array in (("mean", explained.units.mean), ("std", explained.units.std)):
         _require(np.isfinite(array).all(), name, "be finite", "a value that is not")
+
+
+def _check_limits(explained: ExplainedForecast) -> None:
+    limits, computed = explained.limits, explained.unlimited
+    _require((limits is None) == (computed is None), "unlimited", "be given if and only if there are limits", "one")
+    if limits is None or computed is None:
+        return
+    flaw = limits.flaw(len(explained.channels))
+    _require(not flaw, "limits", "be those of a model", flaw)
+    _require(computed.shape == explained.forecast.shape, "unlimited", "have the shape of the forecast", computed.shape)
+    _require(
+        np.array_equal(limits.apply(computed), explained.forecast, equal_nan=True) and not np.isinf(computed).any(),
+        "forecast",
+        "be what the model computed, within the limits",
+        "another",
+    )
 
 
 def _check_times(explained: ExplainedForecast) -> None:

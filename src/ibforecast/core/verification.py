@@ -204,11 +204,13 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "sealed": explained.sealed,
     }
     differing = [name for name, value in stated.items() if value != getattr(facts, name)]
-    for name in ("units", "known_units"):
+    for name in ("units", "known_units", "limits"):
         ours, theirs = getattr(facts, name), getattr(explained, name)
         same = ours is theirs or (ours is not None and theirs is not None and ours.same_as(theirs))
         differing += [] if same else [name]
-    same = "channels, lengths, calendar, units, budget and prior are the model's"
+    same = (
+        f"channels, lengths, calendar, units,{' limits,' * (facts.limits is not None)} budget and prior are the model's"
+    )
     return Check("names", not differing, f"not the model's: {', '.join(differing)}" if differing else same)
 
 
@@ -388,10 +390,10 @@ def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
     own, forecast = _rerun(engine, explained)
     scales = units.std * own.context.scale
     return {
-        "replay": _shift(replayed, explained.forecast, scales),
-        "scramble": _shift(unmoved, explained.forecast, scales),
+        "replay": _shift(replayed, explained.computed, scales),
+        "scramble": _shift(unmoved, explained.computed, scales),
         **_field_differences(own, explanation),
-        "forecast": _shift(forecast, explained.forecast, scales),
+        "forecast": _shift(forecast, explained.computed, scales),
     }
 
 

@@ -40,7 +40,7 @@ from ibforecast.evaluate.channels import channel_errors, read_shares
 from ibforecast.evaluate.conformal import inside, scales, scores
 from ibforecast.evaluate.naive import repeatable, repeated
 from ibforecast.receipts import additive, orders_of
-from ibforecast.settings import whole
+from ibforecast.settings import whole_number
 from ibforecast.use import Desk, difference
 from ibforecast.zoo.configs import chosen
 from ibforecast.zoo.saved import FittedModel
@@ -70,7 +70,9 @@ def gather(
 ) -> Facts:
     """Return the facts of a model, measured on evenly spaced windows of a part of its training table."""
     require_choice("split", split, get_args(Part))
-    require(whole("windows", windows) >= 2, "a dossier needs at least 2 windows", f"windows={windows}", "try 1024")
+    require(
+        whole_number("windows", windows) >= 2, "a dossier needs at least 2 windows", f"windows={windows}", "try 1024"
+    )
     fitted, source = desk.fitted, desk.open(table)
     if other := difference(source.series, fitted):
         raise UsageError(

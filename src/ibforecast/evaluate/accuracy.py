@@ -1,13 +1,17 @@
 """The errors of forecasts, window by window; no window is shuffled or dropped."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from ibforecast.core.contracts import Forecaster
+from ibforecast.core.context import Context
+from ibforecast.core.contracts import Predictor
+from ibforecast.core.explanation import Forecast
+from ibforecast.core.limits import Limits
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Target, Window
 from ibforecast.data.windows import Windows
 
@@ -29,6 +33,26 @@ class Accuracy:
     def mae(self) -> float:
         """Mean absolute error over all windows."""
         return float(self.absolute_error.mean())
+
+
+class Limited(Predictor):
+    """A predictor whose standardised forecasts are within limits, which are in the table's units."""
+
+    def __init__(self, predictor: Predictor, units: Standardiser, limits: Limits) -> None:
+        super().__init__()
+        self.predictor, self.units, self.limits = predictor, units, limits
+        self.reads_calendar = predictor.reads_calendar
+
+    def forward(self, window: Window, held: Context | None = None) -> Forecast:
+        """Forecast within the limits."""
+        forecast: Forecast = self.predictor(window, held)
+        rows = forecast.values.flatten(0, 1).double().cpu().numpy()
+        limited = self.units.standardise(self.limits.apply(self.units.to_units(rows)))
+        return replace(forecast, values=torch.from_numpy(limited).to(forecast.values).view_as(forecast.values))
+
+    def context(self, window: Window) -> Context:
+        """Return the context of the predictor."""
+        return self.predictor.context(window)
 
 
 def squared_error(forecast: Float[Tensor, "batch horizon channel"], target: Target) -> Float[Tensor, " batch"]:
@@ -54,7 +78,7 @@ def _mean_observed(errors: Float[Tensor, "batch horizon channel"], target: Targe
 
 
 @torch.no_grad()
-def accuracy(forecaster: Forecaster, windows: Windows, batch: int = 1024) -> Accuracy:
+def accuracy(forecaster: Predictor, windows: Windows, batch: int = 1024) -> Accuracy:
     """Measure a forecaster on every window; one without explanations counts as having read everything."""
 
     def measure(window: Window, target: Target) -> Sequence[Float[Tensor, " batch"]]:

@@ -90,7 +90,7 @@ def receipts(explained: ExplainedForecast, names: Sequence[str], most: int | Non
     `most` is how many are not too many; None: as many as a report may contain.
     """
     steps = _steps(explained, names, MOST_AMOUNTS if most is None else most)
-    kept = ("forecast", "calendar", "read", "known", "unread", "error")
+    kept = ("forecast", "calendar", "read", "known", "unread", "limit", "error")
     return [
         {
             "channel": name,

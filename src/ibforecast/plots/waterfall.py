@@ -8,6 +8,7 @@ from jaxtyping import Float64
 
 from ibforecast.core import receipt, words
 from ibforecast.core.explained import ExplainedForecast, Itemiser
+from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import COARSE, Amounts, Kind, Receipt, Step
 from ibforecast.plots import labels
 
@@ -92,6 +93,8 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         parts.append(("known ahead", f"known ahead: {labels.shortened(names, _NAME_WIDTH)}", sum(own.known)))
     if own.unread is not None:
         parts.append(("unread", receipt.UNREAD, own.unread))
+    if own.limit:
+        parts.append(("limit", LIMIT, own.limit))
     amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals)
     bars, height = [], amounts[0]
     bars.append(Bar("calendar", "calendar", _number(height, decimals), height, height, height))

@@ -31,8 +31,9 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
         mask = _mask(engine, explained, question.mask, question.beyond_budget)
     with reading("evidence"):
         evidence, closed = _evidence(engine, explained, mask, question.evidence)
-    forecast = engine.replay(replace(explained.explanation, mask=mask, evidence=evidence))
-    _check_finite(explained, forecast, "evidence")
+    computed = engine.replay(replace(explained.explanation, mask=mask, evidence=evidence))
+    _check_finite(explained, computed, "evidence")
+    forecast = engine.facts.limited(computed)
     allowed, opened, own = engine.facts.allowance, int(mask.sum()), explained.explanation
     same = np.array_equal(mask, own.mask) and np.array_equal(evidence, own.evidence)
     return wire.Replayed(
@@ -46,7 +47,7 @@ def replay(name: str, fitted: FittedModel, explained: ExplainedForecast, questio
         allowance=allowed,
         within_budget=opened <= allowed,
         closed_edits=closed,
-        same_bits=np.array_equal(forecast, explained.forecast, equal_nan=True),
+        same_bits=np.array_equal(computed, explained.computed, equal_nan=True),
     )
 
 
@@ -60,13 +61,14 @@ def rerun(name: str, fitted: FittedModel, explained: ExplainedForecast, question
     with reading("values"):
         history = _scrambled(explained, question.values)
     phase = explained.explanation.context.phase
-    own, before = engine.run(explained.history, phase, explained.known)
-    again, forecast = engine.run(history, phase, explained.known)
-    _check_finite(explained, forecast, "values")
+    own, computed = engine.run(explained.history, phase, explained.known)
+    again, computed_again = engine.run(history, phase, explained.known)
+    _check_finite(explained, computed_again, "values")
+    before, forecast = map(engine.facts.limited, (computed, computed_again))
     # A value that was removed is missing now; that is what was sent, not what the model made of it.
     arrays = ((row, array) for row, array in again.arrays() if row.name != "missing")
     changed = [row.name for row, array in arrays if not np.array_equal(array, row.of(own))]
-    changed += [] if np.array_equal(forecast, before, equal_nan=True) else ["forecast"]
+    changed += [] if np.array_equal(computed_again, computed, equal_nan=True) else ["forecast"]
     return wire.Rerun(
         model=name,
         sealed=fitted.config.sealed,

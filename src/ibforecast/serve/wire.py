@@ -289,7 +289,7 @@ class Explanations(Answer):
 class Part(BaseModel):
     """An entry of a receipt: what it is, of which channel and time, and the amount it adds to the forecast."""
 
-    part: Literal["calendar", "read", "known ahead", "unread"]
+    part: Literal["calendar", "read", "known ahead", "unread", "limit"]
     channel: str
     start: str
     end: str
@@ -325,7 +325,7 @@ class Change(BaseModel):
     An amount that a forecast does not have is 0.
     """
 
-    kind: Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread"]
+    kind: Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread", "limit"]
     channel: str
     start: str
     end: str
@@ -491,7 +491,7 @@ class Driver(BaseModel):
     """What a patch of one channel, a covariate known ahead, or what was not read adds to a channel on average."""
 
     channel: str
-    part: Literal["read", "known ahead", "unread"]
+    part: Literal["read", "known ahead", "unread", "limit"]
     source: str
     steps_back: Annotated[
         int | None, Field(description="From the newest step to the last step of the patch; null unless read.")

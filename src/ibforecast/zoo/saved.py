@@ -23,6 +23,7 @@ from ibforecast.core.calendar import Frequency
 from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, write_atomically
 from ibforecast.core.folders import new_folder, put_in_place, sweep
+from ibforecast.core.limits import Limits
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.tokens import spread
 from ibforecast.data.splits import Split
@@ -85,6 +86,9 @@ class FittedModel:
     known: Standardiser | None = None
     """Units of the covariates known ahead, where there are any, counted from what is usual."""
 
+    limits: Limits | None = None
+    """The limits of its forecasts; None if there are none."""
+
     calibration: Calibration | None = None
     """The widths of its intervals; a model that was trained elsewhere has none."""
 
@@ -104,6 +108,8 @@ class FittedModel:
         for units in filter(None, (self.standardiser, self.known)):
             fits = np.isfinite(units.mean).all() and np.isfinite(units.std).all() and (units.std > 0).all()
             require(bool(fits), "the units of a model must be finite, and spreads positive", "others", "fit again")
+        flaw = "" if self.limits is None else self.limits.flaw(config.channels)
+        require(not flaw, "the limits of a model must be valid", flaw, "fit again")
         require(
             layout.frequency is not None and str(Frequency.parse(layout.frequency)) == layout.frequency,
             "a model must know its frequency",
@@ -211,6 +217,8 @@ class FittedModel:
             "training": asdict(self.summary),
             "weights": _facts(WEIGHTS, self.weights),
         }
+        if self.limits is not None:
+            content["limits"] = self.limits.document()
         if self.calibration is not None:
             content["intervals"] = {
                 "levels": LEVELS,
@@ -239,6 +247,7 @@ def load(folder: Path) -> FittedModel:
             split=build(Split, content["split"], "split"),
             summary=build(TrainingSummary, content["training"], "training"),
             known=None if content["known"] is None else Standardiser.of_document(content["known"]),
+            limits=Limits.of_document(content["limits"]) if "limits" in content else None,
             calibration=_read_calibration(folder, content["intervals"]) if "intervals" in content else None,
         )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
