@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import IBForecaster
-from ibforecast.fleet import Fleet, Here
+from ibforecast.fleet import Fleet, Here, Outcome
 
 Call = Callable[..., Any]
 
@@ -44,7 +44,10 @@ def test_a_fleet_with_failures_is_fitted_and_forecast_and_exits_with_6(
     fitted = call("fleet", "fit", meters, *desk.settings, "--out", fleet)
     assert (fitted.code, fitted.out) == (6, f"{fleet / 'fleet.csv'}\n")
     assert fitted.err.startswith("4 series: 3 fitted, 1 failed\nfailed: 'east': the train part must contain")
-    assert len(fitted.err.splitlines()) == 2
+    assert len(fitted.err.splitlines()) == 3
+    assert "as a part of the naive one, worst first: '" in fitted.err.splitlines()[2]
+    ratios = pd.read_csv(fleet / "fleet.csv")["ratio"].tolist()
+    assert ratios[1:] == sorted(ratios[1:], reverse=True)
 
     again = call("fleet", "fit", meters, *desk.settings, "--out", fleet, "--json")
     assert again.code == 6
@@ -58,6 +61,23 @@ def test_a_fleet_with_failures_is_fitted_and_forecast_and_exits_with_6(
     written = pd.read_csv(next_day)
     assert written.columns.tolist() == ["unique_id", "ds", "IBForecast"]
     assert written["unique_id"].value_counts().to_dict() == {"north": 12, "south": 12, "west": 12}
+
+
+@pytest.mark.usefixtures("here")
+def test_an_interrupt_says_what_is_done_and_how_to_go_on(
+    desk: Any, call: Call, meters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(self: Fleet, tables: Any, forecaster: Any, engine: Any, advance: Call) -> None:
+        advance(Outcome("north", "fitted", 1.0), 4)
+        advance(Outcome("east", "failed", 1.0), 4)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Fleet, "fit", fit)
+    stopped = call("fleet", "fit", meters, *desk.settings, "--out", tmp_path / "fleet")
+    assert stopped.code == 1
+    assert stopped.err.strip().endswith(
+        "stopped; so far: 1 fitted, 1 failed, of 4 series\nhint: run the same command again to continue"
+    )
 
 
 @pytest.mark.usefixtures("here")

@@ -1,4 +1,4 @@
-"""ibforecast fleet: a small model for each of many series."""
+"""ibforecast fleet: a small model for each of many series, or one model for all."""
 
 import os
 from collections import Counter
@@ -19,20 +19,24 @@ from ibforecast.cli.shared import (
     budget_option,
     check_place,
     deliver,
+    epochs_bar,
     json_option,
     progress_bar,
+    stopping,
 )
+from ibforecast.core.errors import IBForecastError
 
 if TYPE_CHECKING:
     from ibforecast.core.workers import Workers
     from ibforecast.fleet import Outcome
 
 NAMED_AT_MOST = 10
+WORST = 5
 
 
 @click.group("fleet")
 def command() -> None:
-    """Fit and forecast many series, each with its own small model.
+    """Fit and forecast many series, each with its own small model, or with one model for all.
 
     TABLES is a folder of tables, or one long table with an id column. Exit code 6 if some series failed; fleet.csv
     and, with --json, stdout say which and why.
@@ -61,6 +65,12 @@ def engine_options(command: Command) -> Command:
 @settings_options
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the fleet.")
 @engine_options
+@click.option(
+    "--global",
+    "together",
+    is_flag=True,
+    help="Fit one model to all series, each in its own units: for many short series of one kind.",
+)
 @click.option("--gpus-per-series", type=float, default=0.0, show_default=True, help="May be a fraction (Ray).")
 @json_option
 def fit(
@@ -70,6 +80,7 @@ def fit(
     jobs: int | None,
     address: str | None,
     gpus_per_series: float,
+    together: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -81,6 +92,7 @@ def fit(
     \b
     ibforecast fleet fit meters.parquet --horizon 24 --out fleet
     ibforecast fleet fit tables/ --horizon 48 --irregular fill --jobs 8 --out fleet
+    ibforecast fleet fit sales.parquet --horizon 12 --global --out fleet
     ibforecast fleet fit meters.parquet --horizon 24 --engine ray --address auto --out fleet
     """
     from ibforecast.fleet import Fleet
@@ -88,8 +100,12 @@ def fit(
 
     check_place(out / REPORT)
     forecaster = forecaster_of(settings)
-    with _members_bar("fit") as advance:
-        outcomes = Fleet(out).fit(tables, forecaster, _engine(engine, jobs, address, gpus_per_series), advance)
+    if together:
+        with epochs_bar() as epoch, stopping() as until:
+            outcomes = Fleet(out).fit_global(tables, forecaster, epoch, until)
+    else:
+        with _members_bar("fit") as advance:
+            outcomes = Fleet(out).fit(tables, forecaster, _engine(engine, jobs, address, gpus_per_series), advance)
     _deliver(outcomes, {"fleet": str(out)}, str(out / REPORT), as_json)
 
 
@@ -144,15 +160,33 @@ def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | No
 
 @contextmanager
 def _members_bar(doing: str) -> Iterator[Callable[["Outcome", int], None]]:
-    """Show a progress bar over series, with the number that failed."""
-    states = Counter[str]()
+    """Show a progress bar over series, with the number that failed; Ctrl-C says what is done and how to go on."""
+    states, count = Counter[str](), 0
     with progress_bar(doing, "series") as advance:
 
         def report(outcome: "Outcome", members: int) -> None:
+            nonlocal count
+            count = members
             states[outcome.state] += 1
             advance(states.total(), members, f"{states['failed']} failed" if states["failed"] else "")
 
-        yield report
+        try:
+            yield report
+        except KeyboardInterrupt as stop:
+            done = ", ".join(f"{number} {state}" for state, number in states.items())
+            so_far = f"stopped; so far: {done}, of {count} series" if done else "stopped before the first series"
+            raise IBForecastError(so_far, remedy="run the same command again to continue") from stop
+
+
+def _announce_worst(outcomes: Sequence["Outcome"]) -> None:
+    """Print the series that compare worst with the naive forecast."""
+    from ibforecast.fleet.work import worst_first
+
+    measured = [outcome for outcome in worst_first(outcomes) if outcome.ratio is not None]
+    if measured:
+        behind = sum(outcome.ratio > 1 for outcome in measured if outcome.ratio is not None)
+        named = ", ".join(f"{outcome.name!r} {outcome.ratio:.2f}" for outcome in measured[:WORST])
+        announce(f"mean absolute error as a part of the naive one, worst first: {named}; above 1 in {behind} series")
 
 
 def _deliver(outcomes: Sequence["Outcome"], document: dict[str, Any], text: str, as_json: bool) -> None:
@@ -166,6 +200,7 @@ def _deliver(outcomes: Sequence["Outcome"], document: dict[str, Any], text: str,
         announce(f"failed: {outcome.name!r}: {outcome.message}")
     if len(failures) > NAMED_AT_MOST:
         announce(f"and {len(failures) - NAMED_AT_MOST} more")
+    _announce_worst(outcomes)
     deliver(document | {"counts": counts, "series": [asdict(outcome) for outcome in outcomes]}, text, as_json)
     if failures:
         raise click.exceptions.Exit(SOME_FAILED)

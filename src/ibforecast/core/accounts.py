@@ -58,7 +58,13 @@ def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> s
 def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     column = column_of(explained, receipt.channel)
     when = f"{'mean of ' if _several(explained, receipt.step) else ''}{_when(explained, receipt.step)}{explained.zone}"
-    notes = [*_limited(explained, receipt), *_seen_elsewhere(receipt), *_anchor(explained, column), *_promise(explained), *_sampled(receipt)]
+    notes = [
+        *_limited(explained, receipt),
+        *_seen_elsewhere(receipt),
+        *_anchor(explained, column),
+        *_promise(explained),
+        *_sampled(receipt),
+    ]
     room = LINES - 3 - bool(receipt.known) - len(notes)
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
     kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])

@@ -1,4 +1,4 @@
-"""Fleets: a small model for each of many series; many are fitted, and forecast from, at the same time."""
+"""Fleets: a small model for each of many series, many of them fitted at the same time, or one model for all."""
 
 from ibforecast.core.workers import Here, Processes, Ray
 from ibforecast.fleet.fleet import Fleet, Forecasts

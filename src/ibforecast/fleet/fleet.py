@@ -1,6 +1,7 @@
 """A fleet on disk: one folder per member with its model and its outcome, and a document and a report of all."""
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -12,20 +13,43 @@ import pyarrow as pa
 
 from ibforecast._version import __version__
 from ibforecast.core import document
+from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
 from ibforecast.core.folders import new_folder, put_in_place, sweep
 from ibforecast.core.workers import HERE, Workers
 from ibforecast.data.sources import SUFFIXES, kind_for_files, to_native
-from ibforecast.data.tables import write
+from ibforecast.data.tables import Table, write
+from ibforecast.fitting import OnEpoch, ignore_epoch
 from ibforecast.fleet.members import Member, members_of
-from ibforecast.fleet.work import Files, Outcome, column_names, failure, fit_member, forecast_member
+from ibforecast.fleet.together import adopted, fit_together
+from ibforecast.fleet.work import (
+    ONE,
+    Files,
+    Outcome,
+    column_names,
+    failure,
+    files_of,
+    fit_member,
+    forecast_member,
+    outcome_of,
+    worst_first,
+)
 from ibforecast.forecaster import IBForecaster
+from ibforecast.settings import Settings
+from ibforecast.train.loop import never
+from ibforecast.zoo import saved
 from ibforecast.zoo.recipes import OWN, Recipe
+from ibforecast.zoo.saved import FittedModel
+from ibforecast.zoo.stages import forget
 
 FORMAT, VERSION = "ibforecast.fleet", 1
 MEMBER_FORMAT = "ibforecast.fleet.member"
 DOCUMENT, REPORT, MEMBER, MEMBERS = "fleet.json", "fleet.csv", "member.json", "members"
+SHARED = "shared"
+"""The folder with the model of a global fleet, for series that it has not seen."""
+
+UNSEEN = "not seen in training: in the units of its own rows"
 
 OnMember = Callable[[Outcome, int], None]
 """Called with each outcome, as soon as it is known, and the number of members."""
@@ -129,6 +153,58 @@ class Fleet:
             self._report(report)
         return tuple(report)
 
+    def fit_global(
+        self,
+        tables: Any,
+        forecaster: IBForecaster,
+        on_epoch: OnEpoch = ignore_epoch,
+        until: Callable[[], bool] = never,
+    ) -> tuple[Outcome, ...]:
+        """Fit one model to all members: each gives windows, in the units of its own training rows.
+
+        That suits many short series of one kind, each of which has too little to learn from. `tables` is as in
+        `fit`. The members must have the same channels, frequency and zone; others fail. A series too short for three
+        parts keeps one horizon to select the best epoch on, and one too short for a window counts as having missing
+        values before its first row. A fleet is kept unless a table or the settings changed, and a killed run continues.
+        Once `until` returns True, training stops and keeps the best so far.
+        """
+        members = members_of(tables, forecaster.id)
+        if members.cut:
+            forecaster = forecaster.replace(channels=forecaster.channels or (forecaster.target,))
+        listed = list(members)
+        identity = sha256("/".join([_identity(forecaster), *(f"{m.name}={m.sha256}" for m in listed)]).encode())
+        if (kept := self._kept_together(listed, identity)) is not None:
+            return kept
+        self._begin(forecaster, together=True)
+        begun, checkpoint = time.perf_counter(), self.folder / ".shared.checkpoint"
+        with computing_with(ONE):
+            fitted = fit_together(listed, forecaster, checkpoint, on_epoch, until)
+            fitted.shared.save(self.folder / SHARED, overwrite=True)
+            each = (time.perf_counter() - begun) / len(listed)
+            outcomes = []
+            for member in listed:
+                if member.name in fitted.models:
+                    outcome, files = _measured(member, *fitted.models[member.name], each)
+                else:
+                    outcome, files = failure(member, str(fitted.problems[member.name]), each), {}
+                self._keep(member, outcome, files, identity)
+                outcomes.append(outcome)
+        self._report(outcomes)
+        if not fitted.shared.summary.stopped:
+            forget(checkpoint)
+        return tuple(outcomes)
+
+    def _kept_together(self, members: Sequence[Member], identity: str) -> tuple[Outcome, ...] | None:
+        """Return the outcomes of an earlier global fit with the same settings to the same tables; None if none."""
+        kept = []
+        for member in members:
+            record = self._record(member)
+            if record.pop("identity", None) != identity:
+                return None
+            kept.append(Outcome(**record))
+        self._report(kept)
+        return tuple(replace(each, state="kept") if each.state == "fitted" else each for each in kept)
+
     def predict(
         self,
         tables: Any,
@@ -140,9 +216,12 @@ class Fleet:
     ) -> Forecasts:
         """Forecast the steps after every member's table, or after the moment `at` in it; `tables` is as in `fit`.
 
-        A member without a model, or with a table that cannot be forecast from, is listed among the outcomes.
+        A member without a model, or with a table that cannot be forecast from, is listed among the outcomes. A global
+        fleet also forecasts series that it has not seen, in the units of their own rows; their messages say so.
         """
-        id = self._content()["settings"]["id"]
+        content = self._content()
+        id = content["settings"]["id"]
+        unseen: set[str] = set()
         members = members_of(tables, id)
         outcomes: dict[str, Outcome] = {}
         parts: dict[str, pa.Table] = {}
@@ -154,7 +233,11 @@ class Fleet:
         def jobs() -> Iterator[tuple[Member, Files]]:
             for member in members:
                 try:
-                    yield member, self._files(member)
+                    if content.get("global") and not self._record(member):
+                        unseen.add(member.name)
+                        yield member, files_of(self._adopted(member.read(), content))
+                    else:
+                        yield member, self._files(member)
                 except IBForecastError as error:
                     note(failure(member, str(error)))
 
@@ -163,15 +246,26 @@ class Fleet:
             outcome, forecast = done or (failure(member, lost), None)
             if forecast is not None:
                 parts[member.name] = forecast
-            note(outcome)
+            note(replace(outcome, message=UNSEEN) if forecast is not None and member.name in unseen else outcome)
         order = [name for name in members.readers if name in outcomes]
         return Forecasts({name: parts[name] for name in order if name in parts}, tuple(outcomes[n] for n in order))
 
-    def model(self, name: str, device: str = "auto") -> IBForecaster:
-        """Return the fitted model of one member, for example to explain, evaluate or audit it."""
-        member = Member(name, None)
+    def model(self, name: str, device: str = "auto", table: Any = None) -> IBForecaster:
+        """Return the fitted model of one member, for example to explain, evaluate or audit it.
+
+        For a series that a global fleet has not seen, `table` is its table: its rows give the units.
+        """
+        member, content = Member(name, None), self._content()
+        if table is not None and content.get("global") and not self._record(member):
+            return IBForecaster.of(self._adopted(table, content), device)
         self._files(member)
         return IBForecaster.load(self._home(member), device)
+
+    def _adopted(self, table: Any, content: dict[str, Any]) -> FittedModel:
+        """Return the shared model for the table of a series that a global fleet has not seen."""
+        settings, shared = content["settings"], saved.load(self.folder / SHARED)
+        limits = Settings(horizon=settings["horizon"], limits=settings["limits"], whole=settings["whole"])
+        return adopted(shared, table, limits)
 
     def _home(self, member: Member) -> Path:
         return self.folder / MEMBERS / member.folder
@@ -191,7 +285,7 @@ class Fleet:
         home.parent.mkdir(parents=True, exist_ok=True)
         with new_folder(home) as temporary:
             for name, content in files.items():
-                write_atomically(temporary / name, content)
+                _write(temporary / name, content, self.folder / SHARED / name)
             record = asdict(outcome) | {"identity": identity}
             write_atomically(temporary / MEMBER, document.write(MEMBER_FORMAT, VERSION, record).encode())
             temporary.chmod(0o755)  # mkdtemp makes folders that only their owner may read
@@ -223,21 +317,41 @@ class Fleet:
                 "name the folder of a fleet",
             ) from error
 
-    def _begin(self, forecaster: IBForecaster) -> None:
+    def _begin(self, forecaster: IBForecaster, together: bool = False) -> None:
         """Write the document of the fleet, and remove the unfinished folders of a killed run."""
         sweep(self.folder)  # first: a process that was killed in this function has left only a temporary file
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):
             raise UsageError("only a fleet can be continued", f"{self.folder}, which is not a fleet", "choose another")
-        content = {"ibforecast_version": __version__, "settings": forecaster.document()}
+        content: dict[str, Any] = {"ibforecast_version": __version__, "settings": forecaster.document()}
+        content |= {"global": True} if together else {}
         write_atomically(self.folder / DOCUMENT, document.write(FORMAT, VERSION, content).encode())
         sweep(self.folder / MEMBERS)  # restores a model that a killed run had moved aside
         for unfinished in (self.folder / MEMBERS).glob(".*"):
             shutil.rmtree(unfinished, ignore_errors=True)
 
     def _report(self, outcomes: Sequence[Outcome]) -> None:
-        rows = [asdict(outcome) for outcome in outcomes]
+        rows = [asdict(outcome) for outcome in worst_first(outcomes)]
         if rows:
             write(pa.Table.from_pylist(rows), self.folder / REPORT)
+
+
+def _measured(member: Member, fitted: FittedModel, source: Table, seconds: float) -> tuple[Outcome, Files]:
+    """Return the outcome of a member of a global fleet, with its own errors, and its model as files."""
+    model = IBForecaster.of(fitted, "cpu")
+    try:
+        measured, message = model.evaluate(source, "validation"), ""
+    except DataError as error:  # it has its part in the training, but too few rows of its own
+        measured, message = None, str(error)
+    return replace(outcome_of(member, model, measured, seconds), message=message), files_of(fitted)
+
+
+def _write(path: Path, content: bytes, shared: Path) -> None:
+    """Write a file, or make it another name of a shared one with the same content, which takes no room."""
+    if shared.is_file() and shared.read_bytes() == content:
+        with suppress(OSError):  # some file systems have no such names
+            path.hardlink_to(shared)
+            return
+    write_atomically(path, content)
 
 
 def _texts(times: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,7 +2,8 @@
 
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import IBForecastError
 from ibforecast.fleet.members import Member
 from ibforecast.forecaster import IBForecaster
+from ibforecast.use import Evaluation
+from ibforecast.zoo.saved import FittedModel
 
 State = Literal["fitted", "kept", "forecast", "failed"]
 ONE = 1
@@ -26,8 +29,10 @@ Files = dict[str, bytes]
 class Outcome:
     """The outcome of one member: fitted now, kept from before, forecast, or failed and why.
 
-    `validation_error` is in standardised units. `open_rate` is that of the validation windows, or of the one window
-    that a forecast was made from.
+    Errors are of the validation windows, in standardised units: `validation_error` is the mean squared one, `mae` the
+    mean absolute one, `naive_mae` that of the best naive forecast, and `ratio` the quotient of both: above 1, the
+    naive forecast is better. `open_rate` is that of the validation windows, or of the one window that a forecast was
+    made from.
     """
 
     name: str
@@ -38,6 +43,9 @@ class Outcome:
     windows: int | None = None
     epochs: int | None = None
     validation_error: float | None = None
+    mae: float | None = None
+    naive_mae: float | None = None
+    ratio: float | None = None
     open_rate: float | None = None
     folder: str = ""
     message: str = ""
@@ -47,26 +55,44 @@ def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files
     """Fit a copy of the forecaster to a member; return its outcome and the model as files."""
     begun = time.perf_counter()
     try:
-        with computing_with(ONE), tempfile.TemporaryDirectory() as folder:
+        with computing_with(ONE):
             model = forecaster.replace().fit(member.read())
             measured = model.evaluate(member.read(), "validation")
-            model.save(Path(folder) / "model")
-            files = {path.name: path.read_bytes() for path in (Path(folder) / "model").iterdir()}
+            files = files_of(model.fitted)
     except Exception as error:  # any error: it must not stop the fleet
         return failure(member, _words(error), time.perf_counter() - begun), {}
+    outcome = outcome_of(member, model, measured, time.perf_counter() - begun)
+    return replace(outcome, validation_error=model.fitted.summary.validation_error), files
+
+
+def outcome_of(member: Member, model: IBForecaster, measured: Evaluation | None, seconds: float) -> Outcome:
+    """Return the outcome of a member that has a model, with its errors if they could be measured."""
     summary = model.fitted.summary
-    return Outcome(
+    outcome = Outcome(
         name=member.name,
         state="fitted",
-        seconds=round(time.perf_counter() - begun, 3),
+        seconds=round(seconds, 3),
         rows=summary.rows,
         channels=len(model.fitted.channels),
         windows=summary.windows,
         epochs=summary.epochs,
-        validation_error=summary.validation_error,
-        open_rate=measured.open_rate,
         folder=member.folder,
-    ), files
+    )
+    if measured is None:
+        return outcome
+    return replace(
+        outcome,
+        validation_error=measured.mse,
+        mae=measured.mae,
+        naive_mae=measured.naive_mae,
+        ratio=measured.mae / measured.naive_mae if measured.naive_mae else None,
+        open_rate=measured.open_rate,
+    )
+
+
+def worst_first(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return outcomes with the failed ones first, and then by how they compare with the naive forecast."""
+    return sorted(outcomes, key=lambda each: (each.state != "failed", -(each.ratio or 0.0), each.name))
 
 
 def forecast_member(
@@ -118,6 +144,13 @@ def column_names(id: str, time: str) -> list[str]:
 def failure(member: Member, message: str, seconds: float = 0.0) -> Outcome:
     """Return the outcome of a member that failed."""
     return Outcome(member.name, "failed", round(seconds, 3), folder=member.folder, message=message)
+
+
+def files_of(fitted: FittedModel) -> Files:
+    """Return a model as files."""
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.save(Path(folder) / "model")
+        return {path.name: path.read_bytes() for path in (Path(folder) / "model").iterdir()}
 
 
 def _loaded(files: Files) -> IBForecaster:
