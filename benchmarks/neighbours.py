@@ -61,7 +61,7 @@ def neighbours(device: torch.device) -> dict[str, float]:
 def measure(name: str) -> dict[str, float]:
     """Fit one library in this process and forecast all test windows."""
     table = _table()
-    values = table.iloc[:, 1:].to_numpy()
+    values = table.iloc[:, 1:].to_numpy(copy=True)  # the table is changed below
     mean, spread = values[:TRAINED].mean(axis=0), values[:TRAINED].std(axis=0)
     if name != "ibforecast":  # ours standardises by itself
         table.iloc[:, 1:] = (values - mean) / spread
