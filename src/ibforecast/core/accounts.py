@@ -65,7 +65,7 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
         *_promise(explained),
         *_sampled(receipt),
     ]
-    room = LINES - 3 - bool(receipt.known) - len(notes)
+    room = max(LINES - 3 - bool(receipt.known) - len(notes), 0)  # notes of every kind at once may take a ninth line
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
     kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])
     values = [receipt.calendar, *(run.amount for run in kept), sum((run.amount for run in rest), 0.0), *receipt.known]
