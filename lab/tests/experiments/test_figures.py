@@ -46,7 +46,8 @@ def measured() -> list[Record]:
         for device in ("cuda", "cpu")
     ]
     turned = [record("native", fidelity[:1], recipe) for recipe in ("steady", "steady+prior=0.5")]
-    return [record("explanations", [*fidelity, *GATES]), record("cost", costs), *turned]
+    reach = record("reach", [{"measure": "reach", "values": 134.0, "beyond": 0.0}], "default")
+    return [record("explanations", [*fidelity, *GATES]), record("cost", costs), *turned, reach]
 
 
 @pytest.fixture
