@@ -56,6 +56,8 @@ NAMES = {
     "itransformer": "iTransformer",
     "dlinear": "DLinear",
     "timesnet": "TimesNet",
+    "olinear": "OLinear",
+    "timeemb": "TimeEmb",
     "tft": "TFT",
     "protots": "ProtoTS",
     "ibforecast": "IB-Forecast, as published",
