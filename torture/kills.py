@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -184,6 +185,10 @@ def _whole_model(folder: Path) -> None:
     folders.sweep(folder.parent)
     if folder.exists():
         load(folder)
+
+
+VERBS = [import_module(f"ibforecast.cli.{verb}") for verb in ("fit", "calibrate", "tune", "explain")]
+"""Imported now and not when they are used: a long run must not see a file of the library that changes meanwhile."""
 
 
 def _command(*words: object) -> None:

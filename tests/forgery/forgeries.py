@@ -797,3 +797,131 @@ def another_format(scene: Scene) -> Any:
 @forgery()
 def a_truncated_document(scene: Scene) -> Any:
     return scene.explained.to_json()[:-40]
+
+
+# --- receipts, and tricks with names and numbers ---
+
+
+def _with_receipts(scene: Scene, step: Any = 1) -> Document:
+    content: Document = json.loads(scene.explained.with_receipts(step=step).to_json())
+    return content
+
+
+@forgery()
+def a_receipt_of_another_step(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    lie["receipts"] = [other | {"step": 1} for other in _with_receipts(scene, 2)["receipts"]]
+    return lie
+
+
+@forgery()
+def a_receipt_of_the_mean_as_that_of_a_step(scene: Scene) -> Any:
+    lie = _with_receipts(scene, "mean")
+    lie["receipts"] = [one | {"step": 1} for one in lie["receipts"]]
+    return lie
+
+
+@forgery()
+def receipts_of_two_channels_exchanged(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    if len(lie["receipts"]) < 2:
+        return None
+    first, second, *_ = lie["receipts"]
+    first["channel"], second["channel"] = second["channel"], first["channel"]
+    return lie
+
+
+@forgery()
+def two_amounts_of_a_receipt_changed_so_that_it_still_adds_up(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    one, digit = lie["receipts"][0], 10.0
+    one["calendar"], one["read"][0] = round(one["calendar"] + digit, 9), round(one["read"][0] - digit, 9)
+    return lie
+
+
+@forgery()
+def a_receipt_that_is_given_twice(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    false = copy.deepcopy(lie["receipts"][0])
+    false["calendar"], false["forecast"] = false["calendar"] + 50, false["forecast"] + 50
+    lie["receipts"].append(false)
+    return lie
+
+
+@forgery()
+def a_receipt_with_a_huge_amount_and_its_opposite(scene: Scene) -> Any:
+    """As floating-point numbers the two cancel, and so would anything added to one of them."""
+    lie = _with_receipts(scene)
+    one = lie["receipts"][0]
+    one["calendar"], one["read"][0] = one["calendar"] + 1e18, one["read"][0] - 1e18
+    return lie
+
+
+@forgery()
+def a_receipt_for_a_step_beyond_the_horizon(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    lie["receipts"][0]["step"] = scene.explained.horizon + 1
+    return lie
+
+
+@forgery()
+def a_receipt_for_a_step_that_is_a_boolean(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    lie["receipts"][0]["step"] = True
+    return lie
+
+
+@forgery()
+def a_channel_whose_name_only_looks_the_same(scene: Scene) -> Any:
+    """A Cyrillic a in place of the Latin one."""
+    name = next(name for name in scene.explained.channels if "a" in name)
+    alike = name.replace("a", "\u0430")
+    return sealed(json.loads(scene.explained.to_json().replace(f'"{name}"', f'"{alike}"')))
+
+
+@forgery()
+def a_channel_with_an_invisible_character(scene: Scene) -> Any:
+    name = scene.explained.channels[0]
+    return sealed(json.loads(scene.explained.to_json().replace(f'"{name}"', f'"{name}\u200b"')))
+
+
+@forgery()
+def a_repeated_key_in_another_spelling(scene: Scene) -> Any:
+    """Escaped letters give the same key to a reader of JSON, and another one to a search in the text."""
+    return scene.explained.to_json().replace('"forecast": ', '"f\\u006frecast": [[0.0]], "forecast": ', 1)
+
+
+@forgery()
+def a_repeated_key_inside_the_context(scene: Scene) -> Any:
+    return scene.explained.to_json().replace('"level":', '"level":[0.0],"level":', 1)
+
+
+@forgery()
+def an_unread_value_that_becomes_missing(scene: Scene) -> Any:
+    lie, history = scene.document, scene.explained.history
+    patch_len = scene.explained.explanation.patch_len
+    closed = np.argwhere(~scene.explained.explanation.mask.repeat(patch_len, axis=0) & ~np.isnan(history)).tolist()
+    if not closed:
+        return None
+    row, column = closed[0]
+    lie["window"]["history"][row][column] = None
+    return lie
+
+
+@forgery()
+def the_sign_of_every_number_of_the_forecast_changed(scene: Scene) -> Any:
+    return replace(scene.explained, forecast=-scene.explained.forecast)
+
+
+@forgery()
+def units_moved_with_level_and_forecast_to_match(scene: Scene) -> Any:
+    """Mean and history move by the same amount: the standardised window is the same, and so is all that follows."""
+    explained, units = scene.explained, scene.explained.units
+    by = 3 * units.std
+    moved = replace(units, mean=units.mean + by)
+    return replace(explained, units=moved, history=explained.history + by, forecast=explained.forecast + by)
+
+
+@forgery()
+def a_budget_written_as_a_denormal_more(scene: Scene) -> Any:
+    return replace(scene.explained, budget=float(np.nextafter(scene.explained.budget, 2)))
