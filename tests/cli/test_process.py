@@ -167,3 +167,14 @@ def test_a_command_restores_how_often_python_collects_garbage(capsys: pytest.Cap
     with pytest.raises(SystemExit):
         run(["--version"])
     assert gc.get_threshold() == usual
+
+
+@pytest.mark.skipif(not Path(sys.executable).with_name("ibforecast").exists(), reason="needs the installed command")
+def test_nothing_is_imported_from_the_working_folder(tmp_path: Path) -> None:
+    for name in ("ibforecast", "torch", "numpy", "click", "json"):
+        (tmp_path / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'imported')!r}, 'w').close()\nraise SystemExit(99)\n"
+        )
+    command = [str(Path(sys.executable).with_name("ibforecast")), "predict", "nowhere", "table.csv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 5, done.stderr
