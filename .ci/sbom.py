@@ -14,6 +14,13 @@ from typing import Any
 from packaging.requirements import Requirement
 
 PRODUCT = "ibforecast"
+ALLOWED = frozenset(
+    """0BSD; Apache License; Apache Software License; Apache-2.0; Apache-2.0 WITH LLVM-exception; BSD; BSD License;
+    BSD-2-Clause; BSD-3-Clause; BSL-1.0; CC0-1.0; MIT; MIT License; MPL-2.0; PSF-2.0; Zlib""".replace(
+        "\n    ", " "
+    ).split("; ")
+)
+"""Licences under which a package may be installed with a product of any kind."""
 
 
 def needed_by(package: Distribution, extras: frozenset[str] = frozenset()) -> list[Requirement]:
@@ -45,9 +52,29 @@ def component(package: Distribution) -> dict[str, Any]:
     }
     if expression := about.get("License-Expression"):
         described["licenses"] = [{"expression": expression}]
-    elif (licence := about.get("License")) and "\n" not in licence:
+    elif licence := licence_of(package):
         described["licenses"] = [{"license": {"name": licence}}]
     return described
+
+
+def licence_of(package: Distribution) -> str:
+    """Return the licence that a package states, in one line; empty if it states none."""
+    about = package.metadata
+    if (licence := about.get("License-Expression") or about.get("License") or "") and "\n" not in licence:
+        return licence
+    classifiers = about.get_all("Classifier") or []
+    named = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License :: OSI Approved :: ")]
+    return " AND ".join(named)
+
+
+def other_licences(document: dict[str, Any]) -> dict[str, str]:
+    """Return the packages whose licence is not known to allow any use, each with what it states."""
+    stated = {each["name"]: licence_of(distribution(each["name"])) for each in document["components"]}
+    return {
+        name: licence
+        for name, licence in stated.items()
+        if not licence or not all(part.strip(" ()") in ALLOWED for part in re.split(" AND | OR ", licence))
+    }
 
 
 def bill(root: str = PRODUCT) -> dict[str, Any]:

@@ -50,3 +50,11 @@ def test_the_bill_names_the_fingerprint_of_the_wheel(sbom: ModuleType, tmp_path:
     document = json.loads(sbom.main(tmp_path).read_text())
     (hashed,) = document["metadata"]["component"]["hashes"]
     assert hashed == {"alg": "SHA-256", "content": hashlib.sha256(b"a wheel").hexdigest()}
+
+
+def test_every_package_has_a_licence_that_allows_any_use(sbom: ModuleType) -> None:
+    document = sbom.bill()
+    assert sbom.other_licences(document) == {}
+    assert "AGPL-3.0-only" not in sbom.ALLOWED
+    sbom.ALLOWED = sbom.ALLOWED - {"MPL-2.0"}
+    assert sbom.other_licences(document) == {"tqdm": "MPL-2.0 AND MIT"}
