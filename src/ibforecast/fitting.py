@@ -184,8 +184,8 @@ def cycles_of(settings: Settings, series: Series) -> tuple[int, ...]:
         return settings.cycle if isinstance(settings.cycle, tuple) else (settings.cycle,)
     frequency, rows = series.clock.frequency, Split.by_fractions(settings.split, series.rows).train_end
     first, natural = frequency.cycle(), natural_lengths(frequency)
-    found = (each.length for each in rhythms_of(series.values[:rows], frequency))
-    return (first, *(length for length in found if length in natural and length > first and length % first == 0))
+    lengths = (each.length for each in rhythms_of(series.values[:rows], frequency))
+    return (first, *(length for length in lengths if length in natural and length > first and length % first == 0))
 
 
 def recipe_for(settings: Settings, series: Series) -> Recipe:

@@ -306,7 +306,7 @@ def test_the_file_is_one_graph_whose_inputs_and_outputs_follow_the_field_table(
     graph = onnx.load(path if kind == "usual" else folder / f"{kind}.onnx")
     onnx.checker.check_model(graph, full_check=True)
     assert [(entry.domain, entry.version) for entry in graph.opset_import] == [("", onnx_export.OPSET)]
-    computed = [field for field in FIELDS if not field.given and (facts.covariates or not field.optional)]
+    computed = [field for field in FIELDS if not field.given and (not field.needs or getattr(facts, field.needs))]
     held = [f"held_{field.name}" for field in computed if field.replayed]
     switches = ["hold", "replay", "through", *(["allowance"] if facts.any_budget else [])]
     known = ["known"] if facts.covariates else []

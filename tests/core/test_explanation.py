@@ -96,18 +96,19 @@ def test_the_table_has_axes_kind_and_optionality() -> None:
     assert {row.kind for row in FIELDS} == {"bool", "int64", "float32"}
     assert {name for name, row in rows.items() if row.kind == "bool"} == {"mask", "missing"}
     assert {name for name, row in rows.items() if row.part == "explanation"} == {*rows} - {
-        *("level", "scale", "phase", "profile", "known", "response")
+        *("level", "scale", "phase", "profile", "known", "response", "anchor", "blend")
     }
-    assert names("optional") == {"known", "response"}
-    assert {*rows} - names("batched") == {"profile", "response"}
+    assert names("optional") == names("needs") == {"known", "response", "anchor", "blend"}
+    assert {*rows} - names("batched") == {"profile", "response", "blend"}
     assert names("given") == {"phase", "known"}
     assert {*rows} - names("written") == {"known"}
     assert {*rows} - names("replayed") == {"probability", "missing"}
-    assert names("in_scales") == {"level", "scale"}
+    assert names("in_scales") == {"level", "scale", "anchor"}
 
 
 def test_only_arrays_that_are_present_are_listed() -> None:
-    assert [row.name for row, _ in explanation(covariates=1).arrays()] == [row.name for row in FIELDS]
+    planned = [row.name for row in FIELDS if row.needs in ("", "covariates")]
+    assert [row.name for row, _ in explanation(covariates=1).arrays()] == planned
     bare = explanation()
     assert [row.name for row, _ in bare.arrays()] == [row.name for row in FIELDS if not row.optional]
     assert all(array is row.of(bare) for row, array in bare.arrays())

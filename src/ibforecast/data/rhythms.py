@@ -62,7 +62,9 @@ def rhythms_of(values: Float64[np.ndarray, "row channel"], frequency: Frequency)
     lengths = natural_lengths(frequency)
     cycles: dict[int, list[float]] = {}
     for place in places:
-        for length, score in cycles_in(values[:, place], lengths, FALSE_ALARMS / len(places)).items():
+        with np.errstate(all="ignore"):  # squares of huge values are infinite: no cycle, and a fit refuses the table
+            scores_by_length = cycles_in(values[:, place], lengths, FALSE_ALARMS / len(places))
+        for length, score in scores_by_length.items():
             cycles.setdefault(length, []).append(score)
     often = {length: len(scores) for length, scores in cycles.items()}
     return tuple(
