@@ -220,7 +220,7 @@ def test_receipts_of_a_wide_model_are_itemised_a_few_channels_at_a_time(
     for name in ("load", "wind", "heat", "load"):
         (receipt,) = client.post("/receipts", question | {"channel": name}).json()["receipts"]
         assert_equal_to_the_librarys(receipt, own)
-    # The third channel made room, so the first was computed again. The library's own amounts are computed in this thread.
+    # The third channel made room, so the first was computed again; the library's own are computed in this thread.
     assert [count for thread, count in computed if thread != current_thread().name] == [1, 1, 1, 1]
 
 
