@@ -1,6 +1,7 @@
 """Examples run from top to bottom, and their pages have them all; one of them is the code of its page."""
 
 import ast
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -59,3 +60,38 @@ def test_an_example_prints_a_receipt_and_verifies_it(
     assert "\nCalendar: " in printed
     assert ("\nKnown ahead: " in printed) == (name != "river_flow.py")
     assert printed.endswith("\nverified: True\n")
+
+
+@pytest.fixture(scope="module")
+def cells() -> list[dict[str, Any]]:
+    """The code cells of the notebook."""
+    notebook = json.loads((EXAMPLES / "first_five_minutes.ipynb").read_text("utf8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_runs_from_top_to_bottom(
+    cells: list[dict[str, Any]],
+    training: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    install, *code = ("".join(cell["source"]) for cell in cells)
+    assert install.startswith("%pip install ")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ibforecast.zoo.stages.train", training)  # one epoch
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for number, text in enumerate(code):
+        exec(compile(text, f"cell {number}", "exec"), namespace)
+    printed = capsys.readouterr().out
+    for shown in ("8,760 rows x 6 channels", "best naive forecast", "\nCalendar: ", "\nok     unread: "):
+        assert shown in printed
+    assert list(namespace["forecast"].filter(like="wind_kw")) == ["wind_kw", "wind_kw-lo-80", "wind_kw-hi-80"]
+    assert len(namespace["forecast"]) == 24
+    assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")
+    assert "IBForecaster, fitted" in namespace["model"]._repr_html_()
+    assert "Mean forecast of 2023-10-20" in namespace["why"]._repr_html_()
+
+
+def test_the_notebook_is_kept_without_outputs(cells: list[dict[str, Any]]) -> None:
+    assert [cell["id"] for cell in cells if cell["outputs"] or cell["execution_count"] is not None] == []
