@@ -97,11 +97,13 @@ def _limits(model: "IBForecaster") -> str:
     """Return the limits of a model in words, and how to lift those that were learned."""
     limits, given = model.fitted.limits, model.ranges
     assert limits is not None
-    named = dict(limits.named(model.fitted.channels))
-    listed = "; ".join(f"{name} {words}" for name, words in named.items()) or "none, as given"
-    learned = [name for name in named if not {name, EVERY} & given.keys() and name not in model.whole]
-    why = f" ({', '.join(learned)}: a count that is often 0; --limit {learned[0]}=.. lifts it)" if learned else ""
-    return f"limits of the forecasts: {listed}{why}"
+    alike: dict[str, list[str]] = {}
+    for name, words in limits.named(model.fitted.channels):
+        learned = not {name, EVERY} & given.keys() and name not in model.whole
+        why = " (counts that are often 0; --limit NAME=.. lifts it)" if learned else ""
+        alike.setdefault(f"{words}{why} in", []).append(name)
+    listed = "; ".join(f"{words} {', '.join(names)}" for words, names in alike.items())
+    return f"limits of the forecasts: {listed or 'none, as given'}"
 
 
 def _announce_fit(model: "IBForecaster") -> None:

@@ -221,7 +221,7 @@ def _anchor(explained: ExplainedForecast, column: int) -> list[str]:
 
 
 def _sampled(receipt: Receipt) -> list[str]:
-    if receipt.error is None:
+    if not receipt.error:  # exact, or one value that has no order
         return []
     error = f"{receipt.error:.2g}"
     return [f"How much each value adds is an estimate, with a standard error of at most {error}; the sum is exact."]
