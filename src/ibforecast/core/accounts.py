@@ -174,6 +174,8 @@ def _against_before(explained: ExplainedForecast, receipt: Receipt, column: int,
     if first < 0 or np.isnan(earlier).any():
         return ""
     change = receipt.forecast - float(earlier.mean())
+    if not round(change, decimals):
+        return f", the same as {before}"
     return f", {abs(change):.{decimals}f} {'above' if change > 0 else 'below'} {before}"
 
 
