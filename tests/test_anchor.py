@@ -82,7 +82,7 @@ def test_receipts_of_an_anchored_channel_add_up_and_name_the_anchor(model: IBFor
     explained = model.explain(make_table())
     for step in ("mean", 1, HORIZON):
         assert all(explained.itemised(channel, step).adds_up for channel in explained.channels)
-    assert f"Anchor: 100% {NEWEST} that was read." in explained.in_words("stairs")
+    assert f"Anchor: 100% {NEWEST}." in explained.in_words("stairs")
     receipt = explained.receipt("stairs")
     read = receipt[receipt["part"] == "read"]
     # The whole forecast is one value, so that no other adds anything.
@@ -155,4 +155,4 @@ def test_a_straight_line_is_continued_through_gaps() -> None:
 
 
 def test_cycles_that_do_not_fit_have_no_anchor() -> None:
-    assert anchor_names((24, 168, 1), 96) == (NEWEST, LINE, "repeats the last 24 steps")
+    assert anchor_names((24, 168, 1), 96) == (NEWEST, LINE, "repeats the last 24 steps, as far as they were read")

@@ -17,7 +17,7 @@ from tests.properties.test_receipts import Units, assert_true, departures, desk,
 from ibforecast import IBForecaster, UsageError
 from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.limits import Limits, rests_at_zero
+from ibforecast.core.limits import LIMIT, Limits, rests_at_zero
 from ibforecast.use import Desk
 from ibforecast.zoo import saved
 
@@ -222,6 +222,15 @@ def test_an_evaluation_measures_the_forecasts_that_users_get(model: IBForecaster
     assert error(Limits(np.full(2, -np.inf), np.full(2, 0.5), none)) > 1.5 * free
 
 
+def test_audit_and_dossier_state_the_errors_of_the_limited_forecast(model: IBForecaster) -> None:
+    table, narrow = calls(), Limits(np.full(2, -np.inf), np.full(2, 0.5), np.zeros(2, dtype=bool))
+    limited = IBForecaster.of(replace(model.fitted, limits=narrow), device="cpu")
+    measured, every = limited.evaluate(table), 10**6
+    assert limited.audit(table, windows=every).mse == pytest.approx(measured.mse, rel=1e-5)
+    rows = limited.dossier(table, windows=every).facts.accuracy.channels
+    assert [row.mae for row in rows] == pytest.approx([each.mae for each in measured.channels], rel=1e-5)
+
+
 def test_limits_can_be_lifted_and_given_for_every_channel() -> None:
     lifted = fit(limits={"calls": (None, None)}).fitted
     assert lifted.limits is not None
@@ -301,8 +310,10 @@ def test_drivers_comparisons_and_shap_have_the_limits_as_a_source(model: IBForec
     assert "limit" in set(changes["kind"])
     parts = explained.receipt("calls", 2)
     assert parts["part"].iloc[-1] == "limit"
-    sources = {row.part for row in model.drivers(table, windows=3).rows}
-    assert "limit" in sources
+    drivers = model.drivers(table, windows=3)
+    assert "limit" in {row.part for row in drivers.rows}
+    (line,) = (line for line in drivers.in_words().splitlines() if line.startswith("degrees:"))
+    assert f"; {LIMIT} " in line, "after what comes from outside, because it does not"
 
 
 def test_words_name_the_limit_that_acted(model: IBForecaster) -> None:

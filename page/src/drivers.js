@@ -75,7 +75,7 @@ function sourcesOf(rows) {
 /** Return how much of what moves a channel is its own past, and what moves it most from outside. */
 function movedWords(sources, channel) {
   const own = sources.find((one) => one.source === channel);
-  const outside = sources.filter((one) => one.source !== channel && one.part !== "unread");
+  const outside = sources.filter((one) => one.source !== channel && one.part !== "unread" && one.part !== "limit");
   const past = own ? `${percent(own.share)} of what moves ${channel} is its own past` : `Its own past does not move ${channel}`;
   if (!outside.length) return `${past}.`;
   const rest = percent(outside.reduce((sum, one) => sum + one.share, 0));

@@ -289,7 +289,7 @@ def audit_windows(fitted: FittedModel, windows: Windows, count: int, split: str,
             masks.append(explanation.mask.flatten(1))
         held = certificate(network, chosen, generator, BATCH)
         free = end_to_end(network, chosen, generator, BATCH)
-        measured = accuracy(network, chosen, BATCH)
+        measured = accuracy(fitted.predictor, chosen, BATCH)
     mask = torch.cat(masks)
     shifts = Shifts.joined(own)
     return Audit(

@@ -313,12 +313,12 @@ class Drivers:
     def _largest(self, channel: str) -> str:
         moving = [source for source in self.sources() if source.channel == channel and source.size]
         own = [f"its own past {self._share(each)}" for each in moving if each.source == channel]
-        unread = [f"{UNREAD} {self._share(each)}" for each in moving if each.source == UNREAD]
-        return "; ".join([*own, *self._from_outside(channel, moving, SOURCES - len(own)), *unread]) or "nothing"
+        neither = [f"{each.source} {self._share(each)}" for each in moving if each.source in (UNREAD, LIMIT)]
+        return "; ".join([*own, *self._from_outside(channel, moving, SOURCES - len(own)), *neither]) or "nothing"
 
     def _from_outside(self, channel: str, moving: list[Source], most: int) -> Iterator[str]:
         """Yield how much other sources move a channel, and the largest of them."""
-        outside = [each for each in moving if each.source not in (channel, UNREAD)]
+        outside = [each for each in moving if each.source not in (channel, UNREAD, LIMIT)]
         whole = f"from outside {percent(sum((each.share for each in outside), 0.0))}"
         if len(outside) == 1:
             yield f"{whole}: {outside[0].source}{self._place(outside[0])}"

@@ -15,7 +15,6 @@ from ibforecast import receipts
 from ibforecast.audit import Audit, audit_windows
 from ibforecast.core import running, verification
 from ibforecast.core.calendar import Frequency
-from ibforecast.core.contracts import Predictor
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explained import ExplainedForecast
@@ -33,7 +32,7 @@ from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Layout, Table
 from ibforecast.data.windows import Windows
 from ibforecast.engine import TorchEngine, facts_of
-from ibforecast.evaluate.accuracy import Limited, accuracy
+from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.channels import ChannelErrors, channel_errors
 from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
 from ibforecast.fitting import calibrated_on
@@ -255,14 +254,12 @@ class Desk:
 
     def _engine_of(self, explained: ExplainedForecast) -> TorchEngine:
         """Return the model at the budget of an explanation; refuse an explanation of another model."""
-        named, own = explained.weights_sha256, self.fitted.weights_sha256
+        engine = TorchEngine(self.fitted)
+        other = engine.facts.difference(explained.weights_sha256, explained.units)
         require(
-            named == own,
-            "a receipt needs the model that computed the explanation",
-            f"weights {named[:12]}, where this model has {own[:12]}",
-            "use the model that made it",
+            not other, "a receipt needs the model that computed the explanation", other, "use the model that made it"
         )
-        return TorchEngine(self.fitted.at_budget(explained.budget))
+        return engine.at_budget(explained.budget)
 
     def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
         """Return rows, instances of one dataclass, as a table of the user's kind."""
@@ -327,9 +324,9 @@ class Desk:
         cycles = naive_cycles(fitted.config.cycles, source.series.clock.frequency)
         with self.at_work(fitted.network) as device:
             usable = usable.to(device)
-            limited = self._within_limits(fitted)
-            measured = accuracy(limited, usable)
-            own = channel_errors(lambda window: limited(window).values, usable)
+            predictor = fitted.predictor
+            measured = accuracy(predictor, usable)
+            own = channel_errors(lambda window: predictor(window).values, usable)
             naive = naive_forecasts(usable, cycles)
         best = min(naive, key=lambda each: each.mae)
         return Evaluation(
@@ -353,10 +350,6 @@ class Desk:
             measures = (own.mae, own.rmse, best.channels.mae, best.channels.rmse)
             mae, rmse, naive_mae, naive_rmse = (float(errors[column]) * float(std) for errors in measures)
             yield ChannelEvaluation(name, mae, rmse, naive_mae, naive_rmse, best.cycle)
-
-    def _within_limits(self, fitted: FittedModel) -> Predictor:
-        """Return the network, with forecasts as a user gets them: within the limits, if there are any."""
-        return fitted.network if fitted.limits is None else Limited(fitted.network, fitted.standardiser, fitted.limits)
 
     def audit(self, source: Table, split: Selection, windows: int) -> Audit:
         """Measure how far the model's explanations can be relied on, on evenly spaced windows of a table."""

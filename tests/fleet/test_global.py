@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from tests.fleet.test_fleet import Make
 
 from ibforecast import DataError, IBForecaster
 from ibforecast.cli.main import run
-from ibforecast.fleet import Fleet
+from ibforecast.fleet import Fleet, together
 from ibforecast.fleet.fleet import UNSEEN
+from ibforecast.fleet.members import Member
 
 LENGTHS = {"long": 300, "middle": 160, "short": 70, "shorter": 50, "shortest": 30}
 
@@ -38,6 +40,21 @@ def fleet(sales: dict[str, pd.DataFrame], settings: IBForecaster, tmp_path_facto
     made = Fleet(tmp_path_factory.mktemp("global") / "fleet")
     made.fit_global(sales, settings)
     return made
+
+
+def test_naive_forecasts_repeat_no_rows_of_another_series(
+    settings: IBForecaster, series: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def noted(windows: Any, cycles: Any) -> list[Any]:
+        tried.extend(cycles)
+        return []
+
+    monkeypatch.setattr(together, "naive_forecasts", noted)
+    members = [Member(name, pa.Table.from_pandas(series(seed, 400))) for seed, name in enumerate(("one", "two"))]
+    together.fit_together(members, settings)
+    assert tried == [1, 24], "a week of hours would begin before the look-back"
 
 
 def test_all_series_share_one_network_and_have_their_own_units(fleet: Fleet, sales: dict[str, pd.DataFrame]) -> None:

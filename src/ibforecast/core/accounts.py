@@ -77,7 +77,7 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
         yield f"{_place(explained, run)}: {amount} ({_event(explained, run)})."
     if rest:
         count = sum(run.last - run.first + 1 for run in rest)
-        yield f"{count} other {_unit(explained)} together: {amounts[len(kept)]}."
+        yield f"{count} {'other ' * bool(kept)}{_unit(explained)} together: {amounts[len(kept)]}."
     if receipt.known:
         named = zip(explained.covariates, amounts[len(kept) + 1 :], strict=False)
         yield f"Known ahead: {', '.join(f'{name} {amount}' for name, amount in named)}."
@@ -214,12 +214,12 @@ def _seen_elsewhere(receipt: Receipt) -> list[str]:
 
 
 def _anchor(explained: ExplainedForecast, column: int) -> list[str]:
-    """Return what share of the forecast continues the values that were read in a naive way."""
+    """Return the line of each naive forecast in that of a channel."""
     context = explained.explanation.context
     if context.blend is None:
         return []
     shares = anchors.in_words(context.blend, context.cycles, explained.look_back, column)
-    return [f"Anchor: {share} that was read." for share in shares]
+    return [f"Anchor: {share}." for share in shares]
 
 
 def _sampled(receipt: Receipt) -> list[str]:

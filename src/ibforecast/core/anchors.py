@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
-NEWEST = "repeats the newest value"
-LINE = "continues the straight line through the oldest and the newest value"
+NEWEST = "repeats the newest value that was read"
+LINE = "continues the straight line through the oldest and the newest value that were read"
 
 
 def repeatable(cycles: Sequence[int], look_back: int) -> tuple[int, ...]:
@@ -16,7 +16,11 @@ def repeatable(cycles: Sequence[int], look_back: int) -> tuple[int, ...]:
 
 def anchor_names(cycles: Sequence[int], look_back: int) -> tuple[str, ...]:
     """Return the name of each naive forecast: how it continues what was read."""
-    return NEWEST, LINE, *(f"repeats the last {cycle} steps" for cycle in repeatable(cycles, look_back))
+    return (
+        NEWEST,
+        LINE,
+        *(f"repeats the last {cycle} steps, as far as they were read" for cycle in repeatable(cycles, look_back)),
+    )
 
 
 def in_words(

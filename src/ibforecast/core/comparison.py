@@ -151,9 +151,9 @@ def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str
     """Return why a channel's forecast differs from that of another explanation, usually an earlier one."""
     mine, theirs = explained.weights_sha256, other.weights_sha256
     require(
-        mine == theirs,
+        mine == theirs and explained.units.same_as(other.units),
         "only explanations of one model can be compared",
-        f"weights {mine[:12]} and {theirs[:12]}",
+        f"weights {mine[:12]} and {theirs[:12]}" if mine != theirs else "the same weights with other units",
         "explain both moments with the same model",
     )
     before, after = other.itemised(channel, step), explained.itemised(channel, step)

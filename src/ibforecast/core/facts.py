@@ -92,6 +92,15 @@ class ModelFacts:
         """
         return replace(self, budget=settled(self.budget, self.tokens)) if self.any_budget else self
 
+    def difference(self, weights_sha256: str, units: Standardiser) -> str:
+        """Return how another model, with these weights and units, differs from this one; empty if it does not.
+
+        Models of a global fleet have the same weights, and differ in their units.
+        """
+        if weights_sha256 != self.weights_sha256:
+            return f"weights {weights_sha256[:12]}, where this model has {self.weights_sha256[:12]}"
+        return "" if self.units.same_as(units) else "the same weights with other units"
+
     def limited(self, computed: np.ndarray) -> np.ndarray:
         """Return the forecast from what the model computed: within the limits, if there are any."""
         return computed if self.limits is None else self.limits.apply(computed)

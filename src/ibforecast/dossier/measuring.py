@@ -248,8 +248,8 @@ def _accuracy(desk: Desk, windows: Windows, split: str, usable: int) -> Accuracy
     fitted, horizon = desk.fitted, desk.horizon
     cycle = repeatable(fitted.config.cycles, desk.look_back)
     with desk.at_work(fitted.network) as device:
-        here = windows.to(device)
-        own = channel_errors(lambda window: fitted.network(window).values, here)
+        here, predictor = windows.to(device), fitted.predictor
+        own = channel_errors(lambda window: predictor(window).values, here)
         cyclic = channel_errors(lambda window: repeated(window, cycle, horizon), here)
         last = channel_errors(lambda window: repeated(window, 1, horizon), here)
     std = fitted.standardiser.std[: len(fitted.targets)]

@@ -96,7 +96,9 @@ def fit_together(
                 "give longer series, or a shorter look_back (--look-back) or horizon",
             )
     compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
-    cycles = naive_cycles(recipe.config.cycles, longest.series.clock.frequency)
+    natural = naive_cycles(recipe.config.cycles, longest.series.clock.frequency)
+    # The rows before a look-back, which a longer cycle would repeat, may be those of another series.
+    cycles = [cycle for cycle in natural if cycle <= settings.look_back]
     naive = min((each.mse for each in naive_forecasts(compared, cycles)), default=nan)
     fingerprint = sha256([each.series.sha256.encode() for each in opened.values()])
     begun = time.perf_counter()

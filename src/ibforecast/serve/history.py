@@ -32,10 +32,11 @@ def history(model: LoadedModel, table: str, source: Table, count: int, stopped: 
     padded = replace(series, values=np.concatenate([series.values, unknown]))
     windows = model.forecaster.desk.windows_at(padded, starts)
     opened, squared, absolute, read = torch.zeros(config.patches, config.channels).double(), [], [], []
+    predictor = model.fitted.predictor
     for window, target in windows.batches(BATCH):
         if stopped.is_set():
             raise CancelledError
-        forecast = model.fitted.network(window)
+        forecast = predictor(window)
         opened += forecast.explanation.mask.double().sum(dim=0)
         read.append(forecast.explanation.open_rate)
         squared.append(squared_error(forecast.values, target))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,7 +11,9 @@ from ibforecast.audit import FILE as AUDIT
 from ibforecast.audit import saved_audit
 from ibforecast.core.errors import ModelFileError
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.files import sha256, to_json
 from ibforecast.data.tables import Table
+from ibforecast.engine import facts_of
 from ibforecast.forecaster import IBForecaster
 from ibforecast.serve import wire
 from ibforecast.serve.metrics import Metrics
@@ -37,6 +40,12 @@ class LoadedModel:
     def fitted(self) -> FittedModel:
         """The fitted model."""
         return self.forecaster.fitted
+
+    @cached_property
+    def identity(self) -> str:
+        """A fingerprint of all that decides its answers: weights, units, limits, and how tables are read."""
+        facts, layout = facts_of(self.fitted).document(), asdict(self.fitted.layout)
+        return sha256(to_json({"facts": facts, "layout": layout}))
 
     @property
     def numbers(self) -> int:
@@ -112,12 +121,17 @@ class Models:
             )
         return self._loaded[name]
 
-    def that_gave(self, weights_sha256: str, name: str | None) -> LoadedModel:
-        """Return the model with this name; without a name, the one with these weights or else the only one."""
+    def that_gave(self, explained: ExplainedForecast, name: str | None) -> LoadedModel:
+        """Return the model with this name; without a name, the one that made an explanation or else the only one.
+
+        Models of a global fleet have the same weights; the units of the explanation tell which one made it.
+        """
+        weights_sha256 = explained.weights_sha256
         if name is None:
-            for model in self._loaded.values():
-                if model.fitted.weights_sha256 == weights_sha256:
-                    return model
+            alike = [model for model in self._loaded.values() if model.fitted.weights_sha256 == weights_sha256]
+            of_units = [model for model in alike if model.fitted.standardiser.same_as(explained.units)]
+            for model in (*of_units, *alike):
+                return model
         if name is None and len(self._loaded) > 1:
             raise Refused(
                 422,
@@ -129,7 +143,7 @@ class Models:
         return self.get(name)
 
     def reload(self, names: Iterable[str]) -> list[str]:
-        """Read models again, all of them or none; return the names of those whose weights changed.
+        """Read models again, all of them or none; return the names of those that changed.
 
         Requests under way keep the model they began with; its worker ends when they are done.
         """
@@ -139,9 +153,7 @@ class Models:
         self._loaded |= after
         for model in before.values():
             model.worker.close()
-        return [
-            name for name, model in after.items() if model.fitted.weights_sha256 != before[name].fitted.weights_sha256
-        ]
+        return [name for name, model in after.items() if model.identity != before[name].identity]
 
     def close(self) -> None:
         """End the workers once all accepted windows are computed."""

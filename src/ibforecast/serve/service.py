@@ -148,7 +148,7 @@ class Service:
         read = await self._in_reader(_read_explanation, question.explanation)
         if isinstance(read, Verification):
             return _verdict(question.model or "", read)
-        model = self.models.that_gave(read.weights_sha256, question.model)
+        model = self.models.that_gave(read, question.model)
         table = None if question.table is None else await self._source(model, question.table, question.future)
         key = None if question.key is None else question.key.encode()
         check = partial(model.forecaster.verify, read, table, exact=question.exact, key=key)
@@ -310,7 +310,7 @@ class Service:
         """Run a model over a whole table, on evenly spaced windows."""
         model, kept = self.models.get(model_name), self.shelf.get(id)
         self._check_windows("a history", windows)
-        key = (id, model.fitted.weights_sha256, windows)
+        key = (id, model.identity, windows)
         if key not in self._histories:
             source = await self._read_kept(model, kept)
             answer = await _cancellable(self._historians, partial(history, model, id, source, windows))
@@ -321,7 +321,7 @@ class Service:
         """Average the receipts of a model over a whole table, on evenly spaced windows."""
         model, kept = self.models.get(model_name), self.shelf.get(id)
         self._check_windows("drivers", windows)
-        key = (id, model.name, model.fitted.weights_sha256, windows, channel)
+        key = (id, model.name, model.identity, windows, channel)
         if key not in self._drivers:
             source = await self._read_kept(model, kept)
             desk, most = model.forecaster.desk, self.settings.max_numbers
@@ -353,7 +353,7 @@ class Service:
         read = await self._in_reader(_read_explanation, sent, field)
         if isinstance(read, Verification):
             raise Refused(422, f"an explanation must be true: {read.checks[0].detail}", field=field)
-        return self.models.that_gave(read.weights_sha256, name), read
+        return self.models.that_gave(read, name), read
 
     async def _explain(
         self, question: wire.AboutTable, render: Callable[[ExplainedForecast], T]
@@ -411,15 +411,14 @@ class Service:
 
     async def _read_kept(self, model: LoadedModel, kept: Kept) -> Table:
         """Read a table of the shelf with a model, or return it if it was read before."""
-        weights = model.fitted.weights_sha256
-        if weights not in kept.read:
+        if model.identity not in kept.read:
 
             def read() -> Table:
                 with reading("table"):
                     return model.open(kept.source)
 
-            keep(kept.read, weights, await self._in_reader(read), READINGS_KEPT)
-        return kept.read[weights]
+            keep(kept.read, model.identity, await self._in_reader(read), READINGS_KEPT)
+        return kept.read[model.identity]
 
     def _read_sent(self, model: LoadedModel, sent: Any, field: str) -> Table:
         with reading(field):

@@ -84,14 +84,12 @@ def rerun(name: str, fitted: FittedModel, explained: ExplainedForecast, question
 
 def _engine(fitted: FittedModel, explained: ExplainedForecast) -> TorchEngine:
     """Return the model with the budget of an explanation that it made; refuse any other explanation."""
-    named, own = explained.weights_sha256, fitted.weights_sha256
-    if named != own:
+    engine = TorchEngine(fitted)
+    if other := engine.facts.difference(explained.weights_sha256, explained.units):
         raise UsageError(
-            "an explanation must come from the model that replays it",
-            f"one with the weights {named[:12]}, where this model has {own[:12]}",
-            "name the model that made it",
+            "an explanation must come from the model that replays it", other, "name the model that made it"
         )
-    engine = TorchEngine(fitted).at_budget(explained.budget)
+    engine = engine.at_budget(explained.budget)
     facts = engine.facts
     shape = (explained.channels, explained.look_back, explained.horizon, explained.patch_len, explained.cycles)
     if shape != (facts.channels, facts.look_back, facts.horizon, facts.patch_len, facts.cycles):

@@ -257,7 +257,7 @@ class Reads(Answer):
 
 
 class Reloaded(Answer):
-    """The models that were read again, and those of them with other weights than before."""
+    """The models that were read again, and those of them that changed: their weights, units, limits or layout."""
 
     reloaded: list[str]
     changed: list[str]

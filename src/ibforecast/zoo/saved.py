@@ -20,6 +20,7 @@ from ibforecast._version import __version__
 from ibforecast.core import document
 from ibforecast.core.anchors import in_words
 from ibforecast.core.calendar import Frequency
+from ibforecast.core.contracts import Predictor
 from ibforecast.core.errors import ModelFileError, UsageError, require
 from ibforecast.core.files import sha256, write_atomically
 from ibforecast.core.folders import new_folder, put_in_place, sweep
@@ -28,6 +29,7 @@ from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.tokens import spread
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
+from ibforecast.evaluate.accuracy import Limited
 from ibforecast.evaluate.conformal import LEVELS, Calibration
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
@@ -160,6 +162,11 @@ class FittedModel:
         """Names of the channels that are forecast."""
         return self.channels[: len(self.channels) - self.config.past]
 
+    @property
+    def predictor(self) -> Predictor:
+        """The network, with forecasts as users get them: within the limits, if there are any."""
+        return self.network if self.limits is None else Limited(self.network, self.standardiser, self.limits)
+
     def anchors(self) -> Iterator[str]:
         """Yield a line in words for each kind of anchor: the channels it is in, and its share."""
         anchor, config = self.network.decompose.anchor, self.config
@@ -170,7 +177,7 @@ class FittedModel:
             for share in in_words(anchor.blend.numpy(), config.cycles, config.look_back, column):
                 channels.setdefault(share, []).append(name)
         for share, names in channels.items():
-            yield f"anchor: {share} that was read, in {', '.join(names)}"
+            yield f"anchor: {share}, in {', '.join(names)}"
 
     @cached_property
     def weights(self) -> bytes:
