@@ -120,6 +120,7 @@ def test_a_saved_model_keeps_its_anchor(model: IBForecaster, tmp_path: Path) -> 
     again = IBForecaster.load(tmp_path / "model")
     assert (blend_of(again) == blend_of(model)).all()
     assert list(again.fitted.anchors()) == list(model.fitted.anchors())
+    assert any(line.startswith(f"100% {NEWEST}, in stairs") for line in again.fitted.anchors())
     assert again.explain(make_table()).to_json() == model.explain(make_table()).to_json()
 
 

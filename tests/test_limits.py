@@ -227,7 +227,10 @@ def test_audit_and_dossier_state_the_errors_of_the_limited_forecast(model: IBFor
     limited = IBForecaster.of(replace(model.fitted, limits=narrow), device="cpu")
     measured, every = limited.evaluate(table), 10**6
     assert limited.audit(table, windows=every).mse == pytest.approx(measured.mse, rel=1e-5)
-    rows = limited.dossier(table, windows=every).facts.accuracy.channels
+    dossier = limited.dossier(table, windows=every)
+    assert dossier.facts.use.limits == ("calls at most 0.5", "degrees at most 0.5")
+    assert dossier.facts.use.anchors == tuple(limited.fitted.anchors())
+    rows = dossier.facts.accuracy.channels
     assert [row.mae for row in rows] == pytest.approx([each.mae for each in measured.channels], rel=1e-5)
 
 

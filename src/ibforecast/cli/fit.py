@@ -121,7 +121,7 @@ def _announce_fit(model: "IBForecaster") -> None:
     if summary.contest:
         announce(str(summary.contest))
     for line in model.fitted.anchors():
-        announce(line)
+        announce(f"anchor: {line}")
     if model.fitted.limits is not None:
         announce(_limits(model))
     sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)

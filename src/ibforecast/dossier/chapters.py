@@ -97,6 +97,8 @@ def _use(facts: Facts) -> Iterator[str]:
             f"{use.patch_len} step{'s' if use.patch_len > 1 else ''}"
             + ("; it can be changed in use" if use.any_budget else ""),
             "cycles": " and ".join(map(str, use.cycles)) + " steps",
+            **({"naive forecasts blended in": "; ".join(use.anchors)} if use.anchors else {}),
+            **({"limits of forecasts": "; ".join(use.limits)} if use.limits else {}),
             "weights (sha256)": use.weights_sha256,
         }
     )

@@ -17,7 +17,10 @@ Role = Literal["forecast", "read only", "known ahead"]
 
 @dataclass(frozen=True)
 class Use:
-    """What the model is for, in the words of its owner (empty if not stated), and what it is."""
+    """What the model is for, in the words of its owner (empty if not stated), and what it is.
+
+    `anchors` are the naive forecasts that are blended in and `limits` those of its forecasts, each in words.
+    """
 
     purpose: str
     claim: Claim
@@ -34,6 +37,8 @@ class Use:
     any_budget: bool
     allowance: int
     tokens: int
+    anchors: tuple[str, ...]
+    limits: tuple[str, ...]
     weights_sha256: str
 
 

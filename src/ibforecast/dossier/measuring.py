@@ -100,6 +100,7 @@ def _use(fitted: FittedModel, purpose: str) -> Use:
     config, layout = fitted.config, fitted.layout
     claim: Claim = "sealed" if config.sealed else "choosing" if config.chooses else "conditional"
     tokens = config.patches * config.channels
+    limits = () if fitted.limits is None else fitted.limits.named(fitted.channels)
     return Use(
         purpose=purpose,
         claim=claim,
@@ -116,6 +117,8 @@ def _use(fitted: FittedModel, purpose: str) -> Use:
         any_budget=config.gate.any_budget,
         allowance=config.allowance,
         tokens=tokens,
+        anchors=tuple(fitted.anchors()),
+        limits=tuple(f"{name} {words}" for name, words in limits),
         weights_sha256=fitted.weights_sha256,
     )
 

@@ -177,7 +177,7 @@ class FittedModel:
             for share in in_words(anchor.blend.numpy(), config.cycles, config.look_back, column):
                 channels.setdefault(share, []).append(name)
         for share, names in channels.items():
-            yield f"anchor: {share}, in {', '.join(names)}"
+            yield f"{share}, in {', '.join(names)}"
 
     @cached_property
     def weights(self) -> bytes:
