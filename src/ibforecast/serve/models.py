@@ -124,7 +124,7 @@ class Models:
     def that_gave(self, explained: ExplainedForecast, name: str | None) -> LoadedModel:
         """Return the model with this name; without a name, the one that made an explanation or else the only one.
 
-        Models of a global fleet have the same weights; the units of the explanation tell which one made it.
+        Models of a global fleet have the same weights; the one that made an explanation has its units.
         """
         weights_sha256 = explained.weights_sha256
         if name is None:
