@@ -297,3 +297,17 @@ def test_stacked_models_take_part_in_the_same_contests_as_on_their_own(monkeypat
         assert other.recipe == one.recipe
         assert len(other.training.history) == len(one.training.history)
         assert other.training.best_error == pytest.approx(one.training.best_error, rel=0.02)
+
+
+def test_stacked_models_get_the_anchors_that_they_get_on_their_own() -> None:
+    sealed, seeds = recipe("sealed"), (7, 8)
+    sealed = replace(sealed, train=replace(sealed.train, anchor_margin=1e-4, bfloat16=False))
+    for seed, stacked in zip(
+        seeds, train_recipes_stacked(sealed, [(TRAINING, VALIDATION)] * len(seeds), seeds), strict=True
+    ):
+        alone = train_recipe(sealed, TRAINING, VALIDATION, seed)
+        assert isinstance(stacked, Trained)
+        assert stacked.recipe == alone.recipe
+        assert stacked.recipe.config.anchored
+        blends = (one.forecaster.state_dict()["decompose.anchor.blend"] for one in (stacked, alone))
+        assert torch.equal(*blends)
