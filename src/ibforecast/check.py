@@ -23,10 +23,10 @@ from ibforecast.fitting import cycles_of, recipe_for
 from ibforecast.settings import Settings
 from ibforecast.zoo.recipes import Recipe
 
-STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR = 4.0e-3, 1.2e-7, 3.3
+STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR, ADDITIVE_FACTOR = 4.0e-3, 1.2e-7, 3.3, 1.3
 """The model of time, on one thread: a training step takes a fixed time and one per cell, which is a step of look-back
-or horizon of one channel of one window of the batch; a choosing reader takes longer by a factor. From
-results/bench/cpu-fits.json and results/trials/cpu-steps.jsonl, on a processor with instructions for bfloat16."""
+or horizon of one channel of one window of the batch; choosing and additive readers take longer by a factor. From
+results/bench/cpu-fits.json, results/trials/cpu-steps.jsonl and cpu-readouts.jsonl, with instructions for bfloat16."""
 
 BASE_MEGABYTES, BYTES_PER_VALUE, BYTES_PER_CELL = 700, 30, 4500
 """The model of memory: Python and PyTorch, a value of the table in all its copies, and the intermediate results that a
@@ -204,7 +204,8 @@ def seconds_of(recipe: Recipe, windows: int) -> float:
     epoch = train.steps_of(windows) * (STEP_SECONDS + CELL_SECONDS * cells)
     second = CHOOSING_FACTOR if config.chooses else 1.0
     contest = train.contest.epochs * (1.0 + CHOOSING_FACTOR) if train.contest_margin else 0.0
-    return float(epoch * (train.epochs + contest + second * train.second_epochs))
+    additive = ADDITIVE_FACTOR * train.epochs if train.additive else 0.0
+    return float(epoch * (train.epochs + additive + contest + second * train.second_epochs))
 
 
 def megabytes_of(recipe: Recipe, windows: int, rows: int) -> float:

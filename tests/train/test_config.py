@@ -66,6 +66,13 @@ def test_a_contest_without_a_second_stage_is_refused() -> None:
         TrainConfig(contest_margin=0.02)
 
 
+def test_an_additive_candidate_without_a_contest_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"an additive candidate needs a contest \(got contest_margin=0\); set contest_"
+    ):
+        TrainConfig(second_epochs=2, additive=True)
+
+
 @given(some.integers(1, 60), some.integers(1, 60), some.integers(1, 30))
 def test_a_shorter_stage_ends_with_the_same_rate(epochs: int, second_epochs: int, constant_epochs: int) -> None:
     pace = TrainConfig(epochs, constant_epochs=constant_epochs, second_epochs=second_epochs, contest_margin=0.02)

@@ -17,6 +17,7 @@ from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.explanation import Forecast
 from ibforecast.core.window import Target, Window
 from ibforecast.data.windows import Windows
+from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
@@ -441,6 +442,23 @@ def test_a_training_that_is_stopped_keeps_the_best_epoch_so_far() -> None:
     one = network()
     train(one, TRAINING, VALIDATION, replace(PACE, epochs=3, patience=3), 3, until=lambda: True)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), stopped_early.parameters(), strict=True))
+
+
+def test_a_training_that_is_hopeless_ends_with_the_best_epoch_so_far() -> None:
+    given_up = network()
+    run = train(given_up, TRAINING, VALIDATION, PACE, seed=3, hopeless=lambda history: len(history) == 2)
+    whole = train(network(), TRAINING, VALIDATION, PACE, seed=3)
+    assert len(whole.history) > 2
+    assert run.history == whole.history[:2]
+    assert not run.stopped, "nobody stopped it"
+
+
+def test_the_absolute_error_of_a_training_is_that_of_its_best_epoch_on_all_validation_windows() -> None:
+    forecaster = network()
+    run = train(forecaster, TRAINING, VALIDATION, PACE, seed=3)
+    assert (run.best_error, run.best_absolute_error) == pytest.approx(
+        (accuracy(forecaster, VALIDATION).mse, accuracy(forecaster, VALIDATION).mae), rel=1e-5
+    )
 
 
 def test_the_first_epoch_is_finished_even_if_training_must_stop_at_once() -> None:

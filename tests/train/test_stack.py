@@ -82,6 +82,18 @@ def test_each_model_stops_by_its_own_patience_and_keeps_its_own_best_epoch() -> 
         assert torch.allclose(weights(one.forecaster), weights(forecaster), atol=2e-2)
 
 
+def test_a_model_that_is_hopeless_leaves_the_stack_and_the_others_go_on() -> None:
+    one, other = member("sealed", 1), replace(member("sealed", 2), hopeless=lambda history: len(history) == 2)
+    whole, given_up = train_stacked([one, other], PACE)
+    assert isinstance(whole, Training)
+    assert isinstance(given_up, Training)
+    assert (len(whole.history), len(given_up.history)) == (3, 2)
+    alone = train(network("sealed", 2), other.training, other.validation, PACE, 2, hopeless=other.hopeless)
+    assert (given_up.best_epoch, given_up.best_error, given_up.best_absolute_error) == pytest.approx(
+        (alone.best_epoch, alone.best_error, alone.best_absolute_error), rel=1e-4
+    )
+
+
 class Fragile(SealedForecast):
     """A sealed network whose loss is not a number in a model that was marked."""
 

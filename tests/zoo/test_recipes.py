@@ -159,7 +159,7 @@ def test_the_epochs_of_a_recipe_are_those_of_all_its_stages() -> None:
     sealed, choosing, default = (resolve(name, SIZES) for name in ("sealed", "choosing", "default"))
     assert sealed.epochs == sealed.train.epochs
     assert choosing.epochs == sealed.epochs + choosing.train.second_epochs
-    assert default.epochs == choosing.epochs + 2 * default.train.contest.epochs
+    assert default.epochs == choosing.epochs + 2 * default.train.contest.epochs + sealed.epochs
     assert resolve("any-budget", SIZES).epochs == resolve("any-budget", SIZES).train.epochs
 
 

@@ -1,4 +1,4 @@
-"""Training in stages: the contest between a sealed and a choosing reader, and how it is resumed and stored."""
+"""Training in stages: the contest between sealed, additive and choosing readers, and how it is resumed and stored."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,15 +17,19 @@ from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import ChoosingForecast, SealedForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
+from ibforecast.train.loop import Training
 from ibforecast.zoo.recipes import Recipe, resolve
 from ibforecast.zoo.stages import (
     FEWEST_EPOCHS,
     STAGES,
+    TRIAL_EPOCHS,
     USED_SHARE,
     Contest,
     Trained,
+    additive_of,
     forget,
     sealed_of,
+    stages,
     train_recipe,
     train_recipes_stacked,
     within,
@@ -76,20 +80,27 @@ def _same_bits(one: Tensor, other: Tensor) -> bool:
 
 
 def rigged(monkeypatch: pytest.MonkeyPatch, winner: str) -> None:
-    """Give the winner of every contest a gain that no margin exceeds."""
+    """Let one of the three candidates win every contest."""
     monkeypatch.setattr(Contest, "gain", property(lambda contest: 1.0 if winner == "choosing" else -1.0))
+    monkeypatch.setattr(Contest, "additive_wins", property(lambda contest: winner == "additive"))
 
 
-def test_a_sealed_reader_that_wins_the_contest_has_the_weights_of_the_sealed_recipe() -> None:
-    default, sealed = trained(recipe("default", margin=0.99)), trained(recipe("sealed"))
+@pytest.mark.parametrize("name", ["sealed", "additive"])
+def test_a_sealed_reader_that_wins_the_contest_has_the_weights_of_its_own_recipe(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    rigged(monkeypatch, name)
+    default, sealed = trained(recipe("default")), trained(recipe(name))
     assert default.contest is not None
-    assert default.contest.winner == "sealed"
+    assert default.contest.winner == name
     assert sealed.contest is None
     assert isinstance(default.forecaster, SealedForecast)
     assert same_weights(default, sealed)
     assert default.recipe.config == sealed.recipe.config
     assert default.recipe.train == sealed.recipe.train
-    assert default.training.best_epoch == sealed.training.best_epoch
+    before = 2 if name == "additive" else 0
+    assert default.training.best_epoch == before + sealed.training.best_epoch
+    assert len(default.training.history) == before + 2
 
 
 def test_a_choosing_reader_that_wins_the_contest_has_the_weights_of_the_choosing_recipe(
@@ -127,39 +138,107 @@ def test_the_winner_is_determined_by_the_margin() -> None:
     assert Contest(0.0, 0.0, 0.02, 3.0).winner == "sealed"
 
 
+def test_an_additive_reader_takes_the_place_of_the_sealed_one_unless_it_is_worse() -> None:
+    assert Contest(1.0, 1.2, 0.02, 3.0, 1.01).winner == "sealed"
+    assert Contest(1.0, 1.2, 0.02, 3.0, 1.0).winner == "additive"
+    assert Contest(1.0, 0.97, 0.02, 3.0, 1.01).winner == "choosing"
+    assert Contest(1.0, 0.97, 0.02, 3.0, 0.98).winner == "additive", "choosing is 1 % better than the better one"
+    assert Contest(1.0, 0.9, 0.02, 3.0, 0.98).winner == "choosing"
+    assert Contest(1.0, 1.0, 0.02, 3.0, 0.0).winner == "additive"
+
+
+def history(*errors: float) -> tuple[Epoch, ...]:
+    return tuple(Epoch(0.0, 0.2, error, 1e-3) for error in errors)
+
+
+def test_an_additive_candidate_is_given_up_if_it_is_behind_at_the_end_of_its_trial() -> None:
+    first = (*[2.0] * (TRIAL_EPOCHS - 1), 1.0, 0.5)
+    plan = stages(recipe("default", epochs=24), 7)
+    assert next(plan).name == ""
+    stage = plan.send(Training(history(*first), len(first), 0.5, 0.6))
+    assert (stage.name, stage.done, stage.seed(7)) == (".additive", len(first), 7)
+    assert stage.forecaster.config == additive_of(sealed_of(recipe("default", epochs=24))).config
+    behind, ahead = [3.0] * (TRIAL_EPOCHS - 1), [3.0] * (TRIAL_EPOCHS - 2)
+    assert not stage.hopeless(history(*behind)), "the trial is not over"
+    assert stage.hopeless(history(*behind, 1.1))
+    assert not stage.hopeless(history(*ahead, 0.9, 4.0))
+    assert not stage.hopeless(history(*behind, 1.1, 1.1)), "it is judged once"
+
+
 @pytest.mark.parametrize(
-    ("choosing", "words"),
+    ("errors", "absolute", "additive"),
+    [
+        ([0.9] * 10, 0.6, 0.9**0.5 * 0.6 / 0.5),  # at the end: squared errors, and the squares of absolute ones
+        ([1.5] * TRIAL_EPOCHS, 0.1, 1.5),  # given up: squared errors at the end of the trial
+        ([0.0] * 10, 0.0, 0.0),
+    ],
+)
+def test_an_additive_candidate_is_compared_by_both_errors_or_where_it_was_given_up(
+    errors: list[float], absolute: float, additive: float
+) -> None:
+    plan, done = stages(recipe("default", epochs=24), 7), Training(history(1.0, 1.0), 2, 1.0, 1.0)
+    next(plan)
+    plan.send(Training(history(*[1.0] * 12), 12, 1.0, 0.5))
+    plan.send(Training(history(*errors), len(errors), errors[-1], absolute))
+    plan.send(done)
+    with pytest.raises(StopIteration) as end:
+        plan.send(done)
+    assert end.value.value.contest.additive == pytest.approx(additive)
+    assert end.value.value.contest.winner == ("additive" if additive <= 1 else "sealed")
+
+
+@pytest.mark.parametrize(
+    ("choosing", "additive", "words"),
     [
         (
             0.9,
+            None,
             "choosing: a choosing reader was 10.0% better, more than the 2% that the weaker promise must be worth; "
             "2 candidates, 12 s",
         ),
         (
             0.985,
+            None,
             "sealed: a choosing reader was 1.5% better, not worth the weaker promise (margin 2%); 2 candidates, 12 s",
         ),
-        (1.25, "sealed: a choosing reader was 25.0% worse; 2 candidates, 12 s"),
+        (
+            1.25,
+            1.05,
+            "sealed: an additive readout was 5.0% worse; a choosing reader was 25.0% worse; 3 candidates, 12 s",
+        ),
+        (
+            0.98,
+            0.8,
+            "additive: an additive readout was 20.0% better, and its receipts are exact; "
+            "a choosing reader was 22.5% worse; 3 candidates, 12 s",
+        ),
     ],
 )
-def test_a_contest_says_who_won_and_why(choosing: float, words: str) -> None:
-    assert str(Contest(1.0, choosing, 0.02, 12.3)) == words
+def test_a_contest_says_who_won_and_why(choosing: float, additive: float | None, words: str) -> None:
+    assert str(Contest(1.0, choosing, 0.02, 12.3, additive)) == words
 
 
 def test_a_contest_compares_the_best_errors_of_both_candidates() -> None:
     epochs: list[tuple[int, Epoch]] = []
     outcome = trained(recipe("default", margin=0.5), on_epoch=lambda epoch, outcome: epochs.append((epoch, outcome)))
-    assert [epoch for epoch, _ in epochs] == list(range(1, 7)), "a sealed reader that wins needs no second stage"
+    assert [epoch for epoch, _ in epochs] == list(range(1, 9)), "a sealed reader that wins needs no second stage"
     errors = [outcome.validation_error for _, outcome in epochs]
     assert outcome.contest is not None
-    assert (outcome.contest.sealed, outcome.contest.choosing) == (min(errors[2:4]), min(errors[4:6]))
-    assert outcome.contest.seconds == pytest.approx(sum(outcome.seconds for _, outcome in epochs[2:6]), abs=1e-3)
-    assert [epoch.validation_error for epoch in outcome.training.history] == errors[:2]
-    assert outcome.training.best_error == min(errors[:2])
+    assert (outcome.contest.sealed, outcome.contest.choosing) == (min(errors[4:6]), min(errors[6:8]))
+    assert outcome.contest.seconds == pytest.approx(sum(outcome.seconds for _, outcome in epochs[2:8]), abs=1e-3)
+    kept = errors[:4] if outcome.contest.additive_wins else errors[:2]
+    assert [epoch.validation_error for epoch in outcome.training.history] == kept
+    assert outcome.training.best_error == min(kept[-2:])
 
 
 @pytest.mark.parametrize(
-    ("winner", "last"), [("sealed", 1), ("sealed", 3), ("sealed", 5), *(("choosing", last) for last in (1, 3, 5, 6, 7))]
+    ("winner", "last"),
+    [
+        *(("sealed", last) for last in (1, 3, 7)),
+        ("additive", 3),
+        ("additive", 5),
+        *(("choosing", n) for n in (1, 5, 8, 9)),
+    ],
 )
 def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, winner: str, last: int
@@ -176,7 +255,7 @@ def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights
         trained(recipe("default"), checkpoint, stop)
     seen: list[int] = []
     resumed = trained(recipe("default"), checkpoint, lambda epoch, outcome: seen.append(epoch))
-    assert seen == list(range(last + 1, 9 if winner == "choosing" else 7))
+    assert seen == list(range(last + 1, 11 if winner == "choosing" else 9))
     assert same_weights(resumed, expected)
     assert resumed.training.best_epoch == expected.training.best_epoch
     assert resumed.recipe.config == expected.recipe.config
@@ -225,7 +304,7 @@ def test_a_sealed_recipe_is_its_own_sealed_counterpart() -> None:
 
 
 def measured(monkeypatch: pytest.MonkeyPatch, sealed: float, choosing: float) -> None:
-    """Let an epoch of a sealed and of a choosing reader take these seconds."""
+    """Let an epoch of a sealed reader, whatever its readout, and of a choosing one take these seconds."""
     monkeypatch.setattr(
         "ibforecast.zoo.stages.epoch_seconds",
         lambda forecaster, *_: choosing if isinstance(forecaster, ChoosingForecast) else sealed,
@@ -241,11 +320,11 @@ def test_a_recipe_within_a_time_is_as_long_as_the_time_allows(
     default = resolve("default", SIZES)
     pace = within(default, TRAINING, VALIDATION, seconds).train
     contest = pace.contest.epochs * (1 + times) * sealed if pace.contest_margin else 0.0
-    planned = pace.epochs * sealed + contest + pace.second_epochs * times * sealed
+    planned = pace.epochs * (1 + pace.additive) * sealed + contest + pace.second_epochs * times * sealed
     assert planned <= seconds * USED_SHARE * (1 + 1e-9) or 1 in (pace.epochs, pace.second_epochs)
     assert pace.contest_margin == 0 or pace.epochs >= FEWEST_EPOCHS
     assert pace.epochs <= default.train.epochs
-    if seconds * USED_SHARE >= (36 + 2 * (1 + times) + 12 * times) * sealed * (1 + 1e-9):
+    if seconds * USED_SHARE >= (72 + 2 * (1 + times) + 12 * times) * sealed * (1 + 1e-9):
         assert pace == default.train
 
 
@@ -261,7 +340,7 @@ def test_a_reader_without_time_for_a_contest_is_sealed_and_one_chosen_by_hand_ch
     assert by_hand.train.second_epochs >= 1
 
 
-@pytest.mark.parametrize("last", [1, 3, 5])
+@pytest.mark.parametrize("last", [1, 3, 5, 7])
 def test_a_training_stopped_before_the_second_stage_keeps_the_sealed_reader(last: int) -> None:
     seen: list[int] = []
     outcome = train_recipe(
@@ -288,6 +367,7 @@ def test_stacked_models_take_part_in_the_same_contests_as_on_their_own(monkeypat
     # Only the best candidate wins, so that the models of the stack go different ways.
     wins = property(lambda contest: 1.0 if contest.choosing == pytest.approx(best, rel=1e-4) else -1.0)
     monkeypatch.setattr(Contest, "gain", wins)
+    monkeypatch.setattr(Contest, "additive_wins", property(lambda contest: False))
     alone = [train_recipe(default, *parts, seed) for seed in seeds]
     stacked = train_recipes_stacked(default, [parts] * 3, seeds)
     assert {type(one.forecaster) for one in alone} == {SealedForecast, ChoosingForecast}

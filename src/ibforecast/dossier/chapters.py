@@ -176,6 +176,8 @@ def _training(facts: Facts) -> Iterator[str]:
             "choosing "
             f"had to be better by {percent(contest.margin)}"
         )
+        if contest.additive is not None:
+            outcome += f"; the error of an additive readout was {contest.additive:.4g} times that of the sealed reader"
     yield pairs(
         {
             "recipe": training.recipe,

@@ -105,12 +105,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class ContestFacts:
-    """The validation errors of a sealed and a choosing reader, the margin, and the winner."""
+    """The validation errors of a sealed and a choosing reader, the margin, the winner, and how an additive one did.
+
+    `additive` is its error as a share of the sealed reader's; None if none took part.
+    """
 
     sealed: float
     choosing: float
     margin: float
     winner: str
+    additive: float | None
 
 
 @dataclass(frozen=True)

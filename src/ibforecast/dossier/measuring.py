@@ -214,7 +214,9 @@ def _training(fitted: FittedModel) -> TrainingFacts:
         seconds=summary.seconds,
         device=summary.device,
         contest=(
-            None if contest is None else ContestFacts(contest.sealed, contest.choosing, contest.margin, contest.winner)
+            None
+            if contest is None
+            else ContestFacts(contest.sealed, contest.choosing, contest.margin, contest.winner, contest.additive)
         ),
         settings=tuple(_flat(settings)),
         versions=(

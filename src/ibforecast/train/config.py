@@ -30,7 +30,8 @@ class TrainConfig:
 
     With `second_epochs` training starts again from the best weights, for at most that many epochs: the learning rate is
     `learning_rate` again and falls in the same way, in proportion to the number of epochs. A choosing reader learns to
-    choose only then. With a `contest_margin` it must first be better than a sealed one by this share of the error.
+    choose only then. With a `contest_margin` it must first be better than a sealed one by this share of the error. With
+    `additive` a sealed reader with an additive readout takes part in the contest, trained like that of the first stage.
 
     With an `anchor_margin` naive forecasts are blended into those of a channel, after training, if that makes its error
     on validation windows smaller by more than this share.
@@ -50,6 +51,7 @@ class TrainConfig:
     bfloat16: bool = False
     second_epochs: int = 0
     contest_margin: float = 0.0
+    additive: bool = False
     anchor_margin: float = 0.0
 
     def __post_init__(self) -> None:
@@ -75,6 +77,11 @@ class TrainConfig:
                 "a contest must have a second stage", "second_epochs=0", "set second_epochs, or contest_margin = 0"
             )
 
+        if self.additive and not self.contest_margin:
+            raise UsageError(
+                "an additive candidate needs a contest", "contest_margin=0", "set contest_margin, or additive = false"
+            )
+
     def at_most(self, epochs: int) -> "TrainConfig":
         """Return the settings with at most this many epochs in each stage."""
         return replace(self, epochs=epochs, second_epochs=min(epochs, self.second_epochs))
@@ -86,7 +93,7 @@ class TrainConfig:
     @property
     def single(self) -> "TrainConfig":
         """The settings of the first stage, without those of the others."""
-        return replace(self, second_epochs=0, contest_margin=0.0)
+        return replace(self, second_epochs=0, contest_margin=0.0, additive=False)
 
     @property
     def second(self) -> "TrainConfig":

@@ -24,18 +24,28 @@ VALIDATION_BATCH = 1024
 TIMED_STEPS = 4
 
 
+Hopeless = Callable[[tuple[Epoch, ...]], bool]
+"""Whether a run with some history cannot become what it is trained for, so that the rest of it is left out."""
+
+
 def never() -> bool:
+    """Return False."""
+    return False
+
+
+def never_hopeless(history: tuple[Epoch, ...]) -> bool:
     """Return False."""
     return False
 
 
 @dataclass(frozen=True)
 class Training:
-    """The history of a run, the epoch whose weights were kept, counted from 1, and its error on all windows."""
+    """The history of a run, the epoch whose weights were kept, counted from 1, and its errors on all windows."""
 
     history: tuple[Epoch, ...]
     best_epoch: int
     best_error: float
+    best_absolute_error: float
     stopped: bool = False
     """Whether it was stopped before its schedule ended."""
 
@@ -55,10 +65,12 @@ def train(
     identity: str = "",
     on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
     until: Callable[[], bool] = never,
+    hopeless: Hopeless = never_hopeless,
 ) -> Training:
     """Fit a forecaster on one part and select on another; the same seed on the same machine gives the same weights.
 
-    Once `until` returns True, training stops and keeps the best epoch so far; the first epoch is always finished.
+    Once `until` returns True, training stops and keeps the best epoch so far; the first epoch is always finished. It is
+    over early if its history is `hopeless`.
 
     With a `checkpoint` path every finished epoch is saved there, and a run with the same `identity` continues
     after the last one. Every epoch has its own seed, so a resumed run draws the same numbers as an uninterrupted one.
@@ -93,7 +105,7 @@ def train(
                 f"{len(history)} epochs in process {ranks.rank()}",
                 "use a folder that all machines share, or remove the checkpoint",
             )
-        while not is_over(history, config):
+        while not (is_over(history, config) or hopeless(history)):
             if stopped := enough():
                 break
             number, begun = len(history), time.perf_counter()
@@ -125,9 +137,9 @@ def train(
         forecaster.load_state_dict(best_weights)
         best = best_of(history)
         every = compared is validation or len(compared) == len(validation)
-        best_error = history[best].validation_error if every else error_on(forecaster, validation)
+        squared, absolute = errors_on(forecaster, validation)
     forecaster.eval()
-    return Training(history, best + 1, best_error, stopped)
+    return Training(history, best + 1, history[best].validation_error if every else squared, absolute, stopped)
 
 
 def epoch_seconds(forecaster: Forecaster, training: Windows, validation: Windows, config: TrainConfig) -> float:
@@ -196,16 +208,23 @@ def drawn_starts(windows: Windows, batch: int, steps: int, seed: int) -> tuple[T
     return windows.starts[order.to(windows.starts.device)].view(-1, batch).unbind()
 
 
-@torch.no_grad()
 def error_on(forecaster: Forecaster, windows: Windows) -> float:
     """Return the mean squared error over windows, with gates as in use."""
+    return errors_on(forecaster, windows)[0]
+
+
+@torch.no_grad()
+def errors_on(forecaster: Forecaster, windows: Windows) -> tuple[float, float]:
+    """Return the mean squared and the mean absolute error over windows, with gates as in use."""
     forecaster.eval()
-    total = 0.0
+    squared, absolute = 0.0, 0.0
     for window, target in replace(windows, starts=ranks.share_of(windows.starts)).batches(VALIDATION_BATCH):
-        squared = ((forecaster(window).values - target.values) ** 2).double().where(target.observed, 0.0)
-        total += float((squared.sum(dim=(1, 2)) / target.observed.sum(dim=(1, 2)).clamp(min=1)).sum())
+        misses, seen = forecaster(window).values - target.values, target.observed.sum(dim=(1, 2)).clamp(min=1)
+        squared += float(((misses**2).double().where(target.observed, 0.0).sum(dim=(1, 2)) / seen).sum())
+        absolute += float((misses.abs().double().where(target.observed, 0.0).sum(dim=(1, 2)) / seen).sum())
     forecaster.train()
-    return ranks.total(total, windows.starts.device) / len(windows)
+    squared, absolute = (ranks.total(total, windows.starts.device) / len(windows) for total in (squared, absolute))
+    return squared, absolute
 
 
 def copy_of(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -24,6 +24,7 @@ from ibforecast.data.windows import Windows
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
 from ibforecast.train.loop import (
+    Hopeless,
     Training,
     best_of,
     copy_of,
@@ -31,8 +32,10 @@ from ibforecast.train.loop import (
     drawn_starts,
     epoch_seed,
     error_on,
+    errors_on,
     in_order,
     is_over,
+    never_hopeless,
     write_into,
 )
 from ibforecast.train.step import Scored, Update
@@ -40,12 +43,13 @@ from ibforecast.train.step import Scored, Update
 
 @dataclass(frozen=True)
 class Member:
-    """One model of a stack, with its windows and its seed."""
+    """One model of a stack, with its windows and its seed, and when its training is hopeless."""
 
     forecaster: Forecaster
     training: Windows
     validation: Windows
     seed: int
+    hopeless: Hopeless = never_hopeless
 
     def shape(self, config: TrainConfig) -> tuple[Any, ...]:
         """Return what the members of one stack have in common: the network, and the size and number of steps."""
@@ -198,7 +202,11 @@ def train_stacked(members: Sequence[Member], config: TrainConfig) -> list[Traini
         step = StackedStep(members, batch, config.kept_share(steps), config.bfloat16)
         best_weights = [copy_of(member.forecaster.state_dict()) for member in members]
         for number in range(config.epochs):
-            going = [p for p, history in enumerate(histories) if p not in failures and not is_over(history, config)]
+            going = [
+                place
+                for place, (member, history) in enumerate(zip(members, histories, strict=True))
+                if place not in failures and not is_over(history, config) and not member.hopeless(history)
+            ]
             if not going:
                 break
             begun, rate = time.perf_counter(), config.rate_at(number)
@@ -236,8 +244,8 @@ def train_stacked(members: Sequence[Member], config: TrainConfig) -> list[Traini
 def _outcome(member: Member, compared: Windows, history: tuple[Epoch, ...]) -> Training:
     best = best_of(history)
     every = len(compared) == len(member.validation)
-    error = history[best].validation_error if every else error_on(member.forecaster, member.validation)
-    return Training(history, best + 1, error)
+    squared, absolute = errors_on(member.forecaster, member.validation)
+    return Training(history, best + 1, history[best].validation_error if every else squared, absolute)
 
 
 def _stacked(parts: Sequence[Window] | Sequence[Target]) -> dict[str, Tensor]:

@@ -1,9 +1,13 @@
-"""Training of a recipe in two stages, and the contest between a sealed and a choosing reader.
+"""Training of a recipe in stages, and the contest between sealed, additive and choosing readers.
 
 The first stage trains a sealed reader. The second stage starts again from its best weights: a choosing reader, which
-at first reads the same, learns to choose. In a contest a sealed and a choosing candidate are first trained from there
-for a few epochs, with the same seed. The sealed reader has the stronger promise, so it wins unless the choosing one is
-better by the margin. If it wins, the model is that of the first stage.
+at first reads the same, learns to choose. Between the two there may be a contest:
+
+- A sealed reader with an additive readout is trained in the same way. It is given up after a few epochs if it is behind
+  the first reader at the same epoch. Otherwise it takes the place of the first if its errors are not larger, the mean
+  squared and the mean absolute one together: its receipts are exact.
+- A sealed and a choosing candidate are trained from the first reader's weights for a few epochs, with the same seed.
+  The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin.
 
 Last, channels that a naive forecast describes better get an anchor (`zoo.anchoring`).
 """
@@ -11,6 +15,7 @@ Last, channels that a naive forecast describes better get an anchor (`zoo.anchor
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import sqrt
 from pathlib import Path
 from typing import cast
 
@@ -24,7 +29,7 @@ from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Training, epoch_seconds, epoch_seed, never, train
+from ibforecast.train.loop import Hopeless, Training, epoch_seconds, epoch_seed, never, never_hopeless, train
 from ibforecast.train.stack import Member, train_stacked
 from ibforecast.zoo.anchoring import anchored
 from ibforecast.zoo.recipes import Recipe
@@ -38,38 +43,62 @@ FIRST_SHARE = 2 / 3
 FEWEST_EPOCHS = 8
 """A contest is left out if its first stage would have fewer epochs than this."""
 
-STAGES = ("", ".sealed", ".choosing", ".second")
-"""What is appended to the path of a checkpoint: first stage, the two candidates of a contest, second stage."""
+TRIAL_EPOCHS = 8
+"""After how many epochs an additive candidate is compared with the first reader, and given up if it is behind."""
+
+STAGES = ("", ".additive", ".sealed", ".choosing", ".second")
+"""What is appended to the path of a checkpoint: first stage, the three candidates of a contest, second stage."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """The validation errors of a sealed and a choosing reader after a short training, and the time of both."""
+    """The validation errors of a sealed and a choosing reader after a short training, and the time of all candidates.
+
+    `additive` is the error of an additive reader as a share of that of the first one, which is sealed as well; None if
+    none took part.
+    """
 
     sealed: float
     choosing: float
     margin: float
     seconds: float
+    additive: float | None = None
+
+    @property
+    def additive_wins(self) -> bool:
+        """Whether the additive reader takes the place of the first one."""
+        return self.additive is not None and self.additive <= 1
 
     @property
     def gain(self) -> float:
-        """By what share of the sealed reader's error the choosing one is better; negative if it is worse."""
-        return 1 - self.choosing / self.sealed if self.sealed else 0.0
+        """By what share of the better sealed reader's error the choosing one is better; negative if it is worse."""
+        best = self.sealed * (self.additive if self.additive_wins and self.additive else 1.0)
+        return 1 - self.choosing / best if best else 0.0
 
     @property
     def winner(self) -> str:
         """The name of the winner."""
-        return "choosing" if self.gain > self.margin else "sealed"
+        if self.gain > self.margin:
+            return "choosing"
+        return "additive" if self.additive_wins else "sealed"
 
     def __str__(self) -> str:
-        difference = f"{abs(self.gain):.1%} {'better' if self.gain > 0 else 'worse'}"
+        words = []
+        if self.additive is not None:
+            gain = 1 - self.additive
+            end = ", and its receipts are exact" if self.additive_wins else ""
+            words.append(f"an additive readout was {_compared(gain)}{end}")
+        verdict = _compared(self.gain)
         if self.winner == "choosing":
-            verdict = f"{difference}, more than the {self.margin:.0%} that the weaker promise must be worth"
+            verdict += f", more than the {self.margin:.0%} that the weaker promise must be worth"
         elif self.gain > 0:
-            verdict = f"{difference}, not worth the weaker promise (margin {self.margin:.0%})"
-        else:
-            verdict = difference
-        return f"{self.winner}: a choosing reader was {verdict}; 2 candidates, {self.seconds:.0f} s"
+            verdict += f", not worth the weaker promise (margin {self.margin:.0%})"
+        words.append(f"a choosing reader was {verdict}")
+        return f"{self.winner}: {'; '.join(words)}; {len(words) + 1} candidates, {self.seconds:.0f} s"
+
+
+def _compared(gain: float) -> str:
+    return f"{abs(gain):.1%} {'better' if gain > 0 else 'worse'}"
 
 
 @dataclass(frozen=True)
@@ -84,16 +113,17 @@ class Trained:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage that a training needs next: a forecaster, its schedule, and how many epochs were before it."""
+    """One stage that a training needs next: a forecaster, its schedule, the epochs before it, when it is given up."""
 
     name: str
     forecaster: Forecaster
     config: TrainConfig
     done: int = 0
+    hopeless: Hopeless = never_hopeless
 
     def seed(self, seed: int) -> int:
-        """Return the seed of this stage in a training with some seed; all stages after the first have the same."""
-        return seed if self.name == STAGES[0] else epoch_seed(seed, -1)
+        """Return the seed of this stage in a training with some seed; all that go on from another have the same."""
+        return seed if self.name in STAGES[:2] else epoch_seed(seed, -1)
 
 
 Plan = Generator[Stage, Training, Trained]
@@ -128,6 +158,7 @@ def train_recipe(
             sha256(f"{identity}{stage.name}".encode()),
             partial(_counted, on_epoch, stage.done),
             until,
+            stage.hopeless,
         )
         try:
             stage = plan.send(outcome)
@@ -149,7 +180,10 @@ def train_recipes_stacked(
     while waiting:
         name = min((stage.name for stage in waiting.values()), key=STAGES.index)
         now = {place: stage for place, stage in waiting.items() if stage.name == name}
-        members = [Member(stage.forecaster, *windows[place], stage.seed(seeds[place])) for place, stage in now.items()]
+        members = [
+            Member(stage.forecaster, *windows[place], stage.seed(seeds[place]), stage.hopeless)
+            for place, stage in now.items()
+        ]
         outcomes = train_stacked(members, next(iter(now.values())).config)
         for place, outcome in zip(now, outcomes, strict=True):
             del waiting[place]
@@ -181,24 +215,32 @@ def stages(recipe: Recipe, seed: int) -> Plan:
     sealed = sealed_of(recipe)
     first = sealed.build(seed)
     early = yield Stage(STAGES[0], first, recipe.train)
-    contest, done = None, len(early.history)
+    fixed = Trained(first, replace(sealed, train=recipe.train.single), early)
     by_hand = recipe.config.chooses and not recipe.train.contest_margin
     if early.stopped and not by_hand:
-        return Trained(first, replace(sealed, train=recipe.train.single), early)
+        return fixed
+    done = len(early.history)
     if recipe.config.chooses and recipe.train.contest_margin:
-        contest = yield from _contest(recipe, sealed, first, seed, done)
+        rival = None
+        if recipe.train.additive:
+            rival = yield from _additive(fixed, recipe.train, seed)
+            done += len(rival.training.history)
+            if rival.training.stopped:
+                return replace(fixed, training=replace(early, stopped=True))
+        contest = yield from _contest(recipe, fixed, rival, seed, done)
         done += 2 * recipe.train.contest.epochs
-        if contest is None or contest.winner == "sealed":
-            early = replace(early, stopped=contest is None)
-            return Trained(first, replace(sealed, train=recipe.train.single), early, contest)
+        if rival and contest and contest.additive_wins:
+            fixed = replace(rival, training=_after(early, rival.training))
+        fixed = replace(fixed, contest=contest)
+        if contest is None or contest.winner != "choosing":
+            return replace(fixed, training=replace(fixed.training, stopped=contest is None))
     second = _grown(recipe, first, seed)
-    late = yield Stage(STAGES[3], second, recipe.train.second, done)
-    history, schedule = (*early.history, *late.history), replace(recipe.train, contest_margin=0.0)
-    if by_hand or late.best_error < early.best_error:
-        whole = replace(late, history=history, best_epoch=len(early.history) + late.best_epoch)
-        return Trained(second, replace(recipe, train=schedule), whole, contest)
-    whole = replace(early, history=history, stopped=late.stopped)
-    return Trained(first, replace(sealed, train=schedule), whole, contest)
+    late = yield Stage(STAGES[4], second, recipe.train.second, done)
+    schedule = replace(recipe.train, contest_margin=0.0, additive=False)
+    if by_hand or late.best_error < fixed.training.best_error:
+        return Trained(second, replace(recipe, train=schedule), _after(early, late), fixed.contest)
+    whole = replace(fixed.training, history=(*fixed.training.history, *late.history), stopped=late.stopped)
+    return replace(fixed, recipe=replace(fixed.recipe, train=schedule), training=whole)
 
 
 def within(recipe: Recipe, training: Windows, validation: Windows, seconds: float) -> Recipe:
@@ -213,6 +255,8 @@ def within(recipe: Recipe, training: Windows, validation: Windows, seconds: floa
     later = epoch_seconds(recipe.build(0), training, validation, pace.second)
     contest = pace.contest.epochs * (first + later) if pace.contest_margin else 0.0
     left = seconds * USED_SHARE - contest
+    if pace.additive:  # the first stage again, with another readout
+        first += epoch_seconds(additive_of(sealed_of(recipe)).build(0), training, validation, recipe.train)
     share = left * FIRST_SHARE / (pace.epochs * first)
     if pace.contest_margin and share * pace.epochs < FEWEST_EPOCHS:
         return replace(sealed_of(recipe), train=pace.single.scaled(min(1.0, alone)))
@@ -238,19 +282,65 @@ def forget(checkpoint: Path) -> None:
         Path(f"{checkpoint}{stage}").unlink(missing_ok=True)
 
 
+def additive_of(sealed: Recipe) -> Recipe:
+    """Return the recipe of a sealed reader with an additive readout."""
+    config: ModelConfig = sealed.config
+    return replace(sealed, config=replace(config, readout=replace(config.readout, kind="additive")))
+
+
+def _additive(fixed: Trained, config: TrainConfig, seed: int) -> Generator[Stage, Training, Trained]:
+    """Train an additive reader as the first one was, from its own weights; give it up if it is behind after a trial."""
+    recipe, early = additive_of(fixed.recipe), fixed.training.history
+    network = recipe.build(seed)
+    outcome = yield Stage(STAGES[1], network, config, len(early), partial(_behind, early))
+    return Trained(network, recipe, outcome)
+
+
+def _behind(first: tuple[Epoch, ...], history: tuple[Epoch, ...]) -> bool:
+    """Return whether a run that is at the end of its trial is behind another one at that epoch."""
+    return len(history) == TRIAL_EPOCHS and _least(history) > _least(first[:TRIAL_EPOCHS])
+
+
+def _least(history: tuple[Epoch, ...]) -> float:
+    return min(epoch.validation_error for epoch in history)
+
+
+def _relative(rival: Training, early: Training) -> float:
+    """Return the error of an additive reader as a share of the first one's, on the scale of squared errors.
+
+    At the end it is the geometric mean of two ratios, of the mean squared errors and of the squares of the mean
+    absolute ones. For a reader that was given up it is the ratio of squared errors at the end of its trial.
+    """
+    if _behind(early.history, rival.history):
+        return _ratio(_least(rival.history), _least(early.history[:TRIAL_EPOCHS]))
+    squared = _ratio(rival.best_error, early.best_error)
+    return sqrt(squared) * _ratio(rival.best_absolute_error, early.best_absolute_error)
+
+
+def _ratio(own: float, other: float) -> float:
+    """Return the ratio of two errors; 1 if both are zero, and 2 if only the other one is."""
+    return own / other if other else 1.0 + float(own > 0)
+
+
+def _after(early: Training, late: Training) -> Training:
+    """Return a training that had another one before it, with the history of both."""
+    return replace(late, history=(*early.history, *late.history), best_epoch=len(early.history) + late.best_epoch)
+
+
 def _contest(
-    recipe: Recipe, sealed: Recipe, first: Forecaster, seed: int, done: int
+    recipe: Recipe, fixed: Trained, rival: Trained | None, seed: int, done: int
 ) -> Generator[Stage, Training, Contest | None]:
-    """Train both candidates for a few epochs from the same weights, in the same order of windows; None if stopped."""
-    config = recipe.train.contest
-    fixed = yield Stage(STAGES[1], _grown(sealed, first, seed), config, done)
-    if fixed.stopped:
+    """Train a sealed and a choosing candidate for a few epochs from the first reader's weights; None if stopped."""
+    config, first = recipe.train.contest, fixed.forecaster
+    sealed = yield Stage(STAGES[2], _grown(fixed.recipe, first, seed), config, done)
+    if sealed.stopped:
         return None
-    chosen = yield Stage(STAGES[2], _grown(recipe, first, seed), config, done + config.epochs)
+    chosen = yield Stage(STAGES[3], _grown(recipe, first, seed), config, done + config.epochs)
     if chosen.stopped:
         return None
-    seconds = round(fixed.seconds + chosen.seconds, 3)
-    return Contest(fixed.best_error, chosen.best_error, recipe.train.contest_margin, seconds)
+    seconds = sealed.seconds + chosen.seconds + (rival.training.seconds if rival else 0.0)
+    additive = _relative(rival.training, fixed.training) if rival else None
+    return Contest(sealed.best_error, chosen.best_error, recipe.train.contest_margin, round(seconds, 3), additive)
 
 
 def _counted(on_epoch: Callable[[int, Epoch], None], done: int, epoch: int, outcome: Epoch) -> None:

@@ -72,7 +72,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
 
 
 def _contests(records: list[Record]) -> dict[str, float]:
-    """Count the contests of the default on the benchmarks and on the tables of the suite, and those that sealed won."""
+    """Count the contests of the default on the benchmarks and on the tables of the suite, and those that a fixed mask won."""
     values: dict[str, float] = {}
     for prefix, places in (("", MAIN), ("tables/", SUITE)):
         contests = [
@@ -86,7 +86,8 @@ def _contests(records: list[Record]) -> dict[str, float]:
             if row["measure"] == "contest"
         ]
         values[f"results/contest/{prefix}runs"] = float(len(contests))
-        values[f"results/contest/{prefix}sealed"] = float(len(select(contests, winner="sealed")))
+        for winner in ("sealed", "additive"):
+            values[f"results/contest/{prefix}{winner}"] = float(len(select(contests, winner=winner)))
     return values
 
 
