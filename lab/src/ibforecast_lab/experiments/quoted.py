@@ -72,7 +72,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
 
 
 def _contests(records: list[Record]) -> dict[str, float]:
-    """Count the contests of the default on the benchmarks and on the tables of the suite, and those that a fixed mask won."""
+    """Count the contests of the default on the benchmarks and on the tables of the suite, by the winner with a fixed mask."""
     values: dict[str, float] = {}
     for prefix, places in (("", MAIN), ("tables/", SUITE)):
         contests = [
