@@ -72,7 +72,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
 
 
 def _contests(records: list[Record]) -> dict[str, float]:
-    """Count the contests of the default on the benchmarks and on the tables of the suite, by the winner with a fixed mask."""
+    """Count the contests of the default on the benchmarks and on the tables of the suite, by winner."""
     values: dict[str, float] = {}
     for prefix, places in (("", MAIN), ("tables/", SUITE)):
         contests = [
