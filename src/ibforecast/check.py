@@ -204,7 +204,7 @@ def seconds_of(recipe: Recipe, windows: int) -> float:
     epoch = train.steps_of(windows) * (STEP_SECONDS + CELL_SECONDS * cells)
     second = CHOOSING_FACTOR if config.chooses else 1.0
     contest = train.contest.epochs * (1.0 + CHOOSING_FACTOR) if train.contest_margin else 0.0
-    additive = ADDITIVE_FACTOR * train.epochs if train.additive else 0.0
+    additive = ADDITIVE_FACTOR * train.epochs if train.additive_margin else 0.0
     return float(epoch * (train.epochs + additive + contest + second * train.second_epochs))
 
 

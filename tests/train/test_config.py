@@ -52,6 +52,8 @@ def test_progress_goes_from_zero_to_one_over_the_epochs(epochs: int, expected: l
         ("contest_margin", -0.1),
         ("contest_margin", 1.0),
         ("contest_margin", float("nan")),
+        ("additive_margin", -0.1),
+        ("additive_margin", 1.0),
     ],
 )
 def test_an_invalid_setting_is_refused_with_rule_value_and_remedy(setting: str, value: Any) -> None:
@@ -70,7 +72,7 @@ def test_an_additive_candidate_without_a_contest_is_refused() -> None:
     with pytest.raises(
         UsageError, match=r"an additive candidate needs a contest \(got contest_margin=0\); set contest_"
     ):
-        TrainConfig(second_epochs=2, additive=True)
+        TrainConfig(second_epochs=2, additive_margin=0.01)
 
 
 @given(some.integers(1, 60), some.integers(1, 60), some.integers(1, 30))

@@ -141,6 +141,8 @@ def test_the_winner_is_determined_by_the_margin() -> None:
 def test_an_additive_reader_takes_the_place_of_the_sealed_one_unless_it_is_worse() -> None:
     assert Contest(1.0, 1.2, 0.02, 3.0, 1.01).winner == "sealed"
     assert Contest(1.0, 1.2, 0.02, 3.0, 1.0).winner == "additive"
+    assert Contest(1.0, 1.2, 0.02, 3.0, 1.01, 0.02).winner == "additive"
+    assert Contest(1.0, 0.985, 0.02, 3.0, 1.01, 0.02).winner == "additive", "not better than sealed by enough"
     assert Contest(1.0, 0.97, 0.02, 3.0, 1.01).winner == "choosing"
     assert Contest(1.0, 0.97, 0.02, 3.0, 0.98).winner == "additive", "choosing is 1 % better than the better one"
     assert Contest(1.0, 0.9, 0.02, 3.0, 0.98).winner == "choosing"
@@ -160,7 +162,8 @@ def test_an_additive_candidate_is_given_up_if_it_is_behind_at_the_end_of_its_tri
     assert stage.forecaster.config == additive_of(sealed_of(recipe("default", epochs=24))).config
     behind, ahead = [3.0] * (TRIAL_EPOCHS - 1), [3.0] * (TRIAL_EPOCHS - 2)
     assert not stage.hopeless(history(*behind)), "the trial is not over"
-    assert stage.hopeless(history(*behind, 1.1))
+    assert stage.hopeless(history(*behind, 1.02))
+    assert not stage.hopeless(history(*behind, 1.005)), "exact receipts are worth more"
     assert not stage.hopeless(history(*ahead, 0.9, 4.0))
     assert not stage.hopeless(history(*behind, 1.1, 1.1)), "it is judged once"
 
@@ -184,7 +187,7 @@ def test_an_additive_candidate_is_compared_by_both_errors_or_where_it_was_given_
     with pytest.raises(StopIteration) as end:
         plan.send(done)
     assert end.value.value.contest.additive == pytest.approx(additive)
-    assert end.value.value.contest.winner == ("additive" if additive <= 1 else "sealed")
+    assert end.value.value.contest.winner == ("additive" if additive <= 1.01 else "sealed")
 
 
 @pytest.mark.parametrize(
@@ -209,13 +212,13 @@ def test_an_additive_candidate_is_compared_by_both_errors_or_where_it_was_given_
         (
             0.98,
             0.8,
-            "additive: an additive readout was 20.0% better, and its receipts are exact; "
+            "additive: an additive readout was 20.0% better, and exact receipts are worth 1%; "
             "a choosing reader was 22.5% worse; 3 candidates, 12 s",
         ),
     ],
 )
 def test_a_contest_says_who_won_and_why(choosing: float, additive: float | None, words: str) -> None:
-    assert str(Contest(1.0, choosing, 0.02, 12.3, additive)) == words
+    assert str(Contest(1.0, choosing, 0.02, 12.3, additive, 0.01)) == words
 
 
 def test_a_contest_compares_the_best_errors_of_both_candidates() -> None:
@@ -320,7 +323,7 @@ def test_a_recipe_within_a_time_is_as_long_as_the_time_allows(
     default = resolve("default", SIZES)
     pace = within(default, TRAINING, VALIDATION, seconds).train
     contest = pace.contest.epochs * (1 + times) * sealed if pace.contest_margin else 0.0
-    planned = pace.epochs * (1 + pace.additive) * sealed + contest + pace.second_epochs * times * sealed
+    planned = pace.epochs * (1 + bool(pace.additive_margin)) * sealed + contest + pace.second_epochs * times * sealed
     assert planned <= seconds * USED_SHARE * (1 + 1e-9) or 1 in (pace.epochs, pace.second_epochs)
     assert pace.contest_margin == 0 or pace.epochs >= FEWEST_EPOCHS
     assert pace.epochs <= default.train.epochs

@@ -31,7 +31,8 @@ class TrainConfig:
     With `second_epochs` training starts again from the best weights, for at most that many epochs: the learning rate is
     `learning_rate` again and falls in the same way, in proportion to the number of epochs. A choosing reader learns to
     choose only then. With a `contest_margin` it must first be better than a sealed one by this share of the error. With
-    `additive` a sealed reader with an additive readout takes part in the contest, trained like that of the first stage.
+    an `additive_margin` a sealed reader with an additive readout takes part in the contest, trained like that of the
+    first stage; it must not be worse by more than this share.
 
     With an `anchor_margin` naive forecasts are blended into those of a channel, after training, if that makes its error
     on validation windows smaller by more than this share.
@@ -51,7 +52,7 @@ class TrainConfig:
     bfloat16: bool = False
     second_epochs: int = 0
     contest_margin: float = 0.0
-    additive: bool = False
+    additive_margin: float = 0.0
     anchor_margin: float = 0.0
 
     def __post_init__(self) -> None:
@@ -77,9 +78,13 @@ class TrainConfig:
                 "a contest must have a second stage", "second_epochs=0", "set second_epochs, or contest_margin = 0"
             )
 
-        if self.additive and not self.contest_margin:
+        if not 0 <= self.additive_margin < 1:
+            raise UsageError("additive_margin must lie in [0, 1)", self.additive_margin, "try 0.01, or 0 for none")
+        if self.additive_margin and not self.contest_margin:
             raise UsageError(
-                "an additive candidate needs a contest", "contest_margin=0", "set contest_margin, or additive = false"
+                "an additive candidate needs a contest",
+                "contest_margin=0",
+                "set contest_margin, or additive_margin = 0",
             )
 
     def at_most(self, epochs: int) -> "TrainConfig":
@@ -93,7 +98,7 @@ class TrainConfig:
     @property
     def single(self) -> "TrainConfig":
         """The settings of the first stage, without those of the others."""
-        return replace(self, second_epochs=0, contest_margin=0.0, additive=False)
+        return replace(self, second_epochs=0, contest_margin=0.0, additive_margin=0.0)
 
     @property
     def second(self) -> "TrainConfig":

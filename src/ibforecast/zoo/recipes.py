@@ -128,7 +128,7 @@ class Recipe:
     def epochs(self) -> int:
         """The largest number of epochs of all stages together, with those of a contest."""
         contest = 2 * self.train.contest.epochs if self.train.contest_margin else 0
-        return self.train.epochs * (1 + self.train.additive) + contest + self.train.second_epochs
+        return self.train.epochs * (1 + bool(self.train.additive_margin)) + contest + self.train.second_epochs
 
     def build(self, seed: int) -> "Forecaster":
         """Return the forecaster with initial weights drawn from the seed."""

@@ -4,8 +4,8 @@ The first stage trains a sealed reader. The second stage starts again from its b
 at first reads the same, learns to choose. Between the two there may be a contest:
 
 - A sealed reader with an additive readout is trained in the same way. It is given up after a few epochs if it is behind
-  the first reader at the same epoch. Otherwise it takes the place of the first if its errors are not larger, the mean
-  squared and the mean absolute one together: its receipts are exact.
+  the first reader at the same epoch. Otherwise it takes the place of the first unless its errors, the mean squared and
+  the mean absolute one together, are larger by more than a margin: its receipts are exact.
 - A sealed and a choosing candidate are trained from the first reader's weights for a few epochs, with the same seed.
   The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin.
 
@@ -63,16 +63,17 @@ class Contest:
     margin: float
     seconds: float
     additive: float | None = None
+    additive_margin: float = 0.0
 
     @property
     def additive_wins(self) -> bool:
         """Whether the additive reader takes the place of the first one."""
-        return self.additive is not None and self.additive <= 1
+        return self.additive is not None and self.additive <= 1 + self.additive_margin
 
     @property
     def gain(self) -> float:
         """By what share of the better sealed reader's error the choosing one is better; negative if it is worse."""
-        best = self.sealed * (self.additive if self.additive_wins and self.additive else 1.0)
+        best = self.sealed * (1.0 if self.additive is None else min(1.0, self.additive))
         return 1 - self.choosing / best if best else 0.0
 
     @property
@@ -85,9 +86,8 @@ class Contest:
     def __str__(self) -> str:
         words = []
         if self.additive is not None:
-            gain = 1 - self.additive
-            end = ", and its receipts are exact" if self.additive_wins else ""
-            words.append(f"an additive readout was {_compared(gain)}{end}")
+            worth = f", and exact receipts are worth {self.additive_margin:.0%}" if self.additive_wins else ""
+            words.append(f"an additive readout was {_compared(1 - self.additive)}{worth}")
         verdict = _compared(self.gain)
         if self.winner == "choosing":
             verdict += f", more than the {self.margin:.0%} that the weaker promise must be worth"
@@ -222,7 +222,7 @@ def stages(recipe: Recipe, seed: int) -> Plan:
     done = len(early.history)
     if recipe.config.chooses and recipe.train.contest_margin:
         rival = None
-        if recipe.train.additive:
+        if recipe.train.additive_margin:
             rival = yield from _additive(fixed, recipe.train, seed)
             done += len(rival.training.history)
             if rival.training.stopped:
@@ -236,7 +236,7 @@ def stages(recipe: Recipe, seed: int) -> Plan:
             return replace(fixed, training=replace(fixed.training, stopped=contest is None))
     second = _grown(recipe, first, seed)
     late = yield Stage(STAGES[4], second, recipe.train.second, done)
-    schedule = replace(recipe.train, contest_margin=0.0, additive=False)
+    schedule = replace(recipe.train, contest_margin=0.0, additive_margin=0.0)
     if by_hand or late.best_error < fixed.training.best_error:
         return Trained(second, replace(recipe, train=schedule), _after(early, late), fixed.contest)
     whole = replace(fixed.training, history=(*fixed.training.history, *late.history), stopped=late.stopped)
@@ -255,7 +255,7 @@ def within(recipe: Recipe, training: Windows, validation: Windows, seconds: floa
     later = epoch_seconds(recipe.build(0), training, validation, pace.second)
     contest = pace.contest.epochs * (first + later) if pace.contest_margin else 0.0
     left = seconds * USED_SHARE - contest
-    if pace.additive:  # the first stage again, with another readout
+    if pace.additive_margin:  # the first stage again, with another readout
         first += epoch_seconds(additive_of(sealed_of(recipe)).build(0), training, validation, recipe.train)
     share = left * FIRST_SHARE / (pace.epochs * first)
     if pace.contest_margin and share * pace.epochs < FEWEST_EPOCHS:
@@ -292,26 +292,26 @@ def _additive(fixed: Trained, config: TrainConfig, seed: int) -> Generator[Stage
     """Train an additive reader as the first one was, from its own weights; give it up if it is behind after a trial."""
     recipe, early = additive_of(fixed.recipe), fixed.training.history
     network = recipe.build(seed)
-    outcome = yield Stage(STAGES[1], network, config, len(early), partial(_behind, early))
+    outcome = yield Stage(STAGES[1], network, config, len(early), partial(_behind, early, config.additive_margin))
     return Trained(network, recipe, outcome)
 
 
-def _behind(first: tuple[Epoch, ...], history: tuple[Epoch, ...]) -> bool:
-    """Return whether a run that is at the end of its trial is behind another one at that epoch."""
-    return len(history) == TRIAL_EPOCHS and _least(history) > _least(first[:TRIAL_EPOCHS])
+def _behind(first: tuple[Epoch, ...], margin: float, history: tuple[Epoch, ...]) -> bool:
+    """Return whether a run that is at the end of its trial is behind another one by more than a margin."""
+    return len(history) == TRIAL_EPOCHS and _least(history) > (1 + margin) * _least(first[:TRIAL_EPOCHS])
 
 
 def _least(history: tuple[Epoch, ...]) -> float:
     return min(epoch.validation_error for epoch in history)
 
 
-def _relative(rival: Training, early: Training) -> float:
+def _relative(rival: Training, early: Training, margin: float) -> float:
     """Return the error of an additive reader as a share of the first one's, on the scale of squared errors.
 
     At the end it is the geometric mean of two ratios, of the mean squared errors and of the squares of the mean
     absolute ones. For a reader that was given up it is the ratio of squared errors at the end of its trial.
     """
-    if _behind(early.history, rival.history):
+    if _behind(early.history, margin, rival.history):
         return _ratio(_least(rival.history), _least(early.history[:TRIAL_EPOCHS]))
     squared = _ratio(rival.best_error, early.best_error)
     return sqrt(squared) * _ratio(rival.best_absolute_error, early.best_absolute_error)
@@ -339,8 +339,9 @@ def _contest(
     if chosen.stopped:
         return None
     seconds = sealed.seconds + chosen.seconds + (rival.training.seconds if rival else 0.0)
-    additive = _relative(rival.training, fixed.training) if rival else None
-    return Contest(sealed.best_error, chosen.best_error, recipe.train.contest_margin, round(seconds, 3), additive)
+    margin, wanted = recipe.train.contest_margin, recipe.train.additive_margin
+    additive = _relative(rival.training, fixed.training, wanted) if rival else None
+    return Contest(sealed.best_error, chosen.best_error, margin, round(seconds, 3), additive, wanted)
 
 
 def _counted(on_epoch: Callable[[int, Epoch], None], done: int, epoch: int, outcome: Epoch) -> None:
