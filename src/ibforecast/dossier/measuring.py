@@ -38,7 +38,7 @@ from ibforecast.dossier.facts import (
 )
 from ibforecast.drivers import Drivers, drivers
 from ibforecast.evaluate.channels import channel_errors, read_shares
-from ibforecast.evaluate.naive import repeatable, repeated
+from ibforecast.evaluate.naive import longest_repeatable, repeated
 from ibforecast.receipts import additive, orders_of
 from ibforecast.settings import whole_number
 from ibforecast.use import Desk, difference
@@ -252,7 +252,7 @@ def _versions() -> tuple[Setting, ...]:
 
 def _accuracy(desk: Desk, windows: Windows, split: str, usable: int) -> AccuracyFacts:
     fitted, horizon = desk.fitted, desk.horizon
-    cycle = repeatable(fitted.config.cycles, desk.look_back)
+    cycle = longest_repeatable(fitted.config.cycles, desk.look_back)
     with desk.at_work(fitted.network) as device:
         here, predictor = windows.to(device), fitted.predictor
         own = channel_errors(lambda window: predictor(window).values, here)
