@@ -8,14 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.properties.test_receipts import Units, departures, desk, explained
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ibforecast import DataError, IBForecaster
 from ibforecast.adapters.onnx import OnnxForecaster
 from ibforecast.core.anchors import LINE, NEWEST, anchor_names
 from ibforecast.data.windows import Windows
+from ibforecast.engine import TorchEngine
 from ibforecast.layers import naive
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.reading import network_of
+from ibforecast.receipts import weights
+from ibforecast.use import Desk
 from ibforecast.zoo.anchoring import SHARES, anchored
 
 HORIZON, LOOK_BACK = 6, 48
@@ -87,6 +92,52 @@ def test_receipts_of_an_anchored_channel_add_up_and_name_the_anchor(model: IBFor
     read = receipt[receipt["part"] == "read"]
     # The whole forecast is one value, so that no other adds anything.
     assert (read["amount"].abs() > 1e-3).sum() <= 1
+
+
+def anchored_desk(channels: int, look_back: int) -> Desk:
+    """Build an additive model with arbitrary weights and an arbitrary share of every naive forecast."""
+    plain = desk("additive", [Units(3.0, 2.0)] * channels, look_back=look_back)
+    network = network_of(replace(plain.fitted.config, anchored=True)).eval()
+    random = torch.Generator().manual_seed(4)
+    blend = torch.rand(len(anchor_names((5,), look_back)), channels, generator=random) / 4
+    network.load_state_dict({**plain.fitted.network.state_dict(), "decompose.anchor.blend": blend})
+    return Desk(replace(plain.fitted, network=network), "cpu", "pandas")
+
+
+def test_the_weights_of_an_anchor_give_its_forecast() -> None:
+    model = anchored_desk(3, 12)
+    explanation = explained(model, departures(model, 5))
+    columns, anchor = range(3), explanation.explanation.context.anchor
+    values = explanation.units.standardise(explanation.history)
+    with_anchor = weights(TorchEngine(model.fitted), explanation, columns)
+    model.fitted.network.decompose.anchor = None
+    without = weights(TorchEngine(model.fitted), explanation, columns)
+    for column in columns:
+        read = with_anchor[column].read
+        kept = 1 - explanation.explanation.context.anchored[column]
+        own = with_anchor[column].linear - kept * without[column].linear
+        assert own.T @ values[read.step, read.channel] == pytest.approx(anchor[:, column], abs=1e-5)
+        assert np.abs(own[read.channel != column]).max() < 1e-7
+
+
+class Largest(TorchDispatchMode):
+    """Records the size of the largest tensor that is computed."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.size = max(self.size, result.numel())
+        return result
+
+
+def test_the_receipt_of_an_anchored_model_needs_no_more_memory_than_ten_windows() -> None:
+    model = anchored_desk(60, 48)
+    explanation = explained(model, departures(model, 5))
+    with Largest() as largest:
+        assert explanation.itemised("channel 7").adds_up
+    assert largest.size <= 10 * 60 * 48
 
 
 def test_a_forged_anchor_is_refused(model: IBForecaster) -> None:

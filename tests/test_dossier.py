@@ -92,24 +92,41 @@ def test_errors_in_units_are_those_of_forecasts_made_one_by_one(sealed: IBForeca
         assert (row.rmse, row.cycle_rmse, row.last_rmse) == pytest.approx(tuple(rmse.values()), rel=1e-4, abs=1e-5)
 
 
+def intervals(model: IBForecaster, rows: pd.DataFrame, channel: str) -> tuple[list[pd.Series], list[pd.Series]]:
+    """Return what the 50 % intervals of 20 evenly spaced forecasts contain, and how wide they are."""
+    first, last = model.fitted.split.validation_end - LOOK_BACK, ROWS - LOOK_BACK - HORIZON
+    inside, widths = [], []
+    for start in (np.arange(20) * (last - first) // 19 + first).tolist():
+        made = model.predict(rows, rows["when"][start + LOOK_BACK - 1], level=50)
+        truth = rows[channel].to_numpy()[start + LOOK_BACK : start + LOOK_BACK + HORIZON]
+        inside.append((made[f"{channel}-lo-50"] <= truth) & (truth <= made[f"{channel}-hi-50"]))
+        widths.append(made[f"{channel}-hi-50"] - made[f"{channel}-lo-50"])
+    return inside, widths
+
+
 def test_coverage_and_widths_are_those_of_the_intervals_that_predict_gives(
     looking: IBForecaster, dossier: Dossier
 ) -> None:
-    coverage, fitted = dossier.facts.coverage, looking.fitted
+    coverage = dossier.facts.coverage
     assert coverage is not None
-    assert fitted.calibration is not None
-    first, last = fitted.split.validation_end - LOOK_BACK, ROWS - LOOK_BACK - HORIZON
-    inside, widths = [], []
-    for start in (np.arange(20) * (last - first) // 19 + first).tolist():
-        at = table()["when"][start + LOOK_BACK - 1]
-        made = looking.predict(table(), at, level=50)
-        truth = table()["wind"].to_numpy()[start + LOOK_BACK : start + LOOK_BACK + HORIZON]
-        inside.append((made["wind-lo-50"] <= truth) & (truth <= made["wind-hi-50"]))
-        widths.append(made["wind-hi-50"] - made["wind-lo-50"])
+    assert looking.fitted.calibration is not None
+    inside, widths = intervals(looking, table(), "wind")
     (row,) = (row for row in coverage.channels if (row.channel, row.level) == ("wind", 50))
     assert row.covered == pytest.approx(np.mean(inside), abs=1e-6)
     assert row.width == pytest.approx(np.mean(widths), rel=1e-4)
     assert not coverage.same_windows
+
+
+def test_coverage_of_a_model_with_limits_is_that_of_the_intervals_that_predict_gives() -> None:
+    rows = table()[["when", "wind"]].assign(wind=lambda table: np.rint(np.maximum(table["wind"] - 40.0, 0.0)))
+    settings = {"limits": {"wind": (0, 3)}, "whole": ["wind"], "epochs": 1, "device": "cpu"}
+    model = IBForecaster(HORIZON, LOOK_BACK, recipe="additive", **settings).fit(rows)
+    coverage = model.dossier(rows, windows=20).facts.coverage
+    assert coverage is not None
+    (row,) = (row for row in coverage.channels if row.level == 50)
+    inside, widths = intervals(model, rows, "wind")
+    assert row.covered == pytest.approx(np.mean(inside), abs=1e-6)
+    assert row.width == pytest.approx(np.mean(widths), rel=1e-4)
 
 
 def test_rows_gaps_and_fingerprints_are_those_of_the_table(looking: IBForecaster, dossier: Dossier) -> None:

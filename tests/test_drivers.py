@@ -14,7 +14,7 @@ import pytest
 from ibforecast import IBForecaster, UsageError
 from ibforecast.core.errors import DataError
 from ibforecast.core.receipt import UNREAD
-from ibforecast.drivers import LINES, By, Drivers, drivers_of
+from ibforecast.drivers import LINES, By, Drivers, _from_groups, drivers_of
 from ibforecast.engine import TorchEngine
 
 ROWS, LOOK_BACK, HORIZON, BUDGET = 500, 24, 6, 0.25
@@ -224,6 +224,29 @@ def test_a_picture_of_groups_names_them(months: Drivers, tmp_path: Path) -> None
     text = months.by("month").plot(tmp_path / "months.svg").read_text()
     assert all(f">{name}<" in text for name in ("load", "heat", "wind", "price", "Jan", "Apr", "month"))
     assert months.by("event").plot(tmp_path / "events.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_hour_and_weekday_has_windows_if_windows_are_chosen_by_them(model: IBForecaster) -> None:
+    """2,522 windows, so that 25 evenly spaced ones are 105 hours apart, and 106 of them exactly a day."""
+    rows = table(2522 + LOOK_BACK + HORIZON - 1)
+    hours = model.drivers(rows, "all", windows=48, by="hour").by("hour").of("load")["wind"]
+    assert [row.group for row in hours] == [f"{hour:02}:00" for hour in range(24)]
+    assert {row.windows for row in hours} == {2}
+    measured = model.drivers(rows, "all", windows=42, by="weekday")
+    assert {row.windows for row in measured.by("weekday").of("load")["wind"]} == {6}
+    assert len({row.group for row in measured.by("hour").of("load")["wind"]}) > 12
+    assert (np.diff(measured.moves.moments) > np.timedelta64(0)).all()
+
+
+@pytest.mark.parametrize("count", [1, 5, 24, 99, 300, 1000])
+def test_windows_are_chosen_from_all_groups_as_evenly_as_their_sizes_allow(count: int) -> None:
+    groups = np.repeat([3, 0, 7, 1], [1, 50, 9, 240])
+    chosen = _from_groups(groups, count)
+    assert len(set(chosen.tolist())) == len(chosen) == min(count, 300)
+    of_each = np.bincount(groups[chosen], minlength=8)[[3, 7, 0, 1]]
+    assert (np.diff(of_each) >= 0).all()
+    full = of_each == [1, 9, 50, 240]
+    assert of_each[~full].max(initial=0) - of_each[~full].min(initial=1000) <= 1
 
 
 def test_tables_of_groups_are_of_the_kind_of_the_users_table(model: IBForecaster) -> None:

@@ -15,7 +15,7 @@ from ibforecast import IBForecaster, UsageError
 from ibforecast.cli.fit import command as fit_command
 from ibforecast.cli.settings import forecaster_of
 from ibforecast.core.sizes import Sizes
-from ibforecast.settings import Settings
+from ibforecast.settings import Settings, Usual
 from ibforecast.zoo.recipes import DEFAULT, Recipe, resolve, resolve_ours
 
 NAMES = [each.name for each in fields(Settings)]
@@ -67,9 +67,10 @@ def test_the_command_line_has_one_option_per_setting_with_default_and_help() -> 
     for each in fields(Settings):
         assert isinstance(options[each.name], click.Option)
         assert options[each.name].help == each.metadata["help"]
-    parameters = fit_command.make_context("fit", ["table.csv", "--horizon", "6", "--out", "model"]).params
-    made = forecaster_of({name: value for name, value in parameters.items() if name not in verb})
+    with fit_command.make_context("fit", ["table.csv", "--horizon", "6", "--out", "model"]) as context:
+        made = forecaster_of({name: value for name, value in context.params.items() if name not in verb})
     assert made.document() == Settings(6).document()
+    assert isinstance(made.look_back, Usual)
 
 
 def test_sktime_shares_the_defaults_of_the_settings() -> None:

@@ -1,5 +1,7 @@
 """Short tables: a look-back, parts and patches that fit them, without a word from the user."""
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,10 +47,23 @@ def test_a_short_table_is_fitted_with_a_shorter_look_back_and_says_so(
     assert len(model.predict(table)) == horizon
 
 
-@pytest.mark.parametrize("settings", [{"look_back": 90}, {"split": (0.8, 0.1, 0.1)}])
-def test_settings_that_were_given_do_not_change(settings: dict[str, Any]) -> None:
-    sized = Settings(horizon=12, **settings).sized(read(table_of(100, "D")).series)
-    assert {name: getattr(sized, name) for name in settings} == settings
+GIVEN = [{"look_back": 90}, {"look_back": 96}, {"split": (0.8, 0.1, 0.1)}, {"split": (0.7, 0.1, 0.2)}]
+
+
+@pytest.mark.parametrize("settings", GIVEN)
+def test_settings_that_were_given_do_not_change_even_if_they_are_the_defaults(settings: dict[str, Any]) -> None:
+    series = read(table_of(100, "D")).series
+    made = Settings(horizon=12, **settings)
+    for each in (made, replace(made, seed=1), copy.deepcopy(made)):
+        sized = each.sized(series)
+        assert {name: getattr(sized, name) for name in settings} == settings
+
+
+def test_defaults_change_with_a_short_table_after_settings_were_copied() -> None:
+    plain = Settings(horizon=12)
+    series = read(table_of(100, "D")).series
+    for copied in (replace(plain, seed=1), copy.deepcopy(plain)):
+        assert copied.sized(series).look_back == plain.sized(series).look_back == 28
 
 
 @pytest.mark.parametrize("rows", [172, 400, 5000])

@@ -214,15 +214,18 @@ function editedWords({ closedEdits }) {
 }
 
 /**
- * Return what the changes by hand did to the forecast. If there are none, scrambling has been described already.
+ * Return what the changes by hand did to the forecast. If there are none, or if scrambling moved it as well, scrambling
+ * has been described already. Limits may give the same forecast although the model computes another.
  * @param {Explanation} explanation
  * @param {WhatIf} changed
  */
-function movedWords(explanation, { shift, sameBits, byHand, scrambled, closedEdits }) {
-  if (!byHand) return null;
+function movedWords(explanation, { shift, sameBits, byHand, scrambled, scrambleMoved, closedEdits }) {
+  if (!byHand || scrambleMoved) return null;
   const [moved, forecast] = [shift.filter((one) => one.largest), explanation.channels.filter((row) => row.values.forecast)];
   const isRest = Boolean(scrambled || closedEdits);
   if (sameBits) return "The forecast is the same, bit for bit.";
+  if (!moved.length)
+    return `${isRest ? "With the other changes the" : "The"} model computes another forecast, and its limits give the same one.`;
   const what = isRest ? "The other changes moved the forecast" : "The forecast moved";
   return `${what} in ${moved.length} of ${counted(forecast.length, "channel")}.`;
 }

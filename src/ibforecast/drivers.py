@@ -57,6 +57,9 @@ NAMES: dict[By, tuple[str, ...]] = {
 PREPOSITIONS = {"weekday": "on", "hour": "at"}
 """The words before the names of groups, if not "in"."""
 
+GOLDEN = (5**0.5 - 1) / 2
+"""Its multiples, less their whole part, are spread evenly over 0 to 1 and never repeat."""
+
 EVENTS = 10
 """One of this number of windows is an event."""
 
@@ -124,17 +127,7 @@ class Moves:
             groups = np.ones((count, channels), dtype=np.int64)
             np.put_along_axis(groups, furthest, 0, axis=0)
             return groups
-        if np.isnat(self.moments).any():
-            raise UsageError(f"groups by {by} need times", "rows that are numbered", 'try by="event"')
-        date = self.moments.astype("datetime64[D]")
-        month = date.astype("datetime64[M]").astype(np.int64) % 12
-        numbers = {
-            "quarter": month // 3,
-            "month": month,
-            "weekday": (date - MONDAY.astype("datetime64[D]")).astype(np.int64) % 7,
-            "hour": (self.moments - date).astype("timedelta64[h]").astype(np.int64),
-        }
-        return np.asarray(numbers[by])[:, None].repeat(channels, axis=1)
+        return _numbers(self.moments, by)[:, None].repeat(channels, axis=1)
 
 
 @dataclass(frozen=True)
@@ -347,17 +340,63 @@ class Drivers:
         return HeatMap(channel, tuple(names), columns, shares)
 
 
-def drivers(desk: Desk, source: Table, split: Selection, windows: int, channels: Sequence[str] | None) -> Drivers:
-    """Return what moves these channels of a model (None: all), on evenly spaced windows of a table."""
-    explanations = explained_windows(desk, source, split, windows)
+def drivers(
+    desk: Desk,
+    source: Table,
+    split: Selection,
+    windows: int,
+    channels: Sequence[str] | None,
+    by: By | None = None,
+) -> Drivers:
+    """Return what moves these channels of a model (None: all), on windows of a table."""
+    explanations = explained_windows(desk, source, split, windows, by)
     return drivers_of(TorchEngine(desk.fitted), explanations, channels, split, source.kind)
 
 
-def explained_windows(desk: Desk, source: Table, split: Selection, windows: int) -> Iterator[ExplainedForecast]:
-    """Yield the explanations of evenly spaced windows of a part of a table, oldest first."""
-    usable = desk.windows(source.series, split)
-    for start in usable.starts[evenly_spaced(windows, len(usable))].tolist():
+def explained_windows(
+    desk: Desk, source: Table, split: Selection, windows: int, by: By | None = None
+) -> Iterator[ExplainedForecast]:
+    """Yield the explanations of windows of a part of a table, oldest first.
+
+    They are evenly spaced, or about equally many of each group `by` the time of the forecast.
+    """
+    if by is not None:
+        require_choice("by", by, get_args(By))
+    starts, clock = desk.windows(source.series, split).starts, source.series.clock
+    if by in (None, "event") or clock.numbered:
+        chosen = evenly_spaced(windows, len(starts)).numpy()
+    else:
+        chosen = _from_groups(_numbers(clock.wall[starts.numpy() + desk.look_back - 1], by), windows)
+    for start in starts[chosen].tolist():
         yield desk.explain(source, start)
+
+
+def _numbers(moments: Shaped[np.ndarray, " window"], by: By) -> Int64[np.ndarray, " window"]:
+    """Return the number of the group of every local time."""
+    if np.isnat(moments).any():
+        raise UsageError(f"groups by {by} need times", "rows that are numbered", 'try by="event"')
+    date = moments.astype("datetime64[D]")
+    month = date.astype("datetime64[M]").astype(np.int64) % 12
+    numbers = {
+        "quarter": month // 3,
+        "month": month,
+        "weekday": (date - MONDAY.astype("datetime64[D]")).astype(np.int64) % 7,
+        "hour": (moments - date).astype("timedelta64[h]").astype(np.int64),
+    }
+    return np.asarray(numbers[by])
+
+
+def _from_groups(groups: Int64[np.ndarray, " window"], count: int) -> Int64[np.ndarray, " chosen"]:
+    """Return the indices of about equally many windows of each group, `count` in all, in increasing order."""
+    chosen: list[int] = []
+    members = sorted((np.flatnonzero(groups == number) for number in np.unique(groups)), key=len)
+    for place, own in enumerate(members):
+        share = min((count - len(chosen)) // (len(members) - place), len(own))
+        # One of each of `share` equal parts, at varying places: even steps could be of the same hour or weekday.
+        edges = np.arange(share + 1) * len(own) // max(share, 1)
+        places = np.arange(len(chosen), len(chosen) + share) * GOLDEN % 1
+        chosen += own[edges[:-1] + (places * np.diff(edges)).astype(np.int64)].tolist()
+    return np.array(sorted(chosen), dtype=np.int64)
 
 
 def drivers_of(

@@ -191,7 +191,7 @@ def cycles_of(settings: Settings, series: Series) -> tuple[int, ...]:
 def recipe_for(settings: Settings, series: Series) -> Recipe:
     """Return the recipe resolved for a table."""
     first, *further = cycles_of(settings, series)
-    sizes = Sizes(settings.look_back, settings.horizon, len(series.channels), first)
+    sizes = Sizes(int(settings.look_back), settings.horizon, len(series.channels), first)
     overrides = {
         "budget": settings.budget,
         "patch_len": settings.patch_len,

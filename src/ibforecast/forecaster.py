@@ -20,7 +20,7 @@ from ibforecast.data.sources import kind_for_files
 from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
 from ibforecast.dossier import Dossier, dossier_of
-from ibforecast.drivers import Drivers
+from ibforecast.drivers import By, Drivers
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
 from ibforecast.plots.notebook import model_html, settings_html
@@ -212,15 +212,21 @@ class IBForecaster(Settings):
         return self.desk.audit(self.open(table), split, whole_number("windows", windows))
 
     def drivers(
-        self, table: Any, split: Selection = "test", windows: int = drivers.WINDOWS, channel: str | None = None
+        self,
+        table: Any,
+        split: Selection = "test",
+        windows: int = drivers.WINDOWS,
+        channel: str | None = None,
+        by: By | None = None,
     ) -> Drivers:
         """Measure what moves which channel: the amounts of receipts, averaged over evenly spaced windows of a table.
 
         `channel` limits it to one channel that is forecast. The parts of the table are those of `evaluate`. The result
-        can be grouped: `model.drivers(table).by("month")`.
+        can be grouped: `model.drivers(table, by="hour").by("hour")`. With `by`, about equally many windows are chosen
+        from each group, such as each hour; evenly spaced ones may be of a few hours only.
         """
         channels = None if channel is None else [channel]
-        return drivers.drivers(self.desk, self.open(table), split, whole_number("windows", windows), channels)
+        return drivers.drivers(self.desk, self.open(table), split, whole_number("windows", windows), channels, by)
 
     def dossier(
         self,

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
@@ -22,7 +23,7 @@ from ibforecast.core.receipt import Amounts, is_limited, places
 from ibforecast.core.window import Window
 from ibforecast.engine import TorchEngine, tensors
 from ibforecast.model.network import IBForecast
-from ibforecast.model.stage1_decompose import SeasonalFrame
+from ibforecast.model.stage1_decompose import Anchor, SeasonalFrame
 from ibforecast.model.stage4_readout import AdditiveReadout, TargetsOnly
 
 EVERY_ORDER = 8
@@ -189,7 +190,7 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence
     context, places = tensors(own).context, torch.from_numpy(np.stack([read.channel, read.step], axis=1))
     usual = read.summed((read.of_level * read.season)[:, None])[:, 0]
     from_usual = (read.season - usual[read.channel])[:, None]
-    anchored, sums = _anchor(network, explained, read), {}
+    sums, anchor = {}, network.decompose.anchor
     for column in dict.fromkeys(columns):
         base, both = (tensor[0].double().numpy() for tensor in readout.weights(context, column, places))
         linear, bent = both
@@ -198,35 +199,37 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence
         swing[column] += season[explained.look_back :, column] + base - usual[column]
         through_level = read.of_level[:, None] * ((read.channel == column)[:, None] - read.summed(linear)[read.channel])
         centred = bent - (read.summed(bent) / np.maximum(read.count, 1)[:, None])[read.channel]
-        sums[column] = Weights(constant, swing, linear + through_level, centred, read)
-    return sums if anchored is None else {column: _anchored(each, column, *anchored) for column, each in sums.items()}
+        plain = Weights(constant, swing, linear + through_level, centred, read)
+        sums[column] = plain if anchor is None else _anchored(plain, column, anchor, explained)
+    return sums
 
 
-def _anchored(sums: Weights, column: int, share: PerChannel, naive: Float64[np.ndarray, "value horizon"]) -> Weights:
-    """Return the published sum of a channel with its anchor, given the weight of each value in that of its channel."""
-    own, kept = np.where((sums.read.channel == column)[:, None], naive, 0.0), 1 - share[column]
+def _anchored(sums: Weights, column: int, anchor: Anchor, explained: ExplainedForecast) -> Weights:
+    """Return the published sum of a channel with its anchor."""
+    kept, own = 1 - explained.explanation.context.anchored[column].astype(np.float64), sums.read.channel == column
+    naive = np.zeros_like(sums.linear)
+    naive[own] = _naive(anchor, column, explained)[sums.read.step[own]]
     return replace(
         sums,
-        constant=kept * sums.constant + sums.read.season @ own,
+        constant=kept * sums.constant + sums.read.season @ naive,
         swing=kept * sums.swing,
-        linear=kept * sums.linear + own,
+        linear=kept * sums.linear + naive,
         bent=kept * sums.bent,
     )
 
 
-def _anchor(
-    network: IBForecast, explained: ExplainedForecast, read: Read
-) -> tuple[PerChannel, Float64[np.ndarray, "value horizon"]] | None:
-    """Return the share of the anchor in each channel, and its weight for each value; None without an anchor."""
-    anchor, own = network.decompose.anchor, explained.explanation
-    if anchor is None:
-        return None
-    # An anchor is linear in the values, so that its forecasts of windows with a single 1 are its weights.
-    look_back, channels = own.evidence.shape
-    single = torch.eye(look_back)[..., None].expand(-1, -1, channels)
-    seen = torch.from_numpy(own.mask.repeat(own.patch_len, axis=0)).expand(look_back, -1, -1)
-    naive = anchor(single, seen, explained.horizon).double().numpy()
-    return own.context.anchored.astype(np.float64), naive[read.step, :, read.channel]
+def _naive(anchor: Anchor, column: int, explained: ExplainedForecast) -> Float64[np.ndarray, "look_back horizon"]:
+    """Return the weight of each step of a channel in the anchor of its forecast."""
+    own, look_back = explained.explanation, explained.look_back
+    seen = torch.from_numpy(own.mask[:, column].repeat(own.patch_len))[:, None]
+    # An anchor is linear in the values, so that its forecasts of windows with a single 1 are its weights. It forecasts
+    # each channel by itself, so the windows have only this one.
+    weights = np.zeros((look_back, explained.horizon))
+    for steps in torch.split(seen.nonzero()[:, 0], max(VALUES // look_back, 1)):
+        single = one_hot(steps, look_back).float()[..., None]
+        each = anchor.each(single, seen.expand(len(steps), -1, -1), explained.horizon)[..., 0]
+        weights[steps] = torch.einsum("a,abh->bh", anchor.blend[:, column], each).double().numpy()
+    return weights
 
 
 def _read(explained: ExplainedForecast, season: Float64[np.ndarray, "steps channel"], frame: SeasonalFrame) -> Read:

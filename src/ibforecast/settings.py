@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 MOST_FOR_A_CYCLE = 0.8
 """The share of the training rows that a cycle and a horizon may take in a short table."""
 
+
+class Usual:
+    """A default that a short table may change; the same value from a user is of another class, and stays."""
+
+
+class UsualSteps(Usual, int):
+    """A default number of steps."""
+
+
+class UsualParts(Usual, tuple[float, float, float]):
+    """Default fractions of a table."""
+
+
 Read = Callable[[str, Any], Any]
 """Takes the name of a setting and its value, and returns the value to keep, or raises UsageError."""
 
@@ -126,6 +139,10 @@ def _unless_none(read: Read) -> Read:
     return lambda name, value: None if value is None else read(name, value)
 
 
+def _unless_usual(read: Read) -> Read:
+    return lambda name, value: value if isinstance(value, Usual) else read(name, value)
+
+
 def _about(help: str, read: Read = _as_given) -> dict[str, Any]:
     """Return the metadata of a setting: its help text, and the function that converts and checks its value."""
     return {"help": help, "read": read}
@@ -136,7 +153,9 @@ class Settings:
     """Settings of the model, its training and the reading of tables; see `IBForecaster` for their meaning."""
 
     horizon: int = field(metadata=_about("Number of steps to forecast.", _steps))
-    look_back: int = field(default=96, metadata=_about("Number of steps a window spans.", _steps))
+    look_back: int = field(
+        default=UsualSteps(96), metadata=_about("Number of steps a window spans.", _unless_usual(_steps))
+    )
     budget: float | None = field(
         default=None,
         metadata=_about("Largest fraction of a window that may be read; default: the recipe's (0.2)."),
@@ -187,7 +206,8 @@ class Settings:
         default=(), metadata=_about("Channels whose forecasts are rounded to whole numbers.", _names)
     )
     split: tuple[float, float, float] = field(
-        default=(0.7, 0.1, 0.2), metadata=_about("Fractions to train, select and test on.", _numbers)
+        default=UsualParts((0.7, 0.1, 0.2)),
+        metadata=_about("Fractions to train, select and test on.", _unless_usual(_numbers)),
     )
     sealed: bool = field(
         default=False, metadata=_about("Insist on a model whose mask and level, too, depend only on what is read.")
@@ -225,11 +245,11 @@ class Settings:
         """
         rows, split, look_back = series.rows, self.split, self.look_back
         parts = Split.by_fractions(split, rows)
-        if split == _default("split") and parts.validation_end - parts.train_end < self.horizon:
+        if isinstance(split, Usual) and parts.validation_end - parts.train_end < self.horizon:
             selected, tested = self.horizon + rows // 20, max(self.horizon, rows // 10)
             parts = Split(rows - selected - tested, rows - tested, rows)
             split = parts.fractions
-        if look_back == _default("look_back") and parts.train_end < look_back + self.horizon:
+        if isinstance(look_back, Usual) and parts.train_end < look_back + self.horizon:
             most, cycle = (parts.train_end - self.horizon) // 2, _first_cycle(self, series)
             one = cycle if cycle + self.horizon <= MOST_FOR_A_CYCLE * parts.train_end else 0
             look_back = most // cycle * cycle or one or most
@@ -272,10 +292,6 @@ class Settings:
     def chosen(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults as plain data, as `document` does."""
         return {name: value for name, value in self.document().items() if name in chosen(self)}
-
-
-def _default(name: str) -> Any:
-    return next(each.default for each in fields(Settings) if each.name == name)
 
 
 def _first_cycle(settings: Settings, series: "Series") -> int:

@@ -57,6 +57,13 @@ def fit(*more: str) -> tuple[str, ...]:
 MISTAKES: dict[str, Mistake] = {
     # --- the path ---
     "a path that does not exist": Mistake(("check", "lod.csv"), DATA, "lod.csv", "check the path"),
+    "the default look-back, asked of a short table": Mistake(
+        ("fit", "TABLE", "--horizon", "12", "--look-back", "96", "--out", "out"),
+        DATA,
+        "70 rows",
+        "look_back",
+        lambda table: text(table.head(100)),
+    ),
     "a folder as the table": Mistake(("check", "."), USAGE, "'.', a folder", "name a file"),
     "a model as the table": Mistake(("check", "MODEL"), USAGE, "a model", "name the table"),
     "a table as the model": Mistake(("predict", "TABLE", "TABLE"), MODEL, "table.csv", "folder of a model"),

@@ -1,14 +1,18 @@
 """Receipts in words: numbers add up, and zero has no sign."""
 
 import re
+from dataclasses import replace
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pytest
-from tests.core.samples import SOME, sample
+from tests.core.samples import HORIZON, PATCH_LEN, SOME, sample
 
+from ibforecast.core import words
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.receipt import FINE, Receipt, adding_up, decimals_of, rounded
+from ibforecast.core.limits import Limits
+from ibforecast.core.receipt import FINE, Receipt, adding_up, decimals_of, places, rounded
 
 TINY = -0.0004
 
@@ -43,3 +47,63 @@ def test_printed_amounts_add_up_to_the_printed_forecast(amount: float) -> None:
     amounts = [re.search(r"(?:: |holiday )([-+]?\d+\.\d\d)(?=[ ,.])", line) for line in lines]
     assert total is not None
     assert sum(Decimal(each[1]) for each in amounts if each is not None) == Decimal(total[1])
+
+
+APART = [[1, 0, 1], [0, 1, 0], [1, 0, 1], [0, 1, 0]]
+"""Six places that were read, none next to another."""
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("mask", [SOME, APART, np.zeros((4, 3)), [[1, 0, 0], *[[0, 0, 0]] * 3]])
+@pytest.mark.parametrize("largest", [0, -1])
+def test_eight_lines_name_the_place_that_moved_most_whatever_else_is_said(
+    sealed: bool, mask: list[list[int]], largest: int
+) -> None:
+    for covariates, limited, anchors, error in product([0, 1, 3], [True, False], [0, 1, 2], [None, 0.25]):
+        blend = np.zeros((3, 3), dtype=np.float32)
+        blend[:anchors] = 0.25
+        floor = np.full(3, 20.0 if limited else -np.inf)
+        plain = sample(
+            mask,
+            covariates=covariates,
+            sealed=sealed,
+            forecast=np.full((HORIZON, 3), 20.0),
+            unlimited=np.full((HORIZON, 3), 12.0 if limited else 20.0),
+            limits=Limits(floor, np.full(3, np.inf), np.zeros(3, dtype=bool)),
+            blend=blend if anchors else None,
+            anchor=np.zeros((HORIZON, 3), dtype=np.float32) if anchors else None,
+        )
+        opened = places(plain)
+        read = [0.5 + number / 8 for number in range(len(opened))]
+        if read:
+            read[largest] = -70.0
+        amounts = [*read, *[1.5] * covariates, *[-2.5] * (not sealed), *[8.0] * limited]
+        decimals = decimals_of(float(plain.units.std[0]), FINE)
+        calendar, *rest = adding_up([20.0 - sum(amounts), *amounts], 20.0, decimals)
+        of_read, known = rest[: len(read)], rest[len(read) : len(read) + covariates]
+        receipt = Receipt(
+            "alpha",
+            "mean",
+            20.0,
+            calendar,
+            tuple(of_read),
+            tuple(known),
+            None if sealed else -2.5,
+            8.0 if limited else None,
+            error,
+        )
+        text = replace(plain, receipts=(receipt,)).in_words("alpha")
+        assert len(text.splitlines()) <= 8
+        assert text.count("Anchor: ") == anchors
+        assert ("Limit: " in text, "an estimate" in text, "Known ahead: " in text) == (
+            limited,
+            error is not None,
+            covariates > 0,
+        )
+        assert ("Unread values" in text) == ("No value that was not read" not in text) == (not sealed)
+        if read:
+            patch, column = opened[largest]
+            moments = plain.moments[patch * PATCH_LEN], plain.moments[(patch + 1) * PATCH_LEN - 1]
+            if mask is APART:
+                assert f"\n{plain.channels[column]} {words.span_between(*moments)}: -70.0" in text
+            assert re.search(r"^(alpha|beta|gamma) 2020.*: -(70|6\d)\.\d+ \(", text, re.MULTILINE)

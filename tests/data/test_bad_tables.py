@@ -1,5 +1,6 @@
 """Every way a table can be invalid: the error names the rule, the rows and the remedy."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,24 @@ def test_a_number_close_to_others_is_not_a_sentinel(mark: float, others: list[in
 def test_a_number_far_from_all_others_is_a_sentinel(mark: int, others: list[int]) -> None:
     with pytest.warns(UserWarning, match=rf"1 x {mark} in 'a'"):
         read(table(list(range(4)), a=[mark, *others]))
+
+
+@pytest.mark.parametrize(
+    "mark", [1e20, 9.969209968386869e36, 1e30, -1e34, float(np.float32(1e20)), float(np.finfo("f4").max)]
+)
+def test_a_huge_number_that_repeats_exactly_is_named_so_that_it_can_be_declared(mark: float) -> None:
+    bad = table(list(range(6)), a=[1.0, mark, 2.0, 3.0, mark, 1.0])
+    with pytest.warns(UserWarning, match=r"2 x .* in 'a'\); if it is one, set missing_values=\((.*),\)") as warned:
+        read(bad)
+    named = re.search(r"--missing-value (\S+)\)", str(warned[0].message))
+    assert named is not None
+    assert float(named[1]) == mark
+    assert np.isnan(read(bad, Layout(missing_values=(float(named[1]),))).series.values).sum() == 2
+
+
+def test_huge_values_that_differ_and_channels_of_huge_values_have_no_mark() -> None:
+    read(table(list(range(6)), a=[1.0, 1e20, 2.0, 3.0, 2e20, 1.0]))
+    read(table(list(range(6)), a=np.array([1.0, 1.5, 1.5, 1.2, 1.7, 0.9]) * 1e20))
 
 
 def test_a_constant_channel_has_no_sentinel() -> None:

@@ -6,7 +6,7 @@ import torch
 
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.evaluate.naive import naive_errors, repeatable, repeated
+from ibforecast.evaluate.naive import longest_repeatable, naive_errors, repeated
 
 LOOK_BACK, HORIZON, CHANNELS, ROWS = 12, 7, 3, 80
 CYCLES = [1, 4, 5, 12]
@@ -86,9 +86,9 @@ def test_values_in_a_gap_of_the_look_back_are_never_repeated(cycle: int) -> None
 
 
 def test_the_longest_cycle_that_fits_is_repeated_otherwise_the_last_value() -> None:
-    assert repeatable((24,), 96) == repeatable((24, 168), 96) == repeatable((24,), 24) == 24
-    assert repeatable((24, 168), 168) == repeatable((168, 24), 336) == 168
-    assert repeatable((24, 168), 12) == 1
+    assert longest_repeatable((24,), 96) == longest_repeatable((24, 168), 96) == longest_repeatable((24,), 24) == 24
+    assert longest_repeatable((24, 168), 168) == longest_repeatable((168, 24), 336) == 168
+    assert longest_repeatable((24, 168), 12) == 1
 
 
 def test_a_channel_without_any_value_is_forecast_as_zero() -> None:

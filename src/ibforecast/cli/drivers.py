@@ -13,7 +13,13 @@ from ibforecast.cli.shared import announce, check_file, deliver, json_option
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("table")
 @click.option("--split", type=click.Choice(["train", "validation", "test", "all"]), default="test", show_default=True)
-@click.option("--windows", type=int, default=100, show_default=True, help="Number of windows, evenly spaced.")
+@click.option(
+    "--windows",
+    type=int,
+    default=100,
+    show_default=True,
+    help="Number of windows, evenly spaced or, with --by, as many of each group.",
+)
 @click.option("--channel", help="Only what moves this channel; default: every channel that is forecast.")
 @click.option(
     "--by",
@@ -59,7 +65,7 @@ def command(
     if plot:
         check_picture(plot)
     check_file(*filter(None, (out, plot)))
-    drivers = IBForecaster.load(model).drivers(table, split, windows, channel)
+    drivers = IBForecaster.load(model).drivers(table, split, windows, channel, by)
     shown = drivers if by is None else drivers.by(by)
     if out:
         write(shown.to_table(), out)

@@ -7,6 +7,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
+from click.core import ParameterSource
 
 from ibforecast.cli.shared import Command
 from ibforecast.core.errors import UsageError
@@ -100,12 +101,13 @@ def optional_settings(command: Command) -> Command:
 
 
 def given(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the options without those that are None, which keep their defaults."""
-    return {name: value for name, value in settings.items() if value is not None}
+    """Return the options that were given; all others keep their defaults."""
+    source = click.get_current_context().get_parameter_source
+    return {name: value for name, value in settings.items() if source(name) is not ParameterSource.DEFAULT}
 
 
 def forecaster_of(settings: dict[str, Any]) -> "IBForecaster":
-    """Return the forecaster of these options; an option that is None keeps its default."""
+    """Return the forecaster of these options; an option that was not given keeps its default."""
     from ibforecast.forecaster import IBForecaster
 
     return IBForecaster(**given(settings))

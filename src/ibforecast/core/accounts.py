@@ -58,14 +58,8 @@ def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> s
 def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     column = column_of(explained, receipt.channel)
     when = f"{'mean of ' if _several(explained, receipt.step) else ''}{_when(explained, receipt.step)}{explained.zone}"
-    notes = [
-        *_limited(explained, receipt),
-        *_seen_elsewhere(receipt),
-        *_anchor(explained, column),
-        *_promise(explained),
-        *_sampled(receipt),
-    ]
-    room = max(LINES - 3 - bool(receipt.known) - len(notes), 0)  # notes of every kind at once may take a ninth line
+    notes = _notes(explained, receipt, column, LINES - 4 - bool(receipt.known))
+    room = LINES - 3 - bool(receipt.known) - len(notes)
     runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
     kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])
     values = [receipt.calendar, *(run.amount for run in kept), sum((run.amount for run in rest), 0.0), *receipt.known]
@@ -84,6 +78,13 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     others = iter(amounts[len(kept) + 1 + len(receipt.known) :])
     for note in notes:
         yield note.replace("{}", next(others)) if "{}" in note else note
+
+
+def _notes(explained: ExplainedForecast, receipt: Receipt, column: int, most: int) -> list[str]:
+    """Return the last lines, at most this many: if there are more, those without an amount become one."""
+    amounts = [*_limited(explained, receipt), *_seen_elsewhere(receipt)]
+    remarks = [*_anchor(explained, column), *_promise(explained), *_sampled(receipt)]
+    return [*amounts, *(remarks if len(amounts) + len(remarks) <= most else [" ".join(remarks)])]
 
 
 def _line(explained: ExplainedForecast, receipt: Receipt) -> str:

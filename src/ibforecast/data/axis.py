@@ -21,6 +21,9 @@ GRID_AT_MOST, FILLED_AT_MOST = 100_000, 100
 SENTINELS = (-9999.0, -99999.0, -999.0, 9999.0, 99999.0)
 """Numbers that often mean 'missing'."""
 
+HUGE = 1e15
+"""The size from which a number that is there more than once may mean 'missing', such as 1e20 and 9.97e36."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -208,17 +211,21 @@ def _mark_hint(values: Float64[np.ndarray, "row channel"], channels: tuple[str, 
 def marks_in(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ...]) -> list[Mark]:
     """Return the sentinels that are far from all other values of their channel, with the channel and their number.
 
-    Far means more than half the range of the other values and zero.
+    A huge number that repeats exactly is one as well. Far means more than half the range of the other values and zero.
     """
-    is_mark = np.isin(values, SENTINELS)
+    is_huge = (np.abs(values) >= HUGE) & np.isfinite(values)
+    is_sentinel = np.isin(values, SENTINELS)
     marks = []
-    for column in np.flatnonzero(is_mark.any(axis=0)):
-        others = values[~is_mark[:, column] & ~np.isnan(values[:, column]), column]
+    for column in np.flatnonzero((is_sentinel | is_huge).any(axis=0)):
+        own = values[:, column]
+        huge, often = np.unique(own[is_huge[:, column]], return_counts=True)
+        numbers = (*SENTINELS, *huge[often > 1].tolist())
+        others = own[~np.isin(own, numbers) & ~np.isnan(own)]
         if not len(others):
             continue
         low, high = others.min(), others.max()
-        for number in SENTINELS:
-            count = int((values[:, column] == number).sum())
+        for number in numbers:
+            count = int((own == number).sum())
             if count and max(low - number, number - high) > (max(high, 0.0) - min(low, 0.0)) / 2:
                 marks.append(Mark(number, channels[column], count))
     return marks
@@ -226,14 +233,20 @@ def marks_in(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ..
 
 def counted(marks: list[Mark]) -> str:
     """Return the marks with their numbers and channels as text."""
-    named = ", ".join(f"{mark.count} x {mark.number:g} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
+    named = ", ".join(f"{mark.count} x {_text(mark.number)} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
     return named if len(marks) <= NAMED_AT_MOST else f"{named} and {len(marks) - NAMED_AT_MOST} more"
+
+
+def _text(number: float) -> str:
+    """Return a number as briefly as possible, but exactly: as an option it must equal the mark."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
 def mark_options(marks: list[Mark]) -> tuple[str, ...]:
     """Return the options of `fit` that declare the marks."""
     numbers = {mark.number for mark in marks}
-    return tuple(f"--missing-value {number:g}" for number in SENTINELS if number in numbers)
+    ordered = [number for number in SENTINELS if number in numbers] + sorted(numbers - set(SENTINELS))
+    return tuple(f"--missing-value {_text(number)}" for number in ordered)
 
 
 def declare(marks: list[Mark]) -> str:

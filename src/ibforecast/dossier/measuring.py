@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Float64
+from torch import Tensor
 
 from ibforecast._version import __version__
 from ibforecast.core.chosen import evenly_spaced
@@ -37,8 +38,7 @@ from ibforecast.dossier.facts import (
 )
 from ibforecast.drivers import Drivers, drivers
 from ibforecast.evaluate.channels import channel_errors, read_shares
-from ibforecast.evaluate.conformal import inside, scales, scores
-from ibforecast.evaluate.naive import repeatable, repeated
+from ibforecast.evaluate.naive import longest_repeatable, repeated
 from ibforecast.receipts import additive, orders_of
 from ibforecast.settings import whole_number
 from ibforecast.use import Desk, difference
@@ -53,6 +53,9 @@ RECEIPTS = 32
 
 DRIVEN = 8
 """The largest number of channels whose drivers are computed."""
+
+AT_ONCE = 128
+"""Number of windows whose intervals are computed at once."""
 
 RUNS = 400_000
 """About the largest number of windows computed for receipts of a model that is not additive."""
@@ -251,7 +254,7 @@ def _versions() -> tuple[Setting, ...]:
 
 def _accuracy(desk: Desk, windows: Windows, split: str, usable: int) -> AccuracyFacts:
     fitted, horizon = desk.fitted, desk.horizon
-    cycle = repeatable(fitted.config.cycles, desk.look_back)
+    cycle = longest_repeatable(fitted.config.cycles, desk.look_back)
     with desk.at_work(fitted.network) as device:
         here, predictor = windows.to(device), fitted.predictor
         own = channel_errors(lambda window: predictor(window).values, here)
@@ -269,22 +272,47 @@ def _coverage(desk: Desk, windows: Windows, series: Series) -> CoverageFacts | N
     levels = [level for level in LEVELS if calibration is not None and level <= calibration.highest_level]
     if calibration is None or not levels:
         return None
-    with desk.at_work(fitted.network) as device:
-        off, scale = (measure(fitted.network, windows.to(device)) for measure in (scores, scales))
-    std, rows = fitted.standardiser.std, []
-    for level in levels:
-        half = calibration.half_width(level)
-        covered = inside(off, half[None]).nanmean(dim=(0, 1)).tolist()
-        widths = (2 * half.mean(dim=0) * scale.mean(dim=0)).double().numpy() * std[: scale.shape[1]]
-        rows += [
-            ChannelCoverage(*row)
-            for row in zip(fitted.targets, [float(level)] * len(covered), covered, widths.tolist(), strict=True)
-        ]
+    covered, width = _covered(desk, windows, series, [calibration.half_width(level) for level in levels])
+    rows = [
+        ChannelCoverage(*row)
+        for level, *both in zip(levels, covered.tolist(), width.tolist(), strict=True)
+        for row in zip(fitted.targets, [float(level)] * len(fitted.targets), *both, strict=True)
+    ]
     first, stamps = int(windows.starts[0]) + desk.look_back, series.clock.stamps.astype(str)
     # A model may have been calibrated on another table, whose moments this one does not have.
     since = [series.clock.labels(row, 1)[0] for row in np.flatnonzero(stamps == calibration.since)[:1].tolist()]
     same = calibration.since == stamps[first]
     return CoverageFacts(calibration.windows, (since or [calibration.since])[0], bool(same), tuple(rows))
+
+
+@torch.no_grad()
+def _covered(
+    desk: Desk, windows: Windows, series: Series, halves: list[Float[Tensor, "horizon target"]]
+) -> tuple[Float64[np.ndarray, "level target"], Float64[np.ndarray, "level target"]]:
+    """Return how often intervals of these half-widths contain the truth, and how wide they are on average, in units.
+
+    The intervals are those that users get: within the limits, if there are any.
+    """
+    fitted, count = desk.fitted, len(desk.fitted.targets)
+    network, mean, std = fitted.network, fitted.standardiser.mean[:count], fitted.standardiser.std[:count]
+    limits = None if fitted.limits is None else fitted.limits.first(count)
+    covered, width = np.zeros((2, len(halves), count))
+    cases, reads = np.zeros(count), windows.read().split(AT_ONCE)
+    starts, ahead = windows.starts.split(AT_ONCE), np.arange(desk.look_back, desk.look_back + desk.horizon)
+    with desk.at_work(network) as device:
+        for first, read, (window, _) in zip(starts, reads, windows.to(device).batches(AT_ONCE), strict=True):
+            truth = series.values[first.numpy()[:, None] + ahead, :count]
+            known = ~np.isnan(truth) & read[:, None, :count].numpy()
+            values = network(window).values[..., :count].double().cpu().numpy() * std + mean
+            scale = network.context(window).scale[:, None, :count].double().cpu().numpy() * std
+            cases += known.sum(axis=(0, 1))
+            for number, half in enumerate(halves):
+                low, high = values - half.double().numpy() * scale, values + half.double().numpy() * scale
+                if limits is not None:
+                    low, high = limits.around(low, high)
+                covered[number] += ((low <= truth) & (truth <= high) & known).sum(axis=(0, 1))
+                width[number] += (high - low).mean(axis=1).sum(axis=0) / len(windows)
+    return covered / cases, width
 
 
 def _reading(desk: Desk, windows: Windows) -> Iterator[ChannelReading]:

@@ -7,6 +7,7 @@ from functools import partial
 from jaxtyping import Float
 from torch import Tensor
 
+from ibforecast.core.anchors import repeatable
 from ibforecast.core.calendar import Frequency
 from ibforecast.core.window import Window
 from ibforecast.data.rhythms import natural_lengths
@@ -39,9 +40,9 @@ class Naive:
         return float(self.absolute.mean())
 
 
-def repeatable(cycles: Sequence[int], look_back: int) -> int:
+def longest_repeatable(cycles: Sequence[int], look_back: int) -> int:
     """Return the longest cycle that fits into the look-back; 1, which repeats the last value, if none does."""
-    return max((cycle for cycle in cycles if cycle <= look_back), default=1)
+    return max(repeatable(cycles, look_back), default=1)
 
 
 def naive_cycles(cycles: Sequence[int], frequency: Frequency) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
-from ibforecast.evaluate.naive import repeatable, repeated
+from ibforecast.evaluate.naive import longest_repeatable, repeated
 from ibforecast.layers.frame import InstanceFrame
 from ibforecast_lab.rivals.fitted import Fitted
 
@@ -26,7 +26,7 @@ class SeasonalNaive(Fitted):
     def __init__(self, config: SeasonalNaiveConfig) -> None:
         super().__init__()
         self.horizon = config.horizon
-        self.cycle = repeatable((config.cycle, *config.further_cycles), config.look_back)
+        self.cycle = longest_repeatable((config.cycle, *config.further_cycles), config.look_back)
 
     def fit(self, training: Windows) -> None:
         """Do nothing: there is nothing to learn."""
