@@ -66,9 +66,7 @@ def continued(fleet: Fleet, tables: dict[str, pd.DataFrame], file: Path, **setti
     return started
 
 
-def test_a_forecast_that_was_stopped_continues(
-    fleet: Fleet, tables: dict[str, pd.DataFrame], tmp_path: Path
-) -> None:
+def test_a_forecast_that_was_stopped_continues(fleet: Fleet, tables: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     assert stopped(fleet, tables, tmp_path / "so far") == ["s4", "s5"]
     assert continued(fleet, tables, tmp_path / "so far") == []
 
@@ -103,8 +101,8 @@ def test_the_same_command_continues_and_leaves_only_the_forecasts(
     long = pd.concat(table.assign(unique_id=name) for name, table in tables.items())
     long.to_parquet(tmp_path / "long.parquet")
     (tmp_path / "out").mkdir()
+    file = tmp_path / "out" / ".next.csv.checkpoint"
     with pytest.raises(KeyboardInterrupt):
-        file = tmp_path / "out" / ".next.csv.checkpoint"
         fleet.predict(tmp_path / "long.parquet", engine=Stopping([], 4), checkpoint=file)
     words = ["fleet", "predict", str(fleet.folder), str(tmp_path / "long.parquet"), "--jobs", "1"]
     with pytest.raises(SystemExit) as ended:
