@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
     """Return a configuration of this class; `where` names the source in error messages."""
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
     known = sorted(field.name for field in fields(kind))  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
