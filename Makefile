@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PRODUCT := $(VENV)/.product
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test matrix check page format docs dist bench torture results pictures clean
+.PHONY: demo test matrix check locked page format docs dist bench torture results pictures clean
 
 demo: $(PRODUCT)  ## the main job on embedded data: a forecast, its picture, its verified explanation
 	$(BIN)/ibforecast demo --out demo
@@ -18,14 +18,18 @@ test: $(INSTALLED)  ## the whole test suite
 matrix:  ## the product without its extras, on the oldest and newest Python and on pandas 2.3 and 3
 	.ci/matrix
 
-check: $(INSTALLED)  ## format, lint, types, import directions, plain words; the page too if its packages are installed
+check: $(INSTALLED)  ## format, lint, types, import directions, plain words, known vulnerabilities; the page too if its packages are installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python .ci/prose.py check
+	$(BIN)/python .ci/audit.py
 	@if [ -d page/node_modules ] && command -v npm >/dev/null; then npm --prefix page run --silent check; \
 	else echo "the explorer's page was not checked: it needs Node and 'npm --prefix page ci'"; fi
+
+locked: $(INSTALLED)  ## every pinned package but PyTorch, downloaded to .locked/ only if its fingerprint is in .ci/locked.txt
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest .locked -r .ci/locked.txt
 
 page:  ## the explorer's page from page/src, bundled into src/ibforecast/plots/explorer; needs Node and npm
 	[ -d page/node_modules ] || npm --prefix page ci
@@ -57,7 +61,7 @@ pictures: $(INSTALLED)  ## every picture of docs/images, from the demo and the t
 	$(BIN)/python docs/pictures.py
 
 clean:
-	rm -rf $(VENV) .matrix demo site dist
+	rm -rf $(VENV) .matrix .locked demo site dist
 
 # Two steps into one environment, so that the demo does not wait for the tools of the developers.
 $(PRODUCT): pyproject.toml constraints.txt

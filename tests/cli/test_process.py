@@ -2,6 +2,7 @@
 
 import gc
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,12 +170,39 @@ def test_a_command_restores_how_often_python_collects_garbage(capsys: pytest.Cap
     assert gc.get_threshold() == usual
 
 
-@pytest.mark.skipif(not Path(sys.executable).with_name("ibforecast").exists(), reason="needs the installed command")
-def test_nothing_is_imported_from_the_working_folder(tmp_path: Path) -> None:
-    for name in ("ibforecast", "torch", "numpy", "click", "json"):
-        (tmp_path / f"{name}.py").write_text(
-            f"open({str(tmp_path / 'imported')!r}, 'w').close()\nraise SystemExit(99)\n"
+@pytest.fixture
+def decoys(tmp_path: Path) -> Path:
+    """A working folder with a file for every module that a command might import; each file notes that it was run."""
+    folder = tmp_path / "decoys"
+    folder.mkdir()
+    for name in {"ibforecast", "torch", "numpy", "pyarrow", "click", "uvicorn", *sys.stdlib_module_names}:
+        (folder / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'imported')!r}, 'a').write(__name__ + ' ')\nraise SystemExit(99)\n"
         )
-    command = [str(Path(sys.executable).with_name("ibforecast")), "predict", "nowhere", "table.csv"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 5, done.stderr
+    return folder
+
+
+@pytest.mark.skipif(not Path(sys.executable).with_name("ibforecast").exists(), reason="needs the installed command")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "nowhere", "table.csv"],
+        ["fleet", "fit", "tables", "--horizon", "12", "--epochs", "1", "--jobs", "2", "--out", "fleet"],
+        ["serve", "model", "--port", "0", "--workers", "2"],
+    ],
+    ids=["one process", "processes of a fleet", "processes of a service"],
+)
+def test_nothing_is_imported_from_the_working_folder(
+    words: list[str], desk: Any, decoys: Path, program: list[str], surroundings: dict[str, str]
+) -> None:
+    (decoys / "tables").mkdir()
+    shutil.copy(desk.table, decoys / "tables" / "one.csv")
+    shutil.copytree(desk.model, decoys / "model")
+    process = subprocess.Popen([*program, *words], cwd=decoys, env=surroundings, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    if words[0] == "serve":  # once it prints its address, all of its processes have started
+        assert "http" in process.stderr.readline()
+        process.terminate()
+    said = process.communicate()[1]
+    assert not (decoys.parent / "imported").exists(), (decoys.parent / "imported").read_text()
+    assert process.returncode == {"predict": 5, "fleet": 0, "serve": 0}[words[0]], said

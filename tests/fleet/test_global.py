@@ -13,8 +13,8 @@ from tests.fleet.test_fleet import Make
 from ibforecast import DataError, IBForecaster
 from ibforecast.cli.main import run
 from ibforecast.fleet import Fleet, together
-from ibforecast.fleet.fleet import UNSEEN
 from ibforecast.fleet.members import Member
+from ibforecast.fleet.work import UNSEEN
 
 LENGTHS = {"long": 300, "middle": 160, "short": 70, "shorter": 50, "shortest": 30}
 

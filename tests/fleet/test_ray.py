@@ -15,14 +15,19 @@ Make = Callable[..., Any]
 
 
 @pytest.fixture
-def two_cores() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+def decoys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Work, with a cluster that is stopped in the end, in a folder with files that no worker may import."""
+    folder = tmp_path / "decoys"
+    folder.mkdir()
+    for name in ("ibforecast", "torch", "pyarrow", "numpy", "random"):
+        (folder / f"{name}.py").write_text("raise SystemExit(99)")
+    monkeypatch.chdir(folder)
     yield
     ray.shutdown()
 
 
-def test_ray_gives_the_same_fleet_as_one_process(
-    two_cores: None, series: Make, forecaster: Make, tmp_path: Path
+def test_ray_gives_the_same_fleet_as_one_process_and_imports_nothing_from_the_working_folder(
+    decoys: None, series: Make, forecaster: Make, tmp_path: Path
 ) -> None:
     tables = {f"s{seed}": series(seed) for seed in range(6)} | {"short": series(4, rows=20)}
     here, there = Fleet(tmp_path / "here"), Fleet(tmp_path / "there")

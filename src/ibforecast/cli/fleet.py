@@ -135,6 +135,8 @@ def predict(
 ) -> None:
     """Forecast the steps after every series in TABLES with its model in FLEET.
 
+    After a stop the same command continues with the series that are left.
+
     \b
     ibforecast fleet predict fleet meters.parquet --out forecasts.parquet
     ibforecast fleet predict fleet tables/ --at '2023-11-05 10:00' --out forecasts.csv --json
@@ -142,12 +144,16 @@ def predict(
     from ibforecast.fleet import Fleet
 
     check_place(out)
+    checkpoint = out.parent / f".{out.name}.checkpoint"
     with _members_bar("predict") as advance:
         where = _engine(engine, jobs, address)
-        forecasts = Fleet(fleet).predict(tables, at, budget=budget, engine=where, on_member=advance)
+        forecasts = Fleet(fleet).predict(
+            tables, at, budget=budget, engine=where, on_member=advance, checkpoint=checkpoint
+        )
     if forecasts.parts:
         forecasts.save(out)
         announce(f"forecasts written to {out}")
+    checkpoint.unlink(missing_ok=True)
     written = str(out) if forecasts.parts else None
     _deliver(forecasts.outcomes, {"fleet": str(fleet), "out": written}, written or "", as_json)
 

@@ -138,7 +138,7 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command; every error becomes one message and an exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    with _few_collections(), warnings.catch_warnings():
+    with _few_collections(), _safe_path(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: announce(f"warning: {message}")
         code = _guarded(lambda: main(words, standalone_mode=False), "--json" in words)
     sys.exit(code)
@@ -156,6 +156,23 @@ def _few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*usual)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let the processes that this one starts import nothing from the working directory, as this one does not.
+
+    Python starts them with `-c`, which looks there first, even for modules of the standard library.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _guarded(work: Callable[[], Any], as_json: bool) -> int:

@@ -123,7 +123,9 @@ class Ray(Workers):
         except ImportError as error:
             raise MissingExtraError("ray", "ray") from error
         if not ray.is_initialized():
-            ray.init(address=self.address, log_to_driver=False, include_dashboard=False)
+            # A job of Ray's client is one whose workers do not import from the working directory of the driver.
+            job = ray.job_config.JobConfig(_client_job=True)
+            ray.init(address=self.address, job_config=job, log_to_driver=False, include_dashboard=False)
         cpus, gpus = self.cpus_per_item, self.gpus_per_item
         task: Any = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_call)
         shared, queue, running = ray.put(work), iter(items), dict[Any, Item]()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,15 @@ from ibforecast.data.sources import SUFFIXES, kind_for_files, to_native
 from ibforecast.data.tables import Table, write
 from ibforecast.fitting import OnEpoch, ignore_epoch
 from ibforecast.fleet.members import Member, members_of
+from ibforecast.fleet.progress import progress_in
 from ibforecast.fleet.together import adopted, fit_together
 from ibforecast.fleet.work import (
     ONE,
     Files,
+    Job,
     Outcome,
     column_names,
     failure,
-    files_of,
     fit_member,
     forecast_member,
     outcome_of,
@@ -48,8 +49,6 @@ MEMBER_FORMAT = "ibforecast.fleet.member"
 DOCUMENT, REPORT, MEMBER, MEMBERS = "fleet.json", "fleet.csv", "member.json", "members"
 SHARED = "shared"
 """The folder with the model of a global fleet, for series that it has not seen."""
-
-UNSEEN = "not seen in training: in the units of its own rows"
 
 OnMember = Callable[[Outcome, int], None]
 """Called with each outcome, as soon as it is known, and the number of members."""
@@ -213,40 +212,49 @@ class Fleet:
         budget: float | None = None,
         engine: Workers = HERE,
         on_member: OnMember = lambda outcome, count: None,
+        checkpoint: str | Path | None = None,
     ) -> Forecasts:
         """Forecast the steps after every member's table, or after the moment `at` in it; `tables` is as in `fit`.
 
         A member without a model, or with a table that cannot be forecast from, is listed among the outcomes. A global
-        fleet also forecasts series that it has not seen, in the units of their own rows; their messages say so.
+        fleet also forecasts series that it has not seen, in the units of their own rows; their messages say so. With a
+        `checkpoint` path, a run that was killed continues: what it had forecast is kept. Remove the file in the end.
         """
         content = self._content()
         id = content["settings"]["id"]
-        unseen: set[str] = set()
         members = members_of(tables, id)
         outcomes: dict[str, Outcome] = {}
         parts: dict[str, pa.Table] = {}
+        shared = cache(lambda: saved.load(self.folder / SHARED).files())
+        common = repr((__version__, id, at, budget)).encode()
 
-        def note(outcome: Outcome) -> None:
+        def note(outcome: Outcome, forecast: pa.Table | None = None) -> None:
             outcomes[outcome.name] = outcome
+            if forecast is not None:
+                parts[outcome.name] = forecast
             on_member(outcome, len(members))
 
-        def jobs() -> Iterator[tuple[Member, Files]]:
+        def jobs() -> Iterator[Job]:
             for member in members:
                 try:
-                    if content.get("global") and not self._record(member):
-                        unseen.add(member.name)
-                        yield member, files_of(self._adopted(member.read(), content))
-                    else:
-                        yield member, self._files(member)
+                    unseen = _limits(content) if content.get("global") and not self._record(member) else None
+                    files = self._files(member) if unseen is None else shared()
                 except IBForecastError as error:
                     note(failure(member, str(error)))
+                    continue
+                parts = [common, repr(unseen).encode(), member.sha256.encode(), *map(files.__getitem__, sorted(files))]
+                identity = sha256(parts)
+                if kept := progress.kept(identity):
+                    note(*kept)
+                else:
+                    yield Job(member, files, unseen, identity)
 
-        work = partial(forecast_member, id=id, at=at, budget=budget)
-        for (member, _), done, lost in engine.run(jobs(), work):
-            outcome, forecast = done or (failure(member, lost), None)
-            if forecast is not None:
-                parts[member.name] = forecast
-            note(replace(outcome, message=UNSEEN) if forecast is not None and member.name in unseen else outcome)
+        with progress_in(None if checkpoint is None else Path(checkpoint)) as progress:
+            for job, done, lost in engine.run(jobs(), partial(forecast_member, id=id, at=at, budget=budget)):
+                outcome, forecast = done or (failure(job.member, lost), None)
+                if forecast is not None:
+                    progress.add(job.identity, outcome, forecast)
+                note(outcome, forecast)
         order = [name for name in members.readers if name in outcomes]
         return Forecasts({name: parts[name] for name in order if name in parts}, tuple(outcomes[n] for n in order))
 
@@ -263,9 +271,7 @@ class Fleet:
 
     def _adopted(self, table: Any, content: dict[str, Any]) -> FittedModel:
         """Return the shared model for the table of a series that a global fleet has not seen."""
-        settings, shared = content["settings"], saved.load(self.folder / SHARED)
-        limits = Settings(horizon=settings["horizon"], limits=settings["limits"], whole=settings["whole"])
-        return adopted(shared, table, limits)
+        return adopted(saved.load(self.folder / SHARED), table, _limits(content))
 
     def _home(self, member: Member) -> Path:
         return self.folder / MEMBERS / member.folder
@@ -342,7 +348,7 @@ def _measured(member: Member, fitted: FittedModel, source: Table, seconds: float
         measured, message = model.evaluate(source, "validation"), ""
     except DataError as error:  # it has its part in the training, but too few rows of its own
         measured, message = None, str(error)
-    return replace(outcome_of(member, model, measured, seconds), message=message), files_of(fitted)
+    return replace(outcome_of(member, model, measured, seconds), message=message), fitted.files()
 
 
 def _write(path: Path, content: bytes, shared: Path) -> None:
@@ -360,6 +366,12 @@ def _texts(times: pa.ChunkedArray) -> pa.ChunkedArray:
         with suppress(pa.ArrowInvalid):  # there are fractions of a second
             times = times.cast(pa.timestamp("s", times.type.tz))
     return times.cast(pa.string())
+
+
+def _limits(content: dict[str, Any]) -> Settings:
+    """Return the settings of a fleet that matter for a series that it has not seen: those of the limits."""
+    settings = content["settings"]
+    return Settings(horizon=settings["horizon"], limits=settings["limits"], whole=settings["whole"])
 
 
 def _identity(forecaster: IBForecaster) -> str:

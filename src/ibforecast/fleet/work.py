@@ -1,10 +1,9 @@
 """The work on one member: fit it, or forecast from it; any error becomes its outcome."""
 
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +12,11 @@ import pyarrow as pa
 from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import IBForecastError
 from ibforecast.fleet.members import Member
+from ibforecast.fleet.together import adopted
 from ibforecast.forecaster import IBForecaster
+from ibforecast.settings import Settings
 from ibforecast.use import Evaluation
-from ibforecast.zoo.saved import FittedModel
+from ibforecast.zoo.saved import FittedModel, of_files
 
 State = Literal["fitted", "kept", "forecast", "failed"]
 ONE = 1
@@ -23,6 +24,8 @@ ONE = 1
 
 Files = dict[str, bytes]
 """A saved model by the names of its files, so that it can be sent to another machine."""
+
+UNSEEN = "not seen in training: in the units of its own rows"
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files
         with computing_with(ONE):
             model = forecaster.replace().fit(member.read())
             measured = model.evaluate(member.read(), "validation")
-            files = files_of(model.fitted)
+            files = model.fitted.files()
     except Exception as error:  # any error: it must not stop the fleet
         return failure(member, _words(error), time.perf_counter() - begun), {}
     outcome = outcome_of(member, model, measured, time.perf_counter() - begun)
@@ -95,17 +98,32 @@ def worst_first(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=lambda each: (each.state != "failed", -(each.ratio or 0.0), each.name))
 
 
-def forecast_member(
-    job: tuple[Member, Files], id: str, at: Any, budget: float | None
-) -> tuple[Outcome, pa.Table | None]:
+@dataclass(frozen=True)
+class Job:
+    """A member to forecast and the files of its model.
+
+    If a global fleet has not seen it, they are those of the shared model, and `unseen` has the settings of the fleet.
+    `identity` is the fingerprint of all that the forecast depends on.
+    """
+
+    member: Member
+    files: Files
+    unseen: Settings | None
+    identity: str
+
+
+def forecast_member(job: Job, id: str, at: Any, budget: float | None) -> tuple[Outcome, pa.Table | None]:
     """Forecast the steps after a member's table, or after the moment `at` in it: one row per channel and step.
 
     `id` is the name of the column with the member's name.
     """
-    (member, files), begun = job, time.perf_counter()
+    member, begun = job.member, time.perf_counter()
     try:
         with computing_with(ONE):
-            model = _loaded(files)
+            fitted = _model(tuple(job.files.items()))
+            if job.unseen is not None:
+                fitted = adopted(fitted, member.read(), job.unseen)
+            model = IBForecaster.of(fitted, "cpu")
             source = model.open(member.read())
             explained = model.explain(source, at, budget=budget)
             clock, targets = source.series.clock, source.series.targets
@@ -128,6 +146,7 @@ def forecast_member(
         channels=len(targets),
         open_rate=explained.open_rate,
         folder=member.folder,
+        message="" if job.unseen is None else UNSEEN,
     ), pa.table(columns, names=column_names(id, time_name))
 
 
@@ -146,18 +165,10 @@ def failure(member: Member, message: str, seconds: float = 0.0) -> Outcome:
     return Outcome(member.name, "failed", round(seconds, 3), folder=member.folder, message=message)
 
 
-def files_of(fitted: FittedModel) -> Files:
-    """Return a model as files."""
-    with tempfile.TemporaryDirectory() as folder:
-        fitted.save(Path(folder) / "model")
-        return {path.name: path.read_bytes() for path in (Path(folder) / "model").iterdir()}
-
-
-def _loaded(files: Files) -> IBForecaster:
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in files.items():
-            (Path(folder) / name).write_bytes(content)
-        return IBForecaster.load(folder, "cpu")
+@lru_cache(maxsize=1)
+def _model(files: tuple[tuple[str, bytes], ...]) -> FittedModel:
+    """Return the model of files; all series that a global fleet has not seen have the same."""
+    return of_files(dict(files))
 
 
 def _words(error: Exception) -> str:

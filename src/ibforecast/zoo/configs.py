@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -12,12 +13,15 @@ T = TypeVar("T")
 
 def build(kind: type[T], settings: Mapping[str, Any], where: str) -> T:
     """Return a configuration of this class; `where` names the source in error messages."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
     known = sorted(field.name for field in fields(kind))  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
             raise UsageError(f"{where} must use known settings", repr(name), f"known are {', '.join(known)}")
     return kind(**{name: _convert(hints[name], value, f"{where}.{name}") for name, value in settings.items()})
+
+
+_hints = cache(get_type_hints)  # evaluates the annotations, which are texts, every time
 
 
 def chosen(config: Any) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """A fitted model as a folder: weights as safetensors, everything else as JSON; loading never runs code."""
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -205,12 +205,17 @@ class FittedModel:
             raise UsageError("only a model may be overwritten", f"{folder}, which is none", "choose another path")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with new_folder(folder) as temporary:
-            write_atomically(temporary / WEIGHTS, self.weights)
-            if self.calibration is not None:
-                write_atomically(temporary / INTERVALS, _quantiles(self.calibration))
-            write_atomically(temporary / DOCUMENT, document.write(FORMAT, VERSION, self._content()).encode())
+            for name, content in self.files().items():
+                write_atomically(temporary / name, content)
             temporary.chmod(0o755)
             put_in_place(temporary, folder)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the saved model by their names; the inverse is `of_files`."""
+        files = {WEIGHTS: self.weights}
+        if self.calibration is not None:
+            files[INTERVALS] = _quantiles(self.calibration)
+        return files | {DOCUMENT: document.write(FORMAT, VERSION, self._content()).encode()}
 
     def _content(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -239,14 +244,29 @@ class FittedModel:
 def load(folder: Path) -> FittedModel:
     """Read a saved model; refuse one that was changed, is truncated, newer, or not a model."""
     content = _read_content(folder)
+    present = [folder / name for name in (WEIGHTS, INTERVALS) if (folder / name).is_file()]
+    return _model(content, {path.name: path.read_bytes() for path in present}, f"in {folder}", _network)
+
+
+def of_files(files: Mapping[str, bytes]) -> FittedModel:
+    """Return the model of files that were read or sent; refuse those that `load` would refuse.
+
+    The models of a global fleet have one network, so the last network is kept for the next model.
+    """
+    content = document.read(files.get(DOCUMENT, b""), FORMAT, VERSION, ModelFileError)
+    return _model(content, files, "among its files", _last_network)
+
+
+def _model(
+    content: dict[str, Any],
+    files: Mapping[str, bytes],
+    where: str,
+    network_for: Callable[[ModelConfig, bytes], IBForecast],
+) -> FittedModel:
     try:
-        tensors = tensors_from(_read_file(folder, content["weights"]))
-        config = build(ModelConfig, content["config"], "config")
-        with torch.random.fork_rng([]), _Bounded(sum(tensor.numel() for tensor in tensors.values())):
-            network = network_of(config)
-        network.load_state_dict(tensors)
+        weights = _read_file(files, content["weights"], where)
         return FittedModel(
-            network=network.eval(),
+            network=network_for(build(ModelConfig, content["config"], "config"), weights),
             standardiser=Standardiser.of_document(content["standardisation"]),
             layout=build(Layout, content["layout"], "layout"),
             origin=content["origin"],
@@ -255,10 +275,21 @@ def load(folder: Path) -> FittedModel:
             summary=build(TrainingSummary, content["training"], "training"),
             known=None if content["known"] is None else Standardiser.of_document(content["known"]),
             limits=Limits.of_document(content["limits"]) if "limits" in content else None,
-            calibration=_read_calibration(folder, content["intervals"]) if "intervals" in content else None,
+            calibration=_read_calibration(files, content["intervals"], where) if "intervals" in content else None,
         )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise ModelFileError("a saved model must be complete", f"{error} in {folder}", "save it again") from error
+        raise ModelFileError("a saved model must be complete", f"{error} {where}", "save it again") from error
+
+
+def _network(config: ModelConfig, weights: bytes) -> IBForecast:
+    tensors = tensors_from(weights)
+    with torch.random.fork_rng([]), _Bounded(sum(tensor.numel() for tensor in tensors.values())):
+        network = network_of(config)
+    network.load_state_dict(tensors)
+    return network.eval()
+
+
+_last_network = lru_cache(maxsize=1)(_network)
 
 
 class _Bounded(TorchFunctionMode):
@@ -309,27 +340,24 @@ def _read_content(folder: Path) -> dict[str, Any]:
         raise ModelFileError(error.rule, f"{error.got} in {path}", remedy) from error
 
 
-def _read_calibration(folder: Path, facts: dict[str, Any]) -> Calibration | None:
+def _read_calibration(files: Mapping[str, bytes], facts: dict[str, Any], where: str) -> Calibration | None:
     """Read the widths of intervals; None if another version stored other levels, so that they are computed again."""
-    quantiles = tensors_from(_read_file(folder, facts))["quantiles"]
+    quantiles = tensors_from(_read_file(files, facts, where))["quantiles"]
     known = tuple(facts["levels"]) == LEVELS
     return Calibration(quantiles, facts["windows"], facts["since"]) if known else None
 
 
-def _read_file(folder: Path, facts: dict[str, Any]) -> bytes:
+def _read_file(files: Mapping[str, bytes], facts: dict[str, Any], where: str) -> bytes:
     name: str = facts["file"]
     if name not in (WEIGHTS, INTERVALS):
         raise ModelFileError(f"a saved model has {WEIGHTS} and {INTERVALS}", repr(name)[:80], "save the model again")
-    path: Path = folder / name
-    if not path.is_file():
-        raise ModelFileError(f"a saved model must hold {name}", f"none in {folder}", "save the model again")
-    content = path.read_bytes()
+    if name not in files:
+        raise ModelFileError(f"a saved model must hold {name}", f"none {where}", "save the model again")
+    content = files[name]
     if len(content) != facts["bytes"]:
         raise ModelFileError(
-            f"{name} must have {facts['bytes']} bytes", f"{len(content)}, in {folder}", "it was cut off: save again"
+            f"{name} must have {facts['bytes']} bytes", f"{len(content)}, {where}", "it was cut off: save again"
         )
     if sha256(content) != facts["sha256"]:
-        raise ModelFileError(
-            f"{name} must match its fingerprint", f"one that was changed, in {folder}", "save it again"
-        )
+        raise ModelFileError(f"{name} must match its fingerprint", f"one that was changed, {where}", "save it again")
     return content
