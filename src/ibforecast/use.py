@@ -255,7 +255,7 @@ class Desk:
     def _engine_of(self, explained: ExplainedForecast) -> TorchEngine:
         """Return the model at the budget of an explanation; refuse an explanation of another model."""
         engine = TorchEngine(self.fitted)
-        other = engine.facts.difference(explained.weights_sha256, explained.units)
+        other = engine.facts.difference(explained.weights_sha256, explained.units, explained.limits)
         require(
             not other, "a receipt needs the model that computed the explanation", other, "use the model that made it"
         )

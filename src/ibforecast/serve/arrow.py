@@ -71,6 +71,7 @@ def forecast_row(explained: ExplainedForecast) -> Row:
         "look_back": str(explained.look_back),
         "horizon": str(explained.horizon),
         "patch_len": str(explained.patch_len),
+        **({} if explained.limits is None else {"limits": json.dumps(explained.limits.document())}),
     }
     return {"at": explained.at, "forecast": explained.forecast}, common
 

@@ -78,6 +78,7 @@ class LoadedModel:
             recipe=summary.recipe,
             training=asdict(summary),
             weights_sha256=self.fitted.weights_sha256,
+            limits=None if self.fitted.limits is None else self.fitted.limits.document(),
             audit=self.audit,
         )
 
@@ -124,13 +125,14 @@ class Models:
     def that_gave(self, explained: ExplainedForecast, name: str | None) -> LoadedModel:
         """Return the model with this name; without a name, the one that made an explanation or else the only one.
 
-        Models of a global fleet have the same weights; the one that made an explanation has its units.
+        Models of a global fleet have the same weights; the one that made an explanation has its units and limits.
         """
         weights_sha256 = explained.weights_sha256
         if name is None:
+            stated = weights_sha256, explained.units, explained.limits
             alike = [model for model in self._loaded.values() if model.fitted.weights_sha256 == weights_sha256]
-            of_units = [model for model in alike if model.fitted.standardiser.same_as(explained.units)]
-            for model in (*of_units, *alike):
+            own = [model for model in alike if not facts_of(model.fitted).difference(*stated)]
+            for model in (*own, *alike):
                 return model
         if name is None and len(self._loaded) > 1:
             raise Refused(
