@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from ibforecast_lab.recipes import resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 96, 96, 7, 24, 64
 CLIENTS = (1, 16, 64)
-SECONDS, ROUNDS = 2.0, 6
+SECONDS, ROUNDS, MANY = 2.0, 6, 64
 SERVER = """
 import sys
 from pathlib import Path
@@ -73,8 +73,10 @@ def serving(device: torch.device) -> dict[str, float]:
     For comparison: one call of the network on that window, one `explain(table).to_json()` in this process, and the
     network on batches on all cores. Two upper limits: the service with a constant answer of the same size (`constant`),
     and the simplest server that sends one (`http`). `lean_1` and `lean_2` are 64 clients that send and get Arrow, from
-    a service of one and of two processes. The clients share the cores; `client_ms` is their time per request. All of
-    this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of errors.
+    a service of one and of two processes, `forecast_1` and `forecast_2` the same without explanations, and `many_2` are
+    8 clients that request 64 forecasts from one table each time. The clients share the cores; `client_ms` is their time
+    per request. All of this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of
+    errors.
     """
     with tempfile.TemporaryDirectory() as folder:
         path, table = Path(folder) / "model", _table()
@@ -87,19 +89,27 @@ def serving(device: torch.device) -> dict[str, float]:
             server(BARE, path, size) as http,
             server(SERVER, path, size, 2) as two,
         ):
-            plain, lean = _request(body), _lean_request(table)
+            plain, lean, forecast = _request(body), _lean_request(table, "explain"), _lean_request(table, "forecast")
+            longer = _table(LOOK_BACK + MANY - 1)
+            many = _lean_request(longer, "forecast", longer["time"][LOOK_BACK - 1 :].tolist())
             _load(port, plain, max(CLIENTS), 3.0)
+            _load(two, forecast, max(CLIENTS), 3.0)
             others = {
-                "constant": (constant, plain),
-                "http": (http, plain),
-                "lean_1": (port, lean),
-                "lean_2": (two, lean),
+                "constant": (constant, plain, max(CLIENTS)),
+                "http": (http, plain, max(CLIENTS)),
+                "lean_1": (port, lean, max(CLIENTS)),
+                "lean_2": (two, lean, max(CLIENTS)),
+                "forecast_1": (port, forecast, max(CLIENTS)),
+                "forecast_2": (two, forecast, max(CLIENTS)),
+                "many_2": (two, many, 8),
             }
             rounds = [_round(path, table, plain, port, others) for _ in range(ROUNDS)]
     results = {name: _summary(name, [one[name] for one in rounds]) for name in rounds[0]}
     results["p50_above_network_ms"] = results["clients_1_p50_ms"] - results["network_ms"]
     results["p50_above_library_ms"] = results["clients_1_p50_ms"] - results["library_ms"]
-    for lean in ("lean_1", "lean_2"):
+    results["many_2_windows_per_second"] = MANY * results["many_2_per_second"]
+    results["many_2_over_batched"] = results["many_2_windows_per_second"] / results["batched_per_second"]
+    for lean in ("lean_1", "lean_2", "forecast_1", "forecast_2"):
         results[f"{lean}_over_batched"] = results[f"{lean}_per_second"] / results["batched_per_second"]
     for bare in ("batched", "alone", "library", "constant", "http"):
         results[f"clients_64_over_{bare}"] = results["clients_64_per_second"] / results[f"{bare}_per_second"]
@@ -107,15 +117,14 @@ def serving(device: torch.device) -> dict[str, float]:
 
 
 def _round(
-    path: Path, table: dict[str, Any], request: bytes, port: int, others: dict[str, tuple[int, bytes]]
+    path: Path, table: dict[str, Any], request: bytes, port: int, others: dict[str, tuple[int, bytes, int]]
 ) -> dict[str, float]:
     """Measure everything once."""
     results = _bare(path, table)
     for clients in CLIENTS:
         results |= {f"clients_{clients}_{name}": value for name, value in _load(port, request, clients).items()}
-    for name, (other, sent) in others.items():
-        measured = _load(other, sent, max(CLIENTS))
-        results |= {f"{name}_per_second": measured["per_second"], f"{name}_errors": measured["errors"]}
+    for name, (other, sent, clients) in others.items():
+        results |= {f"{name}_{key}": value for key, value in _load(other, sent, clients).items()}
     return results
 
 
@@ -159,10 +168,10 @@ def _median(call: Callable[[], object], rounds: int) -> float:
     return float(np.median(taken))
 
 
-def _table() -> dict[str, Any]:
+def _table(rows: int = LOOK_BACK) -> dict[str, Any]:
     random = np.random.default_rng(0)
-    times = np.datetime64("2016-07-01T00:00", "m") + np.arange(LOOK_BACK) * np.timedelta64(60, "m")
-    values = np.cumsum(random.normal(size=(LOOK_BACK, CHANNELS)), axis=0).round(4)
+    times = np.datetime64("2016-07-01T00:00", "m") + np.arange(rows) * np.timedelta64(60, "m")
+    values = np.cumsum(random.normal(size=(rows, CHANNELS)), axis=0).round(4)
     return {"time": times.astype(str)} | {f"channel {number}": values[:, number] for number in range(CHANNELS)}
 
 
@@ -237,12 +246,13 @@ def _request(body: bytes, path: str = "/explain", kind: str = "application/json"
     return f"{head}\r\n\r\n".encode() + body
 
 
-def _lean_request(table: dict[str, Any]) -> bytes:
-    """Return the request for a lean explanation of a table, as Arrow in both directions."""
+def _lean_request(table: dict[str, Any], route: str, moments: Sequence[str] = ()) -> bytes:
+    """Return the request for lean forecasts or explanations of a table, as Arrow in both directions."""
     rows, sink = pa.table(table), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
-    return _request(bytes(sink.getvalue()), "/explain?form=arrow", STREAM)
+    query = "".join(f"&at={moment}" for moment in moments)
+    return _request(bytes(sink.getvalue()), f"/{route}?form=arrow{query}", STREAM)
 
 
 def _load(port: int, request: bytes, clients: int, seconds: float = SECONDS) -> dict[str, float]:

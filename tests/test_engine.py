@@ -11,14 +11,21 @@ import torch
 from torch import Tensor
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, Verification
+from ibforecast import engine as engines
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import Context
 from ibforecast.core.explanation import Explanation, Forecast
+from ibforecast.core.sizes import Sizes
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verification import Engine
 from ibforecast.core.window import Window
+from ibforecast.data.layout import Layout
+from ibforecast.data.splits import Split
 from ibforecast.engine import TorchEngine, facts_of, tensors
 from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import ChoosingForecast
+from ibforecast.zoo.recipes import resolve_ours
+from ibforecast.zoo.saved import FittedModel, TrainingSummary
 
 ROWS, LOOK_BACK, HORIZON = 200, 24, 6
 
@@ -208,3 +215,45 @@ def test_forecasts_far_from_the_units_of_training_are_refused(model: IBForecaste
     far = table().assign(load=1e300)
     with pytest.raises(DataError, match="values must be of a size the model can compute with"):
         model.explain(far)
+
+
+def untrained(recipe: str, look_back: int, channels: int) -> TorchEngine:
+    """Return a model with random weights, also where training starts with zeros."""
+    names = tuple(f"channel {number}" for number in range(channels))
+    network = resolve_ours(recipe, Sizes(look_back, 12, channels, 24)).build(0).eval()
+    draw = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.05 * torch.randn(parameter.shape, generator=draw)
+        if network.decompose.anchor is not None:
+            network.decompose.anchor.blend.uniform_(generator=draw)
+    return TorchEngine(
+        FittedModel(
+            network=network,
+            standardiser=Standardiser(np.full(channels, 5.0), np.full(channels, 2.0)),
+            layout=Layout(time="time", channels=names, shape="wide", frequency="1h"),
+            origin="2016-07-01T00:00:00.000000",
+            split=Split(look_back, look_back, look_back),
+            summary=TrainingSummary(recipe, "", "", look_back, 0, "cpu", 0.0, 0, 0, 0, 0.0),
+        ),
+        threads=1,
+    )
+
+
+@pytest.mark.parametrize("recipe", ["sealed", "choosing", "additive", "any-budget"])
+@pytest.mark.parametrize(("look_back", "channels"), [(48, 1), (36, 5)])
+def test_windows_in_one_pass_get_the_bits_they_get_by_themselves(recipe: str, look_back: int, channels: int) -> None:
+    assert untrained(recipe, look_back, channels).keeps_bits(8)
+
+
+def test_other_bits_in_one_pass_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, together = untrained("sealed", 48, 3), TorchEngine.run_together
+    assert engine.keeps_bits(4)
+
+    def rounded(own: TorchEngine, windows: list[engines.Entering]) -> object:
+        explanations, values = together(own, windows)
+        values[-1, -1, -1] = np.nextafter(values[-1, -1, -1], np.inf)
+        return explanations, values
+
+    monkeypatch.setattr(TorchEngine, "run_together", rounded)
+    assert not engine.keeps_bits(4)

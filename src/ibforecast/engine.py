@@ -1,7 +1,7 @@
 """A fitted model that PyTorch runs on one window: the `Engine` for `core.verification`."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,16 @@ from ibforecast.core.facts import ModelFacts
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.tokens import closed_to_zero
 from ibforecast.core.window import Window
+from ibforecast.layers.apart import Apart
 from ibforecast.zoo.saved import FittedModel
+
+Entering = tuple[
+    Float64[np.ndarray, "look_back channel"], Int64[np.ndarray, " steps"], Float64[np.ndarray, "steps covariate"] | None
+]
+"""What a window is computed from: (history, phase, known)."""
+
+MISSING = 0.02
+"""The share of values that are missing in half of the windows of a trial."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,41 @@ class TorchEngine:
             forecast: Forecast = self.fitted.network(self.window(history, phase, known))
             assert forecast.explanation is not None
             return forecast.explanation.numpy().window(0), self._in_units(forecast.values)
+
+    def run_together(
+        self, windows: Sequence[Entering]
+    ) -> tuple[Explanation[np.ndarray], Float64[np.ndarray, "batch horizon channel"]]:
+        """Run the model on several windows in one pass; return their explanations and forecasts as a batch.
+
+        The bits are those of `run`, if `keeps_bits`.
+        """
+        histories, phases, known = zip(*windows, strict=True)
+        covariates = None if known[0] is None else np.stack(known)
+        with self._computing(), Apart(len(windows)):
+            forecast: Forecast = self.fitted.network(self._batch(np.stack(histories), np.stack(phases), covariates))
+        assert forecast.explanation is not None
+        return forecast.explanation.numpy(), self._each_in_units(forecast.values)
+
+    def keeps_bits(self, most: int) -> bool:
+        """Return whether `most` random windows, in passes of 2, 4, 8 and so on, get the bits each has by itself."""
+        random, facts = np.random.default_rng(0), self.facts
+        windows: list[Entering] = []
+        for number in range(most):
+            history = facts.units.to_units(random.normal(size=(facts.look_back, len(facts.channels))))
+            history[random.random(history.shape) < MISSING * (number % 2)] = np.nan
+            known = None
+            if facts.known_units is not None:
+                known = facts.known_units.to_units(random.normal(size=(facts.steps, len(facts.covariates))))
+            windows.append((history, (random.integers(facts.period) + np.arange(facts.steps)) % facts.period, known))
+        alone = [self.run(*window) for window in windows]
+        for count in sizes(most):
+            explanations, values = self.run_together(windows[:count])
+            for number, (explanation, forecast) in enumerate(alone[:count]):
+                pairs = zip(explanations.window(number).arrays(), explanation.arrays(), strict=True)
+                same = all(one.tobytes() == other.tobytes() for (_, one), (_, other) in pairs)
+                if not (same and values[number].tobytes() == forecast.tobytes()):
+                    return False
+        return True
 
     def replay(self, explanation: Explanation[np.ndarray]) -> Float64[np.ndarray, "horizon channel"]:
         """Compute the forecast from only an explanation."""
@@ -100,16 +144,29 @@ class TorchEngine:
         known: Float64[np.ndarray, "steps covariate"] | None,
     ) -> Window:
         """Return a batch of one window from values and known covariates in the table's units."""
+        return self._batch(history[None], phase[None], None if known is None else known[None])
+
+    def _batch(
+        self,
+        histories: Float64[np.ndarray, "batch look_back channel"],
+        phases: Int64[np.ndarray, "batch steps"],
+        known: Float64[np.ndarray, "batch steps covariate"] | None,
+    ) -> Window:
         fitted = self.fitted
-        values = torch.from_numpy(fitted.standardiser.standardise(history)).float()
+        values = torch.from_numpy(fitted.standardiser.standardise(histories)).float()
         ahead = None
         if known is not None and fitted.known is not None:
-            ahead = torch.from_numpy(fitted.known.standardise(known)).float()[None]
+            ahead = torch.from_numpy(fitted.known.standardise(known)).float()
         # Not nan_to_num, which would replace a value too large for single precision by another number.
-        seen = values.masked_fill(values.isnan(), 0.0)
-        return Window(seen[None], ~values.isnan()[None], torch.tensor(phase)[None], known=ahead)
+        absent = values.isnan()
+        return Window(values.masked_fill(absent, 0.0), ~absent, torch.tensor(phases), known=ahead)
 
     def _in_units(self, values: Float[Tensor, "1 horizon channel"]) -> Float64[np.ndarray, "horizon channel"]:
+        return self._each_in_units(values)[0]
+
+    def _each_in_units(
+        self, values: Float[Tensor, "batch horizon channel"]
+    ) -> Float64[np.ndarray, "batch horizon channel"]:
         return in_units(values, self.fitted.standardiser, self.fitted.config.past)
 
     @contextmanager
@@ -155,10 +212,15 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
     return facts.settled()
 
 
+def sizes(most: int) -> list[int]:
+    """Return the numbers of windows of one pass: 2, 4, 8 and so on, up to `most`."""
+    return [2**power for power in range(1, most.bit_length())]
+
+
 def in_units(
-    values: Float[Tensor, "1 horizon channel"], units: Standardiser, past: int = 0
-) -> Float64[np.ndarray, "horizon channel"]:
-    """Return the only forecast of a batch in the table's units; NaN for the last `past` channels."""
-    forecast = units.to_units(values[0].double().numpy())
-    forecast[:, forecast.shape[1] - past :] = np.nan
+    values: Float[Tensor, "batch horizon channel"], units: Standardiser, past: int = 0
+) -> Float64[np.ndarray, "batch horizon channel"]:
+    """Return the forecasts of a batch in the table's units; NaN for the last `past` channels."""
+    forecast = units.to_units(values.double().numpy())
+    forecast[..., forecast.shape[-1] - past :] = np.nan
     return forecast + 0.0  # turns -0.0 into 0.0: a document does not keep the sign of zero

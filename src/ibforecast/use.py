@@ -19,6 +19,7 @@ from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
+from ibforecast.core.facts import ModelFacts
 from ibforecast.core.reader import Reader
 from ibforecast.core.receipt import Amounts, Receipt, Step, receipt_of
 from ibforecast.core.running import Cell
@@ -192,10 +193,20 @@ class Desk:
     def explain(self, source: Table, start: int, budget: float | None = None) -> ExplainedForecast:
         """Forecast and explain the window that begins at a row, in one forward pass."""
         engine, rows = TorchEngine(self.fitted.at_budget(budget)), self.original(source, start)
-        explanation, computed = running.computed(engine, rows)
+        return self.explained(source, rows, engine.facts, *running.computed(engine, rows))
+
+    def explained(
+        self,
+        source: Table,
+        rows: Original,
+        facts: ModelFacts,
+        explanation: Explanation[np.ndarray],
+        computed: Float64[np.ndarray, "horizon channel"],
+    ) -> ExplainedForecast:
+        """Return the explained forecast of rows of a table, from what the model computed."""
         host = replace(self, kind=source.kind)
         return ExplainedForecast.of(
-            engine.facts, explanation, computed, rows.history, rows.clock, rows.truth, rows.known, host
+            facts, explanation, computed, rows.history, rows.clock, rows.truth, rows.known, host
         )
 
     def explain_before(self, source: Table, at: Any = None, budget: float | None = None) -> ExplainedForecast:
@@ -255,7 +266,7 @@ class Desk:
     def _engine_of(self, explained: ExplainedForecast) -> TorchEngine:
         """Return the model at the budget of an explanation; refuse an explanation of another model."""
         engine = TorchEngine(self.fitted)
-        other = engine.facts.difference(explained.weights_sha256, explained.units)
+        other = engine.facts.difference(explained.weights_sha256, explained.units, explained.limits)
         require(
             not other, "a receipt needs the model that computed the explanation", other, "use the model that made it"
         )

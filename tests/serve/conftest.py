@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -186,11 +187,11 @@ def listening(service: Service) -> Iterator[tuple[uvicorn.Server, str]]:
 
 
 def slowed(service: Service, seconds: float) -> None:
-    for model in service.models:
-        task_of = model.task
+    for model, name in product(service.models, ("task", "forecast")):
+        task_of = getattr(model, name)
 
-        def slowly(*arguments: Any, task_of: Any = task_of) -> Callable[[], Any]:
-            task = task_of(*arguments)
+        def slowly(*arguments: Any, task_of: Any = task_of, **options: Any) -> Callable[[], Any]:
+            task = task_of(*arguments, **options)
 
             def compute() -> Any:
                 time.sleep(seconds)
@@ -198,7 +199,7 @@ def slowed(service: Service, seconds: float) -> None:
 
             return compute
 
-        object.__setattr__(model, "task", slowly)
+        object.__setattr__(model, name, slowly)
 
 
 @contextmanager

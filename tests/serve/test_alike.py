@@ -1,10 +1,12 @@
 """Models with the same weights and other units or limits: the service keeps their answers apart."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ibforecast import DataError, IBForecaster, UsageError
@@ -39,6 +41,36 @@ def test_an_explanation_is_checked_by_the_model_whose_units_it_states(
     assert "the same weights with other units" in refused.json()["error"]
 
 
+def test_an_explanation_is_checked_by_the_model_whose_limits_it_states(
+    alike: dict[str, Path], desk: Any, make: Any, over: Any
+) -> None:
+    for order in (("town", "limited"), ("limited", "town")):
+        client = over(make({name: alike[name] for name in order}))
+        for name in order:
+            explained = IBForecaster.load(alike[name], device="cpu").explain(desk.table)
+            for sent in (explained.to_json(), explained.with_receipts(["load"]).to_json()):
+                answer = client.post("/verify", {"explanation": sent}).json()
+                assert (answer["model"], answer["verified"]) == (name, True)
+            answer = client.post("/receipts", {"explanation": explained.to_json(), "channel": "load"})
+            assert (answer.status_code, answer.json()["model"]) == (200, name)
+            refused = client.post("/replay", {"explanation": explained.to_json(), "model": order[name == order[0]]})
+            assert refused.status_code == 422
+            assert "the same weights and units with other limits" in refused.json()["error"]
+
+
+def test_answers_of_models_that_differ_in_their_limits_say_so(
+    alike: dict[str, Path], desk: Any, make: Any, over: Any
+) -> None:
+    client = over(make({name: alike[name] for name in ("town", "limited")}))
+    described = {model["name"]: model["limits"] for model in client.get("/models").json()["models"]}
+    stated = {"low": [None] * 3, "high": [900.0, None, None], "whole": [False] * 3}
+    assert described == {"town": None, "limited": stated}
+    for name, limits in described.items():
+        answer = client.post("/forecast?form=arrow", {"table": desk.columns(), "model": name})
+        written = pa.ipc.open_stream(answer.content).schema.metadata.get(b"limits")
+        assert (written and json.loads(written)) == limits
+
+
 def test_the_histories_of_models_with_the_same_weights_are_their_own(
     alike: dict[str, Path], desk: Any, make: Any, over: Any
 ) -> None:
@@ -60,10 +92,15 @@ def test_a_model_with_other_limits_counts_as_changed(alike: dict[str, Path], mak
     assert service.models.reload(["model"]) == ["model"]
 
 
-def test_explanations_in_other_units_are_not_compared_or_itemised(alike: dict[str, Path], desk: Any) -> None:
-    own, other = (IBForecaster.load(alike[name], device="cpu") for name in ("town", "other"))
+@pytest.mark.parametrize("name", ["other", "limited"])
+def test_explanations_with_other_units_or_limits_are_not_compared_or_itemised(
+    name: str, alike: dict[str, Path], desk: Any
+) -> None:
+    own, other = (IBForecaster.load(alike[each], device="cpu") for each in ("town", name))
     one, two = own.explain(desk.table), other.explain(desk.table)
-    with pytest.raises(UsageError, match="the same weights with other units"):
-        compare(one, two, "load")
-    with pytest.raises((UsageError, DataError), match="the same weights with other units"):
+    words = {"other": "the same weights with other units", "limited": "the same weights .*with other limits"}[name]
+    for first, second in ((one, two), (two, one)):
+        with pytest.raises(UsageError, match=words):
+            compare(first, second, "load")
+    with pytest.raises((UsageError, DataError), match=words):
         own.desk.amounts(two, [0])

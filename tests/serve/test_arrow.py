@@ -104,3 +104,53 @@ def test_a_name_that_is_not_utf8_is_refused(client: Any, body: bytes) -> None:
     answer = client.post("/forecast", content=spoilt, headers=HEADERS)
     assert answer.status_code == 422, answer.text
     assert "must be whole and well formed" in answer.text
+
+
+def test_forecasts_of_many_clients_at_once_are_those_of_the_library_bit_for_bit(
+    desk: Any, make: Any, over: Any
+) -> None:
+    service = make()
+    model, moments = desk.model(), desk.frame["when"][60::7].tolist()[:40]
+    body = stream(pa.table(desk.columns()))
+    asked = [("POST", f"/forecast?form=arrow&at={at}", {"content": body, "headers": HEADERS}) for at in moments]
+    several = "&".join(f"at={at}" for at in moments[:11])
+    asked.append(("POST", f"/explain?form=arrow&{several}", {"content": body, "headers": HEADERS}))
+    *answers, many = [read(answer) for answer in over(service).together(*asked)]
+    expected = [model.explain(desk.table, at) for at in moments]
+    assert any(own.at.endswith("00:00") for own in expected), "alone, this label would have no time of day"
+    for answer, own in zip(answers, expected, strict=True):
+        assert answer["at"].to_pylist() == [own.at]
+        assert arrays(answer, "forecast", 12).tobytes() == own.forecast.tobytes()
+    for name, rows in (("forecast", 12), ("evidence", 48), ("level", 1)):
+        assert arrays(many, name, rows).tobytes() == b"".join(getattr(own, name).tobytes() for own in expected[:11])
+    counted = service.metrics.registry.get_sample_value
+    assert counted("ibforecast_batch_windows_count") < counted("ibforecast_windows_total", {"model": "town"}) == 51
+
+
+def test_refusals_of_a_lean_request_are_those_of_any_other(client: Any, body: bytes, make: Any, over: Any) -> None:
+    for query, sent in (
+        ("at=2031-01-01", body),
+        ("at=yesterday", body),
+        ("model=none", body),
+        ("budget=2", body),
+        ("budget=0.5", body),
+        ("", body[:-40]),
+        ("", b""),
+    ):
+        answers = [
+            client.post(f"/{path}?form=arrow&{query}", content=sent, headers={"content-type": kind})
+            for path in ("forecast", "explain")
+            for kind in (STREAM, STREAM.upper())
+        ]
+        answers.append(client.post(f"/explain?{query}", content=sent, headers=HEADERS))
+        assert len({(answer.status_code, answer.text) for answer in answers}) == 1, query
+        assert answers[0].status_code == 422
+    locked = over(make(token="a long secret"))
+    assert locked.post("/forecast?form=arrow", content=body, headers=HEADERS).status_code == 401
+
+
+def test_lean_requests_are_counted_by_route(make: Any, over: Any, body: bytes) -> None:
+    service = make()
+    assert over(service).post("/forecast?form=arrow", content=body, headers=HEADERS).status_code == 200
+    counted = service.metrics.registry.get_sample_value
+    assert counted("ibforecast_requests_total", {"route": "/forecast", "status": "200"}) == 1

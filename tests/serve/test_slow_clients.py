@@ -1,5 +1,6 @@
 """Slow and hostile clients: they give way, and honest ones are answered meanwhile."""
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from ibforecast.serve import guard
+from ibforecast.serve.app import create_app
 from ibforecast.serve.clients import Crowd
 
 HEAD = b"POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
@@ -152,3 +155,31 @@ def test_the_oldest_of_the_client_with_the_most_gives_way() -> None:
 def test_times_that_never_or_always_end_are_refused(make: Any, seconds: float) -> None:
     with pytest.raises(Exception, match="head_seconds must be positive"):
         make(head_seconds=seconds)
+
+
+def test_a_connection_that_closes_during_the_answer_is_no_failure(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, logged = make(), []
+    monkeypatch.setattr(guard.log, "error", lambda *words, **options: logged.append(words))
+    app = create_app(service)
+    scope = {
+        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http"},
+        **{"path": "/health", "raw_path": b"/health", "query_string": b"", "headers": [(b"host", b"localhost")]},
+        **{"root_path": "", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "state": {}},
+    }
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    def answered(problem: str) -> None:
+        async def send(message: Any) -> None:
+            raise RuntimeError(problem)
+
+        asyncio.run(app(scope, receive, send))
+
+    answered("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+    assert logged == []
+    counted = service.metrics.registry.get_sample_value
+    assert counted("ibforecast_requests_total", {"route": "/health", "status": "499"}) == 1
+    answered("a mistake")
+    assert logged == [("%s %s failed", "GET", "/health")]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ibforecast.serve.clients import CLIENT
-from ibforecast.serve.worker import MOST_AT_ONCE, Worker
+from ibforecast.serve.worker import MOST_AT_ONCE, Shared, Worker
 
 
 @pytest.fixture
@@ -141,6 +141,68 @@ def test_work_of_a_cancelled_request_is_skipped(worker: Worker) -> None:
         assert len(journal) <= done + 1 < 100
 
     asyncio.run(ask())
+
+
+def squared(passes: list[list[int]], number: int) -> Shared[int, int, str]:
+    """Return a window that is computed with others; 13 cannot be prepared, 14 not computed, 15 not rendered."""
+
+    def require(number: int, wrong: int) -> int:
+        if number == wrong:
+            raise ValueError(f"no {wrong}")
+        return number
+
+    def compute(numbers: list[int]) -> list[int]:
+        passes.append(numbers)
+        return [require(each, 14) ** 2 for each in numbers]
+
+    return Shared("squares", lambda: require(number, 13), compute, lambda own, square: f"{require(own, 15)}: {square}")
+
+
+def answers_of(worker: Worker, *requests: list[Callable[[], Any]]) -> list[Any]:
+    """Send requests of one client while the worker is busy; return what each gets."""
+
+    async def ask() -> list[Any]:
+        busy = asyncio.ensure_future(worker.compute([lambda: time.sleep(0.05)]))
+        await asyncio.sleep(0.01)
+        return (await asyncio.gather(busy, *map(worker.compute, requests), return_exceptions=True))[1:]
+
+    answers = asyncio.run(ask())
+    worker.close()
+    worker.join()
+    return answers
+
+
+def test_windows_that_can_be_are_computed_in_one_pass() -> None:
+    passes: list[list[int]] = []
+    turns: list[int] = []
+    worker = Worker("test", 1, turns.append, together=8)
+    requests = [[squared(passes, 10 * first + each) for each in range(first)] for first in (1, 2, 4)]
+    answers = answers_of(worker, *requests, [lambda: "another"])
+    assert answers == [[f"{10 * n + each}: {(10 * n + each) ** 2}" for each in range(n)] for n in (1, 2, 4)] + [
+        ["another"]
+    ]
+    assert sorted(each for numbers in passes for each in numbers) == [10, 20, 21, 40, 41, 42, 43]
+    assert max(map(len, passes)) > 1
+    assert {len(numbers) for numbers in passes} <= {1, 2, 4, 8}, "only these numbers of windows were tried"
+    assert max(turns) <= 8
+
+
+@pytest.mark.parametrize("wrong", [13, 14, 15])
+def test_a_window_that_fails_in_a_pass_fails_by_itself(wrong: int) -> None:
+    passes: list[list[int]] = []
+    worker = Worker("test", 1, lambda windows: None, together=8)
+    answers = answers_of(worker, *([squared(passes, number)] for number in (1, 2, wrong, 3, 4)))
+    failed = answers.pop(2)
+    assert isinstance(failed, ValueError)
+    assert str(failed) == f"no {wrong}"
+    assert answers == [[f"{number}: {number**2}"] for number in (1, 2, 3, 4)]
+
+
+def test_without_a_trial_no_two_windows_share_a_pass() -> None:
+    passes: list[list[int]] = []
+    worker = Worker("test", 1, lambda windows: None)
+    answers_of(worker, [squared(passes, number) for number in range(5)])
+    assert [len(numbers) for numbers in passes] == [1] * 5
 
 
 def test_a_closed_worker_finishes_its_queue_and_still_accepts_windows() -> None:

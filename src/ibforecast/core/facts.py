@@ -10,7 +10,7 @@ from ibforecast.core.budget import allowance, settled
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import ModelFileError, require
-from ibforecast.core.limits import Limits
+from ibforecast.core.limits import Limits, same_limits
 from ibforecast.core.standardiser import Standardiser
 
 
@@ -92,14 +92,16 @@ class ModelFacts:
         """
         return replace(self, budget=settled(self.budget, self.tokens)) if self.any_budget else self
 
-    def difference(self, weights_sha256: str, units: Standardiser) -> str:
-        """Return how another model, with these weights and units, differs from this one; empty if it does not.
+    def difference(self, weights_sha256: str, units: Standardiser, limits: Limits | None) -> str:
+        """Return how another model, with these weights, units and limits, differs from this one; empty if it does not.
 
-        Models of a global fleet have the same weights, and differ in their units.
+        Models of a global fleet have the same weights, and differ in their units and limits.
         """
         if weights_sha256 != self.weights_sha256:
             return f"weights {weights_sha256[:12]}, where this model has {self.weights_sha256[:12]}"
-        return "" if self.units.same_as(units) else "the same weights with other units"
+        if not self.units.same_as(units):
+            return "the same weights with other units"
+        return "" if same_limits(self.limits, limits) else "the same weights and units with other limits"
 
     def limited(self, computed: np.ndarray) -> np.ndarray:
         """Return the forecast from what the model computed: within the limits, if there are any."""

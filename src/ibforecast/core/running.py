@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
 from ibforecast.core.calendar import Clock
 from ibforecast.core.errors import DataError, require
@@ -105,13 +105,27 @@ def computed(engine: Engine, rows: Original) -> tuple[Explanation[np.ndarray], F
     Values that are read must be of a size for which single precision gives a forecast.
     """
     facts = engine.facts
+    explanation, values = engine.run(*entering(facts, rows))
+    require_numbers(facts, rows, values)
+    return explanation, values
+
+
+def entering(
+    facts: ModelFacts, rows: Original
+) -> tuple[
+    Float64[np.ndarray, "look_back channel"], Int64[np.ndarray, " steps"], Float64[np.ndarray, "steps covariate"] | None
+]:
+    """Return what a model computes a window from, (history, phase, known); refuse covariates that are too large."""
     if rows.known is not None and facts.known_units is not None:
         _require_near(facts.known_units.too_far(rows.known), rows.known, facts.covariates, rows.clock)
-    explanation, values = engine.run(rows.history, rows.clock.phase(0, facts.steps, facts.period), rows.known)
+    return rows.history, rows.clock.phase(0, facts.steps, facts.period), rows.known
+
+
+def require_numbers(facts: ModelFacts, rows: Original, values: Float64[np.ndarray, "horizon channel"]) -> None:
+    """Refuse a window from which a model did not compute numbers."""
     if not np.isfinite(values[:, : len(facts.channels) - len(facts.past)]).all():
         raise DataError(
             "values must be of a size the model can compute with",
             f"no number after {rows.clock.labels(facts.look_back - 1, 1)[0]}",
             "give them in the units of training",
         )
-    return explanation, values

@@ -69,7 +69,7 @@ class Standardiser:
         """Return the standardiser with the median as mean, so that the usual value, such as no holiday, becomes 0."""
         return cls(np.median(rows, axis=0), cls.of(rows, channels).std)
 
-    def standardise(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
+    def standardise(self, values: Float64[np.ndarray, "*row channel"]) -> Float64[np.ndarray, "*row channel"]:
         """Convert from the table's units to standardised ones."""
         with np.errstate(over="ignore"):  # a value too large becomes infinite
             return np.asarray((values - self.mean) / self.std)
@@ -78,7 +78,7 @@ class Standardiser:
         """Return which values are too far from the mean to compute with."""
         return np.asarray(np.abs(self.standardise(values)) > FARTHEST)
 
-    def to_units(self, values: Float64[np.ndarray, "row channel"]) -> Float64[np.ndarray, "row channel"]:
+    def to_units(self, values: Float64[np.ndarray, "*row channel"]) -> Float64[np.ndarray, "*row channel"]:
         """Convert from standardised units to the table's."""
         return np.asarray(values * self.std + self.mean)
 

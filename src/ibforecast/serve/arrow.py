@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,8 @@ from pyarrow import ipc
 from ibforecast.core import document
 from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.facts import ModelFacts
+from ibforecast.serve.models import Forecasted
 from ibforecast.serve.tables import check_names, check_size, no_column
 from ibforecast.serve.wire import VERSION
 
@@ -18,6 +20,11 @@ STREAM = "application/vnd.apache.arrow.stream"
 
 Row = tuple[dict[str, str | np.ndarray], dict[str, str]]
 """The columns of one moment, and what all moments have in common."""
+
+
+def is_stream(content_type: str) -> bool:
+    """Return whether a body of this type is an Arrow stream."""
+    return content_type.partition(";")[0].strip().lower() == STREAM
 
 
 def from_stream(body: bytes, most: int) -> pa.Table:
@@ -61,32 +68,37 @@ def _is_compressed(metadata: bytes) -> bool:
     return place(header + offset, 3) != 0
 
 
-def forecast_row(explained: ExplainedForecast) -> Row:
+def forecast_row(forecast: Forecasted) -> Row:
     """Return the forecast of a moment."""
-    common = {
+    return {"at": forecast.at, "forecast": forecast.forecast}, _common(forecast.facts)
+
+
+def _common(of: ModelFacts | ExplainedForecast) -> dict[str, str]:
+    return {
         "version": str(VERSION),
-        "weights_sha256": explained.weights_sha256,
-        "budget": repr(explained.budget),
-        "channels": json.dumps(explained.channels),
-        "look_back": str(explained.look_back),
-        "horizon": str(explained.horizon),
-        "patch_len": str(explained.patch_len),
+        "weights_sha256": of.weights_sha256,
+        "budget": repr(of.budget),
+        "channels": json.dumps(of.channels),
+        "look_back": str(of.look_back),
+        "horizon": str(of.horizon),
+        "patch_len": str(of.patch_len),
+        **({} if of.limits is None else {"limits": json.dumps(of.limits.document())}),
     }
-    return {"at": explained.at, "forecast": explained.forecast}, common
 
 
 def explanation_row(explained: ExplainedForecast) -> Row:
     """Return the forecast of a moment, what it was computed from, and the fingerprint of the window."""
-    columns, common = forecast_row(explained)
     explanation = explained.explanation
-    columns |= {
+    columns: dict[str, str | np.ndarray] = {
+        "at": explained.at,
+        "forecast": explained.forecast,
         "mask": explanation.mask,
         "evidence": explanation.evidence,
         "level": explanation.context.level,
         "scale": explanation.context.scale,
         "window_sha256": window_sha256(explained),
     }
-    return columns, common
+    return columns, _common(explained)
 
 
 def window_sha256(explained: ExplainedForecast) -> str:
@@ -111,6 +123,3 @@ def _column(cells: Sequence[str | np.ndarray]) -> pa.Array:
         return pa.array(cells, pa.string())
     values = np.concatenate([np.asarray(cell).reshape(-1) for cell in cells])
     return pa.FixedSizeListArray.from_arrays(pa.array(values), len(values) // len(cells))
-
-
-ROWS: dict[str, Callable[[ExplainedForecast], Row]] = {"forecast": forecast_row, "explain": explanation_row}

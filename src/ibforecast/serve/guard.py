@@ -46,8 +46,12 @@ FAILURE = Refused(500, "something went wrong in the service", remedy="see the lo
 """The answer to a request if the service itself fails; the details are only in the log."""
 
 
+CLOSED = "handler is closed"
+"""What uvloop says of a connection that it closed, before it calls `connection_lost`."""
+
+
 class Gone(Exception):  # noqa: N818
-    """The client disconnected before its request was complete."""
+    """The client disconnected before its request or the answer was complete."""
 
 
 class _Answer:
@@ -65,7 +69,14 @@ class _Answer:
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self.complete = True
             self.on_complete()
-        await self._send(message)
+        try:
+            await self._send(message)
+        except RuntimeError as error:
+            if CLOSED not in str(error):
+                raise
+            await asyncio.sleep(0)  # now the connection says that it is lost
+            self.status = GONE
+            raise Gone from error
 
 
 class Guard:

@@ -3,26 +3,84 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ibforecast.audit import FILE as AUDIT
 from ibforecast.audit import saved_audit
+from ibforecast.core import running
+from ibforecast.core.calendar import Clock
 from ibforecast.core.errors import ModelFileError
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.explanation import Explanation
+from ibforecast.core.facts import ModelFacts
 from ibforecast.core.files import sha256, to_json
+from ibforecast.core.verification import Original
 from ibforecast.data.tables import Table
-from ibforecast.engine import facts_of
+from ibforecast.engine import Entering, TorchEngine, facts_of
 from ibforecast.forecaster import IBForecaster
 from ibforecast.serve import wire
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.receipts import Ledger
-from ibforecast.serve.refusals import Refused
-from ibforecast.serve.worker import Worker
+from ibforecast.serve.refusals import Refused, log
+from ibforecast.serve.worker import Shared, Worker
 from ibforecast.zoo.saved import FittedModel
 
 T = TypeVar("T")
+
+
+MOST_TOGETHER, MOST_NUMBERS = 32, 100_000
+"""How many windows are computed in one pass at most, and how many numbers their explanations may have."""
+
+
+@dataclass(frozen=True)
+class Forecasted:
+    """A forecast of a model, without its explanation; `clock` is the time axis of look-back and horizon."""
+
+    facts: ModelFacts
+    clock: Clock
+    forecast: np.ndarray
+
+    @cached_property
+    def times(self) -> tuple[str, ...]:
+        """The moment of every step of look-back and horizon, as text; a label depends on all of them."""
+        return self.clock.labels(0, self.facts.steps)
+
+    @property
+    def at(self) -> str:
+        """The moment the forecast was made."""
+        return self.times[self.facts.look_back - 1]
+
+    @property
+    def ahead(self) -> tuple[str, ...]:
+        """The times that are forecast."""
+        return self.times[self.facts.look_back :]
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """The model at the budget of a window, the rows of the window, and what the model computes it from."""
+
+    engine: TorchEngine
+    rows: Original
+    entering: Entering
+
+
+_Result = tuple[Callable[[], Explanation[np.ndarray]], np.ndarray]
+"""What returns the explanation of a window, and what the model computed, before any limits."""
+
+
+def _computed(windows: list[_Prepared]) -> list[_Result]:
+    """Run the model of several windows on all of them."""
+    engine = windows[0].engine
+    if len(windows) == 1:
+        explanation, computed = engine.run(*windows[0].entering)
+        return [(lambda: explanation, computed)]
+    explanations, values = engine.run_together([each.entering for each in windows])
+    return [(partial(explanations.window, number), own) for number, own in enumerate(values)]
 
 
 @dataclass(frozen=True)
@@ -50,8 +108,7 @@ class LoadedModel:
     @property
     def numbers(self) -> int:
         """The approximate number of numbers in one explanation."""
-        config = self.fitted.config
-        return (config.look_back + 2 * config.horizon + sum(config.cycles)) * config.channels
+        return numbers_of(self.fitted)
 
     def card(self) -> wire.Model:
         """Describe the model."""
@@ -78,6 +135,7 @@ class LoadedModel:
             recipe=summary.recipe,
             training=asdict(summary),
             weights_sha256=self.fitted.weights_sha256,
+            limits=None if self.fitted.limits is None else self.fitted.limits.document(),
             audit=self.audit,
         )
 
@@ -89,7 +147,39 @@ class LoadedModel:
         self, source: Table, at: str | None, budget: float | None, render: Callable[[ExplainedForecast], T]
     ) -> Callable[[], T]:
         """Return a window for the worker to explain and render."""
-        return lambda: render(self.forecaster.explain(source, at, budget=budget))
+
+        def finish(own: _Prepared, result: _Result) -> T:
+            explanation, computed = result
+            running.require_numbers(own.engine.facts, own.rows, computed)
+            explained = self.forecaster.desk.explained(source, own.rows, own.engine.facts, explanation(), computed)
+            return render(explained)
+
+        return self._shared(source, at, budget, finish)
+
+    def forecast(
+        self, source: Table, at: str | None, budget: float | None, render: Callable[["Forecasted"], T]
+    ) -> Callable[[], T]:
+        """Return a window for the worker to forecast and render, without an explanation."""
+
+        def finish(own: _Prepared, result: _Result) -> T:
+            facts, (_, computed) = own.engine.facts, result
+            running.require_numbers(facts, own.rows, computed)
+            return render(Forecasted(facts, own.rows.clock, facts.limited(computed)))
+
+        return self._shared(source, at, budget, finish)
+
+    def _shared(
+        self, source: Table, at: str | None, budget: float | None, finish: Callable[["_Prepared", "_Result"], T]
+    ) -> Callable[[], T]:
+        desk = self.forecaster.desk
+
+        def prepare() -> _Prepared:
+            rows = desk.original(source, desk.start(source.series, at, budget))
+            engine = TorchEngine(self.fitted.at_budget(budget))
+            return _Prepared(engine, rows, running.entering(engine.facts, rows))
+
+        # A budget of its own makes it a network of its own.
+        return Shared("windows" if budget is None else None, prepare, _computed, finish)
 
 
 class Models:
@@ -124,13 +214,14 @@ class Models:
     def that_gave(self, explained: ExplainedForecast, name: str | None) -> LoadedModel:
         """Return the model with this name; without a name, the one that made an explanation or else the only one.
 
-        Models of a global fleet have the same weights; the one that made an explanation has its units.
+        Models of a global fleet have the same weights; the one that made an explanation has its units and limits.
         """
         weights_sha256 = explained.weights_sha256
         if name is None:
+            stated = weights_sha256, explained.units, explained.limits
             alike = [model for model in self._loaded.values() if model.fitted.weights_sha256 == weights_sha256]
-            of_units = [model for model in alike if model.fitted.standardiser.same_as(explained.units)]
-            for model in (*of_units, *alike):
+            own = [model for model in alike if not facts_of(model.fitted).difference(*stated)]
+            for model in (*own, *alike):
                 return model
         if name is None and len(self._loaded) > 1:
             raise Refused(
@@ -164,8 +255,19 @@ class Models:
 
     def _load(self, name: str, path: Path) -> LoadedModel:
         forecaster = IBForecaster.load(path, device="cpu")
-        worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows))
-        return LoadedModel(name, path, forecaster, _audit_of(path, forecaster.fitted.weights_sha256), worker)
+        fitted = forecaster.fitted
+        most = min(MOST_TOGETHER, MOST_NUMBERS // numbers_of(fitted))
+        if most > 1 and not TorchEngine(fitted, self._threads).keeps_bits(most):
+            log.warning("%s computes every window by itself: in one pass, they would get other bits", name)
+            most = 1
+        worker = Worker(name, self._threads, lambda windows: self._metrics.turn(name, windows), most)
+        return LoadedModel(name, path, forecaster, _audit_of(path, fitted.weights_sha256), worker)
+
+
+def numbers_of(fitted: FittedModel) -> int:
+    """Return the approximate number of numbers in one explanation of a model."""
+    config = fitted.config
+    return (config.look_back + 2 * config.horizon + sum(config.cycles)) * config.channels
 
 
 def _audit_of(path: Path, weights_sha256: str) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ from ibforecast.serve.bodies import SMALL, parse, validated
 from ibforecast.serve.clients import Shares
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
-from ibforecast.serve.models import LoadedModel, Models
+from ibforecast.serve.models import Forecasted, LoadedModel, Models
 from ibforecast.serve.receipts import (
     chosen_channel,
     chosen_channels,
@@ -49,6 +49,9 @@ from ibforecast.serve.whatif import replay, rerun
 from ibforecast.zoo.saved import FittedModel
 
 READERS = 4
+FEW, FEW_CELLS = 64, 4096
+"""Columns and cells of an Arrow table that is read at once, which takes less than to hand it to a thread and back."""
+
 HISTORIES_KEPT = 32
 READINGS_KEPT = 4
 
@@ -120,7 +123,7 @@ class Service:
 
     async def about(self, body: bytes, content_type: str, fields: dict[str, Any]) -> wire.AboutTable:
         """Return the question about a table: JSON, or the table as an Arrow stream, with the other fields apart."""
-        if content_type.partition(";")[0].strip().lower() != arrow.STREAM:
+        if not arrow.is_stream(content_type):
             return await self.parse(wire.AboutTable, body, content_type)
         question = validated(wire.AboutTable, {"table": {}} | fields)
 
@@ -132,12 +135,15 @@ class Service:
 
     async def forecast(self, question: wire.AboutTable) -> tuple[str, list[bytes]]:
         """Forecast from every requested moment; return the model's name, and every forecast as JSON."""
-        return await self._explain(question, _forecast)
+        return await self._each(question, lambda model: partial(model.forecast, render=_forecast))
 
     async def stream(self, question: wire.AboutTable, route: str) -> bytes:
         """Forecast or explain every requested moment; return an Arrow stream."""
-        model, rows = await self._explain(question, arrow.ROWS[route])
-        return arrow.to_stream(model, rows)
+        if route == "forecast":
+            name, rows = await self._each(question, lambda model: partial(model.forecast, render=arrow.forecast_row))
+        else:
+            name, rows = await self._explain(question, arrow.explanation_row)
+        return arrow.to_stream(name, rows)
 
     async def explain(self, question: wire.AboutTable, form: str) -> tuple[str, list[bytes]]:
         """Explain every requested moment; return the model's name, and every explanation in one of the FORMS."""
@@ -359,6 +365,16 @@ class Service:
         self, question: wire.AboutTable, render: Callable[[ExplainedForecast], T]
     ) -> tuple[str, list[T]]:
         """Explain every moment and render each explanation."""
+        return await self._each(
+            question, lambda model: lambda source, at, budget: model.task(source, at, budget, render)
+        )
+
+    async def _each(
+        self,
+        question: wire.AboutTable,
+        tasks_of: Callable[[LoadedModel], Callable[[Table, str | None, float | None], Callable[[], T]]],
+    ) -> tuple[str, list[T]]:
+        """Do a task of a model for every moment."""
         model = self.models.get(question.model)
         moments: Sequence[str | None] = question.at if isinstance(question.at, list) else [question.at]
         self._check_moments(moments, model)
@@ -371,8 +387,11 @@ class Service:
                         source.series.clock.row_of(moment)
 
         # Before any window is computed: one invalid moment among many refuses the request at once.
-        await self._in_reader(check)
-        work = [model.task(source, moment, question.budget, render) for moment in moments]
+        if len(moments) == 1:
+            check()
+        else:
+            await self._in_reader(check)
+        work = [tasks_of(model)(source, moment, question.budget) for moment in moments]
         return model.name, await self._compute(model, work, "table" if question.at is None else "at", "budget")
 
     def _check_moments(self, moments: Sequence[str | None], model: LoadedModel) -> None:
@@ -388,6 +407,8 @@ class Service:
         """Read the table that was sent, or the one on the shelf with this id; `future` has covariates known ahead."""
         if isinstance(sent, str) and "\n" not in sent:
             source = await self._read_kept(model, self.shelf.get(sent, absent=422))
+        elif isinstance(sent, pa.Table) and sent.num_columns <= FEW and sent.num_rows * sent.num_columns <= FEW_CELLS:
+            source = self._read_sent(model, sent, "table")
         else:
             source = await self._in_reader(self._read_sent, model, sent, "table")
         if future is None:
@@ -465,12 +486,9 @@ async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T])
         stopped.set()
 
 
-def _forecast(explained: ExplainedForecast) -> bytes:
+def _forecast(own: Forecasted) -> bytes:
     forecast = wire.Forecast(
-        at=explained.at,
-        times=list(explained.times[explained.look_back :]),
-        channels=list(explained.channels),
-        values=nullable(explained.forecast),
+        at=own.at, times=list(own.ahead), channels=list(own.facts.channels), values=nullable(own.forecast)
     )
     return forecast.model_dump_json().encode()
 

@@ -224,6 +224,10 @@ class Model(BaseModel):
     recipe: str
     training: dict[str, Any]
     weights_sha256: str
+    limits: Annotated[
+        dict[str, Any] | None,
+        Field(description="`low`, `high` and `whole` of each channel, null where there is no limit; null without any."),
+    ]
     audit: dict[str, Any] | None
 
 
