@@ -26,10 +26,12 @@ import torch
 
 from ibforecast import ExplainedForecast, IBForecaster, demo_table
 from ibforecast.plots.scene import scene_of
+from ibforecast_lab.experiments.figures import overview
 from ibforecast_lab.experiments.ledger import LEDGER, Ledger
 from ibforecast_lab.experiments.quoted import fidelity_by_budget
 from ibforecast_lab.plots.fidelity import fidelity_png
 from ibforecast_lab.plots.growth import growth_png
+from ibforecast_lab.plots.overview import draw
 from ibforecast_lab.plots.theory import budget_png, rate_png, rate_saving_png
 from ibforecast_lab.theory.error_floor import budget_curve, echo_model, rate_curve
 from ibforecast_lab.theory.rate_saving import TOY_EXPLANATIONS, rate_saving, toy
@@ -111,6 +113,13 @@ def from_covariates(explained: ExplainedForecast) -> list[Picture]:
     return [Picture("covariates.png", _scene(explained), explained.plot)]
 
 
+def from_stages() -> list[Picture]:
+    """Return the picture of the four stages, from the small model that is fitted for it."""
+    torch.set_num_threads(1)
+    shown = overview.overview_of(overview.fitted())
+    return [Picture("overview.png", _rounded(shown), lambda path: path.write_bytes(draw(shown, "png")))]
+
+
 def from_theory_and_records() -> list[Picture]:
     """Return the pictures that need no fitted model: those of the theorems, and of the ledger."""
     explanations = {name: rate_saving(toy(name)) for name in TOY_EXPLANATIONS}
@@ -137,6 +146,8 @@ def main() -> None:
     only = parser.parse_args().only
     kept = json.loads(_text(FINGERPRINTS) or "{}").get("pictures", {})
     every = [*from_theory_and_records()]
+    if only is None or any(name not in {picture.name for picture in every} for name in only):
+        every += [*from_stages()]
     if only is None or any(name not in {picture.name for picture in every} for name in only):
         every += [*from_demo(fit_demo()), *from_covariates(fit_covariates())]
     for picture in every:

@@ -42,6 +42,11 @@ def test_pictures_of_the_demo_are_up_to_date(pictures: ModuleType, drawn: Any, d
 
 
 @pytest.mark.usefixtures("_same_machine")
+def test_the_picture_of_the_stages_is_up_to_date(pictures: ModuleType, drawn: Any) -> None:
+    check(pictures.from_stages(), drawn)
+
+
+@pytest.mark.usefixtures("_same_machine")
 def test_the_picture_of_covariates_is_up_to_date(pictures: ModuleType, drawn: Any) -> None:
     check(pictures.from_covariates(pictures.fit_covariates()), drawn)
 

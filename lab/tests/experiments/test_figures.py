@@ -2,17 +2,22 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from ibforecast import IBForecaster, demo_table
 from ibforecast.cli.main import main, run
 from ibforecast_lab.experiments import render
-from ibforecast_lab.experiments.figures import FIGURES, channels, drawn
+from ibforecast_lab.experiments.figures import FIGURES, channels, drawn, overview
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.tables import TABLES
+from ibforecast_lab.plots.overview import draw
 
 RESULTS = Path(__file__).parents[3] / "results"
 SCORES = {"native": (1.0, 0.1), "occlusion": (0.9, 0.2), "extremal_mask": (0.6, 0.4)}
@@ -103,6 +108,54 @@ def test_the_gate_figures_have_a_panel_for_each_recipe_that_was_run() -> None:
         assert f"steady: {title}" not in texts(drawn(label, both[-1:], "svg"))
 
 
+@pytest.fixture(scope="module")
+def model() -> IBForecaster:
+    """A model of the overview, trained for one epoch."""
+    return overview.fitted(epochs=1)
+
+
+def test_the_stages_of_the_overview_end_at_the_forecast_of_the_model(model: IBForecaster) -> None:
+    shown = overview.overview_of(model)
+    explained = model.explain(pa.table(demo_table().columns()), at=overview.MOMENT)
+    assert np.array_equal(shown.forecast, explained.forecast)
+    assert np.array_equal(shown.mask, explained.mask)
+    assert np.array_equal(shown.evidence, explained.evidence)
+    assert np.allclose(shown.context, explained.expected, rtol=1e-6)
+    assert np.allclose(shown.deviation, explained.deviation, atol=1e-5)
+    assert np.allclose(shown.probability, 1 / (1 + np.exp(-shown.logits)), atol=1e-6)
+    assert shown.mask.sum() <= shown.allowance == 4
+
+
+def test_the_overview_names_every_stage_channel_and_line(model: IBForecaster) -> None:
+    shown = overview.overview_of(model)
+    picture = draw(shown, "svg")
+    stages = {"look-back X", "Decompose", "Score", "Gate", "Read out", "forecast Ŷ"}
+    lines = {"read from the table", "context μ + σQ", "read by the readout", "forecast", "what followed"}
+    assert {*stages, *lines, *overview.CHANNELS, "⌊ρPC⌋ = ⌊0.2·8·3⌋ = 4; here " + str(shown.mask.sum())} <= texts(
+        picture
+    )
+    assert draw(shown, "svg") == picture
+    assert draw(shown, "png").startswith(b"\x89PNG")
+
+
+def test_the_overview_outlines_the_open_gates_and_shades_what_they_let_through(model: IBForecaster) -> None:
+    shown = overview.overview_of(model)
+    closed = replace(shown, mask=np.zeros_like(shown.mask))
+    opened = replace(shown, mask=np.ones_like(shown.mask))
+    outlined = [draw(each, "svg").decode().count("stroke: #d55e00; stroke-width: 1.8") for each in (closed, opened)]
+    assert outlined == [0, shown.mask.size]
+
+
+def test_show_draws_the_overview_without_records(tmp_path: Path, model: IBForecaster) -> None:
+    out, expected = tmp_path / "overview.svg", draw(overview.overview_of(model), "svg")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overview, "fitted", lambda: model)
+        words = ["show", "overview", "--format", "svg", "--out", str(out), "--ledger", str(tmp_path / "none")]
+        outcome = CliRunner().invoke(main, words)
+    assert outcome.exit_code == 0, outcome.output
+    assert out.read_bytes() == expected
+
+
 def test_growth_with_the_channels_comes_from_the_benchmarks_that_measured_it(tmp_path: Path) -> None:
     bench(tmp_path, "one.json", {"training": {}})
     assert channels.figure(tmp_path, "svg") is None
@@ -139,6 +192,8 @@ def test_show_writes_a_table_into_a_file_as_it_would_print_it(ledger: Ledger, tm
         (["cost", "--format", "png"], "hint: add --out cost.png", 2),
         (["accuracy", "--format", "svg", "--out", "a.svg"], "hint: use --format md, csv, tex or json", 2),
         (["gate_map", "--format", "png", "--out", "a.png"], "hint: run: ibforecast reproduce gate_map", 3),
+        (["overview"], "hint: add --format png --out overview.png, or svg", 2),
+        (["overview", "--format", "svg"], "hint: add --out overview.svg", 2),
         (["fidelty"], "hint: did you mean 'fidelity'?", 2),
     ],
 )

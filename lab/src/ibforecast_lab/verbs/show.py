@@ -34,22 +34,24 @@ def command(
     fidelity fidelity_rankings certificate support_recovery coverage
     fixed_mask choice by_kind factors
     fidelity_by_budget cost gate_map gate_frequency        (figures too)
-    tradeoff ablations sensitivity                         (figures too)
+    tradeoff ablations sensitivity look_back               (figures too)
+    overview                                               (only a figure)
 
-    Nothing is run; a cell without a record says "not run".
+    Nothing is run; a cell without a record says "not run". Only overview fits a small model, within a minute.
 
     \b
     ibforecast show per_horizon
     ibforecast show accuracy --format json
     ibforecast show cost --format png --out cost.png
     """
-    from ibforecast_lab.experiments.figures import check_has_figure, drawn
+    from ibforecast_lab.experiments.figures import WITHOUT_RECORDS, check_has_figure, check_has_table, drawn
     from ibforecast_lab.experiments.ledger import Ledger
     from ibforecast_lab.experiments.plans import plan
     from ibforecast_lab.experiments.sheet import FORMATS
     from ibforecast_lab.experiments.tables import TABLES
 
-    plan(label)  # refuses an unknown label
+    if label not in WITHOUT_RECORDS:
+        plan(label)  # refuses an unknown label
     if out is not None:
         check_file(out)
     if form == "png" or form == "svg":
@@ -58,6 +60,7 @@ def command(
             raise UsageError("a figure must go into a file", "none", f"add --out {label}.{form}")
         content = drawn(label, Ledger(ledger).records(), form)
     else:
+        check_has_table(label)
         content = FORMATS[form](TABLES[label](Ledger(ledger).records())).encode()
     if out is None:
         click.echo(content, nl=False)
