@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import IBForecastError
+from ibforecast.core.files import is_of_disk, not_usable
 from ibforecast.fleet.members import Member
 from ibforecast.forecaster import IBForecaster
 from ibforecast.use import Evaluation
@@ -161,4 +162,6 @@ def _loaded(files: Files) -> IBForecaster:
 
 
 def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and is_of_disk(error):
+        return str(not_usable(error))
     return str(error) if isinstance(error, IBForecastError) else f"unexpected {type(error).__name__}: {error}"
