@@ -18,7 +18,7 @@ import torch
 from ibforecast.core.files import to_json, write_atomically
 from ibforecast_lab.experiments.run import commit, device_name, versions
 
-PARTS = ("kills", "fuzz", "scrambled", "distributed", "service")
+PARTS = ("kills", "storage", "fuzz", "scrambled", "numerics", "distributed", "service")
 """One file each, with a function of the same name that takes minutes and a seed, and returns figures and `broken`."""
 
 

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ibforecast import IBForecaster
-from ibforecast.cli.main import main
+from ibforecast.cli.main import SOME_FAILED, main
 from ibforecast.core import folders
 from ibforecast.fleet import Fleet
 from ibforecast.zoo.saved import load
@@ -34,18 +34,23 @@ LIMIT = 120
 """Seconds after which a run counts as hanging."""
 
 
+Act = Callable[[Path], int | None]
+"""Work in a folder, which returns an exit code if it has one."""
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Work in a folder: what is there before, the work itself, and what must be the same in the end.
 
     `act` is also what continues after a kill. `whole` reads everything that has its final name, and raises if some of
-    it is not whole.
+    it is not whole. `rival` writes something else to the same place, where that is possible.
     """
 
     prepare: Callable[[Path], None]
-    act: Callable[[Path], None]
+    act: Act
     outcome: Callable[[Path], Any]
     whole: Callable[[Path], Any]
+    rival: Act | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def kills(minutes: float, seed: int, names: Iterable[str] = (), most: int | None
     dice, deadline = random.Random(seed), time.monotonic() + 60 * minutes
     killed, broken = Counter[str](), list[str]()
     with TemporaryDirectory() as place:
-        ready = [_ready(name, Path(place)) for name in names or SCENARIOS]
+        ready = [prepared(name, Path(place)) for name in names or SCENARIOS]
         points = [(one, number) for one in ready for number in range(one.operations)]
         once: list[tuple[Ready, int, int | None]] = [
             (one, number, None) for one, number in dice.sample(points, len(points))
@@ -96,7 +101,8 @@ def _pairs(ready: list[Ready], dice: random.Random) -> Iterator[tuple[Ready, int
         yield one, dice.randrange(one.operations), dice.randrange(one.operations)
 
 
-def _ready(name: str, place: Path) -> Ready:
+def prepared(name: str, place: Path) -> Ready:
+    """Prepare a scenario in a folder, and run it once without a fault."""
     template = place / name
     template.mkdir()
     with scratch():
@@ -119,7 +125,7 @@ def _undisturbed(scenario: Scenario, template: Path) -> tuple[int, Any]:
 
         code = forked(work, LIMIT)
         assert code == 0, f"the work itself fails with code {code}: set IBFORECAST_DEBUG=1 to see why"
-        return int(counted.read_text()), (_left(folder), scenario.outcome(folder))
+        return int(counted.read_text()), (names_below(folder), scenario.outcome(folder))
 
 
 def _killed(ready: Ready, number: int, then: int | None) -> str:
@@ -138,8 +144,8 @@ def _killed(ready: Ready, number: int, then: int | None) -> str:
         code = forked(lambda: scenario.act(folder), LIMIT)
         if code:
             return f"the same command again ended with code {code}"
-        found = (_left(folder), scenario.outcome(folder))
-        return "" if found == ready.expected else f"other results: {_difference(found, ready.expected)}"
+        found = (names_below(folder), scenario.outcome(folder))
+        return "" if found == ready.expected else f"other results: {difference(found, ready.expected)}"
 
 
 def _until(scenario: Scenario, folder: Path, number: int) -> None:
@@ -147,11 +153,13 @@ def _until(scenario: Scenario, folder: Path, number: int) -> None:
     scenario.act(folder)
 
 
-def _left(folder: Path) -> list[str]:
+def names_below(folder: Path) -> list[str]:
+    """Return the paths of everything in a folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def _difference(found: Any, expected: Any) -> str:
+def difference(found: Any, expected: Any) -> str:
+    """Say what is other than expected: names of files, or parts of the outcome."""
     (names, outcome), (other, due) = found, expected
     if names != other:
         return f"files {sorted(set(names) ^ set(other))}"
@@ -195,9 +203,9 @@ def _command(*words: object) -> None:
     main([str(word) for word in words], standalone_mode=False)
 
 
-def _fit(folder: Path) -> None:
+def _fit(folder: Path, seed: int = 0) -> None:
     model = folder / "model"
-    sizes = ("--horizon", HORIZON, "--look-back", LOOK_BACK, "--device", "cpu")
+    sizes = ("--horizon", HORIZON, "--look-back", LOOK_BACK, "--device", "cpu", "--seed", seed)
     again = ("--overwrite",) if model.exists() else ()
     _command("fit", folder / "table.csv", *sizes, "--recipe", folder / "recipe.toml", "--out", model, *again)
 
@@ -214,6 +222,7 @@ def fit(extends: str) -> Scenario:
         _fit,
         lambda folder: model_outcome(folder / "model"),
         lambda folder: _whole_model(folder / "model"),
+        lambda folder: _fit(folder, seed=1),
     )
 
 
@@ -232,10 +241,10 @@ def save(overwrites: bool, can_exchange: bool) -> Scenario:
         if overwrites:
             shutil.copytree(folder / "old", folder / "model")
 
-    def act(folder: Path) -> None:
+    def act(folder: Path, name: str = "new") -> None:
         if not can_exchange:
             folders.exchanged = lambda one, other: False  # type: ignore[assignment]
-        load(folder / "new").save(folder / "model", overwrite=True)
+        load(folder / name).save(folder / "model", overwrite=True)
 
     def whole(folder: Path) -> None:
         folders.sweep(folder)
@@ -244,7 +253,9 @@ def save(overwrites: bool, can_exchange: bool) -> Scenario:
             assert weights in [(folder / one / "weights.safetensors").read_bytes() for one in ("old", "new")]
             load(folder / "model")
 
-    return Scenario(prepare, act, lambda folder: model_outcome(folder / "model"), whole)
+    return Scenario(
+        prepare, act, lambda folder: model_outcome(folder / "model"), whole, lambda folder: act(folder, "old")
+    )
 
 
 def _prepare_calibrate(folder: Path) -> None:
@@ -276,8 +287,9 @@ def _prepare_fleet_again(folder: Path) -> None:
         save_table(folder / "tables" / f"meter{seed}.csv", seed + 5, names=("y",))
 
 
-def _fleet(folder: Path) -> None:
-    Fleet(folder / "fleet").fit(folder / "tables", forecaster(folder / "recipe.toml"))
+def _fleet(folder: Path) -> int:
+    outcomes = Fleet(folder / "fleet").fit(folder / "tables", forecaster(folder / "recipe.toml"))
+    return SOME_FAILED if any(outcome.state == "failed" for outcome in outcomes) else 0
 
 
 def _fleet_outcome(folder: Path) -> dict[str, Any]:
@@ -292,8 +304,8 @@ def _whole_fleet(folder: Path) -> None:
         json.loads((fleet / "fleet.json").read_text())
         folders.sweep(fleet / "members")
     for member in (fleet / "members").glob("[!.]*"):
-        load(member)
-        json.loads((member / "member.json").read_text())
+        if json.loads((member / "member.json").read_text())["state"] == "fitted":
+            load(member)
 
 
 def _tune(folder: Path) -> None:
@@ -366,7 +378,7 @@ def _explanation(folder: Path) -> str:
 
 def _whole_explanation(folder: Path) -> None:
     if (folder / "why.json").exists():
-        assert IBForecaster.load(folder / "model", device="cpu").verify(folder / "why.json")
+        assert IBForecaster.load(folder / "model", device="cpu").verify(_explanation(folder))
 
 
 SCENARIOS: dict[str, Scenario] = {

@@ -162,7 +162,7 @@ class TorchEngine:
         return Window(values.masked_fill(absent, 0.0), ~absent, torch.tensor(phases), known=ahead)
 
     def _in_units(self, values: Float[Tensor, "1 horizon channel"]) -> Float64[np.ndarray, "horizon channel"]:
-        return self._each_in_units(values)[0]
+        return np.asarray(self._each_in_units(values)[0])
 
     def _each_in_units(
         self, values: Float[Tensor, "batch horizon channel"]

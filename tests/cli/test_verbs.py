@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -447,6 +449,8 @@ def test_the_debug_variable_shows_the_traceback(desk: Any, monkeypatch: pytest.M
         (FileExistsError(errno.EEXIST, "File exists", "next"), "next: File exists"),
         (OSError(errno.ENOSPC, "No space left on device"), "the disk: No space left on device"),
         (OSError(errno.EFBIG, "File too large"), "the disk: File too large"),
+        (OSError(errno.EIO, "Input/output error"), "the disk: Input/output error"),
+        (shutil.Error([("a", "copy of a", "No space left on device")]), "copy of a: No space left on device"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -457,6 +461,17 @@ def test_a_failed_write_is_not_reported_as_a_bug(
     outcome = call("predict", desk.model, desk.table, "--out", "next.csv")
     assert refused(outcome, 1, f"can be read and written (got {words})", "its permissions and the free space")
     assert "report it" not in outcome.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
+@pytest.mark.parametrize("further", [(), ("--json",)], ids=["text", "json"])
+def test_a_full_stdout_is_reported_on_stderr(further: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "ibforecast", "recipe", "sealed", *further]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: a path must be one that can be read and written (got the disk: No space")
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

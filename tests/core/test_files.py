@@ -1,5 +1,6 @@
 """Files are written completely or not at all, and have fingerprints."""
 
+import errno
 import hashlib
 import json
 import os
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ibforecast.core import folders
 from ibforecast.core.files import sha256, to_json, write_atomically
-from ibforecast.core.folders import sweep
+from ibforecast.core.folders import new_folder, put_in_place, sweep
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -94,3 +96,53 @@ def test_a_file_that_a_killed_process_left_is_removed_later_and_others_stay(tmp_
     assert len(contents(tmp_path)) == 2
     sweep(tmp_path)
     assert contents(tmp_path) == {".file.bin.precious": b"mine"}
+
+
+def new(folder: Path, name: str) -> Path:
+    folder.mkdir()
+    (folder / name).touch()
+    return folder
+
+
+def test_an_old_folder_that_cannot_be_restored_is_kept_aside_and_restored_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, newer, rename = new(tmp_path / "model", "old"), new(tmp_path / "newer", "new"), Path.rename
+    broken = {"model"}
+
+    def fail(path: Path, to: Path) -> Path:
+        if to.name in broken and path.name != "model":
+            raise OSError(errno.ENOTEMPTY if old.exists() else errno.EIO, "Input/output error")
+        return rename(path, to)
+
+    monkeypatch.setattr(folders, "exchanged", lambda one, other: False)
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        put_in_place(newer, old)
+    assert not old.exists()
+    broken.clear()
+    monkeypatch.setattr(folders, "_has_ended", lambda process: True)
+    sweep(tmp_path)
+    assert list(old.iterdir()) == [old / "old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "newer"]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_of_two_processes_that_replace_a_folder_the_later_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    model, exchanged = new(tmp_path / "model", "old"), folders.exchanged
+    rivals = iter(["one", "two"])
+
+    def overtaken(one: Path, other: Path) -> bool:
+        if (name := next(rivals, None)) is not None:  # another process moves it aside, and writes its own
+            other.rename(tmp_path / f"was {name}")
+            new(other, name)
+        return can_exchange and exchanged(one, other)
+
+    monkeypatch.setattr(folders, "exchanged", overtaken)
+    with new_folder(model) as temporary:
+        (temporary / "mine").touch()
+        put_in_place(temporary, model)
+    assert list(model.iterdir()) == [model / "mine"]
+    assert not list(tmp_path.glob(".*"))

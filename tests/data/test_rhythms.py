@@ -71,6 +71,11 @@ def test_gaps_and_outliers_do_not_hide_a_cycle() -> None:
     assert found(values) == {24}
 
 
+def test_values_whose_squares_are_infinite_have_no_cycle() -> None:
+    with np.errstate(all="ignore"):
+        assert found(np.tile([1e200, -1e200, 3e199], 100), natural=()) == set()
+
+
 @pytest.mark.parametrize("values", [np.full(500, np.nan), np.zeros(500), np.arange(8.0)], ids=["empty", "zero", "few"])
 def test_a_channel_without_content_has_no_cycle(values: np.ndarray) -> None:
     assert found(values) == set()

@@ -1,6 +1,8 @@
 """A fleet: members are independent, finished work is kept, and a failure does not stop the others."""
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
+from ibforecast.core.folders import locked
 from ibforecast.data.sources import load
 from ibforecast.fleet import Fleet, Outcome
 from ibforecast.fleet.work import worst_first
@@ -442,6 +445,29 @@ def test_a_folder_with_other_content_is_left_unchanged(
     with pytest.raises(UsageError, match="only a fleet can be continued"):
         Fleet(tmp_path / "letters").fit(three, forecaster())
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a lock of the system")
+def test_a_fleet_that_is_being_fitted_is_refused(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.folder.mkdir()
+    with locked(fleet.folder, wait=False), pytest.raises(UsageError, match="by one process at a time"):
+        fleet.fit(three, forecaster())
+    assert list(fleet.folder.iterdir()) == []
+
+
+def test_a_full_disk_is_reported_for_its_member(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("ibforecast.fleet.work.files_of", full)
+    (outcome,) = Fleet(tmp_path / "fleet").fit({"a": three["a"]}, forecaster())
+    assert outcome.state == "failed"
+    assert outcome.message.startswith("a path must be one that can be read and written (got the disk: No space left")
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,19 @@ def test_the_later_of_a_packed_and_a_new_record_is_used(tmp_path: Path, finished
     assert [record.commit for record in ledger.records()] == [commit]
 
 
+def test_a_record_that_another_process_packs_is_found_and_kept(tmp_path: Path) -> None:
+    mine, other = Ledger(tmp_path / "ledger.jsonl.zst"), Ledger(tmp_path / "ledger.jsonl.zst")
+    mine.write(RECORD)
+    assert mine.pack() == 1
+    second = replace(RECORD, cell=replace(CELL, seed=1))
+    other.write(second)
+    assert other.pack() == 1
+    assert mine.read(second.cell) == second
+    mine.write(replace(RECORD, cell=replace(CELL, seed=2)))
+    assert mine.pack() == 1
+    assert {record.cell.seed for record in other.records()} == {CELL.seed, 1, 2}
+
+
 def test_a_file_that_is_not_a_packed_ledger_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ledger.json").write_text("{}")
     for path in (tmp_path / "ledger.json", tmp_path):

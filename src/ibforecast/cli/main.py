@@ -1,13 +1,12 @@
 """The `ibforecast` command: its verbs, and how it reports errors."""
 
-import errno
 import gc
 import json
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ibforecast._version import __version__
-from ibforecast.cli.shared import announce, not_usable
+from ibforecast.cli.shared import announce
 from ibforecast.core.errors import (
     DataError,
     IBForecastError,
@@ -24,6 +23,7 @@ from ibforecast.core.errors import (
     UsageError,
     VerificationError,
 )
+from ibforecast.core.files import is_of_disk, not_usable
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -33,9 +33,6 @@ EXIT_CODES: dict[type[Exception], int] = {UsageError: 2, DataError: 3, Verificat
 
 SOME_FAILED = 6
 """The exit code if some series of a fleet failed."""
-
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
-"""Errors of a disk, which may not name a file."""
 
 MANY_OBJECTS = 100_000
 """New objects between two searches for unused cycles of objects; Python's own number is 700 or 2000."""
@@ -195,8 +192,8 @@ def _guarded(work: Callable[[], Any], as_json: bool) -> int:
     except Exception as error:
         if os.environ.get("IBFORECAST_DEBUG"):
             raise
-        if isinstance(error, OSError) and (error.filename is not None or error.errno in DISK_ERRORS):
-            return _report(not_usable(error.filename2 or error.filename or "the disk", error), 1, as_json)
+        if isinstance(error, OSError) and is_of_disk(error):
+            return _report(not_usable(error), 1, as_json)
         remedy = "set IBFORECAST_DEBUG=1 for the traceback, and report it"
         return _report(IBForecastError(f"unexpected {type(error).__name__}: {error}", remedy=remedy), 1, as_json)
 
@@ -231,8 +228,10 @@ def _report(error: IBForecastError, code: int, as_json: bool) -> int:
     problem, hint = error.error_and_hint()
     if as_json:
         document = {"error": problem, "hint": hint, "rule": error.rule, "got": error.got, "exit_code": code}
-        click.echo(json.dumps(document, ensure_ascii=False))
-    announce(f"error: {problem}")
-    if hint:
-        announce(f"hint: {hint}")
+        with suppress(OSError):  # stdout may be what is full
+            click.echo(json.dumps(document, ensure_ascii=False))
+    with suppress(OSError):
+        announce(f"error: {problem}")
+        if hint:
+            announce(f"hint: {hint}")
     return code

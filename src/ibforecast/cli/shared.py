@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ibforecast.core.errors import UsageError
-from ibforecast.core.files import to_json
+from ibforecast.core.files import not_usable, to_json
 from ibforecast.core.folders import sweep
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_place(*paths: Path) -> None:
             tempfile.TemporaryFile(dir=folder).close()  # permissions do not say whether a disk is full or read-only
             sweep(folder)
         except OSError as error:
-            raise not_usable(path, error) from error
+            raise not_usable(error, path) from error
 
 
 def check_file(*paths: Path) -> None:
@@ -50,15 +50,6 @@ def check_file(*paths: Path) -> None:
             raise UsageError(
                 "a file must not take the place of a folder", f"{path}, which is a folder", "choose another"
             )
-
-
-def not_usable(path: Path | str, error: OSError) -> UsageError:
-    """Return the error for a path that could not be read or written."""
-    return UsageError(
-        "a path must be one that can be read and written",
-        f"{path}: {error.strerror or type(error).__name__}",
-        "choose another, or check its permissions and the free space",
-    )
 
 
 def deliver(document: Any, text: str, as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """Folders that are replaced whole or not at all, also by a process that is killed, and the removal of its leftovers."""
 
+import errno
 import os
 import re
 import shutil
@@ -35,22 +36,33 @@ def put_in_place(temporary: Path, folder: Path) -> None:
     """Give a finished folder its name; an old one is exchanged with it in one step, and is then `temporary`.
 
     If the system cannot exchange folders, the old one is moved aside, and restored on failure; if the process was
-    killed, by `sweep`.
+    killed, by `sweep`. Another process may put a folder in the same place at the same time: the later one stays.
     """
-    if not folder.exists():
-        temporary.rename(folder)
-        return
-    if exchanged(temporary, folder):
-        return
-    aside = _made(folder)
-    folder.rename(aside / ASIDE)
+    while not (_renamed(temporary, folder) or exchanged(temporary, folder)):
+        aside = _made(folder)
+        try:
+            with suppress(FileNotFoundError):  # another process has moved it aside
+                folder.rename(aside / ASIDE)
+            done = _renamed(temporary, folder)
+        except BaseException:
+            if (aside / ASIDE).exists():
+                _renamed(aside / ASIDE, folder)  # if this fails too, `sweep` does it
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+        if done:
+            return
+
+
+def _renamed(one: Path, other: Path) -> bool:
+    """Rename a folder; return False if there is one of the new name."""
     try:
-        temporary.rename(folder)
-    except BaseException:
-        (aside / ASIDE).rename(folder)
-        aside.rmdir()
+        one.rename(other)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            return False
         raise
-    shutil.rmtree(aside)
+    return True
 
 
 def exchanged(one: Path, other: Path) -> bool:
@@ -67,6 +79,30 @@ def exchanged(one: Path, other: Path) -> bool:
     return bool(rename(*paths, EXCHANGE) == 0)
 
 
+@contextmanager
+def locked(folder: Path, wait: bool) -> Iterator[bool]:
+    """Be the only process that has locked a folder; yield False if another has, unless this one is to wait.
+
+    The system ends that with the process, and no file is needed. Where it has no such locks, nothing is locked.
+    """
+    if os.name != "posix":
+        yield True
+        return
+    import fcntl
+
+    handle, free = os.open(folder, os.O_RDONLY), True
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            free = False
+        except OSError:  # such as a disk of a network
+            pass
+        yield free
+    finally:
+        os.close(handle)
+
+
 def sweep(parent: Path) -> None:
     """Remove temporary files and folders of ended processes, and restore a folder that one of them had moved aside."""
     for left in sorted(parent.iterdir()) if parent.is_dir() else ():
@@ -75,7 +111,8 @@ def sweep(parent: Path) -> None:
             continue
         old, folder = left / ASIDE, parent / parts["name"]
         if old.is_dir() and not folder.exists():
-            old.rename(folder)
+            with suppress(FileNotFoundError):  # another process may have restored it
+                _renamed(old, folder)
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
         else:

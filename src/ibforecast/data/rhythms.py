@@ -200,6 +200,6 @@ def _strongest(correlations: _Correlations, longest: int) -> int:
     """Return the shortest length with nearly the largest score, or 0 if there is none to examine."""
     lengths = range(SHORTEST, longest + 1)
     heights = {length: correlations.height(length) for length in lengths if len(correlations.comb(length)) > 1}
-    if not heights or (largest := max(heights.values())) <= 0:
+    if not heights or not (largest := max(heights.values())) > 0:  # or not a number, if squares are infinite
         return 0
     return min(length for length, height in heights.items() if height >= NEARLY_ALL * largest)

@@ -297,8 +297,8 @@ def _covered(
     network, mean, std = fitted.network, fitted.standardiser.mean[:count], fitted.standardiser.std[:count]
     limits = None if fitted.limits is None else fitted.limits.first(count)
     covered, width = np.zeros((2, len(halves), count))
-    cases, reads = np.zeros(count), windows.read().split(AT_ONCE)
-    starts, ahead = windows.starts.split(AT_ONCE), np.arange(desk.look_back, desk.look_back + desk.horizon)
+    cases, reads = np.zeros(count), torch.split(windows.read(), AT_ONCE)
+    starts, ahead = torch.split(windows.starts, AT_ONCE), np.arange(desk.look_back, desk.look_back + desk.horizon)
     with desk.at_work(network) as device:
         for first, read, (window, _) in zip(starts, reads, windows.to(device).batches(AT_ONCE), strict=True):
             truth = series.values[first.numpy()[:, None] + ahead, :count]

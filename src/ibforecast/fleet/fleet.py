@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from ibforecast.core import document
 from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
 from ibforecast.core.files import sha256, to_json, write_atomically
-from ibforecast.core.folders import new_folder, put_in_place, sweep
+from ibforecast.core.folders import locked, new_folder, put_in_place, sweep
 from ibforecast.core.workers import HERE, Workers
 from ibforecast.data.sources import SUFFIXES, kind_for_files, to_native
 from ibforecast.data.tables import Table, write
@@ -127,7 +127,6 @@ class Fleet:
         if members.cut:
             forecaster = forecaster.replace(channels=forecaster.channels or (forecaster.target,))
         identity = _identity(forecaster)
-        self._begin(forecaster)
         outcomes: dict[str, Outcome] = {}
 
         def note(outcome: Outcome) -> None:
@@ -142,14 +141,15 @@ class Fleet:
                 else:
                     note(kept)
 
-        try:
-            for member, done, lost in engine.run(due(), partial(fit_member, forecaster=forecaster)):
-                outcome, files = done or (failure(member, lost), {})
-                self._keep(member, outcome, files, sha256(f"{identity}/{member.sha256}".encode()))
-                note(outcome)
-        finally:
-            report = [outcomes[name] for name in members.readers if name in outcomes]
-            self._report(report)
+        with self._begun(forecaster):
+            try:
+                for member, done, lost in engine.run(due(), partial(fit_member, forecaster=forecaster)):
+                    outcome, files = done or (failure(member, lost), {})
+                    self._keep(member, outcome, files, sha256(f"{identity}/{member.sha256}".encode()))
+                    note(outcome)
+            finally:
+                report = [outcomes[name] for name in members.readers if name in outcomes]
+                self._report(report)
         return tuple(report)
 
     def fit_global(
@@ -174,9 +174,8 @@ class Fleet:
         identity = sha256("/".join([_identity(forecaster), *(f"{m.name}={m.sha256}" for m in listed)]).encode())
         if (kept := self._kept_together(listed, identity)) is not None:
             return kept
-        self._begin(forecaster, together=True)
         begun, checkpoint = time.perf_counter(), self.folder / ".shared.checkpoint"
-        with computing_with(ONE):
+        with self._begun(forecaster, together=True), computing_with(ONE):
             fitted = fit_together(listed, forecaster, checkpoint, on_epoch, until)
             fitted.shared.save(self.folder / SHARED, overwrite=True)
             each = (time.perf_counter() - begun) / len(listed)
@@ -188,9 +187,9 @@ class Fleet:
                     outcome, files = failure(member, str(fitted.problems[member.name]), each), {}
                 self._keep(member, outcome, files, identity)
                 outcomes.append(outcome)
-        self._report(outcomes)
-        if not fitted.shared.summary.stopped:
-            forget(checkpoint)
+            self._report(outcomes)
+            if not fitted.shared.summary.stopped:
+                forget(checkpoint)
         return tuple(outcomes)
 
     def _kept_together(self, members: Sequence[Member], identity: str) -> tuple[Outcome, ...] | None:
@@ -323,7 +322,21 @@ class Fleet:
                 "name the folder of a fleet",
             ) from error
 
-    def _begin(self, forecaster: IBForecaster, together: bool = False) -> None:
+    @contextmanager
+    def _begun(self, forecaster: IBForecaster, together: bool = False) -> Iterator[None]:
+        """Be the only process that fits this fleet; write its document, and remove what a killed run left."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder, wait=False) as free:
+            if not free:
+                raise UsageError(
+                    "a fleet must be fitted by one process at a time",
+                    self.folder,
+                    "wait for the other, or name another",
+                )
+            self._begin(forecaster, together)
+            yield
+
+    def _begin(self, forecaster: IBForecaster, together: bool) -> None:
         """Write the document of the fleet, and remove the unfinished folders of a killed run."""
         sweep(self.folder)  # first: a process that was killed in this function has left only a temporary file
         if self.folder.exists() and not (self.folder / DOCUMENT).is_file() and any(self.folder.iterdir()):

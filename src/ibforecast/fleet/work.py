@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import IBForecastError
+from ibforecast.core.files import is_of_disk, not_usable
 from ibforecast.fleet.members import Member
 from ibforecast.fleet.together import adopted
 from ibforecast.forecaster import IBForecaster
@@ -172,4 +173,6 @@ def _model(files: tuple[tuple[str, bytes], ...]) -> FittedModel:
 
 
 def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and is_of_disk(error):
+        return str(not_usable(error))
     return str(error) if isinstance(error, IBForecastError) else f"unexpected {type(error).__name__}: {error}"

@@ -158,7 +158,7 @@ class _Lean:
 
     def __init__(self, app: FastAPI, service: Service) -> None:
         self._app, self._service = app, service
-        self._routes = {route.path: route for route in app.routes if getattr(route, "path", "") in LEAN}
+        self._routes = {path: route for route in app.routes if (path := getattr(route, "path", "")) in LEAN}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; the guard turns what is refused into an error."""

@@ -47,9 +47,10 @@ class Checkpoint:
     @classmethod
     def load(cls, path: Path, identity: str) -> "Checkpoint | None":
         """Read the run back; None if there is none, or if it was another run (recipe, data or seed differ)."""
-        if not path.exists():
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
             return None
-        content = path.read_bytes()
         try:
             tensors = load(content)
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]

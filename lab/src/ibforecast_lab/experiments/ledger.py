@@ -1,15 +1,15 @@
 """The ledger: one packed file of records, and a folder of newer records that are not packed yet."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.files import sha256, to_json, write_atomically
-from ibforecast.core.folders import sweep
+from ibforecast.core.folders import locked, sweep
 
 LEDGER = Path("results/ledger.jsonl.zst")
 """The packed ledger of a checkout."""
@@ -103,6 +103,7 @@ class Ledger:
     def __init__(self, packed: Path = LEDGER) -> None:
         self.packed = packed
         self.folder = packed.parent / RECORDS
+        self._read: tuple[Any, dict[str, Record]] = None, {}
 
     def path(self, cell: Cell) -> Path:
         """Return the path to which a new record of a cell is written."""
@@ -111,8 +112,9 @@ class Ledger:
     def write(self, record: Record) -> Path:
         """Add the record of a new run. It replaces an older record of the same cell in the folder."""
         path = self.path(record.cell)
-        sweep(self.folder)  # a process that was killed may have left a temporary file
-        write_atomically(path, to_json(asdict(record)))
+        with self._only():
+            sweep(self.folder)  # a process that was killed may have left a temporary file
+            write_atomically(path, to_json(asdict(record)))
         return path
 
     def read(self, cell: Cell) -> Record | None:
@@ -133,28 +135,44 @@ class Ledger:
 
     def pack(self) -> int:
         """Move the records of the folder into the packed file, and return their number."""
-        sweep(self.folder)
-        sweep(self.packed.parent)
-        paths = sorted(self.folder.glob("*.json"))
-        if paths:
-            write_atomically(self.packed, packed(self.records()))
-            del self._packed
-        for path in paths:
-            path.unlink()
+        with self._only():
+            sweep(self.folder)
+            sweep(self.packed.parent)
+            paths = sorted(self.folder.glob("*.json"))
+            if paths:
+                write_atomically(self.packed, packed(self.records()))
+            for path in paths:
+                path.unlink()
         return len(paths)
 
-    @cached_property
+    @contextmanager
+    def _only(self) -> Iterator[None]:
+        """Be the only process that writes or packs: a record that is written meanwhile would be removed."""
+        self.packed.parent.mkdir(parents=True, exist_ok=True)
+        with locked(self.packed.parent, wait=True):
+            yield
+
+    @property
     def _packed(self) -> dict[str, Record]:
-        return {record.cell.key: record for record in unpacked(self.packed)} if self.packed.exists() else {}
+        """The packed records by key, read again if another process has packed."""
+        try:
+            found = self.packed.stat()
+        except FileNotFoundError:
+            return {}
+        if (version := (found.st_ino, found.st_mtime_ns, found.st_size)) != self._read[0]:
+            self._read = version, {record.cell.key: record for record in unpacked(self.packed)}
+        return self._read[1]
 
     def _keys(self) -> set[str]:
         return {*self._packed, *(path.stem for path in self.folder.glob("*.json"))}
 
     def _record(self, key: str) -> Record | None:
-        path, packed = self.folder / f"{key}.json", self._packed.get(key)
-        if not path.exists():
-            return packed
-        new = _record(path.read_text(), path)
+        path = self.folder / f"{key}.json"
+        try:
+            new = _record(path.read_text(), path)
+        except FileNotFoundError:  # or another process has packed it
+            return self._packed.get(key)
+        packed = self._packed.get(key)
         return new if packed is None or new.finished >= packed.finished else packed
 
 
