@@ -14,6 +14,7 @@ import pytest
 
 from ibforecast import IBForecaster
 from ibforecast.fleet import Fleet, Here, Outcome
+from ibforecast.fleet.fleet import CHECKPOINT
 
 Call = Callable[..., Any]
 
@@ -81,6 +82,30 @@ def test_an_interrupt_says_what_is_done_and_how_to_go_on(
 
 
 @pytest.mark.usefixtures("here")
+def test_a_stopped_global_fit_says_how_to_go_on(
+    desk: Any, call: Call, meters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = False
+
+    def fit(self: Fleet, tables: Any, forecaster: Any, on_epoch: Any, until: Any) -> tuple[Outcome, ...]:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / CHECKPOINT).touch()
+        if again:
+            raise KeyboardInterrupt
+        return (Outcome("north", "fitted", 1.0),)
+
+    monkeypatch.setattr(Fleet, "fit_global", fit)
+    words = ["fleet", "fit", meters, *desk.settings, "--global", "--out", tmp_path / "fleet"]
+    stopped = call(*words)
+    assert stopped.code == 0
+    assert "stopped before the end; the same command continues\n" in stopped.err
+    again = True
+    left = call(*words)
+    assert left.code == 1
+    assert left.err.strip().endswith("stopped\nhint: run the same command again to continue")
+
+
+@pytest.mark.usefixtures("here")
 def test_a_fleet_without_failures_exits_with_0_and_one_json_document(desk: Any, call: Call, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     pd.read_csv(desk.table).to_csv(tmp_path / "tables" / "town.csv", index=False)
@@ -129,6 +154,9 @@ def test_invalid_arguments_exit_with_the_code_of_their_kind(
     assert call("fleet", "fit", meters, *desk.settings, "--out", meters / "fleet").code == 2
     assert call("fleet", "fit", meters, *desk.settings, "--out", meters).code == 2
     assert call("fleet", "predict", tmp_path, meters, *out, "--gpus-per-series", "1").code == 2
+    refused = call("fleet", "fit", meters, *desk.settings, *out, "--global", "--engine", "ray", "--jobs", "2")
+    assert refused.code == 2
+    assert "(got --engine, --jobs)" in refused.err
     assert call("fleet", "fit", desk.table, *desk.settings, *out).code == 3
     assert call("fleet", "predict", tmp_path, meters, *out).code == 5
     assert not (tmp_path / "fleet").exists()

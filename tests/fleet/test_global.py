@@ -143,6 +143,24 @@ def test_a_global_fleet_is_kept_until_a_table_changes(
     assert {outcome.state for outcome in changed} == {"fitted"}
 
 
+def test_a_global_fit_that_was_stopped_continues_to_the_same_weights(
+    sales: dict[str, pd.DataFrame], settings: IBForecaster, tmp_path: Path
+) -> None:
+    twice, seen = settings.replace(epochs=2), list[int]()
+    whole, stopped = Fleet(tmp_path / "whole"), Fleet(tmp_path / "stopped")
+    whole.fit_global(sales, twice)
+    stopped.fit_global(sales, twice, until=lambda: True)
+    assert stopped.unfinished
+    assert stopped.model("long", "cpu").fitted.summary.stopped
+    again = stopped.fit_global(sales, twice, on_epoch=lambda epoch, epochs, outcome: seen.append(epoch))
+    assert {outcome.state for outcome in again} == {"fitted"}
+    assert not stopped.unfinished
+    assert seen[-1] == 2
+    first, second = (each.model("long", "cpu").fitted.weights_sha256 for each in (whole, stopped))
+    assert first == second
+    assert {outcome.state for outcome in stopped.fit_global(sales, twice, on_epoch=_never)} == {"kept"}
+
+
 def _never(*_: Any) -> None:
     raise AssertionError("nothing must be trained")
 

@@ -24,7 +24,7 @@ from ibforecast.cli.shared import (
     progress_bar,
     stopping,
 )
-from ibforecast.core.errors import IBForecastError
+from ibforecast.core.errors import IBForecastError, require
 
 if TYPE_CHECKING:
     from ibforecast.core.workers import Workers
@@ -101,8 +101,16 @@ def fit(
     check_place(out / REPORT)
     forecaster = forecaster_of(settings)
     if together:
-        with epochs_bar() as epoch, stopping() as until:
-            outcomes = Fleet(out).fit_global(tables, forecaster, epoch, until)
+        _require_here(engine=engine != "local", jobs=jobs, address=address, gpus_per_series=gpus_per_series)
+        try:
+            with epochs_bar() as epoch, stopping() as until:
+                outcomes = Fleet(out).fit_global(tables, forecaster, epoch, until)
+        except KeyboardInterrupt as stop:
+            if not Fleet(out).unfinished:
+                raise
+            raise IBForecastError("stopped", remedy="run the same command again to continue") from stop
+        if Fleet(out).unfinished:
+            announce("stopped before the end; the same command continues")
     else:
         with _members_bar("fit") as advance:
             outcomes = Fleet(out).fit(tables, forecaster, _engine(engine, jobs, address, gpus_per_series), advance)
@@ -156,6 +164,12 @@ def predict(
     checkpoint.unlink(missing_ok=True)
     written = str(out) if forecasts.parts else None
     _deliver(forecasts.outcomes, {"fleet": str(fleet), "out": written}, written or "", as_json)
+
+
+def _require_here(**given: object) -> None:
+    """Refuse options about where series are fitted, which have no effect on the one model of a global fleet."""
+    useless = ", ".join(f"--{name.replace('_', '-')}" for name, value in given.items() if value)
+    require(not useless, "the one model of a global fleet is fitted in this process", useless, "leave it out")
 
 
 def _engine(engine: Literal["local", "ray"], jobs: int | None, address: str | None, gpus: float = 0.0) -> "Workers":

@@ -50,6 +50,9 @@ DOCUMENT, REPORT, MEMBER, MEMBERS = "fleet.json", "fleet.csv", "member.json", "m
 SHARED = "shared"
 """The folder with the model of a global fleet, for series that it has not seen."""
 
+CHECKPOINT = ".shared.checkpoint"
+"""What the files with the training of a global fleet begin with, until it ends."""
+
 OnMember = Callable[[Outcome, int], None]
 """Called with each outcome, as soon as it is known, and the number of members."""
 
@@ -165,16 +168,16 @@ class Fleet:
         `fit`. The members must have the same channels, frequency and zone; others fail. A series too short for three
         parts keeps one horizon to select the best epoch on, and one too short for a window counts as having missing
         values before its first row. A fleet is kept unless a table or the settings changed, and a killed run continues.
-        Once `until` returns True, training stops and keeps the best so far.
+        Once `until` returns True, training stops and keeps the best so far; the same call continues.
         """
         members = members_of(tables, forecaster.id)
         if members.cut:
             forecaster = forecaster.replace(channels=forecaster.channels or (forecaster.target,))
         listed = list(members)
         identity = sha256("/".join([_identity(forecaster), *(f"{m.name}={m.sha256}" for m in listed)]).encode())
-        if (kept := self._kept_together(listed, identity)) is not None:
+        if not self.unfinished and (kept := self._kept_together(listed, identity)) is not None:
             return kept
-        begun, checkpoint = time.perf_counter(), self.folder / ".shared.checkpoint"
+        begun, checkpoint = time.perf_counter(), self.folder / CHECKPOINT
         with self._begun(forecaster, together=True), computing_with(ONE):
             fitted = fit_together(listed, forecaster, checkpoint, on_epoch, until)
             fitted.shared.save(self.folder / SHARED, overwrite=True)
@@ -191,6 +194,11 @@ class Fleet:
             if not fitted.shared.summary.stopped:
                 forget(checkpoint)
         return tuple(outcomes)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the training of a global fleet was stopped before its end, so that a fit continues it."""
+        return any(self.folder.glob(f"{CHECKPOINT}*"))
 
     def _kept_together(self, members: Sequence[Member], identity: str) -> tuple[Outcome, ...] | None:
         """Return the outcomes of an earlier global fit with the same settings to the same tables; None if none."""

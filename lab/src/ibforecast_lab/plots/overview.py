@@ -82,7 +82,7 @@ class Overview:
     @property
     def edges(self) -> Float[np.ndarray, " edge"]:
         """The borders of the patches."""
-        return self.past[0] - 0.5 + self.patch_len * np.arange(len(self.mask) + 1.0)
+        return np.asarray(self.past[0] - 0.5 + self.patch_len * np.arange(len(self.mask) + 1.0))
 
 
 @dataclass(frozen=True)
