@@ -464,7 +464,7 @@ def test_a_full_disk_is_reported_for_its_member(
     def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("ibforecast.fleet.work.files_of", full)
+    monkeypatch.setattr("ibforecast.fleet.work.FittedModel.files", property(full))
     (outcome,) = Fleet(tmp_path / "fleet").fit({"a": three["a"]}, forecaster())
     assert outcome.state == "failed"
     assert outcome.message.startswith("a path must be one that can be read and written (got the disk: No space left")
