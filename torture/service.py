@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -119,16 +120,23 @@ class _Served:
         """Start the process, and wait until it answers."""
         environment = {**os.environ, "OMP_NUM_THREADS": "1"} | ({"IBFORECAST_TOKEN": self.token} if self.token else {})
         words = [sys.executable, "-c", PROGRAM, "serve", *self.words, "--port", "0"]
-        self.process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        line = self.process.stderr.readline()
-        if "serving" not in line:
-            raise RuntimeError(f"a service did not start: {line}{self.process.stderr.read()}")
-        self.port, self.ending = int(line.rpartition(":")[2]), False
+        # A file, because a service whose words nobody reads would wait once a pipe is full.
+        self._words = TemporaryFile("w+")  # noqa: SIM115
+        self.process = subprocess.Popen(words, env=environment, stderr=self._words, text=True)
+        while not (found := re.search(r"^serving .*:(\d+)$", self.words_so_far(), re.MULTILINE)):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"a service did not start: {self.words_so_far()}")
+            time.sleep(0.05)
+        self.port, self.ending = int(found[1]), False
         self.generation += 1
         self._probe = subprocess.Popen(
             [sys.executable, "-c", PROBE, str(self.port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+
+    def words_so_far(self) -> str:
+        """Return what the process wrote to stderr."""
+        size = os.fstat(self._words.fileno()).st_size
+        return os.pread(self._words.fileno(), size, 0).decode(errors="replace")
 
     def stop_probe(self) -> None:
         """Stop asking for /health, and keep what was measured; 0 is a request without an answer."""
@@ -145,7 +153,7 @@ class _Served:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
         if self.process is not None:
-            self.process.communicate()
+            self.process.wait()
 
     @property
     def workers(self) -> list[int]:
@@ -196,10 +204,11 @@ class _Torture:
         tasks += [asyncio.create_task(each()) for each in (self._take_turns, self._replace)]
         tasks += [asyncio.create_task(self._kill_workers())] if self._killing else []
         try:
-            await asyncio.sleep(self._seconds)
-            while not self._answers and time.monotonic() - self._begun < self._seconds + PATIENCE:
-                await asyncio.sleep(0.1)
+            failed, _ = await asyncio.wait(tasks, timeout=self._seconds, return_when=asyncio.FIRST_EXCEPTION)
+            while not (self._answers or failed) and time.monotonic() - self._begun < self._seconds + PATIENCE:
+                failed, _ = await asyncio.wait(tasks, timeout=0.1, return_when=asyncio.FIRST_EXCEPTION)
             self._over.set()
+            self._attacking = False
             for each in self.services:
                 each.stop_probe()
             done, late = await asyncio.wait(tasks, timeout=2 * PATIENCE)
@@ -285,10 +294,11 @@ class _Torture:
             if whole and all(not each.ending for each in self.services):
                 rate = (self._answers.total() - before) / (time.monotonic() - begun)
                 self._rates[self._attacking].append(rate)
-            self._attacking = not self._attacking
+            self._attacking = not (self._attacking or self._over.is_set())
 
     async def _hostile(self, dice: random.Random) -> None:
-        while True:
+        # Not for ever until cancelled: a timeout that expires at that moment would hide the cancellation.
+        while not self._over.is_set():
             if not self._attacking:
                 await asyncio.sleep(0.05)
                 continue
@@ -358,11 +368,11 @@ class _Torture:
             os.kill(self._dice.choice(workers), signal.SIGKILL)
             assert served.process is not None
             try:
-                _, words = await asyncio.to_thread(served.process.communicate, timeout=PATIENCE)
+                await asyncio.to_thread(served.process.wait, PATIENCE)
             except subprocess.TimeoutExpired:
                 self._note("a service of which a process was killed did not end")
                 served.kill()
-                words = ENDED
+            words = served.words_so_far()
             if served.process.returncode != 2 or ENDED not in words:
                 self._note(f"after a kill: exit {served.process.returncode}, {words[-300:]!r}")
             if left := [pid for pid in workers if resident(pid)]:
@@ -375,10 +385,11 @@ class _Torture:
         assert served.process is not None
         served.process.send_signal(signal.SIGTERM)
         try:
-            _, words = await asyncio.to_thread(served.process.communicate, timeout=PATIENCE)
+            await asyncio.to_thread(served.process.wait, PATIENCE)
         except subprocess.TimeoutExpired:
             self._note("a service did not stop")
             return
+        words = served.words_so_far()
         unexpected = [line for line in words.splitlines() if "Traceback" in line or "Error" in line]
         if served.process.returncode or unexpected:
             self._note(f"a stop: exit {served.process.returncode}, {words[-300:]!r}")
