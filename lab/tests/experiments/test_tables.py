@@ -19,13 +19,14 @@ from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.frame import lead
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.plans import FORMER, HORIZONS, MAIN, PLANS, SEEDS, plan
+from ibforecast_lab.experiments.published import WHOLE_BATCHES
 from ibforecast_lab.experiments.sheet import FORMATS
 from ibforecast_lab.experiments.tables import TABLES
 from ibforecast_lab.recipes import names
 
 FLAT = [
     *("data", "horizon", "model", "budget", "other_budget", "seeds", "mse", "mae", "mse_std", "mae_std", "open_rate"),
-    *("validation_mse", "default_is", "default_is_by_mae", "steady_is", "steady_is_by_mae", "source"),
+    *("validation_mse", "default_is", "default_is_by_mae", "steady_is", "steady_is_by_mae", "dropped_batch", "source"),
 ]
 
 
@@ -291,12 +292,39 @@ def test_stand_ins_have_the_sizes_of_the_data_they_replace_and_are_named_stand_i
     assert all(name.endswith("-stand-in") and facts.url == "generated" for name, facts in STAND_INS.items())
 
 
-def test_a_stand_ins_record_is_shown_under_its_own_name(tmp_path: Path) -> None:
+def test_a_stand_ins_record_is_shown_under_its_own_name_in_place_of_a_cell_that_was_not_run(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
-    ledger.write(record(Cell("Traffic-stand-in", 96, "exact", 2024), 0.5))
+    for model in ("exact", "steady"):
+        ledger.write(record(Cell("Traffic-stand-in", 96, model, 2024), 0.01))
     text = show(ledger, "large_channels", "md")
-    assert "| Traffic-stand-in | 96 | exact | ours | 20.0% | 1 |" in text
-    assert "| Traffic | 96 | steady | – | – | – | not run |" in text
+    assert "| Traffic-stand-in (generated values) | 96 | exact | ours | 20.0% | 1 | 0.010" in text
+    assert "| Traffic-stand-in (generated values) | 96 | steady | ours | 20.0% | 1 | 0.010" in text
+    assert "| Traffic | 96 | steady |" not in text
+    assert "| Traffic | 192 | steady | – | – | – | not run |" in text
+    published = next(line for line in text.splitlines() if line.startswith("| Traffic | 96 | tqnet | published"))
+    assert "**" in published  # the best of the real data set, whatever the error of the stand-in
+
+
+def test_a_data_set_that_was_run_keeps_its_line_and_the_stand_in_follows(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl.zst")
+    for data, mse in (("Solar", 0.2), ("Solar-stand-in", 0.01)):
+        ledger.write(record(Cell(data, 96, "default", 2024), mse))
+    lines = TABLES["large_channels"](ledger.records()).body
+    assert [line[:4] for line in lines if line[1:4] == ["96", "default", "ours"]] == [
+        ["Solar", "96", "default", "ours"],
+        ["Solar-stand-in (generated values)", "96", "default", "ours"],
+    ]
+    assert lines[-1][0] == "Solar-stand-in (generated values)"
+
+
+def test_published_errors_of_fewer_windows_are_marked_in_lines_and_in_flat_rows() -> None:
+    sheet = TABLES["accuracy"](full_grid(DEFAULT, 0.295))
+    marked = {row["model"] for row in sheet.rows if row["dropped_batch"]}
+    assert marked == set(WHOLE_BATCHES) == {"wpmixer", "simpletm", "xpatch"}
+    lines = {line[2]: dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
+    assert {f"{model} (last batch left out)" for model in WHOLE_BATCHES} <= set(lines)
+    assert lines["xpatch (last batch left out)"]["MSE"] == "0.325"
+    assert lines[DEFAULT]["MSE"].startswith("**")  # a larger error, but of all windows
 
 
 # --- Reproduce ---
