@@ -26,7 +26,7 @@ def test_a_plain_fit_is_sealed_unless_a_contest_is_won() -> None:
     default, sealed, choosing = (resolve(name, SIZES) for name in (DEFAULT, "sealed", "choosing"))
     assert sealed.config.sealed
     assert not default.config.sealed
-    assert default.train == replace(choosing.train, contest_margin=0.02, additive_margin=0.01)
+    assert default.train == replace(choosing.train, contest_margin=0.02, additive_margin=0.05)
     assert choosing.train.single == sealed.train
     assert sealed_of(default).config == sealed.config
 

@@ -32,7 +32,7 @@ class TrainConfig:
     `learning_rate` again and falls in the same way, in proportion to the number of epochs. A choosing reader learns to
     choose only then. With a `contest_margin` it must first be better than a sealed one by this share of the error. With
     an `additive_margin` a sealed reader with an additive readout takes part in the contest, trained like that of the
-    first stage; it must not be worse by more than this share.
+    first stage; it must be better by this share.
 
     With an `anchor_margin` naive forecasts are blended into those of a channel, after training, if that makes its error
     on validation windows smaller by more than this share.
@@ -79,7 +79,7 @@ class TrainConfig:
             )
 
         if not 0 <= self.additive_margin < 1:
-            raise UsageError("additive_margin must lie in [0, 1)", self.additive_margin, "try 0.01, or 0 for none")
+            raise UsageError("additive_margin must lie in [0, 1)", self.additive_margin, "try 0.05, or 0 for none")
         if self.additive_margin and not self.contest_margin:
             raise UsageError(
                 "an additive candidate needs a contest",

@@ -3,9 +3,9 @@
 The first stage trains a sealed reader. The second stage starts again from its best weights: a choosing reader, which
 at first reads the same, learns to choose. Between the two there may be a contest:
 
-- A sealed reader with an additive readout is trained in the same way. It is given up after a few epochs if it is behind
-  the first reader at the same epoch. Otherwise it takes the place of the first unless its errors, the mean squared and
-  the mean absolute one together, are larger by more than a margin: its receipts are exact.
+- A sealed reader with an additive readout is trained in the same way. It takes the place of the first if its errors, the
+  mean squared and the mean absolute one together, are smaller by a margin. It is given up after a few epochs if it is
+  not ahead of the first reader by as much at the same epoch.
 - A sealed and a choosing candidate are trained from the first reader's weights for a few epochs, with the same seed.
   The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin.
 
@@ -43,8 +43,8 @@ FIRST_SHARE = 2 / 3
 FEWEST_EPOCHS = 8
 """A contest is left out if its first stage would have fewer epochs than this."""
 
-TRIAL_EPOCHS = 8
-"""After how many epochs an additive candidate is compared with the first reader, and given up if it is behind."""
+TRIAL_EPOCHS = 4
+"""After how many epochs an additive candidate is compared with the first reader, and given up if it is not ahead."""
 
 STAGES = ("", ".additive", ".sealed", ".choosing", ".second")
 """What is appended to the path of a checkpoint: first stage, the three candidates of a contest, second stage."""
@@ -68,12 +68,12 @@ class Contest:
     @property
     def additive_wins(self) -> bool:
         """Whether the additive reader takes the place of the first one."""
-        return self.additive is not None and self.additive <= 1 + self.additive_margin
+        return self.additive is not None and self.additive < 1 - self.additive_margin
 
     @property
     def gain(self) -> float:
         """By what share of the better sealed reader's error the choosing one is better; negative if it is worse."""
-        best = self.sealed * (1.0 if self.additive is None else min(1.0, self.additive))
+        best = self.sealed * (self.additive if self.additive_wins and self.additive is not None else 1.0)
         return 1 - self.choosing / best if best else 0.0
 
     @property
@@ -86,8 +86,10 @@ class Contest:
     def __str__(self) -> str:
         words = []
         if self.additive is not None:
-            worth = f", and exact receipts are worth {self.additive_margin:.0%}" if self.additive_wins else ""
-            words.append(f"an additive readout was {_compared(1 - self.additive)}{worth}")
+            enough = (
+                "" if self.additive_wins or self.additive >= 1 else f", not enough (margin {self.additive_margin:.0%})"
+            )
+            words.append(f"an additive readout was {_compared(1 - self.additive)}{enough}")
         verdict = _compared(self.gain)
         if self.winner == "choosing":
             verdict += f", more than the {self.margin:.0%} that the weaker promise must be worth"
@@ -289,7 +291,7 @@ def additive_of(sealed: Recipe) -> Recipe:
 
 
 def _additive(fixed: Trained, config: TrainConfig, seed: int) -> Generator[Stage, Training, Trained]:
-    """Train an additive reader as the first one was, from its own weights; give it up if it is behind after a trial."""
+    """Train an additive reader like the first one, from its own weights; give it up if it is not ahead after a trial."""
     recipe, early = additive_of(fixed.recipe), fixed.training.history
     network = recipe.build(seed)
     outcome = yield Stage(STAGES[1], network, config, len(early), partial(_behind, early, config.additive_margin))
@@ -297,8 +299,8 @@ def _additive(fixed: Trained, config: TrainConfig, seed: int) -> Generator[Stage
 
 
 def _behind(first: tuple[Epoch, ...], margin: float, history: tuple[Epoch, ...]) -> bool:
-    """Return whether a run that is at the end of its trial is behind another one by more than a margin."""
-    return len(history) == TRIAL_EPOCHS and _least(history) > (1 + margin) * _least(first[:TRIAL_EPOCHS])
+    """Return whether a run that is at the end of its trial is not ahead of another one by a margin."""
+    return len(history) == TRIAL_EPOCHS and _least(history) > (1 - margin) * _least(first[:TRIAL_EPOCHS])
 
 
 def _least(history: tuple[Epoch, ...]) -> float:
