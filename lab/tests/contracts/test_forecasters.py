@@ -39,6 +39,7 @@ TINY: dict[str, dict[str, Any]] = {
     "patchtst": {"width": 16, "hidden": 16, "layers": 2, "heads": 2},
     "olinear": {"width": 16, "layers": 1, "copies": 2},
     "timeemb": {"width": 16},
+    "timexer": {"width": 16, "hidden": 16, "layers": 2, "heads": 2},
     "timesnet": {"width": 4, "hidden": 4, "layers": 1, "top": 2, "kernels": 2},
 }
 
@@ -128,6 +129,8 @@ CASES = [
     Case("olinear"),
     Case("timeemb", channel_independent=True),
     Case("timeemb", {"days": True, "frequency": 0.5}, channel_independent=True),
+    Case("timexer"),
+    Case("timexer", {"calendar": False}),
     Case("timesnet"),
     Case("timesnet", {"calendar": False}),
 ]

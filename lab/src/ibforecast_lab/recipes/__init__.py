@@ -19,6 +19,7 @@ from ibforecast_lab.rivals.seasonal_naive import SeasonalNaive, SeasonalNaiveCon
 from ibforecast_lab.rivals.tft import TFT, TFTConfig
 from ibforecast_lab.rivals.timeemb import TimeEmb, TimeEmbConfig
 from ibforecast_lab.rivals.timesnet import TimesNet, TimesNetConfig
+from ibforecast_lab.rivals.timexer import TimeXer, TimeXerConfig
 from ibforecast_lab.rivals.tqnet import TQNet, TQNetConfig
 from ibforecast_lab.rivals.trees import Trees, TreesConfig
 
@@ -46,6 +47,7 @@ BOOK = Book(
         "timesnet": (TimesNetConfig, TimesNet),
         "olinear": (OLinearConfig, OLinear),
         "timeemb": (TimeEmbConfig, TimeEmb),
+        "timexer": (TimeXerConfig, TimeXer),
         **FITTED,
     },
 )
