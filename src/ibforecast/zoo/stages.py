@@ -3,8 +3,8 @@
 The first stage trains a sealed reader. The second stage starts again from its best weights: a choosing reader, which
 at first reads the same, learns to choose. Between the two there may be a contest:
 
-- A sealed reader with an additive readout is trained in the same way. It takes the place of the first if its errors, the
-  mean squared and the mean absolute one together, are smaller by a margin. It is given up after a few epochs if it is
+- A sealed reader with an additive readout is trained in the same way. It takes the place of the first if its errors,
+  the mean squared and the mean absolute one together, are smaller by a margin. It is given up after a few epochs if it is
   not ahead of the first reader by as much at the same epoch.
 - A sealed and a choosing candidate are trained from the first reader's weights for a few epochs, with the same seed.
   The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin.
@@ -291,7 +291,7 @@ def additive_of(sealed: Recipe) -> Recipe:
 
 
 def _additive(fixed: Trained, config: TrainConfig, seed: int) -> Generator[Stage, Training, Trained]:
-    """Train an additive reader like the first one, from its own weights; give it up if it is not ahead after a trial."""
+    """Train an additive reader like the first one, from new weights; give it up if it is not ahead after a trial."""
     recipe, early = additive_of(fixed.recipe), fixed.training.history
     network = recipe.build(seed)
     outcome = yield Stage(STAGES[1], network, config, len(early), partial(_behind, early, config.additive_margin))
