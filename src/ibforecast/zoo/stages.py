@@ -4,8 +4,8 @@ The first stage trains a sealed reader. The second stage starts again from its b
 at first reads the same, learns to choose. Between the two there may be a contest:
 
 - A sealed reader with an additive readout is trained in the same way. It takes the place of the first if its errors,
-  the mean squared and the mean absolute one together, are smaller by a margin. It is given up after a few epochs if it is
-  not ahead of the first reader by as much at the same epoch.
+  the mean squared and the mean absolute one together, are smaller by a margin. It is given up after a few epochs if it
+  is not ahead of the first reader by as much at the same epoch.
 - A sealed and a choosing candidate are trained from the first reader's weights for a few epochs, with the same seed.
   The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin.
 

@@ -156,10 +156,10 @@ class Ledger:
     def _packed(self) -> dict[str, Record]:
         """The packed records by key, read again if another process has packed."""
         try:
-            found = self.packed.stat()
+            status = self.packed.stat()
         except FileNotFoundError:
             return {}
-        if (version := (found.st_ino, found.st_mtime_ns, found.st_size)) != self._read[0]:
+        if (version := (status.st_ino, status.st_mtime_ns, status.st_size)) != self._read[0]:
             self._read = version, {record.cell.key: record for record in unpacked(self.packed)}
         return self._read[1]
 

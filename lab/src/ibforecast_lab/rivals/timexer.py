@@ -93,7 +93,7 @@ class TimeXer(Rival):
     ) -> Float[Tensor, "batch horizon channel"]:
         """Forecast from complete values and, if `reads_calendar`, the calendar of the look-back."""
         framed = frame.remove(values)
-        patches = framed.transpose(1, 2).unflatten(2, (-1, self.patch_len))
+        patches = torch.unflatten(framed.transpose(1, 2), 2, (-1, self.patch_len))
         whole = self.whole.expand(len(values), -1, -1, -1)
         tokens = self.dropout(torch.cat([self.embed(patches) + self.position, whole], dim=2))
         calendar = look_back_calendar(window) if self.reads_calendar else framed[:, :, :0]
