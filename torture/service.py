@@ -23,7 +23,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,12 +115,14 @@ class _Served:
     memory: list[tuple[float, int]] = field(default_factory=list)
     health: list[tuple[int, float]] = field(default_factory=list)
     _probe: "subprocess.Popen[str] | None" = None
+    _words: IO[str] | None = None
 
     def start(self) -> None:
         """Start the process, and wait until it answers."""
         environment = {**os.environ, "OMP_NUM_THREADS": "1"} | ({"IBFORECAST_TOKEN": self.token} if self.token else {})
         words = [sys.executable, "-c", PROGRAM, "serve", *self.words, "--port", "0"]
         # A file, because a service whose words nobody reads would wait once a pipe is full.
+        self._close()
         self._words = TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(words, env=environment, stderr=self._words, text=True)
         while not (found := re.search(r"^serving .*:(\d+)$", self.words_so_far(), re.MULTILINE)):
@@ -135,6 +137,7 @@ class _Served:
 
     def words_so_far(self) -> str:
         """Return what the process wrote to stderr."""
+        assert self._words is not None
         size = os.fstat(self._words.fileno()).st_size
         return os.pread(self._words.fileno(), size, 0).decode(errors="replace")
 
@@ -154,6 +157,11 @@ class _Served:
             self.process.kill()
         if self.process is not None:
             self.process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        if self._words is not None:
+            self._words.close()
 
     @property
     def workers(self) -> list[int]:
@@ -371,7 +379,8 @@ class _Torture:
                 await asyncio.to_thread(served.process.wait, PATIENCE)
             except subprocess.TimeoutExpired:
                 self._note("a service of which a process was killed did not end")
-                served.kill()
+                served.process.kill()
+                await asyncio.to_thread(served.process.wait)
             words = served.words_so_far()
             if served.process.returncode != 2 or ENDED not in words:
                 self._note(f"after a kill: exit {served.process.returncode}, {words[-300:]!r}")
