@@ -7,11 +7,10 @@ says so and the check goes on. A vulnerability ends it with exit code 1.
 import json
 import subprocess
 import sys
-import threading
 import time
-import urllib.request
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -19,55 +18,52 @@ PINS = ROOT / "constraints.txt"
 AUDITED = Path(sys.prefix) / ".audited"
 """The file with the fingerprint of the pins that were audited last."""
 
-SERVICE = "https://pypi.org/pypi/{name}/{version}/json"
-"""A page of the service that pip-audit asks. It lists vulnerabilities; a mirror of the index may not have it."""
+PROBED_IN, DAY, LONGEST = 10.0, 86_400.0, 120.0
+"""Seconds for the first package, until an audit is repeated, and for an audit."""
 
-REACHED_IN, DAY, LONGEST = 2.0, 86_400, 120
-"""Seconds to reach the service, until an audit is repeated, and for an audit."""
+QUIET = ("--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off", "--timeout", "5")
 
 
 def main() -> int:
     """Audit the pins; return the exit code."""
     if _is_recent():
         return 0
-    name, _, version = PINS.read_text("utf8").split()[0].partition("==")
-    if not is_reachable(SERVICE.format(name=name, version=version)):
-        return _skipped("no network, or no service that knows vulnerabilities")
-    command = [sys.executable, "-m", "pip_audit", "--no-deps", "--disable-pip", "--requirement", str(PINS)]
-    quiet = ["--format", "json", "--progress-spinner", "off", "--timeout", "10"]
-    try:
-        done = subprocess.run([*command, *quiet], capture_output=True, text=True, timeout=LONGEST, check=False)
-        document = json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        return _skipped(f"it took more than {LONGEST} s")
-    except ValueError:  # it has printed no JSON
-        return _skipped((done.stderr.strip().splitlines() or ["pip-audit printed nothing"])[-1][:200])
-    found = vulnerabilities(document)
+    pins = PINS.read_text("utf8").split()
+    # One package first: without a network every other one would only take its time to fail.
+    first = audited(pins[:1], PROBED_IN)
+    if isinstance(first, str):
+        return _skipped(first)
+    document = first if _unknown(first) else audited(pins, LONGEST)
+    if isinstance(document, str):
+        return _skipped(document)
+    found, unknown = vulnerabilities(document), _unknown(document)
     sys.stderr.write("".join(f"{line}\n" for line in found))
     # pip-audit leaves out what the service does not know, and calls the rest free of vulnerabilities.
-    if unknown := [package["name"] for package in document["dependencies"] if "skip_reason" in package]:
-        _skipped(f"the service does not know {len(unknown)} of them: {', '.join(unknown[:5])}")
+    if unknown:
+        _skipped(f"the service does not know {', '.join(unknown[:5])}")
     if not found and not unknown:
         AUDITED.write_text(_fingerprint())
     return int(bool(found))
 
 
-def is_reachable(url: str) -> bool:
-    """Return whether a page of the service answers in time, with a list of vulnerabilities."""
-    answers: list[Any] = []
-
-    def ask() -> None:
+def audited(pins: list[str], seconds: float) -> dict[str, Any] | str:
+    """Return what pip-audit says of some pins, or why it says nothing."""
+    with TemporaryDirectory() as folder:
+        listed = Path(folder) / "pins.txt"
+        listed.write_text("\n".join(pins), "utf8")
+        command = [sys.executable, "-m", "pip_audit", *QUIET, "--requirement", str(listed)]
         try:
-            with urllib.request.urlopen(url, timeout=REACHED_IN) as page:
-                answers.append(json.load(page))
-        except (OSError, ValueError):
-            pass
+            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+            document: dict[str, Any] = json.loads(done.stdout)
+        except subprocess.TimeoutExpired:
+            return f"it took more than {seconds:.0f} s"
+        except ValueError:  # it has printed no JSON
+            return (done.stderr.strip().splitlines() or ["pip-audit printed nothing"])[-1][:200]
+    return document
 
-    # In a thread, because finding the address of a name has no limit of its own.
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(REACHED_IN)
-    return bool(answers) and isinstance(answers[0], dict) and "vulnerabilities" in answers[0]
+
+def _unknown(document: dict[str, Any]) -> list[str]:
+    return [package["name"] for package in document["dependencies"] if "skip_reason" in package]
 
 
 def vulnerabilities(document: dict[str, Any]) -> list[str]:

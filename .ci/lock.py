@@ -91,7 +91,9 @@ def page_of(name: str) -> str:
 def _index() -> str:
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (done.stdout.strip() or "https://pypi.org/simple").rstrip("/")
+    if not done.stdout.strip():
+        sys.exit("pip must have an index; run: pip config set global.index-url ADDRESS")
+    return done.stdout.strip().rstrip("/")
 
 
 def _options(found: list[str]) -> str:
