@@ -44,6 +44,7 @@ FACTS = ModelFacts(
     by_row=False,
     even=True,
     origin="2020-01-01",
+    numbered=False,
     missing_values=(),
     budget=0.25,
     any_budget=False,

@@ -36,7 +36,7 @@ def test_an_explanation_is_checked_by_the_model_whose_units_it_states(
         assert (answer["model"], answer["verified"]) == (name, True)
     refused = client.post("/replay", {"explanation": explained.to_json(), "model": "town"})
     assert refused.status_code == 422
-    assert "the same weights with other units" in refused.json()["error"]
+    assert "the same fingerprint with other units" in refused.json()["error"]
 
 
 def test_the_histories_of_models_with_the_same_weights_are_their_own(
@@ -63,7 +63,7 @@ def test_a_model_with_other_limits_counts_as_changed(alike: dict[str, Path], mak
 def test_explanations_in_other_units_are_not_compared_or_itemised(alike: dict[str, Path], desk: Any) -> None:
     own, other = (IBForecaster.load(alike[name], device="cpu") for name in ("town", "other"))
     one, two = own.explain(desk.table), other.explain(desk.table)
-    with pytest.raises(UsageError, match="the same weights with other units"):
+    with pytest.raises(UsageError, match="the same fingerprint with other units"):
         compare(one, two, "load")
-    with pytest.raises((UsageError, DataError), match="the same weights with other units"):
+    with pytest.raises((UsageError, DataError), match="the same fingerprint with other units"):
         own.desk.amounts(two, [0])

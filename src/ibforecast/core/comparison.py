@@ -153,7 +153,7 @@ def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str
     require(
         mine == theirs and explained.units.same_as(other.units),
         "only explanations of one model can be compared",
-        f"weights {mine[:12]} and {theirs[:12]}" if mine != theirs else "the same weights with other units",
+        f"weights {mine[:12]} and {theirs[:12]}" if mine != theirs else "the same fingerprint with other units",
         "explain both moments with the same model",
     )
     before, after = other.itemised(channel, step), explained.itemised(channel, step)
