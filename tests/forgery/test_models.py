@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
-from tests.forgery.conftest import REFUSED
+from tests.forgery.conftest import AT_ROW, REFUSED
 from tests.forgery.forgeries import Case, sealed
 
 from ibforecast import IBForecaster
@@ -86,8 +86,9 @@ def test_a_model_with_the_true_weights_and_another_meaning_has_another_fingerpri
 def test_a_forged_model_cannot_pass_off_its_explanations_as_those_of_the_true_one(case: Case, tmp_path: Path) -> None:
     change = CHANGES["a spread three times as large"]
     model = IBForecaster.load(forged(case, tmp_path / "model", change), device="cpu")
-    rows = case.table.assign(when=case.table["when"])
-    assert not case.doors["python"](model.explain(rows).to_json(), False)
+    explained = model.explain(case.table, case.table["when"][AT_ROW])
+    assert model.verify(explained)
+    assert not case.doors["python"](explained.to_json(), False)
 
 
 def test_the_seconds_of_training_and_the_intervals_leave_the_fingerprint(case: Case, tmp_path: Path) -> None:

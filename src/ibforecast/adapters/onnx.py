@@ -35,8 +35,8 @@ from ibforecast.core.zones import to_utc, uncertain
 FORECAST = "forecast"
 
 NOT_BOUND = (
-    "weights: only the card of this file names them, and nothing shows that its graph has them; trust it only if {}, the "
-    "SHA-256 of the file, is one that you got from a source you trust"
+    "weights: only the card of this file names them, and nothing shows that its graph has them; trust it only if {}, "
+    "the SHA-256 of the file, is one that you got from a source you trust"
 )
 
 
