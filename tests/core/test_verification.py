@@ -188,7 +188,7 @@ LIES: dict[str, tuple[Callable[[ExplainedForecast], ExplainedForecast], set[str]
     "other weights": (
         lambda it: replace(it, weights_sha256="cd" * 32),
         {"weights"},
-        "it names cdcdcdcdcdcd, this model has abababababab",
+        "it names cdcdcdcdcdcd",
     ),
     "another channel": (
         lambda it: replace(it, channels=("delta", *CHANNELS[1:])),
