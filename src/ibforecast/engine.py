@@ -198,6 +198,7 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
         by_row=layout.irregular == "by_row",
         even=fitted.even,
         origin=fitted.origin,
+        numbered=layout.numbered,
         missing_values=layout.missing_values,
         budget=config.budget,
         any_budget=config.gate.any_budget,

@@ -1,18 +1,21 @@
 """Reports: the explorer with one or several verified explanations in one file that needs no server."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from ibforecast._version import __version__
-from ibforecast.core.errors import DataError, UsageError, require
+from ibforecast.core import document, reading
+from ibforecast.core.errors import DataError, UsageError, VerificationError, require
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.verdict import Check, Verification
+from ibforecast.core.verification import refuted
 from ibforecast.data.tables import Table
 from ibforecast.drivers import drivers as drivers_over
 from ibforecast.forecaster import IBForecaster
 from ibforecast.plots.labels import MANY
-from ibforecast.plots.page import moment, page
+from ibforecast.plots.page import DATA_BEGINS, moment, page
 
 WINDOWS = 24
 """Windows behind the drivers of a report. Eight channels of which 150 values are read take 3 to 4 s."""
@@ -27,6 +30,7 @@ def to_html(
     budget: float | None = None,
     future: Any = None,
     drivers: int | None = None,
+    made: Mapping[str, str] | None = None,
 ) -> bytes:
     """Explain a table at every moment (None: its end), verify each explanation, and return the page with them all.
 
@@ -34,7 +38,8 @@ def to_html(
     table has enough rows. `drivers` is the number of windows over which the page shows what moves each channel; by
     default WINDOWS, or 0 if more than MANY channels are forecast, because that would take much longer than all the
     rest. `name` is the name of the model on the page, `title` that of the table; `future` is that of
-    `IBForecaster.explain`. Raises VerificationError unless every check passes.
+    `IBForecaster.explain`, and `made` is when and with which version the page says it was made. Raises
+    VerificationError unless every check passes.
     """
     if not moments:
         raise UsageError("a report must have at least one moment", "none", "give the last moment to be read")
@@ -44,7 +49,7 @@ def to_html(
     first_before = _day_before(model, source, explanations[0], budget)
     fitted, config = model.fitted, model.fitted.config
     content = {
-        "made": {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},
+        "made": made or {"on": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "version": __version__},
         "model": {
             "name": name,
             "horizon": config.horizon,
@@ -63,6 +68,48 @@ def to_html(
         "drivers": _drivers(model, source, drivers),
     }
     return page(content)
+
+
+def verify_html(model: IBForecaster, report: bytes, table: Any, future: Any = None) -> Verification:
+    """Check that a report is, to the last byte, the one that a model writes about a table.
+
+    A report is made again from its moments, so every number, line and word on the page is compared, and its script.
+    Only the date, the version, and the names of model and table, which it states, are taken from it. No difference is
+    tolerated, not even of rounding on another machine.
+    """
+    content = _content(report)
+    try:
+        documents = [ExplainedForecast.from_json(one["document"]) for one in content["moments"]]
+        budget = documents[0].budget if model.fitted.config.gate.any_budget else None
+        windows = 0 if content["drivers"] is None else reading.whole_number(content["drivers"]["windows"], "windows")
+        names = [reading.text(content[part]["name"], f"{part}.name") for part in ("model", "table")]
+        made = {name: reading.text(content["made"][name], f"made.{name}") for name in ("on", "version")}
+    except (KeyError, IndexError, TypeError) as error:
+        raise DataError("a report must be complete", str(error)[:200], "give one that `report` wrote") from error
+    except VerificationError as error:
+        return refuted(error)
+    moments = [one.at for one in documents]
+    again = to_html(model, table, moments, names[0], names[1], budget, future, windows, made)
+    same, rebuilt = again == report, _content(again)
+    detail = "every byte is what this model writes about this table"
+    if not same:
+        parts = [name for name in rebuilt if rebuilt[name] != content.get(name)] or ["its script or style"]
+        detail = (
+            f"it differs from what this model writes about this table here, in {', '.join(parts)}; another machine or "
+            "version may write other last digits, so verify the JSON that it exports, or write it again"
+        )
+    return Verification((Check("report", same, detail),))
+
+
+def _content(report: bytes) -> dict[str, Any]:
+    """Return what a report says as data."""
+    parts = report.split(DATA_BEGINS, 1)
+    if len(parts) < 2:
+        raise DataError("a report must contain its data", "a page without", "give one that `report` wrote")
+    content = document.parse(parts[1].split(b"</script>", 1)[0])
+    if not isinstance(content, dict):
+        raise DataError("a report must contain its data", type(content).__name__, "give one that `report` wrote")
+    return content
 
 
 def _day_before(

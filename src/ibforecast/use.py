@@ -266,7 +266,7 @@ class Desk:
     def _engine_of(self, explained: ExplainedForecast) -> TorchEngine:
         """Return the model at the budget of an explanation; refuse an explanation of another model."""
         engine = TorchEngine(self.fitted)
-        other = engine.facts.difference(explained.weights_sha256, explained.units, explained.limits)
+        other = engine.facts.difference(explained.weights_sha256, explained.units)
         require(
             not other, "a receipt needs the model that computed the explanation", other, "use the model that made it"
         )
@@ -287,9 +287,12 @@ class Desk:
             last = row - clock.offset + explained.look_back - 1
         else:
             last = int(np.searchsorted(clock.stamps, explained.clock.stamps[explained.look_back - 1]))
-        if not self.look_back <= last + 1 <= source.series.rows:
-            raise DataError("the table must contain the window of an explanation", explained.at, "give that table")
-        return self.original(source, last - self.look_back + 1)
+        if self.look_back > source.series.rows:
+            raise DataError(
+                f"the table must contain a window of {self.look_back} rows", source.series.rows, "give the whole table"
+            )
+        # Beyond its ends, the nearest window: its times differ, so the check of the table fails.
+        return self.original(source, min(max(last + 1, self.look_back), source.series.rows) - self.look_back)
 
     def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
         """Return the windows that begin at these rows, with their targets."""

@@ -306,6 +306,26 @@ def times_of_the_forecast_moved_by_twenty_minutes(scene: Scene) -> Any:
     return lie
 
 
+def _all_times_moved(scene: Scene, minutes: int) -> Any:
+    """Move every time by less than a step, so that phases stay."""
+    clock = scene.explained.clock
+    return (
+        None
+        if clock.by_row
+        else replace(scene.explained, clock=replace(clock, stamps=clock.stamps + np.timedelta64(minutes, "m")))
+    )
+
+
+@forgery()
+def all_times_moved_by_twenty_minutes(scene: Scene) -> Any:
+    return _all_times_moved(scene, 20)
+
+
+@forgery(needs_table=True)
+def all_times_moved_by_fifty_nine_minutes(scene: Scene) -> Any:
+    return _all_times_moved(scene, 59)
+
+
 @forgery()
 def a_false_first_row_number(scene: Scene) -> Any:
     lie, clock = scene.document, scene.explained.clock
@@ -836,6 +856,26 @@ def two_amounts_of_a_receipt_changed_so_that_it_still_adds_up(scene: Scene) -> A
     lie = _with_receipts(scene)
     one, digit = lie["receipts"][0], 10.0
     one["calendar"], one["read"][0] = round(one["calendar"] + digit, 9), round(one["read"][0] - digit, 9)
+    return lie
+
+
+@forgery()
+def a_standard_error_of_zero(scene: Scene) -> Any:
+    return _with_error(scene, 0.0)
+
+
+@forgery()
+def a_standard_error_of_a_tenth(scene: Scene) -> Any:
+    return _with_error(scene, 0.1)
+
+
+def _with_error(scene: Scene, share: float) -> Document | None:
+    """State a share of the standard error of the receipt; None if it has none."""
+    lie = _with_receipts(scene)
+    for each in lie["receipts"]:
+        if not each["error"]:
+            return None
+        each["error"] *= share
     return lie
 
 

@@ -304,14 +304,15 @@ def explain(
     """
     forecaster, table = _opened(nf, df, model)
     numbered = nw.from_native(df, eager_only=True)[nf.time_col].dtype.is_integer()
-    explained = forecaster.explain(table, MONDAY + at * SECOND if numbered and at is not None else at, budget=budget)
+    moment = MONDAY + at * SECOND if numbered and at is not None else at
+    explained = forecaster.explain(table, moment, budget=budget)
     if ((np.diff(explained.phase) - 1) % len(explained.profile)).any():
         raise DataError(
             "a window that is explained must not span a change of the clock: neuralforecast counts steps evenly",
             f"one in the window that ends at {explained.at}",
             "choose another moment",
         )
-    return replace(explained, clock=replace(explained.clock, numbered=True)) if numbered else explained
+    return explained
 
 
 def to_ibforecaster(nf: NeuralForecast, df: Any, model: str | None = None) -> IBForecaster:
@@ -391,6 +392,7 @@ def _read(nf: NeuralForecast, df: Any, model: IBForecast) -> Table:
         target=nf.target_col,
         shape="long",
         frequency=str(Frequency.infer(np.unique(moments))),
+        numbered=table[nf.time_col].dtype.is_integer(),
     )
     return tables.read(selected.sort(nf.id_col, nf.time_col).to_native(), layout)
 

@@ -25,6 +25,7 @@ from ibforecast.core.errors import DataError, MissingExtraError, ModelFileError,
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation, Field
 from ibforecast.core.facts import ModelFacts
+from ibforecast.core.files import sha256
 from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell, Cells
 from ibforecast.core.verdict import Verification
@@ -32,6 +33,11 @@ from ibforecast.core.verification import Original
 from ibforecast.core.zones import to_utc, uncertain
 
 FORECAST = "forecast"
+
+NOT_BOUND = (
+    "weights: only the card of this file names them, and nothing shows that its graph has them; trust it only if {}, "
+    "the SHA-256 of the file, is one that you got from a source you trust"
+)
 
 
 def computed(facts: ModelFacts) -> list[Field]:
@@ -47,13 +53,14 @@ def held(facts: ModelFacts) -> list[Field]:
 class OnnxForecaster:
     """A model in an ONNX file: it forecasts arrays of numbers, explains every forecast, and checks explanations.
 
-    `threads` is the number of threads that one run may use; one is fastest for a small window.
+    `threads` is the number of threads that one run may use; one is fastest for a small window. `sha256` is the
+    fingerprint of the file's bytes: compare it with one from a source that you trust.
     """
 
     def __init__(self, path: str | Path, threads: int = 1) -> None:
         require(threads >= 1, "threads must be at least 1", str(threads), "try 1")
         content = read(Path(path))
-        self.threads = threads
+        self.threads, self.sha256 = threads, sha256(content)
         self._session = _session(content, path, threads)
         try:
             self.card = Card.from_json(self._session.get_modelmeta().custom_metadata_map[CARD])
@@ -139,7 +146,9 @@ class OnnxForecaster:
         original = None if history is None else self._original(history, times, known)
         if original is not None and truth is not None:
             original = replace(original, truth=_numbers(truth, self.facts, self.facts.horizon))
-        return verification.verify(self, claim, original, exact=exact, key=key)
+        verdict = verification.verify(self, claim, original, exact=exact, key=key)
+        # The card names the weights, but whoever writes a file can put any card into it.
+        return replace(verdict, notes=(*verdict.notes, NOT_BOUND.format(self.sha256)))
 
     def run_batch(
         self, values: Any, observed: Any, phase: Any, known: Any = None

@@ -12,6 +12,7 @@ from ibforecast.core.calendar import MONDAY, Frequency
 from ibforecast.core.errors import DataError, MissingExtraError, UsageError, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.sizes import Sizes
+from ibforecast.data import tables
 from ibforecast.data.layout import Irregular
 from ibforecast.forecaster import IBForecaster
 from ibforecast.settings import Settings
@@ -128,10 +129,7 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
         self.check_is_fitted()
         self._require_one_series()
         table, ahead = self._table(self._cur_y, self._cur_X), self._ahead(X)
-        explained = self.ibforecaster_.explain(table, self._moment(at), budget=budget, future=ahead)
-        # The model got seconds for the numbers of an index; the explanation prints the numbers again.
-        numbered = pd.api.types.is_integer_dtype(self._cur_y.index)
-        return replace(explained, clock=replace(explained.clock, numbered=True)) if numbered else explained
+        return self.ibforecaster_.explain(table, self._moment(at), budget=budget, future=ahead)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
@@ -234,7 +232,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
             whole=self.whole,
             future=[] if X is None else list(table.columns[-X.shape[1] :]),
         )
-        self.ibforecaster_ = model.fit(table)
+        # The model gets seconds for the numbers of an index; its explanations print the numbers again.
+        numbered = pd.api.types.is_integer_dtype(y.index)
+        self.ibforecaster_ = model.fit(tables.read(table, replace(model.layout, numbered=numbered)))
         return self
 
     def _table(self, y: pd.DataFrame, X: pd.DataFrame | None = None) -> pd.DataFrame:  # noqa: N803

@@ -7,7 +7,7 @@ import click
 
 from ibforecast.cli.main import EXIT_CODES
 from ibforecast.cli.shared import deliver, future_option, json_option
-from ibforecast.core.errors import DataError, VerificationError
+from ibforecast.core.errors import DataError, UsageError, VerificationError
 
 
 @click.command("verify")
@@ -36,20 +36,27 @@ def command(
     model also runs with every unread value replaced and nothing held fixed, a choosing model with only its mask held
     fixed. Without --table, an explanation of a made-up table would pass as well.
 
+    EXPLANATION may also be a report (.html file that `report` wrote), with its --table: it is made again, and every
+    byte must be the same.
+
     \b
     ibforecast verify model why.json
     ibforecast verify model why.json --table load.csv --exact
     ibforecast verify model why.json --key issuer.pub.pem
+    ibforecast verify model report.html --table load.csv
     """
     from ibforecast.forecaster import IBForecaster
 
-    verification = IBForecaster.load(model).verify(
-        read_file(explanation, "an explanation"),
-        table,
-        future=future,
-        exact=exact,
-        key=None if key is None else read_file(key, "a key"),
-    )
+    content = read_file(explanation, "an explanation")
+    if explanation.suffix.lower() in (".html", ".htm"):
+        from ibforecast.report import verify_html
+
+        if table is None or key is not None:
+            raise UsageError("a report is verified with its table, and has no signature", "others", "give only --table")
+        verification = verify_html(IBForecaster.load(model), content, table, future)
+    else:
+        signer = None if key is None else read_file(key, "a key")
+        verification = IBForecaster.load(model).verify(content, table, future=future, exact=exact, key=signer)
     document = {
         "verified": bool(verification),
         "checks": [asdict(check) for check in verification.checks],

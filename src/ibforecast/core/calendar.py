@@ -319,6 +319,14 @@ class Clock:
                 "give a missing moment a row of NaN",
             )
 
+    @property
+    def on_grid(self) -> bool:
+        """Whether every row is a whole number of steps from the origin."""
+        zone = self.zone if self.frequency.by_date else None
+        moments = to_wall(np.append(self.origin, self.stamps), zone)
+        steps = np.append(0, self._steps_from(self.origin))
+        return bool((self.frequency.after(moments[0], steps, month_day(moments)) == moments).all())
+
     def row_of(self, moment: str | datetime | np.datetime64) -> int:
         """Return the row of a moment; a moment without an offset is local time."""
         stamp = self._utc(moment)

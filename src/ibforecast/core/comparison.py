@@ -13,7 +13,7 @@ from typing import Literal
 from ibforecast.core import words
 from ibforecast.core.errors import require
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.limits import LIMIT, same_limits
+from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import (
     COARSE,
     UNREAD,
@@ -150,13 +150,10 @@ class Comparison:
 def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str, step: Step = "mean") -> Comparison:
     """Return why a channel's forecast differs from that of another explanation, usually an earlier one."""
     mine, theirs = explained.weights_sha256, other.weights_sha256
-    same_units = explained.units.same_as(other.units)
     require(
-        mine == theirs and same_units and same_limits(explained.limits, other.limits),
+        mine == theirs and explained.units.same_as(other.units),
         "only explanations of one model can be compared",
-        f"weights {mine[:12]} and {theirs[:12]}"
-        if mine != theirs
-        else f"the same weights with other {'limits' if same_units else 'units'}",
+        f"weights {mine[:12]} and {theirs[:12]}" if mine != theirs else "the same fingerprint with other units",
         "explain both moments with the same model",
     )
     before, after = other.itemised(channel, step), explained.itemised(channel, step)

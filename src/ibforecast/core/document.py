@@ -149,6 +149,8 @@ def parse(text: str | bytes, error: type[IBForecastError] = DataError) -> Any:
         return number
 
     try:
+        # Given bytes, json would also read UTF-16 and UTF-32; in text it refuses a byte order mark.
+        text = text.decode() if isinstance(text, bytes) else text
         value = json.loads(text, object_pairs_hook=unique_members, parse_constant=finite, parse_float=finite)
     except (ValueError, RecursionError) as problem:
         raise error("a document must be valid JSON", str(problem)[:200], "write it again") from problem

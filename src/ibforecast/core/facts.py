@@ -10,7 +10,7 @@ from ibforecast.core.budget import allowance, settled
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import ModelFileError, require
-from ibforecast.core.limits import Limits, same_limits
+from ibforecast.core.limits import Limits
 from ibforecast.core.standardiser import Standardiser
 
 
@@ -23,7 +23,10 @@ class ModelFacts:
     naive forecasts into its own.
 
     If rows are counted (`by_row`), `origin` is the moment of the first training row, and `even` is whether the training
-    rows were evenly spaced. Only then does the number of a row follow from its time.
+    rows were evenly spaced. Only then does the number of a row follow from its time. `numbered` is whether rows are
+    labelled by number instead of time.
+
+    `weights_sha256` is the fingerprint of the weights and of what they mean, such as names, units and calendar.
     """
 
     weights_sha256: str
@@ -39,6 +42,7 @@ class ModelFacts:
     by_row: bool
     even: bool
     origin: str
+    numbered: bool
     missing_values: tuple[float, ...]
     budget: float
     any_budget: bool
@@ -92,16 +96,14 @@ class ModelFacts:
         """
         return replace(self, budget=settled(self.budget, self.tokens)) if self.any_budget else self
 
-    def difference(self, weights_sha256: str, units: Standardiser, limits: Limits | None) -> str:
-        """Return how another model, with these weights, units and limits, differs from this one; empty if it does not.
+    def difference(self, weights_sha256: str, units: Standardiser) -> str:
+        """Return how another model, with this fingerprint and these units, differs from this one; empty if it does not.
 
-        Models of a global fleet have the same weights, and differ in their units and limits.
+        The fingerprint covers the units, so only an explanation that was not made by a model can differ only in them.
         """
         if weights_sha256 != self.weights_sha256:
             return f"weights {weights_sha256[:12]}, where this model has {self.weights_sha256[:12]}"
-        if not self.units.same_as(units):
-            return "the same weights with other units"
-        return "" if same_limits(self.limits, limits) else "the same weights and units with other limits"
+        return "" if self.units.same_as(units) else "the same fingerprint with other units"
 
     def limited(self, computed: np.ndarray) -> np.ndarray:
         """Return the forecast from what the model computed: within the limits, if there are any."""
@@ -110,7 +112,9 @@ class ModelFacts:
     def clock(self, stamps: np.ndarray) -> Clock:
         """Return the time axis of these moments as this model reads them."""
         origin = np.datetime64(self.origin)
-        return Clock(stamps, Frequency.parse(self.frequency), self.zone, self.by_row, origin, countable=self.even)
+        return Clock(
+            stamps, Frequency.parse(self.frequency), self.zone, self.by_row, origin, self.numbered, countable=self.even
+        )
 
     def document(self) -> dict[str, Any]:
         """Return the facts as plain data: the inverse of `of`."""

@@ -11,7 +11,8 @@ def token_bits(probability: Float[np.ndarray, "*shape"], prior: float) -> Float6
     require(0 < prior < 1, "prior must lie in (0, 1)", f"prior={prior}", "try 0.2")
     opened = probability.astype(np.float64)
     closed = 1 - opened
-    bits = _x_log2_y(opened, opened / prior) + _x_log2_y(closed, closed / (1 - prior))
+    with np.errstate(over="ignore"):  # a prior as small as a number can be, which no model has, gives infinity
+        bits = _x_log2_y(opened, opened / prior) + _x_log2_y(closed, closed / (1 - prior))
     return np.asarray(np.maximum(bits, 0.0))  # near p = π rounding can give less than 0
 
 

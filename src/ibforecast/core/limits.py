@@ -98,11 +98,6 @@ class Limits:
 ENDS = {"low": -np.inf, "high": np.inf}
 
 
-def same_limits(one: Limits | None, other: Limits | None) -> bool:
-    """Return whether two models have the same limits; None: no limits."""
-    return one is other or (one is not None and other is not None and one.same_as(other))
-
-
 def rests_at_zero(values: Float64[np.ndarray, " row"]) -> bool:
     """Return whether values are counts that are often 0: whole numbers, none of them negative, many of them 0.
 

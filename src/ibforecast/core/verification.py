@@ -45,6 +45,9 @@ NOT_CHECKED = "signature: it has one, which was not checked; give the public key
 LAST_UNITS = 2.0
 """By how many units of its last digit an amount may differ: rounding of single precision, and of the remainder."""
 
+SHARE_OF_ERROR = 0.1
+"""By which part of itself the standard error of a receipt may differ, if rounding of the forecast explains less."""
+
 TINY = 1e-300
 """Replaces a tolerance of zero, so that a difference can be divided by it."""
 
@@ -179,8 +182,9 @@ def _at_budget_of(engine: Engine, explained: ExplainedForecast) -> Engine:
 
 def _weights(facts: ModelFacts, explained: ExplainedForecast) -> Check:
     named, own = explained.weights_sha256, facts.weights_sha256
+    # All digits, because a forger can try models until the first ones agree.
     detail = (
-        f"computed with the weights {own[:12]}" if named == own else f"it names {named[:12]}, this model has {own[:12]}"
+        f"it names the fingerprint of this model, {own}" if named == own else f"it names {named}, this model is {own}"
     )
     return Check("weights", named == own, detail)
 
@@ -195,8 +199,8 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "horizon": explained.horizon,
         "patch_len": explained.explanation.patch_len,
         "cycles": explained.explanation.context.cycles,
-        # Only steps of whole seconds can be numbered rows; otherwise a date could pass as a number.
-        "frequency": explained.frequency if not facts.frequency.endswith("s") else str(explained.clock.frequency),
+        "frequency": str(explained.clock.frequency),
+        "numbered": explained.clock.numbered,
         "zone": explained.clock.zone,
         "by_row": explained.clock.by_row,
         "budget": explained.budget,
@@ -217,8 +221,13 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
 def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original | None) -> Check:
     """Check that the phases follow from the times or, if rows are counted, that the number of the first row does."""
     row, counted = explained.clock.row, "the number of the first row, which sets the phases,"
+    follows = "every phase follows from its time and the model's clock"
+    if row is None and original is None and not facts.by_row and not facts.clock(explained.clock.stamps).on_grid:
+        return Check(
+            "times", False, f"{follows}, but times lie between the steps that follow {facts.origin}; give the table"
+        )
     if row is None:
-        return Check("times", not facts.by_row, "every phase follows from its time and the model's clock")
+        return Check("times", not facts.by_row, follows)
     if original is not None:
         own = original.clock.row
         return Check("times", own == row, f"{counted} is {row}" + ("" if own == row else f", in the table {own}"))
@@ -240,6 +249,8 @@ def _table(original: Original, explained: ExplainedForecast) -> Check:
     if not _is_part_of(explained.truth, original.truth):
         differing.append("truth")
     same = "history, times, truth and what was known ahead are the table's own"
+    if original.clock.stamps[0] != explained.clock.stamps[0]:
+        differing[0] = f"times, it has no window from {explained.times[0]} to {explained.at}"
     return Check("table", not differing, f"not the table's: {', '.join(differing)}" if differing else same)
 
 
@@ -368,13 +379,22 @@ def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bo
     for own, stated in zip(computed, explained.receipts, strict=True):
         unit = 10.0 ** -decimals_for(explained, column_of(explained, stated.channel), stated.step)
         apart = max(abs(one - other) for one, other in zip(own.amounts, stated.amounts, strict=True)) / unit
-        errors = (own.error or 0.0, stated.error or 0.0)
-        known = (own.error is None) == (stated.error is None) and abs(errors[0] - errors[1]) <= allowed * unit
-        if not known or apart > allowed + 0.5:  # amounts are whole units, so half of one is rounding of the division
+        std = float(explained.units.std[column_of(explained, stated.channel)])
+        if (
+            not _same_error(own.error, stated.error, allowed * unit, std) or apart > allowed + 0.5
+        ):  # amounts are whole units, so half of one is rounding of the division
             return Check("receipts", False, f"{claim}: not those of {stated.channel!r}, {stated.step}")
         worst = max(worst, apart)
     apart_by = f"; the last digit differs by up to {worst:.0f}" if worst > 0.5 else ""
     return Check("receipts", True, f"{claim}, to the last digit{apart_by}")
+
+
+def _same_error(own: float | None, stated: float | None, allowed: float, std: float) -> bool:
+    """Return whether a standard error is the model's: up to rounding and a tenth, and never 0 if the model's is not."""
+    if own is None or stated is None:
+        return own is stated
+    rounding = max(SHARE_OF_ERROR * own, ROUNDINGS * LAST_DIGIT * std)
+    return abs(own - stated) <= min(allowed, rounding) and (stated == 0.0) == (own == 0.0)
 
 
 def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:

@@ -32,6 +32,8 @@ class Layout:
     past: tuple[str, ...] = ()
     future: tuple[str, ...] = ()
     dates: Dates = "auto"
+    numbered: bool = False
+    """Whether its times are numbers of rows, given as whole seconds since a Monday at midnight."""
 
     def __post_init__(self) -> None:
         require_choice("shape", self.shape, get_args(Shape))

@@ -133,6 +133,7 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
+    series = replace(series, clock=replace(series.clock, numbered=layout.numbered))
     resolved = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)

@@ -24,6 +24,9 @@ EXPLORER = Path(__file__).parent / "explorer"
 MOST_AMOUNTS = 60_000
 """How many amounts a page contains per moment before it has only those of the mean."""
 
+DATA_BEGINS = b'<script type="application/json" id="report">'
+"""What comes before the data in a page."""
+
 _SCRIPT = '<script type="module" src="explorer.js"></script>'
 _STYLE = '<link rel="stylesheet" href="explorer.css">'
 _ICON = 'href="icon.svg"'
@@ -52,7 +55,7 @@ def page(content: dict[str, Any]) -> bytes:
         (_STYLE, f"<style>{style}</style>"),
         (
             _SCRIPT,
-            f'<script type="application/json" id="report">{data}</script>\n<script type="module">{script}</script>',
+            f'{DATA_BEGINS.decode()}{data}</script>\n<script type="module">{script}</script>',
         ),
     ):
         text = text.replace(old, new, 1)

@@ -214,15 +214,13 @@ class Models:
     def that_gave(self, explained: ExplainedForecast, name: str | None) -> LoadedModel:
         """Return the model with this name; without a name, the one that made an explanation or else the only one.
 
-        Models of a global fleet have the same weights; the one that made an explanation has its units and limits.
+        The fingerprint that an explanation names covers units and limits, so models of a global fleet differ in it.
         """
         weights_sha256 = explained.weights_sha256
         if name is None:
-            stated = weights_sha256, explained.units, explained.limits
-            alike = [model for model in self._loaded.values() if model.fitted.weights_sha256 == weights_sha256]
-            own = [model for model in alike if not facts_of(model.fitted).difference(*stated)]
-            for model in (*own, *alike):
-                return model
+            for model in self._loaded.values():
+                if model.fitted.weights_sha256 == weights_sha256:
+                    return model
         if name is None and len(self._loaded) > 1:
             raise Refused(
                 422,

@@ -85,7 +85,7 @@ def rerun(name: str, fitted: FittedModel, explained: ExplainedForecast, question
 def _engine(fitted: FittedModel, explained: ExplainedForecast) -> TorchEngine:
     """Return the model with the budget of an explanation that it made; refuse any other explanation."""
     engine = TorchEngine(fitted)
-    if other := engine.facts.difference(explained.weights_sha256, explained.units, explained.limits):
+    if other := engine.facts.difference(explained.weights_sha256, explained.units):
         raise UsageError(
             "an explanation must come from the model that replays it", other, "name the model that made it"
         )

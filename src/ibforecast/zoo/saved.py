@@ -94,6 +94,9 @@ class FittedModel:
     calibration: Calibration | None = None
     """The widths of its intervals; a model that was trained elsewhere has none."""
 
+    fitted_budget: float | None = None
+    """The budget that it was fitted with, if it is used under another one."""
+
     def __post_init__(self) -> None:
         """Refuse names, units and times that do not match the network."""
         config, layout, channels = self.config, self.layout, self.layout.channels or ()
@@ -186,12 +189,23 @@ class FittedModel:
 
     @cached_property
     def weights_sha256(self) -> str:
-        """Fingerprint of the weights; explanations name it."""
-        return sha256(self.weights)
+        """Fingerprint of the weights and of what they mean, which explanations name.
+
+        It is that of `model.json` without what may differ between models that give the same: the intervals, which
+        `calibrate` replaces, and the seconds that training took. It covers the weights by their own fingerprint.
+        """
+        content = {name: value for name, value in self._content().items() if name != "intervals"}
+        training = {name: value for name, value in content["training"].items() if name != "seconds"}
+        if training["contest"] is not None:
+            training["contest"] = {name: value for name, value in training["contest"].items() if name != "seconds"}
+        return document.fingerprint({"format": FORMAT, "version": VERSION, **content, "training": training})
 
     def at_budget(self, budget: float | None) -> "FittedModel":
         """Return the model under another budget, if it was trained for any; None keeps its own."""
-        return self if budget is None else replace(self, network=self.network.with_budget(budget))
+        if budget is None:
+            return self
+        kept = self.config.budget if self.fitted_budget is None else self.fitted_budget
+        return replace(self, network=self.network.with_budget(budget), fitted_budget=kept)
 
     def save(self, folder: Path, overwrite: bool = False) -> None:
         """Write the folder; it gets its name only when everything in it is on disk.
@@ -219,7 +233,9 @@ class FittedModel:
 
     def _content(self) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "config": asdict(self.config),
+            "config": asdict(
+                self.config if self.fitted_budget is None else replace(self.config, budget=self.fitted_budget)
+            ),
             "layout": asdict(self.layout),
             "origin": self.origin,
             "even": self.even,
