@@ -1,6 +1,7 @@
 """A look at a table before a fit: what is found in generated tables, and what is advised."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,66 @@ def test_the_command_prints_one_screen_or_one_document(
     assert text.endswith("next: ibforecast fit 'my load.csv' --horizon 24 --out model\n")
     code, document = call("--json", "--horizon", "12")
     assert (code, json.loads(document)["horizon"]) == (0, 12)
+
+
+def test_the_printed_fit_has_every_option_that_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ibforecast.cli.fit import command
+
+    monkeypatch.chdir(tmp_path)
+    table = hourly(**{"wind [kW]": np.arange(2000) % 7.3, "plan": np.arange(2000) % 5.1, "visits": np.arange(2000) % 9})
+    table["still"] = 1.0
+    table.rename(columns={"time": "at"}).to_csv("my load.csv", index=False)
+    given = (
+        *("--horizon", "12", "--look-back", "72", "--budget", "0.1", "--cycle", "24,168", "--patch-len", "1"),
+        *("--time", "at", "--past", "wind [kW]", "--future", "plan", "--id", "site", "--target", "kwh", "--freq", "1h"),
+        *("--dates", "s", "--zone", "UTC", "--irregular", "fill", "--missing-value", "-9999"),
+        *("--missing-value", "-99.5", "--limit", "visits=0..", "--limit", "load=..", "--whole", "visits"),
+        *("--split", "0.6,0.2,0.2", "--choosing", "--recipe", "choosing", "--loss", "mae", "--epochs", "3"),
+        *("--seed", "0", "--device", "cpu"),
+    )
+    with pytest.raises(SystemExit) as stop:
+        run(["check", "my load.csv", *given])
+    printed = capsys.readouterr().out
+    assert stop.value.code == 0, printed
+    words = shlex.split(printed.rpartition("next: ")[2])
+    assert words[:2] == ["ibforecast", "fit"]
+    wanted = command.make_context("fit", ["my load.csv", *given, "--out", "model", "--channels", "load,visits"])
+    assert command.make_context("fit", words[2:]).params == wanted.params  # advice leaves out the channel "still"
+    assert "if values below 0 are possible" not in printed
+    assert "--limit visits=0.. keeps" not in printed
+
+
+def test_limits_are_advised_only_for_channels_that_are_forecast_without() -> None:
+    counts = np.random.default_rng(3).poisson(0.5, 2000)
+    table = hourly(sales=counts, visits=counts + 5)
+    assert {each.finding.split()[0] for each in look(table).advice if each.topic == "counts"} == {"counts,", "only"}
+    assert "counts" not in topics(look(table, limits={"sales": (0, None), "visits": (0, None)}))
+    assert "counts" not in topics(look(table, limits=(0, None)))
+    assert "counts" not in topics(look(table, past=["sales", "visits"]))
+
+
+def test_a_stuck_sensor_is_named_with_the_times_of_its_longest_run() -> None:
+    random, hour = np.random.default_rng(4), np.arange(2000)
+    stuck = random.normal(20, 3, 2000).round(2)
+    stuck[700:1100], stuck[1500:1700] = 49.2, 49.2
+    advice = topics(look(hourly(sensor=stuck)))["stuck values"]
+    assert "sensor is 49.2 in 400 rows in a row, 2024-01-30 04:00 to 2024-02-15 19:00, and 1 more such run" in advice
+    sun = np.where((hour % 24 > 6) & (hour % 24 < 18), random.uniform(1, 5, 2000), 0.0)
+    sales = random.poisson(2, 2000)
+    sales[700:1100] = 0  # a shop that is closed
+    tariff = np.repeat(random.uniform(10, 20, 10), 200)  # every run is as long
+    assert "stuck values" not in topics(look(hourly(sun=sun, sales=sales, tariff=tariff)))
+    sun[700:1100] = 0.0  # far longer than a night
+    assert "sun is 0 in" in topics(look(hourly(sun=sun)))["stuck values"]
+
+
+def test_a_measurement_that_is_often_zero_and_never_below_gets_advice_but_no_option() -> None:
+    hour = np.arange(2000)
+    sun = np.where(hour % 24 < 12, np.random.default_rng(5).uniform(0.5, 4, 2000), 0.0)
+    findings = look(hourly(**{"WR 1 [kW]": sun}))
+    assert "if values below 0 are impossible: --limit 'WR 1 [kW]=0..'" in topics(findings)["limits"]
+    assert not [option for option in findings.options if option.startswith("--limit")]
+    assert "limits" not in topics(look(hourly(**{"WR 1 [kW]": sun}), limits={"WR 1 [kW]": (0, None)}))
+    assert "limits" not in topics(look(hourly(sun=sun - 0.001)))

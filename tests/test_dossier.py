@@ -16,6 +16,7 @@ from ibforecast import IBForecaster, UsageError
 from ibforecast.core import document
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.dossier import FORMAT, VERSION, Dossier
+from ibforecast.dossier.facts import NaiveErrors
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import weaknesses
 
@@ -75,21 +76,22 @@ def test_errors_in_units_are_those_of_forecasts_made_one_by_one(sealed: IBForeca
     values = table().drop(columns="when").to_numpy()
     source, first = sealed.open(table()), sealed.fitted.split.validation_end - LOOK_BACK
     places = np.arange(20) * (ROWS - first - LOOK_BACK - HORIZON) // 19 + first
-    errors: dict[str, list[np.ndarray]] = {"model": [], "cycle": [], "last": []}
+    errors: dict[int, list[np.ndarray]] = {0: [], 1: [], 24: [], 168: []}  # 0: the model's
     for start in places.tolist():
         now = start + LOOK_BACK
         truth = values[now : now + HORIZON]
         explained = sealed.desk.explain(source, start)
-        errors["model"].append(explained.forecast - truth)
-        errors["cycle"].append(values[now - 24 : now - 24 + HORIZON] - truth)
-        errors["last"].append(values[now - 1] - truth)
-    assert of_sealed.facts.accuracy.cycle == 24
+        errors[0].append(explained.forecast - truth)
+        errors[1].append(values[now - 1] - truth)
+        for cycle in (24, 168):
+            again = values[now - cycle : now - cycle + HORIZON]
+            errors[cycle].append(np.where(np.isnan(again), values[now - 1], again) - truth)
     for column, row in enumerate(of_sealed.facts.accuracy.channels):
-        kinds = {name: np.stack(off)[..., column] for name, off in errors.items()}
-        mae = {name: np.abs(off).mean() for name, off in kinds.items()}
-        rmse = {name: np.sqrt((off**2).mean()) for name, off in kinds.items()}
-        assert (row.mae, row.cycle_mae, row.last_mae) == pytest.approx(tuple(mae.values()), rel=1e-4, abs=1e-5)
-        assert (row.rmse, row.cycle_rmse, row.last_rmse) == pytest.approx(tuple(rmse.values()), rel=1e-4, abs=1e-5)
+        kinds = [np.stack(off)[..., column] for off in errors.values()]
+        mae, rmse = [np.abs(off).mean() for off in kinds], [np.sqrt((off**2).mean()) for off in kinds]
+        assert [each.cycle for each in row.naive] == list(errors)[1:]
+        assert [row.mae, *(each.mae for each in row.naive)] == pytest.approx(mae, rel=1e-4, abs=1e-5)
+        assert [row.rmse, *(each.rmse for each in row.naive)] == pytest.approx(rmse, rel=1e-4, abs=1e-5)
 
 
 def intervals(model: IBForecaster, rows: pd.DataFrame, channel: str) -> tuple[list[pd.Series], list[pd.Series]]:
@@ -203,15 +205,28 @@ def test_weaknesses_follow_from_the_measurements(dossier: Dossier) -> None:
     assert "wind: 5 of 400 values are missing, 5 at once." in dossier.weaknesses
     assert "flat: the training rows have only one value, so nothing could be learned from them." in dossier.weaknesses
     assert "Only 20 windows were measured" in texts
-    row = replace(
-        facts.accuracy.channels[1], mae=2.0, rmse=2.0, cycle_mae=3.0, cycle_rmse=1.0, last_mae=1.0, last_rmse=1.5
-    )
+    naive = NaiveErrors(1, 1.0, 1.5), NaiveErrors(24, 3.0, 1.0), NaiveErrors(168, 3.0, 3.0)
+    row = replace(facts.accuracy.channels[1], mae=2.0, rmse=2.0, naive=naive)
     worse = replace(facts, accuracy=replace(facts.accuracy, channels=(row,)))
-    assert "wind: the model is worse than repeating the last cycle (RMSE) and the last value (MAE and RMSE)." in (
+    assert "wind: the model is worse than repeating the last value (MAE and RMSE), the last 24 steps (RMSE)." in (
         weaknesses(worse)
     )
-    better = replace(row, cycle_rmse=2.0, last_mae=2.0, last_rmse=2.5)
-    assert better.worse == ()
+    assert replace(row, naive=naive[2:]).worse == ()
+
+
+def test_a_loss_to_the_best_yardstick_of_evaluate_is_named() -> None:
+    hour = np.arange(600)
+    weekly = table(600).assign(wind=40 + 5 * np.sin(2 * np.pi * hour / 168))  # the last week again is exact
+    model = IBForecaster(HORIZON, LOOK_BACK, recipe="additive", epochs=1, cycle=24, device="cpu").fit(weekly)
+    (row,) = (row for row in model.dossier(weekly, windows=20).facts.accuracy.channels if row.channel == "wind")
+    assert [each.cycle for each in row.best] == [168, 168]
+    assert "the last 168 steps (MAE and RMSE)" in row.worse
+    (own,) = (own for own in model.evaluate(weekly).channels if own.channel == "wind")
+    assert own.naive_cycle == 168
+
+
+def test_a_model_that_is_not_calibrated_says_so(dossier: Dossier) -> None:
+    facts = dossier.facts
     assert any(text.startswith("The model is not calibrated") for text in weaknesses(replace(facts, coverage=None)))
 
 

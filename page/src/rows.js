@@ -36,7 +36,7 @@ const READOUT = {
   "what-if": "what-if",
   truth: "truth",
   baseline: "baseline",
-  usual: "usual",
+  usual: "profile",
   calendar: "calendar",
 };
 

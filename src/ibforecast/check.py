@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from ibforecast.core.errors import DataError, IBForecastError
-from ibforecast.core.limits import rests_at_zero
+from ibforecast.core.limits import SHARE_OF_ZEROS, rests_at_zero
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.axis import Mark, counted, mark_options
 from ibforecast.data.columns import text_of
@@ -20,7 +20,7 @@ from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Table, read_with_marks
 from ibforecast.data.windows import Windows
 from ibforecast.fitting import cycles_of, recipe_for
-from ibforecast.settings import Settings
+from ibforecast.settings import EVERY, Settings
 from ibforecast.zoo.recipes import Recipe
 
 STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR, ADDITIVE_FACTOR = 4.0e-3, 1.2e-7, 3.3, 1.3
@@ -37,6 +37,7 @@ LONGEST_ADVISED = 336
 
 CONSTANT_SHARE, OWNING_SHARE, EMPTY_SHARE = 0.995, 0.5, 0.99
 FEW_WINDOWS = 200
+STUCK_SHARE, STUCK_STEPS, STUCK_FACTOR = 0.1, 24, 10
 NAMED = 4
 
 
@@ -161,7 +162,8 @@ def check(table: Any, settings: Settings) -> Findings:
         *opened.uneven,
         *_about_marks(opened.marks),
         *_about_gaps(series, absent, max(cycle, default=1)),
-        *_about_channels(series),
+        *_about_channels(settings, series),
+        *_about_runs(series),
         *_about_cycles(settings, rhythms, given),
         *_about_defaults(settings, declared, series),
         *_about_size(declared, series, rhythms, cycle, starts.get("train", 0)),
@@ -284,9 +286,13 @@ def _phase_names(series: Series, places: list[int], cycle: int) -> str:
     return _named(names, 12)
 
 
-def _about_channels(series: Series) -> Iterator[Advice]:
-    """Advise on channels by their values: constant ones, marks of 0 and 1, counts, and values that own the scale."""
-    constant, flags, counts, resting, owned = [], [], [], [], []
+def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
+    """Advise on channels by their values: constant ones, marks of 0 and 1, counts, and values that own the scale.
+
+    A channel that is not forecast needs no advice on its forecasts, nor on its limits one that has some.
+    """
+    free = set() if EVERY in settings.ranges else set(series.targets) - set(settings.ranges)
+    constant, flags, counts, resting, positive, owned = [], [], [], [], [], []
     for place, name in enumerate(series.channels):
         seen = series.values[~np.isnan(series.values[:, place]), place]
         if not len(seen):
@@ -295,11 +301,15 @@ def _about_channels(series: Series) -> Iterator[Advice]:
         if often.max() >= CONSTANT_SHARE * len(seen):
             constant.append(name)
         elif set(different.tolist()) <= {0.0, 1.0}:
-            flags.append(name)
+            flags += [name] * (name in series.targets)
+        elif name not in free:
+            pass
         elif rests_at_zero(seen):
             resting.append(name)
         elif different[0] >= 0 and (different == np.rint(different)).all():
             counts.append(name)
+        elif different[0] == 0 and often[0] >= SHARE_OF_ZEROS * len(seen):
+            positive.append(name)
         # A channel that mostly rests at one value, like rain, has such values by nature.
         if often.max() < len(seen) / 2 and (owner := _owner(series, place, seen)):
             owned.append(owner)
@@ -312,15 +322,58 @@ def _about_channels(series: Series) -> Iterator[Advice]:
         yield Advice("flags", finding, f"if it is known ahead: {option}; if not, and only to be read: --past", ())
     if resting:
         finding = f"counts, often 0, in {_named(resting)}; no forecast will be below 0"
-        yield Advice("counts", finding, f"if values below 0 are possible: --limit {resting[0]}=.. allows them")
+        yield Advice(
+            "counts", finding, f"if values below 0 are possible: --limit {shlex.quote(f'{resting[0]}=..')} allows them"
+        )
     if counts:
         finding = f"only whole numbers from 0 on in {_named(counts)}; forecasts may be fractions or negative"
         remedy = (
-            f"--limit {counts[0]}=0.. keeps them from falling below 0; --whole {counts[0]} rounds them, but a mean "
+            f"{_limit_option(counts[:1])} keeps them from falling below 0; {_listing('--whole', counts[:1])} rounds "
+            "them, but a mean "
         )
         yield Advice("counts", finding, f"{remedy}of 0.4 a step is a better forecast than 0")
+    if positive:
+        finding = f"never below 0, and often 0, in {_named(positive)}; forecasts may be negative"
+        yield Advice("limits", finding, f"if values below 0 are impossible: {_limit_option(positive)}")
     for finding in owned[:NAMED]:
         yield Advice("outliers", finding, "if it is wrong, empty the cell; if the number always is, --missing-value")
+
+
+def _limit_option(names: list[str]) -> str:
+    return " ".join(f"--limit {shlex.quote(f'{name}=0..')}" for name in names[:NAMED])
+
+
+def _about_runs(series: Series) -> Iterator[Advice]:
+    """Advise on long runs of one value, as of a sensor that is stuck.
+
+    A run is named if it is longer than a week of steps (but at least 24) or a tenth of the rows, and longer than ten
+    times the run in which the median row of the channel is. Zeros of counts that are often 0 are left out, and so are
+    channels that are nearly constant.
+    """
+    week = max(STUCK_STEPS, 7 * 86_400 // (series.clock.frequency.seconds or 86_400))
+    shortest = min(week, STUCK_SHARE * series.rows)
+    found = []
+    for name, column in zip(series.channels, series.values.T, strict=True):
+        starts = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))  # a missing value is a run
+        lengths, values = np.diff(starts, append=len(column)), column[starts]
+        seen = column[~np.isnan(column)]
+        if not len(seen) or np.unique(seen, return_counts=True)[1].max() >= CONSTANT_SHARE * len(seen):
+            continue
+        usual = np.median(np.repeat(lengths, lengths)[~np.isnan(column)])
+        odd = (lengths > max(shortest, STUCK_FACTOR * usual)) & ~np.isnan(values)
+        if rests_at_zero(seen):
+            odd &= values != 0
+        if odd.any():
+            longest = int(np.argmax(np.where(odd, lengths, 0)))
+            first, length = int(starts[longest]), int(lengths[longest])
+            since, until = (series.clock.labels(row, 1)[0] for row in (first, first + length - 1))
+            others = int(odd.sum()) - 1
+            more = f", and {others} more such {'run' if others == 1 else 'runs'}" if others else ""
+            found.append(f"{name} is {values[longest]:g} in {length:,} rows in a row, {since} to {until}{more}")
+    for finding in found[:NAMED]:
+        yield Advice(
+            "stuck values", finding, "if a sensor was stuck or off, empty these cells: they are learned as true"
+        )
 
 
 def _owner(series: Series, place: int, seen: Float64[np.ndarray, " value"]) -> str:

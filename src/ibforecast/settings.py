@@ -109,20 +109,24 @@ def _written_range(name: str, text: str) -> tuple[str, Range]:
     low, dots, high = ends.partition("..")
     if not dots or (equals and not channel):
         raise UsageError(f"{name} must be written as NAME=LOW..HIGH", repr(text), "try rentals=0..500, or 0.. for all")
-    return channel or EVERY, _range(name, (low.strip() or None, high.strip() or None))
+    return channel or EVERY, _range(name, (low.strip() or None, high.strip() or None), text)
 
 
-def _range(name: str, ends: Any) -> Range:
+def _range(name: str, ends: Any, text: str = "") -> Range:
+    """Return the lowest and the highest number; `text` is how they were written on a command line, if they were."""
+    got, write = (repr(text), "0..500, or 0.. without an upper one") if text else (f"{ends!r:.80}", "")
     try:
         low, high = (None if end is None else float(end) for end in ends)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"{name} must be a lowest and a highest number", f"{ends!r:.80}", "write (0, 500), or (0, None) without one"
+            f"{name} must be a lowest and a highest number",
+            got,
+            f"write {write or '(0, 500), or (0, None) without one'}",
         ) from error
     lowest, highest = -inf if low is None else low, inf if high is None else high
     finite = all(isfinite(end) for end in (low, high) if end is not None)
     if not finite or not lowest < highest:
-        raise UsageError(f"{name} must be finite, the lower below the upper", f"{ends!r:.80}", "write (0, 500)")
+        raise UsageError(f"{name} must be finite, the lower below the upper", got, f"write {write or '(0, 500)'}")
     return low, high
 
 

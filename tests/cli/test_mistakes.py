@@ -143,6 +143,22 @@ MISTAKES: dict[str, Mistake] = {
     "a time that is none": Mistake(
         ("check", "TABLE"), DATA, "row 5: 'yesterday'", "correct them", replaced("time", 5, "yesterday")
     ),
+    "a row of totals": Mistake(
+        ("check", "TABLE"), DATA, "row 300: 'Total' in 'time'", "row of totals", lambda t: text(t) + "Total,1,2\n"
+    ),
+    "a row of totals in an export with serial numbers": Mistake(
+        ("check", "TABLE", "--time", "Zeit", "--dates", "excel"),
+        DATA,
+        "row 300: 'Total' in 'Zeit'",
+        "remove the rows",
+        lambda t: text(t.assign(time=44927 + t.index / 24).rename(columns={"time": "Zeit"})) + "Total,1,2\n",
+    ),
+    "no header line": Mistake(
+        ("check", "TABLE"), DATA, "2024-01-01 00:00:00,10.0,10.0", "header line", lambda t: text(t, header=False)
+    ),
+    "only numbers as names": Mistake(
+        ("check", "TABLE"), DATA, "44927,10.0", "header line", lambda t: text(t.assign(time=44927), header=False)
+    ),
     "times that decrease": Mistake(("check", "TABLE"), DATA, "row 1", "sort the table", lambda t: t[::-1]),
     "a time twice": Mistake(fit(), DATA, "appears twice", "--irregular", lambda t: pd.concat([t[:6], t[5:]])),
     "absent rows": Mistake(fit(), DATA, "row 40", "--irregular fill", lambda t: t.drop(index=[40, 41])),
@@ -191,7 +207,19 @@ MISTAKES: dict[str, Mistake] = {
         ("predict", "MODEL", "TABLE", "--at", "2031-01-01"), DATA, "2031-01-01", "the nearest is"
     ),
     "a moment in words": Mistake(("predict", "MODEL", "TABLE", "--at", "today"), USAGE, "today", "2024-01-01"),
-    "a table as an explanation": Mistake(("verify", "MODEL", "TABLE"), DATA, "Expecting value", "write it again"),
+    "a table as an explanation": Mistake(("verify", "MODEL", "TABLE"), USAGE, "a table", "--table"),
+    "model and explanation swapped": Mistake(
+        ("verify", "TABLE", "MODEL"), USAGE, "a file", "swapped? ibforecast verify", lambda _: "{}", "why.json"
+    ),
+    "a forecast compared with itself": Mistake(
+        ("compare", "MODEL", "TABLE", "--at", "2024-01-10 00:00", "--with", "2024-01-10 00:00", "--channel", "load"),
+        USAGE,
+        "2024-01-10 00:00 twice",
+        "--with",
+    ),
+    "a comparison of no channel": Mistake(("compare", "MODEL", "TABLE"), USAGE, "3 channels", "--channel load"),
+    "a limit with its ends exchanged": Mistake(fit("--limit", "load=5..1"), USAGE, "load=5..1", "write 0..500"),
+    "a limit in words": Mistake(fit("--limit", "load=low..1"), USAGE, "load=low..1", "write 0..500"),
 }
 
 

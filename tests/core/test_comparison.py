@@ -154,9 +154,7 @@ def test_the_words_name_every_reason_if_they_are_few() -> None:
     earlier, later = explained(nothing, 0, 1, sealed=True), explained(nothing, 4, 2, sealed=True)
     comparison = compare(later, earlier, "alpha")
     before, after = map(exact, comparison.totals)
-    assert comparison.in_words().splitlines()[1:] == [
-        f"{after - before:+f}: the calendar: what is usual at another time"
-    ]
+    assert comparison.in_words().splitlines()[1:] == [f"{after - before:+f}: the calendar: the profile at another time"]
 
 
 def test_forecasts_that_differ_by_less_than_words_print_are_about_equal() -> None:

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from math import fsum
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +32,15 @@ def test_rounding_moves_an_amount_by_at_most_one_unit(amounts: list[float], deci
 def test_amounts_that_rounding_changed_most_take_the_difference() -> None:
     assert adding_up([0.26, 0.27, 0.47], 1.0, 1) == [0.2, 0.3, 0.5]
     assert adding_up([-0.26, -0.27, -0.47], -1.0, 1) == [-0.2, -0.3, -0.5]
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40), st.integers(0, 6))
+def test_a_kept_amount_is_only_rounded_and_all_still_add_up(amounts: list[float], decimals: int) -> None:
+    total = fsum(amounts)
+    printed = adding_up(amounts, total, decimals, kept=1)
+    nearest = Decimal(int(np.rint(amounts[0] * 10.0**decimals))).scaleb(-decimals)
+    assert Decimal(repr(printed[0])) == nearest
+    assert sum(Decimal(repr(amount)) for amount in printed) == Decimal(repr(rounded(total, decimals)))
 
 
 @pytest.mark.parametrize("small", [0.04, -0.04])

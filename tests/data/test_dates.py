@@ -126,3 +126,26 @@ def test_an_index_of_times_comes_back_as_one(name: str | None, level: int | None
     assert (ahead.index.name, "a" in ahead.columns) == (name or "time", True)
     joined = pd.concat([table, ahead[["a"]]])
     assert len(model.predict(joined)) == 4
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(
+    ("texts", "firsts"),
+    [
+        (["2014-11", "2014-12", "2015-01", "2015-02"], ["2014-11-01", "2014-12-01", "2015-01-01", "2015-02-01"]),
+        (["2014Q3", "2014Q4", "2015Q1", "2015Q2"], ["2014-07-01", "2014-10-01", "2015-01-01", "2015-04-01"]),
+        (["2014-Q3", "2014-Q4", "2015-Q1", "2015-Q2"], ["2014-07-01", "2014-10-01", "2015-01-01", "2015-04-01"]),
+    ],
+)
+def test_months_and_quarters_mean_their_first_days(texts: list[str], firsts: list[str], missing: bool) -> None:
+    if missing:
+        with pytest.raises(DataError, match=r"every row must have a time .*row 4"):
+            read(table_of([*texts, None]))
+        return
+    assert moments(read(table_of([*texts]))) == firsts
+
+
+@pytest.mark.parametrize("odd", ["2014-13", "2014Q5", "2014-00", "14-01"])
+def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
+    with pytest.raises(DataError, match="time column"):
+        read(table_of(["2014-11", "2014-12", odd]))

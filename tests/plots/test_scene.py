@@ -169,3 +169,11 @@ def test_few_channels_are_all_kept(with_covariates: ExplainedForecast) -> None:
 def test_the_largest_set_of_ticks_that_fits_is_chosen(at_most: int, size: int) -> None:
     sets = tuple(tuple(Tick(float(at), ("",)) for at in range(count)) for count in (3, 6))
     assert len(fitting(sets, at_most)) == size
+
+
+def test_a_response_leaves_room_for_its_title(with_covariates: ExplainedForecast) -> None:
+    sides = [row.side for row in scene_of(with_covariates).rows if row.side.title == "response (in std)"]
+    assert sides
+    for side in sides:
+        highest = max(value for curve in side.curves for value in curve.values if value is not None)
+        assert highest < side.high - 0.15 * (side.high - side.low)

@@ -6,7 +6,7 @@ Only the values that were read, and the covariates known ahead, are inputs. Ever
 |---|---|
 | About | what the workbook is, of which model and moment |
 | Forecast | every number of the forecast, as the model printed it and as the formulas give it |
-| Read | the values that were read; how far each is from the usual one |
+| Read | the values that were read; how far each is from its profile |
 | Scales | level and scale of each channel |
 | Known ahead | covariates known ahead, if the model has any |
 | 1 NAME, … | of each forecast channel: the weights, and what each value adds at each step |
@@ -43,10 +43,10 @@ MOST_AMOUNTS = 250_000
 ABOUT, FORECAST, READ, SCALES, KNOWN = "About", "Forecast", "Read", "Scales", "Known ahead"
 WORDS = (
     "This workbook computes a forecast by formulas, so that anyone can check it without the software that made it.",
-    "The forecast is the calendar, which is the forecast if every value had been the usual one for its time, plus an "
+    "The forecast is the calendar, which is the forecast if every value had been at its learned profile, plus an "
     "amount for every value that was read and for everything that is known ahead. If the channel has limits, the last "
     "amount is what they change.",
-    "With u the distance of a value from the usual one in standard deviations, its amount is linear × u + bent × "
+    "With u the distance of a value from its profile in standard deviations, its amount is linear × u + bent × "
     "tanh(u) + swing × its share in the change of its channel's scale.",
     "The only inputs are the yellow cells: change one, and the forecast changes as the model's would.",
     "All other numbers are weights of the model for this moment, or formulas.",
@@ -238,11 +238,13 @@ class _Book:
         explained, own = self.explained, self.shared
         names = (
             "value",
-            "usual value",
+            "profile",
             "standard deviation",
             "u",
             "weight in the level",
-            *_in_std("usual distance from the level", "distance from the level", "share in the change of scale"),
+            *_in_std(
+                "distance of the profile from the level", "distance from the level", "share in the change of scale"
+            ),
         )
         _head(sheet, ["channel", "time", *names], freeze="C2")
         for place in self.places:
@@ -264,7 +266,13 @@ class _Book:
     def _scales(self, sheet: Any) -> None:
         _head(
             sheet,
-            ["channel", "doubt", "values read", *_in_std("level", "scale", "usual scale"), "standard deviation"],
+            [
+                "channel",
+                "doubt",
+                "values read",
+                *_in_std("level", "scale", "scale of the profile"),
+                "standard deviation",
+            ],
             freeze="B2",
         )
         for column, row in self.scaled.items():
@@ -339,7 +347,7 @@ class _Book:
         titles = (title for block in blocks for title in [block, *[None] * (count - 1)])
         _write(sheet, 1, [*[None] * (AMOUNTS - 1), *titles], bold=True)
         _write(sheet, 2, [*[None] * (AMOUNTS - 1), *[f"+{step}" for step in self.ahead] * 3], bold=True)
-        names = "part", "channel", "time", "value", "usual value", "u", "share in the change of scale"
+        names = "part", "channel", "time", "value", "profile", "u", "share in the change of scale"
         _head(sheet, [*names, *self.times * 3], freeze=f"{_letter(AMOUNTS)}{TOTAL + 1}", row=TOTAL - 1)
         digits = [GENERAL] * 5 + [STANDARDISED] * 2 + [self._digits(column)] * 3 * count
         for row, cells in enumerate(lines, start=TOTAL):

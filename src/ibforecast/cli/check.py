@@ -1,12 +1,13 @@
 """ibforecast check: look at a table before a model is fitted to it."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from ibforecast.cli.settings import given, optional_settings
+from ibforecast.cli.settings import given, optional_settings, written
 from ibforecast.cli.shared import deliver, json_option
 
 
@@ -32,5 +33,12 @@ def command(table: str, as_json: bool, **settings: Any) -> None:
     if "horizon" not in wanted:
         chosen = replace(chosen, horizon=usual_horizon(opened.source.series))
     findings = check(opened, chosen)
-    options = " ".join((f"--horizon {chosen.horizon}", *findings.options))
+    options = _options(wanted | {"horizon": chosen.horizon}, findings.options)
     deliver(findings, f"{findings}\n\nnext: ibforecast fit {shlex.quote(table)} {options} --out model", as_json)
+
+
+def _options(settings: dict[str, Any], advised: Sequence[str]) -> str:
+    """Return the options of a fit: those that were given, then those of the advice, which replaces no given one."""
+    options, repeated = written(settings), "--missing-value"
+    more = [option for option in advised if (flag := option.partition(" ")[0]) == repeated or flag not in options]
+    return " ".join((*(option for each in options.values() for option in each), *more))

@@ -1,6 +1,7 @@
 """ibforecast compare: why a forecast differs from an earlier one."""
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -53,12 +54,14 @@ def command(
         other = forecaster.desk.explain_before(source, at, budget)
     else:
         other = forecaster.explain(source, earlier, budget=budget)
+    if (later.at, later.clock.row) == (other.at, other.clock.row):
+        raise UsageError("a comparison is of two moments", f"{later.at} twice", "give an earlier one (--with)")
     forecast = [name for name in later.channels if name not in later.past]
     if channel is None and len(forecast) > 1:
         raise UsageError(
             "a comparison is of one channel",
             f"{len(forecast)} channels that are forecast",
-            f"try --channel {forecast[0]}",
+            f"try --channel {quote(forecast[0])}",
         )
     comparison = compare(later, other, channel or forecast[0], step or "mean")
     deliver(comparison, comparison.in_words(), as_json)

@@ -1,6 +1,7 @@
 """The settings of a forecaster as options of the verbs that fit: one option per field of `Settings`."""
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from types import UnionType
@@ -68,19 +69,23 @@ def _type(hint: Any) -> Any:
 
 def _option(setting: Field[Any], hint: Any, required: bool) -> Callable[[Command], Command]:
     """Return the option of a setting; one for several numbers or limits is in the singular and may be repeated."""
-    several = (get_origin(hint) is Sequence and float in get_args(hint)) or _is_mapping(hint)
-    flag = setting.name.removesuffix("s") if several else setting.name
+    flag, several = _flag(setting, hint)
     default = ",".join(map(str, setting.default)) if isinstance(setting.default, tuple) else setting.default
     if hint is bool:
-        return click.option(f"--{flag}", setting.name, is_flag=True, help=setting.metadata["help"])
+        return click.option(flag, setting.name, is_flag=True, help=setting.metadata["help"])
     rest: dict[str, Any] = {"default": default, "show_default": True}
     if default is MISSING:
         rest = {"required": required}
     elif default in (None, ""):
         rest = {"multiple": several}
-    return click.option(
-        f"--{flag.replace('_', '-')}", setting.name, type=_type(hint), help=setting.metadata["help"], **rest
-    )
+    return click.option(flag, setting.name, type=_type(hint), help=setting.metadata["help"], **rest)
+
+
+def _flag(setting: Field[Any], hint: Any) -> tuple[str, bool]:
+    """Return the name of the option of a setting, and whether it may be repeated."""
+    several = (get_origin(hint) is Sequence and float in get_args(hint)) or _is_mapping(hint)
+    name = setting.name.removesuffix("s") if several else setting.name
+    return f"--{name.replace('_', '-')}", several
 
 
 def _is_mapping(hint: Any) -> bool:
@@ -104,6 +109,28 @@ def given(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; all others keep their defaults."""
     source = click.get_current_context().get_parameter_source
     return {name: value for name, value in settings.items() if source(name) is not ParameterSource.DEFAULT}
+
+
+def written(settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return options as one writes them in a shell, by the name of each: what was given, in the order of the settings.
+
+    Settings that are equal to nothing, such as an empty list, are left out.
+    """
+    hints, options = get_type_hints(Settings), dict[str, list[str]]()
+    for setting in fields(Settings):
+        value, (flag, several) = settings.get(setting.name), _flag(setting, hints[setting.name])
+        if value is None or value is False or value in ("", (), []):
+            continue
+        each = [None] if value is True else value if several else [value]
+        options[flag] = [flag if one is None else f"{flag} {shlex.quote(_text(one))}" for one in each]
+    return options
+
+
+def _text(value: Any) -> str:
+    """Return a converted value as the text that an option takes."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def forecaster_of(settings: dict[str, Any]) -> "IBForecaster":

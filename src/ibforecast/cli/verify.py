@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -47,6 +48,7 @@ def command(
     """
     from ibforecast.forecaster import IBForecaster
 
+    _check_order(model, explanation)
     content = read_file(explanation, "an explanation")
     if explanation.suffix.lower() in (".html", ".htm"):
         from ibforecast.report import verify_html
@@ -66,6 +68,25 @@ def command(
     deliver(document, f"{verification}\n{verdict}: {explanation}", as_json)
     if not verification:
         ctx.exit(EXIT_CODES[VerificationError])
+
+
+def _check_order(model: Path, explanation: Path) -> None:
+    """Refuse arguments that are most likely swapped, or a table in place of an explanation."""
+    from ibforecast.data.sources import SUFFIXES
+
+    if model.is_file() and model.suffix == ".json":
+        swapped = f"; swapped? ibforecast verify {quote(str(explanation))} {quote(str(model))}"
+        raise UsageError(
+            "the first argument must be the folder of a model",
+            f"{model}, a file",
+            f"name the model, then its explanation{swapped if explanation.is_dir() else ''}",
+        )
+    if explanation.name.lower().endswith(SUFFIXES):
+        raise UsageError(
+            "the second argument must be an explanation, a .json file that explain wrote",
+            f"{explanation}, a table",
+            f"name the explanation, and add --table {quote(str(explanation))} to compare it with the table",
+        )
 
 
 def read_file(path: Path, what: str) -> bytes:

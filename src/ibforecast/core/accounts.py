@@ -66,7 +66,7 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     printed, decimals = _printed(explained, receipt, values)
     total, calendar, amounts = printed[0], printed[1], printed[2:]
     yield f"{receipt.channel}, {when}: {total}{_against_before(explained, receipt, column, decimals)}."
-    yield f"Calendar: {calendar}, the forecast if every value that was read had been the usual one for its time."
+    yield f"Calendar: {calendar}, the forecast if every value that was read had been at its learned profile."
     for run, amount in zip(kept, amounts, strict=False):
         yield f"{_place(explained, run)}: {amount} ({_event(explained, run)})."
     if rest:
@@ -108,7 +108,7 @@ def _printed(explained: ExplainedForecast, receipt: Receipt, amounts: list[float
     decimals = decimals_of(float(explained.units.std[column_of(explained, receipt.channel)]), COARSE)
     limit = [receipt.limit] if receipt.limit else []  # not named if it changes nothing
     every = [*amounts, *limit, *(() if receipt.unread is None else (receipt.unread,))]
-    first, *others = adding_up(every, receipt.forecast, decimals)
+    first, *others = adding_up(every, receipt.forecast, decimals, kept=1)
     signed = (shown(amount, decimals, "+") for amount in others)
     return [shown(receipt.forecast, decimals), shown(first, decimals), *signed], decimals
 
@@ -147,7 +147,7 @@ def _steps(explained: ExplainedForecast, run: Run) -> range:
 
 
 def _event(explained: ExplainedForecast, run: Run) -> str:
-    """Return the value that differs most from the usual one, and the usual one."""
+    """Return the value that differs most from its profile, and the profile there."""
     steps, moments = _steps(explained, run), explained.moments
     value, usual = explained.history[steps, run.column], explained.usual[steps, run.column]
     largest = int(np.argmax(np.abs(value - usual)))
@@ -156,7 +156,7 @@ def _event(explained: ExplainedForecast, run: Run) -> str:
     is_one_day = words.without_date(moments[steps[-1]], moments[steps[0]]) != moments[steps[-1]]
     at = moments[steps[largest]]
     when = "" if len(steps) == 1 else f" at {words.without_date(at, at) if is_one_day else at}"
-    return f"{shown(value[largest], decimals)}{when}, usually {shown(usual[largest], decimals)}"
+    return f"{shown(value[largest], decimals)}{when}, profile {shown(usual[largest], decimals)}"
 
 
 def _against_before(explained: ExplainedForecast, receipt: Receipt, column: int, decimals: int) -> str:

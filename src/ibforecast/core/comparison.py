@@ -31,7 +31,7 @@ from ibforecast.core.receipt import (
 Kind = Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread", "limit"]
 """What changed between two forecasts.
 
-"calendar" is the forecast from usual values. "re-weighted" values were read by both forecasts. "mask" values were in
+"calendar" is the forecast from the profile. "re-weighted" values were read by both forecasts. "mask" values were in
 both windows and read by only one. "new" values were not in the window of the other forecast, and those that "left" are
 not in the window of this one. "known ahead" is a covariate, "unread" the effect of values that were not read, and
 "limit" that of the limits of the channel.
@@ -41,7 +41,7 @@ LINES = 8
 """The largest number of lines of a comparison in words."""
 
 NAMES: dict[Kind, str] = {
-    "calendar": "the calendar: what is usual at another time",
+    "calendar": "the calendar: the profile at another time",
     "re-weighted": "{}, read by both, weighted differently now",
     "new": "{}, new values",
     "left": "{}, no longer in the window",

@@ -260,7 +260,7 @@ class ExplainedForecast:
 
     @cached_property
     def usual(self) -> Float64[np.ndarray, "look_back channel"]:
-        """The usual value of each step of the look-back, in the table's units: the profile at the level of training.
+        """The learned profile of each step of the look-back, in the table's units, at the level of training.
 
         The effect of what is known ahead at that step is part of it.
         """

@@ -1,7 +1,7 @@
 """Receipts: what adds up to a forecast, in the table's units and to the last digit.
 
-A forecast is the calendar (the forecast if every value that was read had been the usual one for its time), what each
-value that was read adds by not being the usual one, through the level, the scale and as evidence, and what is known
+A forecast is the calendar (the forecast if every value that was read had been at its learned profile), what each
+value that was read adds by not being at it, through the level, the scale and as evidence, and what is known
 ahead. If the choice of what is read, or the level, depends on other values too, their effect is an amount of its own.
 So is the difference between what the model computed and the forecast, if the channel has limits.
 """
@@ -200,12 +200,13 @@ def shown(value: float, decimals: int, sign: Literal["-", "+"] = "-") -> str:
     return f"{value:{sign if value else '-'}.{decimals}f}"
 
 
-def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[float]:
+def adding_up(amounts: Sequence[float], total: float, decimals: int, kept: int = 0) -> list[float]:
     """Round amounts so that they still add up to their rounded total.
 
     Each is rounded to the nearest number. The difference that remains is given, one unit each, to those that rounding
     changed most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an
-    amount that is too small to be shown is hardly ever shown in one sum and not in another.
+    amount that is too small to be shown is hardly ever shown in one sum and not in another. The first `kept` amounts
+    are only rounded if there are others, so that they are the same in every sum.
     """
     counts = np.array(amounts) * 10.0**decimals
     nearest = np.rint(counts)
@@ -214,7 +215,8 @@ def adding_up(amounts: Sequence[float], total: float, decimals: int) -> list[flo
     one = 1 if missing > 0 else -1
     left = one * (counts - nearest)
     turns = (nearest == 0) | (nearest == -one)
-    for number in np.lexsort((-left, turns, left <= 0))[: abs(missing)].tolist():
+    firsts = np.arange(len(whole)) < kept
+    for number in np.lexsort((-left, turns, left <= 0, firsts))[: abs(missing)].tolist():
         whole[number] += one
     # The rest is less than rounding and belongs to no value in particular, so the first amount takes it.
     whole[0] += one * max(abs(missing) - len(whole), 0)

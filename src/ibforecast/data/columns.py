@@ -12,6 +12,9 @@ from ibforecast.core.zones import to_utc, to_wall, uncertain
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
+MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4]))\s*$"
+"""A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
+
 NAMED_AT_MOST = 3
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 """A number as text; Python's `float` would also read 1_000 and the digits of other scripts."""
@@ -30,7 +33,7 @@ def text_of(moment: np.datetime64) -> str:
 
 
 def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column as moments, or None: it may be typed, ISO text, Y/M/D with slashes or D.M.Y with dots."""
+    """Return a column as moments, or None: it may be typed, ISO text, Y/M/D, D.M.Y, a month or a quarter."""
     if is_time(column.type):
         return column
     if pa.types.is_dictionary(column.type):
@@ -49,7 +52,26 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         parsed = pc.strptime(column, format=pattern, unit="us", error_is_null=True)
         if parsed.null_count == column.null_count:
             return parsed
-    return None
+    return _months(column)
+
+
+def _months(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return months or quarters as their first moments, or None if the texts are neither."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    parts = pc.extract_regex(column, MONTH)
+    if parts.null_count > column.null_count:
+        return None
+
+    def part(name: str) -> Any:
+        return pc.replace_substring_regex(pc.struct_field(parts, name), "^$", "0").cast(pa.int64())
+
+    # Of month and quarter, one is empty, and so 0.
+    month = pc.add(part("month"), pc.max_element_wise(pc.subtract(pc.multiply(part("quarter"), 3), 2), 0))
+    since_1970 = pc.add(pc.multiply(pc.subtract(part("year"), 1970), 12), pc.subtract(month, 1))
+    absent = _nulls(column)
+    moments = np.array(pc.fill_null(since_1970, 0).to_numpy(), dtype=np.int64).astype("datetime64[M]")
+    return pa.chunked_array([pa.array(moments.astype("datetime64[us]"), mask=absent)])
 
 
 def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArray) -> None:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable
@@ -34,6 +35,10 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 PIECE = 2**24
 """Bytes of a file that are read at a time."""
+
+DATED = re.compile(r"\s*\d{1,4}([-./])\d{1,2}\1\d{1,4}(?!\w*[-./])")
+VALUE = re.compile(r"\s*[+-]?\d+(\.\d*)?(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+"""Texts that look like the date or the number of a row rather than the name of a column."""
 
 OFFSETS = b"offsets"
 """The metadata key for the offsets in a time column of a CSV file: arrow converts the times to UTC."""
@@ -171,6 +176,12 @@ def _check_header(head: bytes) -> int:
             "a .csv file must begin with the names of its columns", f"a cell too long for one: {error}", "add them"
         ) from error
     check_columns(len(names))
+    if _are_values(names):
+        raise DataError(
+            "a .csv file must begin with the names of its columns",
+            ",".join(names[:3]),
+            "give it a header line, such as time,load",
+        )
     if len(head) > LONGEST_HEADER and next(lines, None) is None:
         raise DataError(
             f"the first line of a .csv file must have at most {LONGEST_HEADER:,} bytes",
@@ -179,6 +190,16 @@ def _check_header(head: bytes) -> int:
         )
     check_shape(0, names)
     return len(names)
+
+
+def _are_values(names: list[str]) -> bool:
+    """Return whether the first line has the values of a row: only numbers, and perhaps a time.
+
+    A number may be a name, so with a name that is empty, as of an index, there must be a time.
+    """
+    times = [name for name in names if DATED.match(name)]
+    rest = [name for name in names if name.strip() and name not in times]
+    return all(map(VALUE.fullmatch, rest)) and (bool(times) or len(rest) == len(names) > 1)
 
 
 def _read_csv(content: bytes) -> pa.Table:

@@ -1,5 +1,7 @@
 """Tables as input and output: wide or long, from a file or from pandas, polars and pyarrow."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,13 +17,14 @@ from ibforecast.core.zones import to_wall
 from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
 from ibforecast.data.columns import (
     NAMED_AT_MOST,
+    NUMBER,
     as_moments,
     as_numbers,
     check_offsets,
     describe_rows,
     parse_times,
 )
-from ibforecast.data.dates import SINCE_1970, read_times
+from ibforecast.data.dates import SINCE_1970, WRITTEN, read_times
 from ibforecast.data.layout import Layout, Shape
 from ibforecast.data.limits import check_cells, check_columns
 from ibforecast.data.roles import by_role, known_at, with_ahead
@@ -181,35 +184,51 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
         if (times := read_times(name, arrow[name], layout.dates)) is not None:
             shape: Shape = "long" if could_be_long else "wide"
             return replace(layout, time=name, shape=shape, dates=times.dates), name, times.moments
+    for name in [layout.time] if layout.time else others:
+        named = layout.time or name.lower() in TIME_NAMES
+        if (named or name == others[0]) and (got := _odd_times(arrow[name], numbers=bool(named))):
+            raise DataError(
+                "the time column must contain times",
+                f"{got} in {name!r}",
+                "correct them, or remove the rows: a table has no row of totals",
+            )
     if layout.time:
         raise DataError(
             "the time column must contain times",
             f"{arrow[layout.time][0].as_py()!r} in {layout.time!r}",
             "write them as YYYY-MM-DD HH:MM:SS, or say how they are written (fit --dates)",
         )
-    for name in others:
-        if name.lower() in TIME_NAMES and (got := _odd_times(arrow[name])):
-            raise DataError(
-                "the time column must contain times", f"{got} in {name!r}", "correct them, or drop the rows"
-            )
     remedy = "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
     if len(names) == 1 and "|" in names[0]:
         remedy = "export the file again with commas between the columns"
     raise DataError("a table must have a time column", f"none among {_listed(names)}", remedy)
 
 
-def _odd_times(column: pa.ChunkedArray) -> str:
-    """Return the rows of a column of text that are no times; empty if most are none."""
+def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:
+    """Return the few rows of a column that are not written as most others, which are times; empty if there are none.
+
+    Numbers are times only if `numbers` says so.
+    """
     cells = column.to_pylist()
-    odd = np.array([row for row, cell in enumerate(cells) if not _is_iso(cell)], dtype=np.int64)
-    return describe_rows(odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]]) if len(odd) < len(cells) / 2 else ""
+    ways = [_way(cell) for cell in cells]
+    (way, count) = Counter(ways).most_common(1)[0] if ways else ("", 0)
+    if not way or (way == "number" and not numbers) or not len(cells) / 2 < count < len(cells):
+        return ""
+    odd = np.array([row for row, each in enumerate(ways) if each != way], dtype=np.int64)
+    return describe_rows(odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]])
 
 
-def _is_iso(cell: Any) -> bool:
+def _way(cell: Any) -> str:
+    """Return how a time is written: as a number, as ISO text, or in another way; empty if it is no time."""
+    if isinstance(cell, int | float) or (isinstance(cell, str) and NUMBER.fullmatch(cell)):
+        return "number"
     try:
-        return datetime.fromisoformat(cell) is not None
-    except (TypeError, ValueError):
-        return False
+        datetime.fromisoformat(cell)
+    except TypeError:
+        return ""
+    except ValueError:
+        return "written" if re.match(WRITTEN, cell) else ""
+    return "iso"
 
 
 def _is_number(column: pa.ChunkedArray) -> bool:

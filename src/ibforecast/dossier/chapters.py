@@ -9,7 +9,7 @@ from shlex import quote
 from ibforecast.audit import MIN_FIDELITY
 from ibforecast.core.receipt import COARSE, FINE, Part, decimals_of, rounded, shown
 from ibforecast.core.words import percent
-from ibforecast.dossier.facts import ChannelReading, Facts, Setting
+from ibforecast.dossier.facts import ChannelAccuracy, ChannelReading, Facts, Setting
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
 from ibforecast.plots.labels import MANY
@@ -200,30 +200,29 @@ def _accuracy(facts: Facts) -> Iterator[str]:
     yield paragraph(
         f"On {accuracy.windows:,} of {accuracy.usable:,} usable windows of the {accuracy.split} part, evenly spaced, "
         "over all "
-        f"{facts.use.horizon} steps ahead. The naive forecasts repeat the last {accuracy.cycle} steps of the window "
-        f"(last cycle) and its last value, on the same windows and targets."
+        f"{facts.use.horizon} steps ahead. The naive forecasts repeat the last value or as many of the last "
+        "steps as are named, on the same windows and targets; the best of them is shown, by each measure."
     )
     yield table(
-        ("channel", "MAE model", "last cycle", "last value", "RMSE model", "last cycle", "last value"),
-        (
-            (
-                row.channel,
-                *(
-                    _rounded(value, spread[row.channel])
-                    for value in (row.mae, row.cycle_mae, row.last_mae, row.rmse, row.cycle_rmse, row.last_rmse)
-                ),
-            )
-            for row in accuracy.channels
-        ),
+        ("channel", "MAE model", "best naive", "it repeats", "RMSE model", "best naive", "it repeats"),
+        (_accuracy_of(row, spread[row.channel]) for row in accuracy.channels),
     )
     worse = [row for row in accuracy.channels if row.worse]
     if not worse:
-        yield paragraph("The model is at least as good as both naive forecasts in every channel, by MAE and by RMSE.")
+        yield paragraph("The model is at least as good as every naive forecast in every channel, by MAE and by RMSE.")
         return
     yield paragraph(
         f"The model is worse than a naive forecast in {len(worse)} of {len(accuracy.channels)} channels:", warn=True
     )
-    yield items(f"{row.channel}: worse than {' and '.join(row.worse)}" for row in worse)
+    yield items(f"{row.channel}: worse than {', '.join(row.worse)}" for row in worse)
+
+
+def _accuracy_of(row: ChannelAccuracy, spread: float) -> tuple[str, ...]:
+    by_mae, by_rmse = row.best
+    return (
+        *(row.channel, _rounded(row.mae, spread), _rounded(by_mae.mae, spread), by_mae.name),
+        *(_rounded(row.rmse, spread), _rounded(by_rmse.rmse, spread), by_rmse.name),
+    )
 
 
 def _coverage(facts: Facts) -> Iterator[str]:
@@ -312,7 +311,7 @@ def _drivers(facts: Facts) -> Iterator[str]:
         yield paragraph("No source moves a forecast.")
         return
     yield paragraph(
-        "How far each source moves the forecast of a channel from the usual one for its time: the mean size of its "
+        "How far each source moves the forecast of a channel from that of the learned profile: the mean size of its "
         f"amounts in receipts, over {drivers.windows} evenly spaced windows, summed over all its places, and its share "
         "of the sizes of all sources."
     )
@@ -350,7 +349,7 @@ def _example(facts: Facts) -> Iterator[str]:
     yield table(("part", "channel", "time", "amount"), rows, texts=3)
     adds_up = "add up to the forecast to the last digit" if receipt.adds_up else "do NOT add up to the forecast"
     yield paragraph(
-        f"The amounts {adds_up}. The calendar is the forecast if every value read had been the usual one for its time.",
+        f"The amounts {adds_up}. The calendar is the forecast if every value read had been at its learned profile.",
         quiet=True,
     )
     verification = facts.example.verification

@@ -136,40 +136,49 @@ class TrainingFacts:
 
 
 @dataclass(frozen=True)
+class NaiveErrors:
+    """Errors of repeating the last `cycle` steps, in the units of a channel."""
+
+    cycle: int
+    mae: float
+    rmse: float
+
+    @property
+    def name(self) -> str:
+        """The values that are repeated."""
+        return "last value" if self.cycle == 1 else f"last {self.cycle} steps"
+
+
+@dataclass(frozen=True)
 class ChannelAccuracy:
-    """Errors of a channel in its units: of the model, of repeating the last cycle and of repeating the last value."""
+    """Errors of a channel in its units: of the model, and of every naive forecast."""
 
     channel: str
     mae: float
     rmse: float
-    cycle_mae: float
-    cycle_rmse: float
-    last_mae: float
-    last_rmse: float
+    naive: tuple[NaiveErrors, ...]
+
+    @property
+    def best(self) -> tuple[NaiveErrors, NaiveErrors]:
+        """The best naive forecast by MAE, and the best by RMSE."""
+        return min(self.naive, key=lambda each: each.mae), min(self.naive, key=lambda each: each.rmse)
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """The yardsticks, and the measures by which the model is worse, such as "the last value (MAE)"."""
-        yardsticks = {"last cycle": (self.cycle_mae, self.cycle_rmse), "last value": (self.last_mae, self.last_rmse)}
+        """The naive forecasts, and the measures by which the model is worse, such as "the last value (MAE)"."""
         behind = {
-            name: [
-                measure
-                for measure, own, naive in zip(("MAE", "RMSE"), (self.mae, self.rmse), errors, strict=True)
-                if own > naive
-            ]
-            for name, errors in yardsticks.items()
+            each.name: ["MAE"] * (self.mae > each.mae) + ["RMSE"] * (self.rmse > each.rmse) for each in self.naive
         }
         return tuple(f"the {name} ({' and '.join(measures)})" for name, measures in behind.items() if measures)
 
 
 @dataclass(frozen=True)
 class AccuracyFacts:
-    """Errors on `windows` evenly spaced windows of the usable ones; `cycle` is the number of steps repeated."""
+    """Errors on `windows` evenly spaced windows of the usable ones; the naive forecasts are those of `evaluate`."""
 
     split: str
     windows: int
     usable: int
-    cycle: int
     channels: tuple[ChannelAccuracy, ...]
 
 

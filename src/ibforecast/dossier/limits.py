@@ -42,7 +42,7 @@ def _of_accuracy(facts: Facts) -> Iterator[str]:
     accuracy = facts.accuracy
     for row in accuracy.channels:
         if row.worse:
-            yield f"{row.channel}: the model is worse than repeating {' and '.join(row.worse)}."
+            yield f"{row.channel}: the model is worse than repeating {', '.join(row.worse)}."
     if accuracy.split != "test":
         purpose = "trained" if accuracy.split == "train" else "selected and calibrated"
         yield f"The errors are of the {accuracy.split} part, on which the model was {purpose}: expect larger ones."

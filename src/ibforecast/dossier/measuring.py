@@ -29,6 +29,7 @@ from ibforecast.dossier.facts import (
     DataFacts,
     Example,
     Facts,
+    NaiveErrors,
     PartFacts,
     Place,
     Replay,
@@ -37,8 +38,8 @@ from ibforecast.dossier.facts import (
     Use,
 )
 from ibforecast.drivers import Drivers, drivers
-from ibforecast.evaluate.channels import channel_errors, read_shares
-from ibforecast.evaluate.naive import longest_repeatable, repeated
+from ibforecast.evaluate.channels import ChannelErrors, channel_errors, read_shares
+from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
 from ibforecast.receipts import additive, orders_of
 from ibforecast.settings import whole_number
 from ibforecast.use import Desk, difference
@@ -89,7 +90,7 @@ def gather(
         use=_use(fitted, purpose),
         data=_data(desk, source.series, table_name),
         training=_training(fitted),
-        accuracy=_accuracy(desk, measured, split, len(usable)),
+        accuracy=_accuracy(desk, measured, source.series, split, len(usable)),
         coverage=_coverage(desk, measured, source.series),
         reading=tuple(_reading(desk, measured)),
         audit=desk.audit(source, split, windows),
@@ -252,18 +253,22 @@ def _versions() -> tuple[Setting, ...]:
 # --- Measures ---
 
 
-def _accuracy(desk: Desk, windows: Windows, split: str, usable: int) -> AccuracyFacts:
-    fitted, horizon = desk.fitted, desk.horizon
-    cycle = longest_repeatable(fitted.config.cycles, desk.look_back)
+def _accuracy(desk: Desk, windows: Windows, series: Series, split: str, usable: int) -> AccuracyFacts:
+    fitted = desk.fitted
     with desk.at_work(fitted.network) as device:
         here, predictor = windows.to(device), fitted.predictor
         own = channel_errors(lambda window: predictor(window).values, here)
-        cyclic = channel_errors(lambda window: repeated(window, cycle, horizon), here)
-        last = channel_errors(lambda window: repeated(window, 1, horizon), here)
-    std = fitted.standardiser.std[: len(fitted.targets)]
-    columns = [values.numpy() * std for errors in (own, cyclic, last) for values in (errors.mae, errors.rmse)]
-    rows = zip(fitted.targets, *(column.tolist() for column in columns), strict=True)
-    return AccuracyFacts(split, len(windows), usable, cycle, tuple(ChannelAccuracy(*row) for row in rows))
+        naive = naive_forecasts(here, naive_cycles(fitted.config.cycles, series.clock.frequency))
+    rows = []
+    for column, (name, std) in enumerate(zip(fitted.targets, fitted.standardiser.std.tolist(), strict=False)):
+        others = ((each.cycle, each.channels) for each in naive)
+        yardsticks = (NaiveErrors(cycle, *_in_units(errors, column, std)) for cycle, errors in others)
+        rows.append(ChannelAccuracy(name, *_in_units(own, column, std), tuple(yardsticks)))
+    return AccuracyFacts(split, len(windows), usable, tuple(rows))
+
+
+def _in_units(errors: ChannelErrors, column: int, std: float) -> tuple[float, float]:
+    return float(errors.mae[column]) * std, float(errors.rmse[column]) * std
 
 
 def _coverage(desk: Desk, windows: Windows, series: Series) -> CoverageFacts | None:

@@ -24,6 +24,9 @@ _WIDTH, _ROW, _AROUND, _DPI = 7.0, 0.22, 0.85, 160
 _TICKS, _NAME = 12, 25
 """The largest number of labels along the steps, and of characters in a name."""
 
+_CHARACTER = 0.0125
+"""About the width of a character of a label, as a share of the width of a panel."""
+
 
 @dataclass(frozen=True)
 class HeatMap:
@@ -41,6 +44,17 @@ def check_suffix(path: Path) -> str:
     if suffix not in SUFFIXES:
         raise UsageError("a picture's file must end in .png or .svg", repr(path.name), f"try {path.stem + '.png'!r}")
     return suffix
+
+
+def ticks_of(columns: Sequence[str]) -> list[int]:
+    """Return the columns that get a label, from the last one on, as many as fit next to each other."""
+    ticks, left = list[int](), float("inf")
+    for tick in range(len(columns) - 1, -1, -len(columns) // _TICKS):
+        half = _CHARACTER * len(columns) * (len(columns[tick]) + 1) / 2
+        if tick + half <= left:
+            ticks.append(tick)
+            left = tick - half
+    return ticks
 
 
 def draw(maps: Sequence[HeatMap], path: Path, across: str, scale: str) -> None:
@@ -63,8 +77,7 @@ def draw(maps: Sequence[HeatMap], path: Path, across: str, scale: str) -> None:
         panels = drawing.subplots(len(maps), 1, squeeze=False, height_ratios=heights)[:, 0]
         for axes, each in zip(panels, maps, strict=True):
             image = axes.imshow(100 * each.shares, aspect="auto", cmap="Blues", norm=colours)
-            step = -(-len(each.columns) // _TICKS)
-            ticks = list(range(len(each.columns) - 1, -1, -step))
+            ticks = ticks_of(each.columns)
             axes.set_xticks(ticks, [each.columns[tick] for tick in ticks])
             names = [labels.shortened(name, _NAME) for name in each.rows]
             axes.set_yticks(range(len(names)), names, parse_math=False)

@@ -300,7 +300,7 @@ def _context_lines(
 ) -> dict[Role, tuple[int, Float64[np.ndarray, "step channel"]]]:
     """Return the lines behind the values, with their first steps.
 
-    With a receipt these are the two that its amounts start from: the usual value of every step that could be read, and
+    With a receipt these are the two that its amounts start from: the profile of every step that could be read, and
     the forecast if all had been usual. The profile at this window's level, shown otherwise, is not that forecast: over
     the horizon it would look like one.
     """
@@ -357,12 +357,17 @@ def _profiles(explained: ExplainedForecast) -> Iterator[Side]:
         yield Side("profile Q (in σ)", low, high, ticks, curves, marks, borders)
 
 
+TITLE_ROOM = 0.2
+"""The part of the height of a response that is free above its curves, where its title is written."""
+
+
 def _responses(explained: ExplainedForecast, number: int) -> Side:
     """Return the response of every forecast channel to a covariate, by the phase of the first cycle."""
     context = explained.explanation.context
     assert context.response is not None
     response, cycles = context.response[:, number].astype(np.float64), context.cycles
     low, high = _around_zero(response)
+    high += TITLE_ROOM * (high - low)
     return Side(
         title="response (in std)",
         low=low,
@@ -399,7 +404,7 @@ def _legend(explained: ExplainedForecast, shown: Itemised | None) -> Iterator[En
     else:
         if shown.amounts:
             yield Entry("calendar", "calendar" if explained.known is None else "calendar + known ahead")
-        yield Entry("usual", "usual value")
+        yield Entry("usual", "learned profile")
     if explained.known is not None:
         yield Entry("known", "known ahead")
     if shown is None:

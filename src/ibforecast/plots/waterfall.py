@@ -95,7 +95,7 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         parts.append(("unread", receipt.UNREAD, own.unread))
     if own.limit:
         parts.append(("limit", LIMIT, own.limit))
-    amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals)
+    amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals, kept=1)
     bars, height = [], amounts[0]
     bars.append(Bar("calendar", "calendar", _number(height, decimals), height, height, height))
     for (part, text, _), amount in zip(parts[1:], amounts[1:], strict=True):
