@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ibforecast.core.errors import UsageError, hint
+from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.fev import TASKS
 from ibforecast_lab.data.standin import STAND_INS
 from ibforecast_lab.data.suite import SUITE
@@ -20,24 +21,37 @@ MAIN = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "Weather")
 LARGE = ("Electricity", "Solar", "Traffic")
 SEEDS = (2024, 2025, 2026)
 EXPLAINED = ("ETTh1", "ETTm1", "Weather")
-AT_A_BUDGET = ("steady", "paper-sparse", "static-newest", "static-fixed")
-OURS = ("default", "additive", "steady", "exact", "dense", "paper", "static-newest", "static-fixed")
-INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
-BLACK_BOX = ("tqnet", "cyclenet-linear", "cyclenet-mlp", "itransformer", "patchtst", "timesnet", "olinear", "timeemb")
-STATIC = ("static-fixed", "static-newest")
-FORMER = "steady"
-"""The former default, whose mask depends on the window and whose settings depend on the kind of table.
-
-The studies of explanations, budgets, cost and intervals were run with it.
-"""
-
-BY_HAND = "exact"
-"""The recipe that the former default is compared with: its settings were chosen for each data set by name."""
-
 CHOOSING, ONE_MASK = "choosing", "sealed"
 """The recipe whose mask depends on the window, and the same with one learned mask for all windows."""
 
-IN_SUITE = ("default", "additive", "choosing+no-exchange", "choosing+open", FORMER, "cyclenet-mlp", "tqnet")
+OPEN = f"{CHOOSING}{JOIN}open"
+"""The same with gates open: what reading everything is worth."""
+
+FORMER = "steady"
+"""The former default, whose mask and level depend on the window and whose settings depend on the kind of table."""
+
+STATIC = ("static-fixed", "static-newest")
+EARLIER = (FORMER, "dense", "paper", *STATIC)
+"""Recipes before sealed reading, and the paper's own."""
+
+OURS = (DEFAULT, ONE_MASK, CHOOSING, "additive", OPEN, *EARLIER)
+OF_THE_PAPER = "paper-sparse"
+AT_A_BUDGET = (ONE_MASK, CHOOSING, OF_THE_PAPER)
+"""The recipes whose explanations are studied."""
+
+INTERPRETABLE = ("patchdecomp", "tft", "dlinear", "protots")
+BLACK_BOX = (
+    "tqnet",
+    "cyclenet-linear",
+    "cyclenet-mlp",
+    "itransformer",
+    "patchtst",
+    "timesnet",
+    "olinear",
+    "timeemb",
+    "timexer",
+)
+IN_SUITE = (DEFAULT, "additive", f"{CHOOSING}{JOIN}no-exchange", OPEN, FORMER, "cyclenet-mlp", "tqnet")
 FITTED_IN_SUITE = ("seasonal-naive", "lightgbm")
 """The models that are run on the tables of the suite, in addition to `CHOOSING` and `ONE_MASK`, which are studied.
 
@@ -55,14 +69,21 @@ Of eight patches, 0.2 allows one and 0.5 allows four. 0.35 allows two: a quarter
 """
 
 ABLATED = {
-    "steady": (
-        *("no-gated-base", "no-hard-gates", "no-profile", "no-budget"),
-        *("no-departure", "no-consistency", "no-phase", "no-bias"),
+    ONE_MASK: (
+        *("no-profile", "no-phase", "no-by-channel", "no-cross-channel", "no-seasonal-frame", "patch_len=12"),
+        *("no-spread", "no-learned-mask", "no-spectrum", "squared-error", "no-averaging", "no-anchor"),
     ),
-    "paper-sparse": ("no-gated-base", "no-hard-gates", "no-profile", "no-budget", "no-contiguity"),
+    CHOOSING: ("no-exchange", "no-departure"),
+    OF_THE_PAPER: ("no-gated-base", "no-hard-gates", "no-profile", "no-budget", "no-contiguity"),
     "factors": ("no-diversity",),
 }
-"""The parts removed from each recipe: from ours every part it has, from the paper's those that the paper removed."""
+"""The parts removed from each recipe: from ours what distinguishes it, from the paper's those that it removed."""
+
+SWEPT = {
+    ONE_MASK: ("width", "dropout", "frequency_share", "patch_len", "recent", "learning_rate", "most_steps"),
+    OF_THE_PAPER: ("rate_weight", "contiguity_weight", "budget_weight", "prior"),
+}
+"""The settings changed in each recipe; the paper's are those that it changed."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +153,15 @@ def _variants(recipe: str, variants: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{recipe}{JOIN}{variant}" for variant in variants)
 
 
-def _sweeps(recipe: str, *knobs: str) -> tuple[str, ...]:
-    return _variants(recipe, tuple(f"{knob}={value:g}" for knob in knobs for value in SWEEPS[knob]))
+def _sweeps(recipe: str) -> tuple[str, ...]:
+    """Return the recipe and its variants with one setting changed."""
+    settings = (f"{setting}={value:g}" for setting in SWEPT[recipe] for value in SWEEPS[setting].values)
+    return (recipe, *_variants(recipe, tuple(settings)))
 
 
-_OTHER_KNOBS, _WITH_RATE = tuple(knob for knob in SWEEPS if knob != "prior"), ("ETTh1", "Weather")
-"""The prior has an effect only through the rate term, which recipe `steady` leaves out on ETTm1."""
+def _ablated(recipe: str) -> tuple[str, ...]:
+    """Return the recipe and its variants with one part removed."""
+    return (recipe, *_variants(recipe, ABLATED[recipe]))
 
 
 def _of_suite(models: tuple[str, ...], seeds: tuple[int, ...] = SEEDS, study: str = "") -> Iterator[Plan]:
@@ -176,7 +200,13 @@ _FEV = (
 CHOICE = Plan(also=tuple(_of_suite((CHOOSING, ONE_MASK), study="choice")))
 _SUITE = (*CHOICE.also, *_of_suite(IN_SUITE), *_of_suite(FITTED_IN_SUITE, SEEDS[:1]))
 _ERRORS = Plan(
-    MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, ("default",), budgets=(0.1,)),)
+    MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, (DEFAULT,), budgets=(0.1,)),)
+)
+_BUDGETS = (None, *OTHER_BUDGETS)
+_BY_BUDGET = (
+    Plan(EXPLAINED, HORIZONS, (ONE_MASK,), study="native", budgets=_BUDGETS),
+    Plan(("ETTh2", "ETTm2"), (96,), (ONE_MASK,), study="native", budgets=(None, *SMALL_BUDGETS)),
+    Plan(EXPLAINED, (96,), (CHOOSING,), study="native", budgets=_BUDGETS),
 )
 PLANS: dict[str, Plan] = {
     "datasets": Plan(),
@@ -187,22 +217,13 @@ PLANS: dict[str, Plan] = {
     "fev": Plan(also=_FEV),
     "look_back": Plan(also=tuple(_of_look_backs())),
     "dropped_batch": Plan(MAIN, HORIZONS, ("seasonal-naive", "ridge", "dlinear"), SEEDS[:1]),
-    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, ("default", "steady", "dense", "tqnet")),
+    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, (DEFAULT, FORMER, "dense", "tqnet")),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
-    "fidelity_by_budget": Plan(
-        EXPLAINED,
-        HORIZONS[:3],
-        ("steady",),
-        study="native",
-        budgets=(None, *OTHER_BUDGETS),
-        also=(Plan(("ETTh2", "ETTm2"), (96,), ("steady",), study="native", budgets=(None, *SMALL_BUDGETS)),),
-    ),
-    "fidelity_rankings": Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), study="explanations"),
-    "certificate": Plan(
-        MAIN, (96,), ("sealed",), study="promises", also=(Plan(MAIN, (96,), ("steady",), study="explanations"),)
-    ),
-    "gate_map": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
-    "gate_frequency": Plan(("ETTh1",), (96,), ("steady", "paper-sparse"), SEEDS[:1], "explanations"),
+    "fidelity_by_budget": replace(_BY_BUDGET[0], also=_BY_BUDGET[1:]),
+    "fidelity_rankings": Plan(EXPLAINED, (96,), AT_A_BUDGET, study="explanations"),
+    "certificate": Plan(MAIN, (96,), (ONE_MASK, CHOOSING), study="promises"),
+    "gate_map": Plan(("ETTh1",), (96,), AT_A_BUDGET, SEEDS[:1], "explanations"),
+    "gate_frequency": Plan(("ETTh1",), (96,), AT_A_BUDGET, SEEDS[:1], "explanations"),
     "support_recovery": Plan(
         tuple(FRAMED),
         (24,),
@@ -214,50 +235,40 @@ PLANS: dict[str, Plan] = {
         ),
     ),
     "convergence": Plan(("framed-pulse",), (24,), ("framed",), SEEDS[:1], "convergence"),
-    "cost": Plan(("ETTh1", "Weather"), (96,), ("steady",), SEEDS[:1], "cost"),
-    "coverage": Plan(MAIN, (96,), ("steady",), study="coverage"),
+    "cost": Plan(("ETTh1", "Weather"), (96,), (ONE_MASK, CHOOSING), SEEDS[:1], "cost"),
+    "coverage": Plan(MAIN, (96,), (DEFAULT,), study="coverage"),
     "tradeoff": Plan(
         EXPLAINED,
-        HORIZONS[:3],
-        ("steady", *STATIC, "dense"),
+        HORIZONS,
+        ("static-newest", OPEN, "dense"),
         also=(
-            Plan(EXPLAINED, HORIZONS[:3], ("steady", "static-fixed"), study="native", budgets=OTHER_BUDGETS),
+            *_BY_BUDGET,
             Plan(EXPLAINED, HORIZONS[:3], ("static-newest",), study="native", budgets=WHOLE_PATCHES),
+            Plan(EXPLAINED, HORIZONS, (OF_THE_PAPER,), study="native", budgets=(None, 0.1, 0.5)),
             Plan(EXPLAINED, HORIZONS[:3], ("any-budget",), study="budgets"),
         ),
     ),
-    "fixed_mask": Plan(
-        MAIN,
-        (96, 336),
-        ("steady", "static-fixed"),
-        also=(
-            Plan(MAIN, (96,), ("steady", "static-fixed"), study="native", budgets=SMALL_BUDGETS),
-            Plan(MAIN, (96,), ("steady",), study="choice", budgets=(None, *SMALL_BUDGETS)),
-        ),
-    ),
+    "fixed_mask": Plan(MAIN, (96, 336), (CHOOSING, ONE_MASK), study="choice", budgets=(None, *SMALL_BUDGETS)),
     "choice": CHOICE,
-    "by_kind": Plan(MAIN, HORIZONS, ("steady", BY_HAND)),
     "ablations": Plan(
-        ("ETTh1",),
+        ("ETTh1", "Weather"),
         (96,),
-        (*(model for recipe, parts in ABLATED.items() for model in (recipe, *_variants(recipe, parts))), *STATIC),
+        (*_ablated(ONE_MASK), *_ablated(CHOOSING)),
         study="native",
+        also=(Plan(("ETTh1",), (96,), (*_ablated(OF_THE_PAPER), "static-newest"), study="native"),),
     ),
     "sensitivity": Plan(
         EXPLAINED,
         (96,),
-        ("steady", *_sweeps("steady", *_OTHER_KNOBS), "paper-sparse", *_sweeps("paper-sparse", *SWEEPS)),
+        (*_sweeps(ONE_MASK), *_sweeps(OF_THE_PAPER)),
         SEEDS[:1],
         "native",
-        also=(
-            Plan(_WITH_RATE, (96,), _sweeps("steady", "prior"), SEEDS[:1], "native"),
-            Plan(EXPLAINED, (96,), ("steady", "paper-sparse"), SEEDS[:1], "native", OTHER_BUDGETS),
-        ),
+        also=(Plan(EXPLAINED, (96,), (ONE_MASK, OF_THE_PAPER), SEEDS[:1], "native", OTHER_BUDGETS),),
     ),
     "factors": Plan(
         (DRIVERS,),
         (24,),
-        ("factors", *_variants("factors", ABLATED["factors"])),
+        _ablated("factors"),
         study="factors",
         also=(Plan(("ETTh1",), (96,), ("factors",), study="factors"),),
     ),

@@ -18,6 +18,7 @@ from ibforecast.core.window import Target, Window
 from ibforecast.model import objective
 from ibforecast.model.config import ModelConfig
 from ibforecast.model.network import IBForecast
+from ibforecast.model.reading import network_of
 from ibforecast.model.stage3_gate import Count, Gate, Marks, PerToken
 from ibforecast.model.stage4_readout import CrossChannel, PhaseReadout
 
@@ -115,13 +116,19 @@ class UngatedForecast(Unaccountable):
         )
 
 
-class PhaselessForecast(IBForecast):
-    """Without the phase in the readout: the parameters for each phase stay at zero."""
+def phaseless(config: ModelConfig) -> IBForecast:
+    """Return a network without the phase in the readout: the parameters for each phase stay at zero."""
+    network = network_of(config)
+    for part in network.readout.modules():
+        if isinstance(part, PhaseReadout):
+            part.phase.requires_grad_(False)
+        if isinstance(part, CrossChannel):
+            part.query.requires_grad_(False)
+    return network
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        for part in self.readout.modules():
-            if isinstance(part, PhaseReadout):
-                part.phase.requires_grad_(False)
-            if isinstance(part, CrossChannel):
-                part.query.requires_grad_(False)
+
+def frozen(config: ModelConfig) -> IBForecast:
+    """Return a network whose scores stay as they start: with a fixed mask, its mask is not learned."""
+    network = network_of(config)
+    network.score.requires_grad_(False)
+    return network

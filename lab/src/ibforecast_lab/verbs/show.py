@@ -32,7 +32,7 @@ def command(
     datasets configuration
     accuracy per_horizon large_channels tables
     fidelity fidelity_rankings certificate support_recovery coverage
-    fixed_mask choice by_kind factors
+    fixed_mask choice factors
     fidelity_by_budget cost gate_map gate_frequency        (figures too)
     tradeoff ablations sensitivity look_back               (figures too)
     overview                                               (only a figure)

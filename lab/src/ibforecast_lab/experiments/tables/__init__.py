@@ -6,7 +6,6 @@ from ibforecast_lab.experiments.frame import frame
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.sheet import Sheet, Table
 from ibforecast_lab.experiments.tables.ablations import ablations
-from ibforecast_lab.experiments.tables.by_kind import by_kind
 from ibforecast_lab.experiments.tables.certificate import certificate
 from ibforecast_lab.experiments.tables.choice import choice
 from ibforecast_lab.experiments.tables.configuration import configuration
@@ -51,7 +50,6 @@ TABLES: dict[str, Callable[[list[Record]], Sheet]] = {
     "tradeoff": tradeoff,
     "fixed_mask": fixed_mask,
     "choice": choice,
-    "by_kind": by_kind,
     "ablations": ablations,
     "sensitivity": sensitivity,
     "factors": factors,
