@@ -48,10 +48,10 @@ class Sweep:
 
     def variant(self, setting: str, value: float) -> Variant:
         """Return the variant with one of the values."""
-        parts: dict[str, Settings] = {"model": {}, "train": {}}
         top, _, inner = self.part.partition(".")
-        parts[top] = {inner: {setting: value}} if inner else {setting: value}
-        return Variant(f"{setting} = {value:g}", **parts)
+        settings: Settings = {inner: {setting: value}} if inner else {setting: value}
+        words = f"{setting} = {value:g}"
+        return Variant(words, train=settings) if top == "train" else Variant(words, settings)
 
 
 SWEEPS = {
