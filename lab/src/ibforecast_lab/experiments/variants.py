@@ -44,9 +44,9 @@ class Sweep:
     """The values that a setting is given, one at a time, and the part of a recipe that has it."""
 
     part: str
-    values: tuple[float, ...]
+    values: tuple[int, ...] | tuple[float, ...]
 
-    def variant(self, setting: str, value: float) -> Variant:
+    def variant(self, setting: str, value: int | float) -> Variant:
         """Return the variant with one of the values."""
         top, _, inner = self.part.partition(".")
         settings: Settings = {inner: {setting: value}} if inner else {setting: value}
