@@ -12,15 +12,17 @@ import pytest
 from ibforecast.core.errors import DataError
 from ibforecast.data import tables
 from ibforecast.data.tables import Layout
+from ibforecast.fitting import cycles_of
+from ibforecast.settings import Settings
 from ibforecast_lab.data import suite
 from ibforecast_lab.data.catalogue import CATALOGUE
-from ibforecast_lab.data.suite import KNOWN, SUITE, SuiteTable, load, locate, parse
+from ibforecast_lab.data.suite import KNOWN, PARTS, SUITE, SuiteTable, load, locate, parse
 
 TEXT = "date,a_P,a_Q,b_P,b_Q\n" + "".join(
     f"2020-01-01 {hour:02}:00:00,{hour},{10 + hour},{'' if hour == 2 else 20 + hour},{30 + hour}\n"
     for hour in (0, 1, 2, 4, 5)
 )
-TINY = SuiteTable("tiny", 6, 4, "1h", 24, (2,), "c", "o", "l", hashlib.sha256(TEXT.encode()).hexdigest())
+TINY = SuiteTable("tiny", 6, 4, "1h", 24, (24,), (2,), "c", "o", "l", hashlib.sha256(TEXT.encode()).hexdigest())
 
 
 def write(folder: Path, content: bytes) -> None:
@@ -116,5 +118,6 @@ def test_a_table_is_read_as_the_product_reads_it(name: str) -> None:
     assert series.sha256 == read.sha256
     assert (series.channels, series.past, series.covariates) == (read.channels, read.past, read.covariates)
     assert np.array_equal(series.clock.stamps, read.clock.stamps)
+    assert cycles_of(Settings(horizon=1, split=PARTS), read) == table.learned
     phases = [clock.phase(0, series.rows, table.cycle) for clock in (series.clock, read.clock)]
     assert np.array_equal(*phases)

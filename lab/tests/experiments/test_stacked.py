@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +63,13 @@ def _a_small_catalogue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
 def test_seeds_and_data_sets_of_one_size_are_one_stack_and_anything_else_is_not() -> None:
     alike = [CELL, replace(CELL, seed=8), replace(CELL, data="Other")]
     longer, rivals = replace(CELL, horizon=5), [replace(CELL, recipe="rival.toml", seed=seed) for seed in (1, 2)]
-    found = [stack for stack, _ in stacks([alike[0], longer, *alike[1:], *rivals], CPU)]
-    assert found == [alike, [longer], [rivals[0]], [rivals[1]]]
+    assert list(stacks([alike[0], longer, *alike[1:], *rivals])) == [alike, [longer], [rivals[0]], [rivals[1]]]
 
 
 def test_the_records_of_a_stack_are_those_of_its_cells_run_on_their_own(tmp_path: Path) -> None:
     cells = [CELL, replace(CELL, seed=8), replace(CELL, data="Other"), replace(CELL, recipe="rival.toml")]
     ledger, reports = Ledger(tmp_path / "ledger.jsonl.zst"), []
-    assert run_missing_stacked(cells, ledger.packed, "cpu", lambda *report: reports.append(report)) == {}
+    assert run_missing_stacked(cells, ledger.packed, "cpu", on_cell=lambda *report: reports.append(report)) == {}
     assert [cell for cell, _, _ in reports] == cells
     for cell in cells:
         record, alone = ledger.read(cell), run(cell, CPU)
@@ -80,7 +80,8 @@ def test_the_records_of_a_stack_are_those_of_its_cells_run_on_their_own(tmp_path
         assert record.broken_windows == 0
         together = [] if cell.recipe == "rival.toml" else [{"measure": "stacked", "models": 3}]
         assert record.measurements == together
-    assert run_missing_stacked(cells, ledger.packed, "cpu", lambda *report: pytest.fail("nothing is missing")) == {}
+    never = partial(pytest.fail, "nothing is missing")
+    assert run_missing_stacked(cells, ledger.packed, "cpu", on_cell=lambda *report: never()) == {}
 
 
 def test_a_stack_that_fails_is_reported_for_each_of_its_cells_and_the_others_are_run(

@@ -29,7 +29,7 @@ from ibforecast_lab.experiments.tables.suite import AVERAGED, MODELS, PLACES, RE
 
 CPU = torch.device("cpu")
 ROWS, LOOK_BACK, HORIZON = 200, 12, 4
-PLAIN = SuiteTable("tiny", ROWS, 3, "1h", 6, (HORIZON,), "c", "o", "l", "s")
+PLAIN = SuiteTable("tiny", ROWS, 3, "1h", 6, (3, 6), (HORIZON,), "c", "o", "l", "s")
 TINY = {
     "tiny": PLAIN,
     "tiny-past": replace(PLAIN, name="tiny-past", past=("c",)),
@@ -93,10 +93,23 @@ def test_the_plan_runs_every_model_on_every_table_and_horizon_and_fitted_ones_on
 def test_every_recipe_of_the_plan_has_the_sizes_and_roles_of_its_table() -> None:
     for planned in PLANS["tables"].cells():
         table, config = SUITE[planned.data], recipe_of(planned).config
-        assert (config.channels, config.cycle, config.horizon) == (table.channels, table.cycle, planned.horizon)
+        assert (config.channels, config.horizon) == (table.channels, planned.horizon)
         if hasattr(config, "past"):
             assert (config.past, config.future) == (len(table.past), len(table.future))
             assert config.readout.cross_channel or not table.past
+
+
+def test_ours_learn_the_cycles_of_a_plain_fit_and_trained_rivals_the_longest_one() -> None:
+    cycles = {
+        (planned.data, planned.recipe): getattr(config, "cycles", (config.cycle,))
+        for planned in PLANS["tables"].cells()
+        for config in [recipe_of(planned).config]
+    }
+    for name, table in SUITE.items():
+        for recipe in ("default", "sealed", "choosing", "choosing+open"):
+            assert cycles[name, recipe] == table.learned
+        assert cycles[name, "tqnet"] == (max(table.cycle, *table.learned),)
+        assert cycles[name, "steady"] == cycles[name, "lightgbm"] == (table.cycle,)
 
 
 @pytest.mark.usefixtures("_tiny")

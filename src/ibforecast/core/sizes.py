@@ -25,6 +25,11 @@ class Sizes:
         for name in ("look_back", "horizon", "cycle"):
             require_steps(name, getattr(self, name))
 
+    @property
+    def period(self) -> int:
+        """Number of steps after which the phases begin again."""
+        return self.cycle
+
     def require_positive(self, *names: str) -> None:
         """Refuse counts below 1."""
         for name in names:

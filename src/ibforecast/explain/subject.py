@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ibforecast.core.context import Context
 from ibforecast.core.contracts import Importance, Predictor
 from ibforecast.core.errors import require, require_choice
+from ibforecast.core.explanation import FIELDS
 from ibforecast.core.window import Window
 from ibforecast.layers.masked import filled_with_mean
 
@@ -62,13 +63,7 @@ class Subject:
         """Return the subject with these windows held in their own context."""
         complete = replace(window, values=filled_with_mean(window.values.detach(), window.observed))
         own = predictor.context(complete)
-        held = replace(
-            own,
-            level=own.level.detach(),
-            scale=own.scale.detach(),
-            profile=own.profile.detach(),
-            response=None if own.response is None else own.response.detach(),
-        )
+        held = replace(own, **{name: array.detach() for name, array in _arrays(own, batched=False).items()})
         return cls(predictor, complete, held)
 
     @property
@@ -116,9 +111,18 @@ class Subject:
 
     def _copies(self, points: Points) -> tuple[Window, Context]:
         some, window, held = len(points), self.window, self.held
-        calendar = None if window.calendar is None else window.calendar.repeat(some, 1, 1)
-        observed, phase = window.observed.repeat(some, 1, 1), window.phase.repeat(some, 1)
-        level, scale = held.level.repeat(some, 1), held.scale.repeat(some, 1)
-        known = None if held.known is None else held.known.repeat(some, 1, 1)
-        seen = Window(points.flatten(0, 1), observed, phase, calendar, known)
-        return seen, replace(held, level=level, scale=scale, phase=held.phase.repeat(some, 1), known=known)
+        context = replace(held, **{name: _copied(array, some) for name, array in _arrays(held, batched=True).items()})
+        calendar = None if window.calendar is None else _copied(window.calendar, some)
+        observed = _copied(window.observed, some)
+        return Window(points.flatten(0, 1), observed, context.phase, calendar, context.known), context
+
+
+def _arrays(context: Context, batched: bool) -> dict[str, Tensor]:
+    """Return the arrays of a context by name, all of them or only those with a value for every window."""
+    rows = (row for row in FIELDS if row.part == "context" and (row.batched or not batched))
+    return {row.name: array for row in rows if (array := getattr(context, row.name)) is not None}
+
+
+def _copied(array: Tensor, some: int) -> Tensor:
+    """Return copies of a batch, one after the other."""
+    return array.repeat(some, *(1,) * (array.ndim - 1))

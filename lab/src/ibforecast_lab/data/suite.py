@@ -29,6 +29,8 @@ class SuiteTable:
     """The facts of a table; `columns` is the number of columns after the dates, `sha256` of the unpacked file.
 
     The columns in `past` are read and not forecast, those in `future` are known ahead. All others are forecast.
+    `learned` are the cycles that a plain fit learns: the natural one of the step, and a longer one that is found in the
+    training rows. They are written down here so that a plan of runs needs no files.
     """
 
     name: str
@@ -36,6 +38,7 @@ class SuiteTable:
     columns: int
     frequency: str
     cycle: int
+    learned: tuple[int, ...]
     horizons: tuple[int, ...]
     content: str
     origin: str
@@ -72,6 +75,7 @@ _EPF = SuiteTable(
     columns=3,
     frequency="1h",
     cycle=24,
+    learned=(24, 168),
     horizons=(24,),
     content="day-ahead electricity price, forecasts of wind power and load",
     origin="copy of epftoolbox (Lago et al. 2021) by the authors of TimeXer",
@@ -85,6 +89,7 @@ _ALL = (
         columns=8,
         frequency="1h",
         cycle=24,
+        learned=(24, 168),
         horizons=(24,),
         content="bicycle rentals, weather, holidays",
         origin="skforecast-datasets (UCI Bike Sharing)",
@@ -97,6 +102,7 @@ _ALL = (
         columns=5,
         frequency="30min",
         cycle=48,
+        learned=(48, 336),
         horizons=(24,),
         content="electricity price and demand of two states, transfer between them",
         origin="CapyMOA (Harries 1999)",
@@ -116,6 +122,7 @@ _ALL = (
         columns=2,
         frequency="1h",
         cycle=24,
+        learned=(24,),
         horizons=(24,),
         content="rain and river flow",
         origin="hydromad",
@@ -128,6 +135,7 @@ _ALL = (
         columns=76,
         frequency="1d",
         cycle=365,
+        learned=(7,),
         horizons=(7,),
         content="flow of 19 catchments; rain, temperature and evaporation are only read",
         origin="airGRdatasets",
@@ -141,6 +149,7 @@ _ALL = (
         columns=10,
         frequency="1h",
         cycle=168,
+        learned=(24, 168),
         horizons=(24,),
         content="motorway traffic, weather, holidays",
         origin="UCI Metro Interstate Traffic Volume",
@@ -153,6 +162,7 @@ _ALL = (
         columns=11,
         frequency="1h",
         cycle=24,
+        learned=(24,),
         horizons=(24,),
         content="fine dust and weather",
         origin="UCI Beijing PM2.5",
@@ -165,6 +175,7 @@ _ALL = (
         columns=8,
         frequency="10min",
         cycle=144,
+        learned=(144,),
         horizons=(24, 144),
         content="electric power of three zones of a city, weather",
         origin="UCI Power Consumption of Tetouan City",
@@ -177,6 +188,7 @@ _ALL = (
         columns=3,
         frequency="30min",
         cycle=48,
+        learned=(48, 336),
         horizons=(48,),
         content="electricity demand, temperature, holidays (times in UTC)",
         origin="skforecast-datasets (tsibbledata)",
@@ -189,6 +201,7 @@ _ALL = (
         columns=54,
         frequency="1h",
         cycle=168,
+        learned=(24, 168),
         horizons=(24, 96),
         content="electricity demand of 54 balancing authorities of the United States",
         origin="truggles/EIA_Cleaned_Hourly_Electricity_Demand_Data",

@@ -71,11 +71,12 @@ def series_of(name: str) -> Series:
     return stand_in(name) if name in STAND_INS else catalogue.load(name)
 
 
-def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
+def parts_of(cell: Cell, device: torch.device, with_calendar: bool, period: int | None = None) -> Parts:
     """Cut the windows of a cell. Real data are standardised by the training rows; generated windows stay unchanged.
 
     Of the tables of the suite and the items of fev tasks, which have gaps, only usable windows are taken, as in the
-    product: the same for every model. The test windows of a fev task are one horizon apart.
+    product: the same for every model. The test windows of a fev task are one horizon apart. Phases repeat after a
+    `period`, by default the cycle of the data set.
     """
     if cell.data in GENERATED:
         drawn = _generated(cell.data)
@@ -91,7 +92,14 @@ def parts_of(cell: Cell, device: torch.device, with_calendar: bool) -> Parts:
     ahead = None if series.known is None else series.known[: split.train_end]
     known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
     training = Windows.of(
-        series, standardiser, facts.cycle, starts["train"], cell.look_back, cell.horizon, with_calendar, known
+        series,
+        standardiser,
+        period or facts.cycle,
+        starts["train"],
+        cell.look_back,
+        cell.horizon,
+        with_calendar,
+        known,
     ).to(device)
     parts = (training, training.at(starts["validation"]), training.at(starts["test"]))
     return Parts(*(part.usable() for part in parts) if cell.data in (*suite.SUITE, *fev.FEV) else parts)

@@ -29,9 +29,11 @@ from ibforecast_lab.data.standin import SUFFIX as STAND_IN
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
 from ibforecast_lab.experiments.parts import Parts, fingerprint_of, parts_of, sizes_of
+from ibforecast_lab.experiments.plans import FORMER
 from ibforecast_lab.experiments.studies import STUDIES
 from ibforecast_lab.experiments.variants import varied
 from ibforecast_lab.measures.dropped import dropped_batches
+from ibforecast_lab.recipes import FITTED
 from ibforecast_lab.rivals.fitted import Fitted
 from ibforecast_lab.rivals.prepared import Prepared
 
@@ -48,19 +50,26 @@ VERIFIED_WINDOWS = 1000
 
 
 def recipe_of(cell: Cell) -> Recipe:
-    """Return the recipe of a cell, with the sizes of its data set and the roles of its columns.
+    """Return the recipe of a cell, with the sizes of its data set, the roles of its columns and the cycles to learn.
 
-    Rivals know no roles: they also read and forecast `past` channels, which do not count, and ignore covariates.
+    On a table of the suite our recipes learn the cycles of a plain fit, and rivals that are trained the longest known
+    one. Rivals know no roles: they also read and forecast `past` channels, which do not count, and ignore covariates.
+    The former default stays as it was.
     """
     data = cell.data.removesuffix(STAND_IN).removesuffix(FEV_ITEM)
     recipe = varied(cell.recipe, sizes_of(cell), data, cell.budget)
     table = SUITE.get(cell.data)
-    if table is None or not isinstance(recipe.config, ModelConfig):
+    if table is None or recipe.forecaster in FITTED:
         return recipe
-    roles: dict[str, Any] = {"past": len(table.past), "future": len(table.future)}
+    if not isinstance(recipe.config, ModelConfig):
+        return replace(recipe, config=replace(recipe.config, cycle=max(table.cycle, *table.learned)))
+    settings: dict[str, Any] = {"past": len(table.past), "future": len(table.future)}
     if table.past:
-        roles["readout"] = {"cross_channel": True}  # needed to read `past` channels, as in ibforecast.fitting
-    return replace(recipe, config=changed(recipe.config, roles))
+        settings["readout"] = {"cross_channel": True}  # needed to read `past` channels, as in ibforecast.fitting
+    if cell.recipe != FORMER:
+        settings["cycle"], *further = table.learned
+        settings["further_cycles"] = tuple(further)
+    return replace(recipe, config=changed(recipe.config, settings))
 
 
 def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Record:
@@ -70,7 +79,7 @@ def run(cell: Cell, device: torch.device, checkpoint: Path | None = None) -> Rec
     """
     recipe = recipe_of(cell)
     forecaster = recipe.build(cell.seed)
-    parts = parts_of(cell, device, forecaster.reads_calendar)
+    parts = parts_of(cell, device, forecaster.reads_calendar, recipe.config.period)
     if isinstance(forecaster, Prepared):
         recipe = _prepared(recipe, parts.training)
     if isinstance(forecaster, Fitted):

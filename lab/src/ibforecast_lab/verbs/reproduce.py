@@ -21,7 +21,7 @@ from ibforecast_lab.verbs.shared import ledger_option
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Cells run at the same time (local engine).",
+    help="Cells, or stacks of cells, run at the same time (local engine).",
 )
 @click.option("--stacked", is_flag=True, help="Train cells of one shape as one batched model, to fill a GPU (local).")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda (local engine).")
@@ -53,7 +53,7 @@ def command(
 
     \b
     ibforecast reproduce per_horizon --data ETTh1 --horizon 96 --model default
-    ibforecast reproduce accuracy --model default --stacked --device cuda
+    ibforecast reproduce accuracy --model default --stacked --jobs 8 --device cuda
     ibforecast reproduce accuracy --jobs 8 --device cuda
     """
     from tqdm import tqdm
@@ -66,10 +66,8 @@ def command(
     from ibforecast_lab.experiments.run import missing_from
     from ibforecast_lab.experiments.stacked import run_missing_stacked
 
-    if stacked and (engine != "local" or jobs > 1):
-        raise click.BadParameter(
-            "stacked cells are run in one process; leave out --engine and --jobs", param_hint="--stacked"
-        )
+    if stacked and engine != "local":
+        raise click.BadParameter("stacked cells are run on this machine; leave out --engine", param_hint="--stacked")
     chosen = plan(label).narrowed(data, horizon, model, _numbers(seeds))
     cells = chosen.cells()
     missing = missing_from(Ledger(ledger), cells)
@@ -83,7 +81,7 @@ def command(
         if engine == "ray":
             failures = run_missing_on_ray(missing, ledger, address, gpus_per_cell, on_cell=report)
         elif stacked:
-            failures = run_missing_stacked(missing, ledger, find_device(device), report)
+            failures = run_missing_stacked(missing, ledger, find_device(device), jobs, report)
         else:
             failures = run_missing(missing, ledger, find_device(device), jobs, report)
     for cell, failure in failures.items():
