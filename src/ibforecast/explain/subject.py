@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -111,13 +111,14 @@ class Subject:
 
     def _copies(self, points: Points) -> tuple[Window, Context]:
         some, window, held = len(points), self.window, self.held
-        context = replace(held, **{name: _copied(array, some) for name, array in _arrays(held, batched=True).items()})
+        copies: dict[str, Any] = {name: _copied(array, some) for name, array in _arrays(held, batched=True).items()}
+        context = replace(held, **copies)
         calendar = None if window.calendar is None else _copied(window.calendar, some)
         observed = _copied(window.observed, some)
         return Window(points.flatten(0, 1), observed, context.phase, calendar, context.known), context
 
 
-def _arrays(context: Context, batched: bool) -> dict[str, Tensor]:
+def _arrays(context: Context, batched: bool) -> dict[str, Any]:
     """Return the arrays of a context by name, all of them or only those with a value for every window."""
     rows = (row for row in FIELDS if row.part == "context" and (row.batched or not batched))
     return {row.name: array for row in rows if (array := getattr(context, row.name)) is not None}
