@@ -14,12 +14,12 @@ from ibforecast.cli.main import main
 from ibforecast.core.errors import DataError
 from ibforecast_lab.experiments.figures import drawn
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record, Scores
-from ibforecast_lab.experiments.plans import PLANS
+from ibforecast_lab.experiments.plans import OPEN, PLANS
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.sheet import FORMATS, Sheet
 from ibforecast_lab.experiments.studies.budgets import BUDGETS
 from ibforecast_lab.experiments.tables import TABLES
-from ibforecast_lab.experiments.tables.ablations import OF_THE_PAPER
+from ibforecast_lab.experiments.tables.ablations import OF_THE_PAPER, places
 from ibforecast_lab.experiments.variants import VARIANTS
 
 LABELS = ["tradeoff", "ablations", "sensitivity"]
@@ -29,7 +29,7 @@ SEEDS = (2024, 2025, 2026)
 def record(cell: Cell, mse: float = 0.4, open_rate: float = 0.2, rows: list[dict[str, Any]] | None = None) -> Record:
     scores, numbers = Scores(10, mse, 2 * mse, open_rate, open_rate), (10, 0, 1, 2, 1, 1.0, 10.0)
     recipe = recipe_of(cell)
-    settings = {"config": asdict(recipe.config), "train": {}}
+    settings = {"config": asdict(recipe.config), "train": asdict(recipe.train)}
     proof = ("r", "d", 1, "c", "CPU", {}, "now")
     return Record(cell, recipe.forecaster, scores, scores, *numbers, settings, *proof, rows or [])
 
@@ -73,11 +73,11 @@ def rows(sheet: Sheet, **where: Any) -> list[dict[str, Any]]:
 
 def some_of_each() -> list[Record]:
     return [
-        record(Cell("ETTh1", 96, "dense", 2024), 0.4, 1.0),
-        native("steady", budget=0.05, open_rate=0.05, mse=0.5),
-        native("steady"),
-        native("steady+no-phase", 0.5),
-        native("steady+prior=0.5", 0.42),
+        record(Cell("ETTh1", 96, OPEN, 2024), 0.4, 1.0),
+        native("sealed", budget=0.05, open_rate=0.05, mse=0.5),
+        native("sealed"),
+        native("sealed+no-phase", 0.5),
+        native("paper-sparse+prior=0.5", 0.42),
         any_budget(2024, 0.55, 0.5),
     ]
 
@@ -117,8 +117,8 @@ def test_a_table_has_a_line_for_every_cell_of_its_plan(label: str) -> None:
 
 
 def test_a_model_for_any_budget_is_compared_with_the_model_trained_for_each() -> None:
-    alone = [native("steady", 0.5, budget=0.05, seed=seed, open_rate=0.04) for seed in SEEDS]
-    dense = [record(Cell("ETTh1", 96, "dense", seed), 0.4, 1.0) for seed in SEEDS]
+    alone = [native("sealed", 0.5, budget=0.05, seed=seed, open_rate=0.04) for seed in SEEDS]
+    dense = [record(Cell("ETTh1", 96, OPEN, seed), 0.4, 1.0) for seed in SEEDS]
     dial = [any_budget(seed, 0.55, 0.5, 0.45, 0.44, 0.43, 0.42) for seed in SEEDS]
     sheet = TABLES["tradeoff"]([*alone, *dense, *dial])
     (smallest,) = rows(sheet, model="any-budget", budget=0.05, source="ledger")
@@ -136,33 +136,33 @@ def test_a_model_for_any_budget_is_compared_with_the_model_trained_for_each() ->
         "0.550 ± 0.000",
         "+10.0%",
     )
-    (own,) = lines(sheet, data="ETTh1", horizon="96", model="steady", budget="5%")
-    assert (own["read"], own["most read"], own["MSE over dense"]) == ("4.0%", "4.0%", "+25.0%")
+    (own,) = lines(sheet, data="ETTh1", horizon="96", model="sealed", budget="5%")
+    assert (own["read"], own["most read"], own["MSE over gates open"]) == ("4.0%", "4.0%", "+25.0%")
     assert own["MSE over the model for this budget"] == "–"
 
 
 def test_the_same_run_under_two_studies_counts_once_and_the_spread_is_over_seeds() -> None:
-    twice = [record(Cell("ETTh1", 96, "steady", 2024), 0.4), native("steady", 0.4)]
-    sheet = TABLES["tradeoff"]([*twice, record(Cell("ETTh1", 96, "steady", 2025), 0.5)])
-    (row,) = rows(sheet, model="steady", source="ledger")
+    twice = [record(Cell("ETTh1", 96, "sealed", 2024), 0.4), native("sealed", 0.4)]
+    sheet = TABLES["tradeoff"]([*twice, record(Cell("ETTh1", 96, "sealed", 2025), 0.5)])
+    (row,) = rows(sheet, model="sealed", source="ledger")
     assert (row["seeds"], row["budget"]) == (2, 0.2)
     assert row["mse"] == pytest.approx(0.45)
     assert row["mse_std"] == pytest.approx(0.1 / 2**0.5)
 
 
-def test_published_shares_are_in_the_line_of_our_default_in_separate_columns() -> None:
+def test_published_shares_are_in_the_line_of_the_papers_model_in_separate_columns() -> None:
     sheet = TABLES["tradeoff"]([])
-    (line,) = lines(sheet, data="ETTm1", horizon="192", model="steady", budget="20%")
-    assert (line["MSE over dense"], line["published MSE over dense"]) == ("–", "+3.5%")
-    assert {line["published MSE over dense"] for line in lines(sheet, model="static-fixed")} == {"–"}
+    (line,) = lines(sheet, data="ETTm1", horizon="192", model="paper-sparse", budget="20%")
+    assert (line["MSE over gates open"], line["published MSE over dense"]) == ("–", "+3.5%")
+    assert {line["published MSE over dense"] for line in lines(sheet, model="sealed")} == {"–"}
     assert {row["source"] for row in sheet.rows} == {"published"}
 
 
 def test_runs_outside_the_plan_are_not_in_the_trade_off() -> None:
-    beyond = [record(Cell("ETTh2", 96, "steady", 1)), record(Cell("ETTh1", 720, "steady", 1))]
+    beyond = [record(Cell("ETTh2", 192, "sealed", 1)), record(Cell("ETTh1", 720, "choosing", 1))]
     others = [
         record(Cell("ETTh1", 96, "tqnet", 1)),
-        native("steady+no-phase"),
+        native("sealed+no-phase"),
         record(Cell("ETTh1", 96, "any-budget", 1)),
     ]
     assert rows(TABLES["tradeoff"]([*beyond, *others]), source="ledger") == []
@@ -170,9 +170,9 @@ def test_runs_outside_the_plan_are_not_in_the_trade_off() -> None:
 
 def test_the_figure_names_every_model_and_what_was_not_run() -> None:
     shown = texts(drawn("tradeoff", some_of_each(), "svg"))
-    assert {"steady", "any-budget", "static-newest", "dense, reads everything", "horizon 336", "ETTm1, MAE"} <= shown
-    note = " ".join(shown)
-    assert "not run: steady at 10/35/50 %," in note
+    assert {"sealed", "any-budget", "static-newest", "gates open", "horizon 336", "ETTm1, MAE"} <= shown
+    assert "not run: sealed at" in shown
+    assert any(text.startswith("10/35/50 %") for text in shown)
     assert "not run" in shown
 
 
@@ -180,60 +180,60 @@ def test_the_figure_names_every_model_and_what_was_not_run() -> None:
 
 
 def test_an_ablation_is_listed_under_its_recipe_in_words() -> None:
-    seeds = [native("steady+no-phase", 0.4 + seed / 1e4, comp=1.1, suff=0.2, seed=seed) for seed in SEEDS]
+    seeds = [native("sealed+no-phase", 0.4 + seed / 1e4, comp=1.1, suff=0.2, seed=seed) for seed in SEEDS]
     sheet = TABLES["ablations"](seeds)
-    (line,) = lines(sheet, recipe="steady", change="− phase in the readout")
+    (line,) = lines(sheet, data="ETTh1", recipe="sealed", change="− phase in the readout")
     assert (line["seeds"], line["read"], line["comp"]) == ("3", "20.0%", "1.100")
     assert line["score"] == "0.800 ± 0.000"
     (row,) = rows(sheet, source="ledger")
-    assert (row["model"], row["recipe"], row["seeds"]) == ("steady+no-phase", "steady", 3)
+    assert (row["model"], row["recipe"], row["seeds"]) == ("sealed+no-phase", "sealed", 3)
     assert row["mse"] == pytest.approx(0.6025)
-    assert lines(sheet, recipe="static-fixed")[0]["change"] == "static mask"
+    assert lines(sheet, recipe="static-newest")[0]["change"] == "static mask"
 
 
 def test_every_row_of_the_papers_table_belongs_to_one_of_ours() -> None:
     sheet = TABLES["ablations"]([])
     printed = {row["model"]: row for row in rows(sheet, source="published")}
-    counterparts = {OF_THE_PAPER.get(model) for model in PLANS["ablations"].models} - {None}
+    counterparts = {OF_THE_PAPER.get(model) for _, _, model in places()} - {None}
     assert counterparts == printed.keys() == {"ibforecast"} | {name for name in VARIANTS if name in printed}
     (gated,) = lines(sheet, recipe="paper-sparse", change="− gated base")
     assert (gated["MSE"], gated["published MSE"], gated["published score"]) == ("not run", "0.382", "-1.000")
     assert lines(sheet, recipe="factors", change="− diversity")[0]["published read"] == "14.5%"
-    assert {line["published MSE"] for line in lines(sheet, recipe="steady")} == {"–"}
+    assert {line["published MSE"] for line in lines(sheet, recipe="sealed")} == {"–"}
 
 
 def test_a_perfect_score_has_the_reason_why_it_says_nothing() -> None:
     opened = native("paper-sparse+no-budget", comp=1.0, suff=0.0, open_rate=1.0)
-    sheet = TABLES["ablations"]([opened, native("static-fixed", comp=1.0, suff=0.0), native("steady", comp=1.0)])
+    sheet = TABLES["ablations"]([opened, native("static-newest", comp=1.0, suff=0.0), native("choosing", comp=1.0)])
     assert lines(sheet, recipe="paper-sparse", change="− budget")[0]["score"] == "1.000 (nothing left out)"
-    assert lines(sheet, recipe="static-fixed")[0]["score"] == "1.000 (by construction)"
-    assert lines(sheet, recipe="steady", change="–")[0]["score"] == "0.900"
+    assert lines(sheet, recipe="static-newest")[0]["score"] == "1.000 (by construction)"
+    assert lines(sheet, recipe="choosing", change="–")[0]["score"] == "0.900"
 
 
 def test_another_budget_is_no_ablation() -> None:
-    assert rows(TABLES["ablations"]([native("steady", budget=0.05)]), source="ledger") == []
+    assert rows(TABLES["ablations"]([native("sealed", budget=0.05)]), source="ledger") == []
 
 
 def test_the_dots_name_what_was_not_run() -> None:
     shown = texts(drawn("ablations", some_of_each(), "svg"))
-    assert {"steady", "− phase in the readout", "− cycle Q (not run)", "static-fixed (not run)", "published"} <= shown
+    assert {"sealed", "− phase in the readout", "− cycle Q (not run)", "static-newest (not run)", "published"} <= shown
 
 
 # --- Sensitivity ---
 
 
 def test_a_change_is_relative_to_the_unchanged_recipe_on_the_same_seeds() -> None:
-    default = [native("steady", 0.4, seed=2024), native("steady", 0.5, seed=2025)]
-    changed = [native("steady+prior=0.5", 0.44, seed=2024), native("steady+prior=0.5", 9.0, seed=2026)]
-    sheet = TABLES["sensitivity"]([*default, *changed, native("steady", 0.36, budget=0.5, open_rate=0.5)])
+    default = [native("paper-sparse", 0.4, seed=2024), native("paper-sparse", 0.5, seed=2025)]
+    changed = [native("paper-sparse+prior=0.5", 0.44, seed=2024), native("paper-sparse+prior=0.5", 9.0, seed=2026)]
+    sheet = TABLES["sensitivity"]([*default, *changed, native("paper-sparse", 0.36, budget=0.5, open_rate=0.5)])
     (prior,) = rows(sheet, setting="prior", source="ledger")
-    assert (prior["recipe"], prior["value"], prior["seeds"]) == ("steady", 0.5, 2)
+    assert (prior["recipe"], prior["value"], prior["seeds"]) == ("paper-sparse", 0.5, 2)
     assert prior["mse_change"] == pytest.approx(0.1)
     (budget,) = rows(sheet, setting="budget", source="ledger")
     assert (budget["value"], budget["mse_change"], budget["open_rate"]) == (0.5, pytest.approx(-0.1), 0.5)
-    (line,) = lines(sheet, data="ETTh1", recipe="steady", setting="prior (π)", value="0.5")
+    (line,) = lines(sheet, data="ETTh1", recipe="paper-sparse", setting="prior (π)", value="0.5")
     assert (line["change of MSE"], line["published change of MSE"]) == ("+10.0%", "± 3%")
-    (line,) = lines(sheet, data="ETTh1", recipe="steady", setting="default")
+    (line,) = lines(sheet, data="ETTh1", recipe="paper-sparse", setting="default")
     assert (line["change of MSE"], line["published change of MSE"]) == ("+0.0%", "–")
 
 
@@ -248,17 +248,17 @@ def test_without_the_unchanged_recipe_there_is_no_change() -> None:
 
 def test_the_axis_of_the_figure_has_each_data_sets_own_setting() -> None:
     shown = texts(drawn("sensitivity", some_of_each(), "svg"))
-    assert {"1e-4", "5e-3", "the unchanged recipe", "ETTm1", "λ_tv", "contiguity weight"} <= shown
-    assert "0.02" in shown  # the rate's own weight on ETTh1, which no cell of the plan names
+    assert {"1e-4", "5e-3", "the unchanged recipe", "ETTm1", "contiguity weight λ_tv", "most steps"} <= shown
+    assert "84" in shown  # the sealed recipe's own number of steps, which no cell of the plan names
 
 
 # --- Studies that contain others ---
 
 
 def test_a_study_serves_one_it_contains_unless_that_was_run_itself(tmp_path: Path) -> None:
-    alone = native("steady", comp=0.7)
+    alone = native("sealed", comp=0.7)
     measurements = [
-        *native("steady", comp=0.8).measurements,
+        *native("sealed", comp=0.8).measurements,
         {"measure": "fidelity", "explainer": "occlusion"},
         {"measure": "rate"},
     ]
@@ -269,10 +269,10 @@ def test_a_study_serves_one_it_contains_unless_that_was_run_itself(tmp_path: Pat
     assert answer is not None
     assert answer.cell == whole.cell
     assert ledger.read(replace(alone.cell, study="coverage")) is None
-    (line,) = lines(TABLES["ablations"]([whole]), recipe="steady", change="–")
+    (line,) = lines(TABLES["ablations"]([whole]), data="ETTh1", recipe="sealed", change="–")
     assert (line["seeds"], line["comp"]) == ("1", "0.800")
     for records in ([whole, alone], [alone, whole]):
-        (line,) = lines(TABLES["ablations"](records), recipe="steady", change="–")
+        (line,) = lines(TABLES["ablations"](records), data="ETTh1", recipe="sealed", change="–")
         assert (line["seeds"], line["comp"]) == ("1", "0.700")
 
 
@@ -285,10 +285,10 @@ def test_a_study_serves_one_it_contains_unless_that_was_run_itself(tmp_path: Pat
 )
 def test_a_gate_is_ahead_only_by_more_than_the_spread(fixed: tuple[float, float], learned_is: str, change: str) -> None:
     records = [
-        *(record(Cell("ETTh2", 96, "steady", seed), error) for seed, error in zip(SEEDS, (0.40, 0.42), strict=False)),
-        native("steady", data="ETTh2", mse=9.0, budget=0.5),
-        *(native("static-fixed", data="ETTh2", mse=one, seed=seed) for seed, one in zip(SEEDS, fixed, strict=False)),
-        record(Cell("ETTh2", 96, "static-fixed", SEEDS[0]), fixed[0]),
+        *(record(Cell("ETTh2", 96, "choosing", seed), error) for seed, error in zip(SEEDS, (0.40, 0.42), strict=False)),
+        native("choosing", data="ETTh2", mse=9.0, budget=0.5),
+        *(native("sealed", data="ETTh2", mse=one, seed=seed) for seed, one in zip(SEEDS, fixed, strict=False)),
+        record(Cell("ETTh2", 96, "sealed", SEEDS[0]), fixed[0]),
     ]
     sheet = TABLES["fixed_mask"](records)
     (line,) = lines(sheet, data="ETTh2", horizon="96", budget="20%")
@@ -302,40 +302,17 @@ def test_exchanging_masks_shows_whether_the_gate_chooses() -> None:
         {"measure": "choice", "part": part, "own": 0.4, "another": error, "usual": 0.42, "unusual": 0.25}
         for part, error in (("validation", 9.0), ("test", 0.5))
     ]
-    exchanged = record(Cell("ETTm2", 96, "steady", 2024, 0.1, study="choice"), 0.4, rows=rows)
-    sheet = TABLES["fixed_mask"]([exchanged, native("steady", data="ETTm2", mse=0.4, budget=0.1)])
+    exchanged = record(Cell("ETTm2", 96, "choosing", 2024, 0.1, study="choice"), 0.4, rows=rows)
+    of_fixed = record(Cell("ETTm2", 96, "sealed", 2024, 0.1, study="choice"), 0.5, rows=[{**rows[1], "unusual": 0.0}])
+    sheet = TABLES["fixed_mask"]([exchanged, of_fixed])
     (line,) = lines(sheet, data="ETTm2", horizon="96", budget="10%")
     assert (line["MSE"], line["unusual"]) == ("0.400", "25.0%")
     assert (line["MSE with another's mask"], line["MSE with the usual mask"]) == ("0.500", "0.420")
     (absent,) = lines(sheet, data="ETTm2", horizon="96", budget="5%")
-    (unplanned,) = lines(sheet, data="ETTm2", horizon="336")
-    assert (absent["unusual"], unplanned["unusual"]) == ("not run", "–")
+    assert absent["unusual"] == "not run"
 
 
 def test_a_comparison_of_one_seed_is_marked() -> None:
-    records = [native("steady", mse=0.4, budget=0.05), native("static-fixed", mse=0.9, budget=0.05)]
+    records = [native("choosing", mse=0.4, budget=0.05), native("sealed", mse=0.9, budget=0.05)]
     (line,) = lines(TABLES["fixed_mask"](records), data="ETTh1", horizon="96", budget="5%")
     assert (line["seeds"], line["change"], line["learned is"]) == ("1", "-55.6%", "one seed")
-
-
-# --- Settings by kind of table ---
-
-
-def test_the_default_recipe_is_compared_with_the_one_made_by_hand() -> None:
-    records = [
-        record(Cell("ETTm1", 96, "steady", 2024), 0.3),
-        native("steady", data="ETTm1", mse=0.3),
-        native("steady", data="ETTm1", mse=9.0, budget=0.5),
-        record(Cell("ETTm1", 96, "exact", 2024), 0.3),
-        native("steady", data="ETTm2", mse=0.21),
-        record(Cell("ETTm2", 96, "exact", 2024), 0.20),
-        record(Cell("ETTm2", 192, "exact", 2024), 0.25),
-    ]
-    sheet = TABLES["by_kind"](records)
-    (same,) = lines(sheet, data="ETTm1", horizon="96")
-    assert (same["kind"], same["seeds"], same["change"], same["by kind is"]) == ("short", "1", "+0.0%", "one seed")
-    assert "formed on these same five data sets" in sheet.note
-    (other,) = lines(sheet, data="ETTm2", horizon="96")
-    assert (other["MSE"], other["MSE by hand"], other["change"]) == ("0.210", "0.200", "+5.0%")
-    (absent,) = lines(sheet, data="ETTm2", horizon="192")
-    assert (absent["MSE"], absent["MSE by hand"], absent["change"]) == ("not run", "0.250", "–")

@@ -105,7 +105,7 @@ def record(data: str, seed: int, plain: float, adaptive: float) -> Record:
         for variant, share in (("plain", plain), ("adaptive", adaptive))
     ]
     return Record(
-        cell=Cell(data, 96, "steady", seed, study="coverage"),
+        cell=Cell(data, 96, "default", seed, study="coverage"),
         forecaster="ibforecast",
         validation=score,
         test=score,
@@ -131,7 +131,7 @@ def record(data: str, seed: int, plain: float, adaptive: float) -> Record:
 def test_the_table_has_a_line_for_each_level_averages_seeds_and_marks_close_coverage() -> None:
     sheet = TABLES["coverage"]([record("ETTh1", 2024, 0.70, 0.79), record("ETTh1", 2025, 0.74, 0.81)])
     first, second, *others = sheet.body
-    assert first[:6] == ["ETTh1", "96", "steady", "2", "19.6%", "80"]
+    assert first[:6] == ["ETTh1", "96", "default", "2", "19.6%", "80"]
     assert first[6:] == ["72.0%", "62.0%", "1.500", "**80.0%**", "70.0%", "1.500"]
     assert second[5] == "95"
     assert [line[0] for line in others] == list(MAIN[1:])

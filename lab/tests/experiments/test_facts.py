@@ -27,8 +27,6 @@ def test_the_facts_that_texts_quote_have_these_names(sheets: dict[str, Sheet]) -
     named = facts(sheets)
     assert named["cost/ETTh1/96/steady/occlusion/cuda/forwards"] == 57
     assert named["cost/Weather/96/steady/occlusion/cpu/forwards"] == 169
-    assert named["fidelity_by_budget/all/steady/runs"] == 120
-    assert named["fidelity_by_budget/all/steady/below_by_window"] == 49
-    assert named["fidelity_by_budget/all/steady/lowest_by_window"] == pytest.approx(0.655, abs=5e-4)
+    assert named["fidelity_by_budget/ETTh1/96/sealed/0.2/score_by_window"] == 1.0
     root, squared = (named[f"certificate/ETTh1/96/steady/sensitivity_{unit}"] for unit in ("root", "squared"))
     assert root == pytest.approx(squared**0.5, rel=1e-3)

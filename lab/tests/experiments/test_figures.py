@@ -30,7 +30,7 @@ CONFIG = {"budget": 0.2, "objective": KNOBS}
 CHANNELS = {"step_seconds_137": 0.01, "step_seconds_862": 0.06, "peak_bytes_137": 2.0**30, "peak_bytes_862": 6e9}
 
 
-def record(study: str, measurements: list[dict[str, Any]], recipe: str = "steady") -> Record:
+def record(study: str, measurements: list[dict[str, Any]], recipe: str = "choosing") -> Record:
     scores, numbers = Scores(10, 0.3, 0.4, 0.2, 0.2), (10, 0, 1, 2, 1, 1.0, 10.0)
     proof = ("r", "d", 1, "c", "CPU", {}, "now")
     cell = Cell("ETTh1", 96, recipe, 2024, study=study)
@@ -50,7 +50,7 @@ def measured() -> list[Record]:
         for name in (*SCORES, "saliency")
         for device in ("cuda", "cpu")
     ]
-    turned = [record("native", fidelity[:1], recipe) for recipe in ("steady", "steady+prior=0.5")]
+    turned = [record("native", fidelity[:1], recipe) for recipe in ("choosing", "paper-sparse+prior=0.5")]
     reach = record("reach", [{"measure": "reach", "values": 134.0, "beyond": 0.0}], "default")
     return [record("explanations", [*fidelity, *GATES]), record("cost", costs), *turned, reach]
 
@@ -84,16 +84,16 @@ def test_a_figure_is_always_the_same_and_none_without_records(label: str) -> Non
 
 def test_the_cost_figure_names_the_explainers_whose_cost_and_fidelity_are_known() -> None:
     shown = texts(drawn("cost", measured(), "svg"))
-    assert {"native", "occlusion", "extremal mask", "timed on a GPU", "ETTh1, steady, horizon 96"} <= shown
+    assert {"native", "occlusion", "extremal mask", "timed on a GPU", "ETTh1, choosing, horizon 96"} <= shown
     assert "saliency" not in shown
 
 
 def test_the_gate_figures_show_their_values_and_windows() -> None:
-    where, many = "512 test windows of ETTh1, horizon 96, seed 2024", "steady: how often each gate opens"
+    where, many = "512 test windows of ETTh1, horizon 96, seed 2024", "choosing: how often each gate opens"
     assert {"0.10", "0.75", "channel 2", where, many} <= texts(drawn("gate_frequency", measured(), "svg"))
     one = texts(drawn("gate_map", measured(), "svg"))
     assert {"0.80", "−48 to −1", "test window 7 of ETTh1, horizon 96, seed 2024"} <= one
-    assert "steady: gate probabilities of one test window; outlined: open" in one
+    assert "choosing: gate probabilities of one test window; outlined: open" in one
 
 
 def test_the_gate_figures_have_a_panel_for_each_recipe_that_was_run() -> None:
@@ -102,10 +102,10 @@ def test_the_gate_figures_have_a_panel_for_each_recipe_that_was_run() -> None:
     titles = {"gate_map": "gate probabilities of one test window; outlined: open"}
     titles["gate_frequency"] = "how often each gate opens"
     for label, title in titles.items():
-        assert {f"steady: {title}", f"paper-sparse: {title}", "0.44"} <= texts(drawn(label, both, "svg"))
+        assert {f"choosing: {title}", f"paper-sparse: {title}", "0.44"} <= texts(drawn(label, both, "svg"))
         assert not {f"paper-sparse: {title}", "0.44"} & texts(drawn(label, measured(), "svg"))
         assert {f"paper-sparse: {title}", "0.44"} <= texts(drawn(label, both[-1:], "svg"))
-        assert f"steady: {title}" not in texts(drawn(label, both[-1:], "svg"))
+        assert f"choosing: {title}" not in texts(drawn(label, both[-1:], "svg"))
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ EXPLAINERS = {
 def record(cell: Cell, measurements: Measurements, open_rate: float = 0.2) -> Record:
     scores = Scores(10, 0.3, 0.4, open_rate, open_rate)
     numbers = (10, 0, 1, 2, 1, 1.0, 10.0)
-    recipe = {"config": {"budget": 0.2} if cell.recipe == "steady" else {}, "train": {}}
+    recipe = {"config": {"budget": 0.2} if cell.recipe == "choosing" else {}, "train": {}}
     proof = ("r", "d", 1, "c", "CPU", {}, "now")
     return Record(cell, "ibforecast", scores, scores, *numbers, recipe, *proof, measurements)
 
@@ -87,7 +87,11 @@ def fidelity_rows(explainer: str, comp: float | None, suff: float | None, frozen
 
 
 def explained(
-    data: str = "ETTh1", recipe: str = "steady", seed: int = 2024, shift: float = 0.0, extra: Measurements | None = None
+    data: str = "ETTh1",
+    recipe: str = "choosing",
+    seed: int = 2024,
+    shift: float = 0.0,
+    extra: Measurements | None = None,
 ) -> Record:
     rows = [row for name, (c, s) in EXPLAINERS.items() for row in fidelity_rows(name, c, s + shift)]
     return record(Cell(data, 96, recipe, seed, study="explanations"), [*rows, *(extra or [])])
@@ -132,7 +136,7 @@ def costs(*devices: str) -> Record:
         for device in devices
         for explainer, taken, forwards in (("native", 1.02, 1.0), ("occlusion", 44.0, 57.0), ("saliency", 2.4, 1.0))
     ]
-    return record(Cell("ETTh1", 96, "steady", 2024, study="cost"), rows)
+    return record(Cell("ETTh1", 96, "choosing", 2024, study="cost"), rows)
 
 
 def lines(sheet: Sheet, **where: str) -> list[dict[str, str]]:
@@ -192,20 +196,20 @@ def test_fidelity_is_averaged_over_seeds_and_the_score_limits_comprehensiveness_
     assert row["clipped_comprehensiveness"] == pytest.approx(0.95)
     assert row["score_by_window"] == pytest.approx(0.75)
     assert (row["frozen_comprehensiveness"], row["frozen_sufficiency"]) == (1.0, 0.0)
-    (line,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
+    (line,) = lines(sheet, data="ETTh1", model="choosing", explainer="native")
     assert line["score"] == "**0.800 ± 0.141**"
     assert (line["read"], line["comp"], line["comp clipped"], line["suff"]) == ("20.0%", "1.100", "0.950", "0.200")
 
 
 def test_published_fidelity_is_next_to_ours_and_never_in_our_columns() -> None:
-    sheet = TABLES["fidelity"]([explained(), explained(recipe="static-newest")])
-    (ours,) = lines(sheet, data="ETTh1", model="steady", explainer="native")
+    sheet = TABLES["fidelity"]([explained(recipe="paper-sparse"), explained(recipe="static-newest")])
+    (ours,) = lines(sheet, data="ETTh1", model="paper-sparse", explainer="native")
     assert (ours["published comp"], ours["published suff"], ours["published score"]) == ("1.019", "0.069", "0.950")
     assert (ours["read"], ours["published read"]) == ("20.0%", "13.9%")
-    absent = lines(sheet, data="ETTh1", model="paper-sparse")
+    absent = lines(sheet, data="ETTm1", model="paper-sparse")
     assert {line["score"] for line in absent} == {"not run"}
     assert {line["comp"] for line in absent} == {"–"}
-    assert next(line for line in absent if line["explainer"] == "native")["published score"] == "0.950"
+    assert next(line for line in absent if line["explainer"] == "native")["published score"] == "0.923"
     (tft,) = lines(sheet, data="ETTh1", model="tft")
     assert (tft["explainer"], tft["score"], tft["published score"]) == ("native", "not run", "-1.478")
     static = lines(sheet, data="ETTh1", model="static-newest")
@@ -219,8 +223,8 @@ def test_published_fidelity_is_next_to_ours_and_never_in_our_columns() -> None:
 
 
 def test_published_timing_is_next_to_the_best_of_three_and_its_defaults_next_to_the_defaults() -> None:
-    sheet = TABLES["fidelity"]([explained()])
-    timing = {line["explainer"]: line["published score"] for line in lines(sheet, data="ETTh1", model="steady")}
+    sheet = TABLES["fidelity"]([explained(recipe="paper-sparse")])
+    timing = {line["explainer"]: line["published score"] for line in lines(sheet, data="ETTh1", model="paper-sparse")}
     assert timing["timing_ten"] == "0.660"
     assert timing["timing_defaults"] == "0.404"
     assert timing["timing_twenty"] == "–"
@@ -230,8 +234,8 @@ def test_if_the_defaults_are_best_both_published_numbers_are_next_to_them() -> N
     best = [
         row for name, comp in (("timing_defaults", 0.9), ("timing_ten", 0.5)) for row in fidelity_rows(name, comp, 0.1)
     ]
-    sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "steady", 1, study="explanations"), best)])
-    (line,) = lines(sheet, model="steady", data="ETTh1", explainer="timing_defaults")
+    sheet = TABLES["fidelity"]([record(Cell("ETTh1", 96, "paper-sparse", 1, study="explanations"), best)])
+    (line,) = lines(sheet, model="paper-sparse", data="ETTh1", explainer="timing_defaults")
     assert (line["published comp"], line["published score"]) == ("0.939", "0.660 / 0.404")
 
 
@@ -253,16 +257,16 @@ def test_an_undefined_value_is_marked_and_a_forecaster_without_masks_has_none_to
 
 def test_a_data_set_beyond_the_plan_is_shown_with_what_was_run_on_it() -> None:
     sheet = TABLES["fidelity"]([explained("ETTh2")])
-    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"steady"}
+    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"choosing"}
     assert {line["published score"] for line in lines(sheet, data="ETTh2")} == {"–"}
 
 
 def test_a_lead_of_the_native_map_within_the_spread_of_seeds_is_level() -> None:
     records = [explained(seed=2024), explained(seed=2025, shift=0.3)]
-    here = lines(TABLES["fidelity"](records), data="ETTh1", model="steady")
+    here = lines(TABLES["fidelity"](records), data="ETTh1", model="choosing")
     native = {line["explainer"]: line["native is"] for line in here}
     assert (native["native"], native["occlusion"], native["chance"]) == ("–", "level", "ahead")
-    (one,) = rows(TABLES["fidelity"](records[:1]), model="steady", explainer="occlusion", source="ledger")
+    (one,) = rows(TABLES["fidelity"](records[:1]), model="choosing", explainer="occlusion", source="ledger")
     assert one["native_is"] == "one seed"
 
 
@@ -270,14 +274,14 @@ def test_a_lead_of_the_native_map_within_the_spread_of_seeds_is_level() -> None:
 
 
 def native_run(budget: float | None, horizon: int, comp: float, seed: int = 2024) -> Record:
-    own = record(Cell("ETTh1", horizon, "steady", seed, budget, study="native"), fidelity_rows("native", comp, 0.0))
+    own = record(Cell("ETTh1", horizon, "sealed", seed, budget, study="native"), fidelity_rows("native", comp, 0.0))
     return replace(own, recipe={"config": {"budget": budget or 0.2}, "train": {}})
 
 
 def test_fidelity_by_budget_counts_the_low_runs_at_other_budgets_and_horizons() -> None:
     runs = [native_run(None, 96, 0.1), native_run(0.05, 96, 0.98), native_run(0.05, 96, 0.8, 2025)]
     sheet = TABLES["fidelity_by_budget"]([*runs, native_run(0.5, 336, 0.7)])
-    (line,) = lines(sheet, data="ETTh1", horizon="96", budget="5.0%")
+    (line,) = lines(sheet, data="ETTh1", horizon="96", model="sealed", budget="5.0%")
     assert (line["runs"], line["lowest score"], line["runs below 0.9"]) == ("2", "0.800", "1")
     assert (line["lowest score by window"], line["runs below 0.9 by window"]) == ("0.750", "1")
     (others,) = rows(sheet, data="all")
@@ -309,7 +313,7 @@ def test_rankings_have_a_line_for_each_way_and_the_range_of_ranks() -> None:
     sheet = TABLES["fidelity_rankings"]([explained()])
     assert sheet.header[:2] == ["data", "model"]
     assert sheet.header[6] == "**native**"
-    assert len(lines(sheet, data="ETTh1", model="steady")) == 24 + 2
+    assert len(lines(sheet, data="ETTh1", model="choosing")) == 24 + 2
     (line,) = lines(sheet, data="ETTh1", gating="regated", space="output", shift="l2", aggregate="mean_of_ratios")
     assert (line["**native**"], line["occlusion"]) == ("**1 (0.900)**", "2 (0.700)")
     (over_all,) = lines(sheet, data="ETTh1", gating="regated", space="all")
@@ -323,14 +327,15 @@ def test_each_model_is_ranked_separately_and_a_missing_one_is_marked() -> None:
             row["sufficiency"] = 0.0
     unranked = explained(recipe="static-newest")
     sheet = TABLES["fidelity_rankings"]([other, explained(), unranked, explained("ETTm1"), explained("ETTh2")])
-    assert list(dict.fromkeys(line["model"] for line in lines(sheet, data="ETTh1"))) == ["steady", "paper-sparse"]
-    assert list(dict.fromkeys(row["model"] for row in rows(sheet, data="ETTh1"))) == ["steady", "paper-sparse"]
+    models = ["sealed", "choosing", "paper-sparse"]
+    assert list(dict.fromkeys(line["model"] for line in lines(sheet, data="ETTh1"))) == models
+    assert list(dict.fromkeys(row["model"] for row in rows(sheet, data="ETTh1"))) == ["choosing", "paper-sparse"]
     native = {line["model"]: line["**native**"] for line in lines(sheet, data="ETTh1", gating="regated", space="all")}
-    assert native == {"steady": "1", "paper-sparse": "2"}
+    assert native == {"choosing": "1", "paper-sparse": "2"}
     (absent,) = lines(sheet, data="ETTm1", model="paper-sparse")
     assert (absent["gating"], absent["**native**"]) == ("not run", "–")
-    assert [line["gating"] for line in lines(sheet, data="Weather")] == ["not run", "not run"]
-    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"steady"}
+    assert [line["gating"] for line in lines(sheet, data="Weather")] == ["not run"] * 3
+    assert {line["model"] for line in lines(sheet, data="ETTh2")} == {"choosing"}
 
 
 def test_a_rank_that_depends_on_the_way_is_a_range() -> None:
@@ -344,7 +349,7 @@ def test_a_rank_that_depends_on_the_way_is_a_range() -> None:
 
 def test_an_undefined_score_has_no_rank_and_takes_none() -> None:
     undefined = [*fidelity_rows("native", None, None), *fidelity_rows("chance", 0.2, 0.9)]
-    sheet = TABLES["fidelity_rankings"]([record(Cell("ETTh1", 96, "steady", 1, study="explanations"), undefined)])
+    sheet = TABLES["fidelity_rankings"]([record(Cell("ETTh1", 96, "choosing", 1, study="explanations"), undefined)])
     regated = {row["explainer"]: row["rank"] for row in rows(sheet, gating="regated")}
     assert regated == {"native": None, "chance": 1}
 
@@ -354,7 +359,7 @@ def test_an_undefined_score_has_no_rank_and_takes_none() -> None:
 
 def test_the_certificate_is_next_to_what_it_does_not_promise_in_named_units() -> None:
     sheet = TABLES["certificate"]([explained(seed=seed, extra=promises(bits)) for seed, bits in ((1, 0), (2, 3))])
-    (line,) = lines(sheet, data="ETTh1", model="steady")
+    (line,) = lines(sheet, data="ETTh1", model="choosing")
     assert (line["windows"], line["bits changed on replay"], line["bits changed on scramble"]) == ("5,570", "3", "0")
     assert (line["values compared"], line["closed points scrambled"]) == ("2,000", "4,000")
     assert (line["end to end, of the squared shift"], line["end to end, root of it"]) == ("25.00%", "50.00%")
@@ -380,7 +385,7 @@ def test_a_sealed_row_counts_windows_that_change_with_nothing_held_and_prints_ex
     assert (line["bits changed on scramble"], line["end to end, of the squared shift"]) == ("0", "0%")
     assert (line["end to end, root of it"], line["masks changed"]) == ("0%", "0%")
     assert (line["windows scrambled, nothing held"], line["windows changed by it"]) == ("11,140", "0")
-    (line,) = lines(sheet, data="ETTh1", model="steady")
+    (line,) = lines(sheet, data="ETTh1", model="choosing")
     assert (line["contexts changed by it"], line["masks changed by it"]) == ("2,785", "0")
     assert (line["forecasts changed by it"], line["windows changed by it"]) == ("2,785", "2,785")
     (row,) = rows(sheet, model="sealed")
@@ -390,7 +395,7 @@ def test_a_sealed_row_counts_windows_that_change_with_nothing_held_and_prints_ex
 def test_counts_with_nothing_held_are_not_run_unless_every_seed_has_them() -> None:
     with_counts, without = explained(seed=1, extra=[*promises(), unread("noise")]), explained(seed=2, extra=promises())
     sheet = TABLES["certificate"]([with_counts, without])
-    (line,) = lines(sheet, data="ETTh1", model="steady")
+    (line,) = lines(sheet, data="ETTh1", model="choosing")
     assert (line["windows"], line["windows changed by it"]) == ("5,570", "not run")
     (line,) = lines(sheet, data="ETTh1", model="sealed")
     assert line["windows"] == line["windows scrambled, nothing held"] == line["windows changed by it"] == "not run"
@@ -400,7 +405,7 @@ def test_a_data_set_without_a_certificate_is_not_run_and_other_models_follow() -
     sheet = TABLES["certificate"]([explained(recipe="paper-sparse", extra=promises()), explained("ETTm1")])
     assert lines(sheet, data="Weather")[0]["windows"] == "not run"
     assert lines(sheet, data="ETTm1")[0]["windows"] == "not run"
-    assert [line["model"] for line in lines(sheet, data="ETTh1")] == ["sealed", "steady", "paper-sparse"]
+    assert [line["model"] for line in lines(sheet, data="ETTh1")] == ["sealed", "choosing", "paper-sparse"]
 
 
 # --- Recovery ---
@@ -446,20 +451,20 @@ def test_passes_and_the_time_on_each_device_have_separate_columns() -> None:
         if row["device"] == "cuda":
             row["forward_equivalents"] /= 4
     sheet = TABLES["cost"](records)
-    (line,) = lines(sheet, data="ETTh1", explainer="occlusion")
+    (line,) = lines(sheet, data="ETTh1", model="choosing", explainer="occlusion")
     assert (line["forward passes"], line["published forward passes"]) == ("57", "56")
     assert (line["time on the GPU, in forecasts"], line["time on the CPU, in forecasts"]) == ("11.00", "44.00")
     assert (line["fidelity score"], line["published time on a GPU, in forecasts"]) == ("0.700", "46")
-    (saliency,) = lines(sheet, data="ETTh1", explainer="saliency")
+    (saliency,) = lines(sheet, data="ETTh1", model="choosing", explainer="saliency")
     assert (saliency["fidelity score"], saliency["published backward passes"]) == ("not run", "1")
-    (dynamask,) = lines(sheet, data="ETTh1", explainer="dynamask")
+    (dynamask,) = lines(sheet, data="ETTh1", model="choosing", explainer="dynamask")
     assert (dynamask["forward passes"], dynamask["published optimisation steps per batch"]) == ("not run", "500")
-    (weather,) = lines(sheet, data="Weather", explainer="occlusion")
+    (weather,) = lines(sheet, data="Weather", model="choosing", explainer="occlusion")
     assert (weather["forward passes"], weather["published forward passes"]) == ("not run", "168")
 
 
 def test_a_device_that_was_not_timed_has_no_time() -> None:
-    (line,) = lines(TABLES["cost"]([costs("cpu")]), data="ETTh1", explainer="occlusion")
+    (line,) = lines(TABLES["cost"]([costs("cpu")]), data="ETTh1", model="choosing", explainer="occlusion")
     assert (line["time on the GPU, in forecasts"], line["time on the CPU, in forecasts"]) == ("–", "44.00")
 
 
@@ -485,26 +490,27 @@ def gates(table: list[list[float]]) -> Measurements:
 
 
 def test_gates_are_tables_of_lags_by_channels_for_each_recipe() -> None:
-    steady, paper = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
-    records = [explained(recipe="paper-sparse", extra=paper), explained(extra=steady)]
+    choosing, paper = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
+    records = [explained(recipe="paper-sparse", extra=paper), explained(extra=choosing)]
     frequency, one = TABLES["gate_frequency"](records), TABLES["gate_map"](records)
     assert frequency.header == one.header == ["model", "lags", "channel 1", "channel 2"]
     assert frequency.body == [
-        ["steady", "-96 to -49", "0.10", "0.90"],
-        ["steady", "-48 to -1", "0.25", "0.75"],
+        ["sealed", "not run", "–", "–"],
+        ["choosing", "-96 to -49", "0.10", "0.90"],
+        ["choosing", "-48 to -1", "0.25", "0.75"],
         ["paper-sparse", "-96 to -49", "0.20", "0.80"],
         ["paper-sparse", "-48 to -1", "0.35", "0.65"],
     ]
-    assert one.body[0] == ["steady", "-96 to -49", "0.10", "**0.90**"]
-    assert one.body[2] == ["paper-sparse", "-96 to -49", "0.20", "**0.80**"]
-    assert [(row["patch"], row["channel"], row["frequency"]) for row in rows(frequency, model="steady")][1] == (
+    assert one.body[1] == ["choosing", "-96 to -49", "0.10", "**0.90**"]
+    assert one.body[3] == ["paper-sparse", "-96 to -49", "0.20", "**0.80**"]
+    assert [(row["patch"], row["channel"], row["frequency"]) for row in rows(frequency, model="choosing")][1] == (
         1,
         2,
         0.9,
     )
     assert [row["frequency"] for row in rows(frequency, model="paper-sparse")] == [0.2, 0.8, 0.35, 0.65]
     assert [row["open"] for row in one.rows] == [False, True] * 4
-    assert "steady: 512 test windows of ETTh1, horizon 96, seed 2024." in frequency.note
+    assert "choosing: 512 test windows of ETTh1, horizon 96, seed 2024." in frequency.note
     assert "paper-sparse: test window 1,392 of ETTh1, horizon 96, seed 2024." in one.note
 
 
@@ -512,14 +518,14 @@ def test_a_recipe_whose_gates_were_not_measured_is_not_run() -> None:
     table = [[0.1, 0.9], [0.25, 0.75]]
     for label in ("gate_map", "gate_frequency"):
         sheet = TABLES[label]([explained(extra=gates(table)), explained(recipe="paper-sparse")])
-        assert sheet.body[2:] == [["paper-sparse", "not run", "–", "–"]]
-        assert {row["model"] for row in sheet.rows} == {"steady"}
+        assert sheet.body[3:] == [["paper-sparse", "not run", "–", "–"]]
+        assert {row["model"] for row in sheet.rows} == {"choosing"}
         elsewhere = TABLES[label]([explained("Weather", extra=gates(table))])
-        assert elsewhere.body == [["steady", "not run"], ["paper-sparse", "not run"]]
+        assert elsewhere.body == [["sealed", "not run"], ["choosing", "not run"], ["paper-sparse", "not run"]]
 
 
 def test_the_gates_of_the_smallest_seed_are_shown() -> None:
     one, other = gates([[0.1, 0.9], [0.25, 0.75]]), gates([[0.2, 0.8], [0.35, 0.65]])
     sheet = TABLES["gate_frequency"]([explained(seed=2026, extra=other), explained(seed=2025, extra=one)])
     assert {row["seed"] for row in sheet.rows} == {2025}
-    assert sheet.body[0] == ["steady", "-96 to -49", "0.10", "0.90"]
+    assert sheet.body[1] == ["choosing", "-96 to -49", "0.10", "0.90"]

@@ -22,6 +22,7 @@ from ibforecast_lab.experiments.plans import FORMER, HORIZONS, MAIN, PLANS, SEED
 from ibforecast_lab.experiments.published import WHOLE_BATCHES
 from ibforecast_lab.experiments.sheet import FORMATS
 from ibforecast_lab.experiments.tables import TABLES
+from ibforecast_lab.experiments.variants import split_name
 from ibforecast_lab.recipes import names
 
 FLAT = [
@@ -67,7 +68,7 @@ def full_grid(recipe: str, mse: float, budget: float | None = None) -> list[Reco
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "ledger" / "ledger.jsonl.zst")
-    for one in [*full_grid("exact", 0.3), *full_grid("tqnet", 0.2), record(Cell("ETTh1", 96, "dlinear", 2024), 0.9)]:
+    for one in [*full_grid("sealed", 0.3), *full_grid("tqnet", 0.2), record(Cell("ETTh1", 96, "dlinear", 2024), 0.9)]:
         ledger.write(one)
     return ledger
 
@@ -87,12 +88,12 @@ def test_the_main_tables_need_every_data_set_horizon_model_and_seed() -> None:
     assert {cell.recipe for cell in at_a_tenth} == {DEFAULT}
     assert len(cells) - len(at_a_tenth) == 5 * 4 * len(PLANS["accuracy"].models) * 3
     assert len(cells) == len(set(cells))
-    assert set(PLANS["accuracy"].models) <= set(names())
+    assert {split_name(model)[0] for model in PLANS["accuracy"].models} <= set(names())
 
 
 def test_a_plan_is_narrowed_to_named_values_and_refuses_unknown_ones() -> None:
-    narrowed = plan("per_horizon").narrowed(("Weather",), (96,), ("exact", "choosing"), (1, 2))
-    assert narrowed.cells() == [Cell("Weather", 96, model, seed) for model in ("exact", "choosing") for seed in (1, 2)]
+    narrowed = plan("per_horizon").narrowed(("Weather",), (96,), ("sealed", "choosing"), (1, 2))
+    assert narrowed.cells() == [Cell("Weather", 96, model, seed) for model in ("sealed", "choosing") for seed in (1, 2)]
     for unknown in ({"data": ("Traffic",)}, {"horizons": (97,)}, {"models": ("oracle",)}):
         with pytest.raises(UsageError, match="must belong to the label"):
             plan("per_horizon").narrowed(**unknown)
@@ -112,7 +113,7 @@ def flat(ledger: Ledger, label: str, **where: Any) -> list[dict[str, Any]]:
 
 
 def test_rows_average_over_seeds_and_give_their_spread(ledger: Ledger) -> None:
-    (row,) = flat(ledger, "per_horizon", data="ETTh1", horizon=96, model="exact", source="ledger")
+    (row,) = flat(ledger, "per_horizon", data="ETTh1", horizon=96, model="sealed", source="ledger")
     assert (row["seeds"], row["budget"]) == (3, 0.2)
     assert row["mse"] == pytest.approx(0.3096)
     assert row["mae"] == pytest.approx(0.6192)
@@ -121,21 +122,21 @@ def test_rows_average_over_seeds_and_give_their_spread(ledger: Ledger) -> None:
 
 
 def test_a_mean_over_horizons_needs_all_four_of_them_and_its_spread_is_over_seeds(ledger: Ledger) -> None:
-    assert {row["model"] for row in flat(ledger, "accuracy", source="ledger")} == {"exact", "tqnet"}
+    assert {row["model"] for row in flat(ledger, "accuracy", source="ledger")} == {"sealed", "tqnet"}
     for data in ("ETTh1", "Overall"):
-        (row,) = flat(ledger, "accuracy", data=data, model="exact", source="ledger")
+        (row,) = flat(ledger, "accuracy", data=data, model="sealed", source="ledger")
         assert row["mse"] == pytest.approx(0.3 + sum(HORIZONS) / 4e4)
         assert row["mse_std"] == pytest.approx(0.01)
         assert row["seeds"] == 3
 
 
 def test_a_mean_over_data_sets_needs_all_five_of_them(tmp_path: Path) -> None:
-    sheet = TABLES["accuracy"]([one for one in full_grid("exact", 0.3) if one.cell.data != "Weather"])
+    sheet = TABLES["accuracy"]([one for one in full_grid("sealed", 0.3) if one.cell.data != "Weather"])
     assert {row["data"] for row in sheet.rows if row["source"] == "ledger"} == {*MAIN} - {"Weather"}
 
 
 def test_a_seed_without_a_horizon_counts_in_the_mean_and_not_in_the_spread() -> None:
-    records = [one for one in full_grid("exact", 0.3) if (one.cell.horizon, one.cell.seed) != (96, 2026)]
+    records = [one for one in full_grid("sealed", 0.3) if (one.cell.horizon, one.cell.seed) != (96, 2026)]
     (row,) = [row for row in TABLES["accuracy"](records).rows if (row["data"], row["seeds"]) == ("ETTh1", 2)]
     assert row["mse"] == pytest.approx(0.3 + sum(HORIZONS) / 4e4 - 0.005 / 4)
     assert row["mse_std"] == pytest.approx(0.01 / 2**0.5)
@@ -223,12 +224,12 @@ def test_a_rivals_line_is_the_better_of_our_run_and_the_published_number(ledger:
 
 
 def test_the_error_of_our_default_is_compared_with_every_line() -> None:
-    records = [*full_grid(DEFAULT, 0.30), *full_grid("exact", 0.305), *full_grid("tqnet", 0.2)]
+    records = [*full_grid(DEFAULT, 0.30), *full_grid("sealed", 0.305), *full_grid("tqnet", 0.2)]
     sheet = TABLES["accuracy"]([*records, *(one for one in full_grid("patchtst", 0.31) if one.cell.seed == 2024)])
     lines = {(line[0], line[2]): dict(zip(sheet.header, line, strict=True)) for line in sheet.body}
     by_mse, by_mae = (f"{DEFAULT} is, by {metric}" for metric in ("MSE", "MAE"))
-    leads = {model: lines["Overall", model][by_mse] for model in (DEFAULT, "exact", "tqnet", "timesnet")}
-    assert leads == {DEFAULT: "–", "exact": "level", "tqnet": "behind", "timesnet": "ahead"}
+    leads = {model: lines["Overall", model][by_mse] for model in (DEFAULT, "sealed", "tqnet", "timesnet")}
+    assert leads == {DEFAULT: "–", "sealed": "level", "tqnet": "behind", "timesnet": "ahead"}
     assert lines["Overall", "timesnet"][by_mae] == "behind"
     assert lines["ETTh1", "patchtst"][by_mse] == "one seed"
     assert "no more than the larger of the standard deviations" in sheet.note
@@ -256,7 +257,7 @@ def test_runs_at_another_budget_have_lines_and_names_of_their_own() -> None:
 def test_the_best_and_the_best_interpretable_errors_are_marked_and_missing_ones_are_not_run(ledger: Ledger) -> None:
     text = show(ledger, "accuracy", "md")
     assert "| ETTh1 | mean | tqnet | ours | 20.0% | 3 | **0.234 ± 0.010** |" in text
-    assert "| ETTh1 | mean | exact | ours | 20.0% | 3 | _0.334 ± 0.010_ |" in text
+    assert "| ETTh1 | mean | sealed | ours | 20.0% | 3 | _0.334 ± 0.010_ |" in text
     assert "| ETTh1 | mean | steady | – | – | – | not run |" in text
     assert "| ETTh1 | mean | dlinear | published | – | – | 0.456 | 0.452 |" in text
     assert "| Overall | mean | tqnet |" in text
@@ -294,10 +295,10 @@ def test_stand_ins_have_the_sizes_of_the_data_they_replace_and_are_named_stand_i
 
 def test_a_stand_ins_record_is_shown_under_its_own_name_in_place_of_a_cell_that_was_not_run(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl.zst")
-    for model in ("exact", "steady"):
+    for model in ("sealed", "steady"):
         ledger.write(record(Cell("Traffic-stand-in", 96, model, 2024), 0.01))
     text = show(ledger, "large_channels", "md")
-    assert "| Traffic-stand-in (generated values) | 96 | exact | ours | 20.0% | 1 | 0.010" in text
+    assert "| Traffic-stand-in (generated values) | 96 | sealed | ours | 20.0% | 1 | 0.010" in text
     assert "| Traffic-stand-in (generated values) | 96 | steady | ours | 20.0% | 1 | 0.010" in text
     assert "| Traffic | 96 | steady |" not in text
     assert "| Traffic | 192 | steady | – | – | – | not run |" in text
@@ -336,7 +337,7 @@ def test_reproduce_does_not_run_a_cell_with_a_current_record(
     from ibforecast_lab.experiments.parts import fingerprint_of
     from ibforecast_lab.experiments.run import RESULTS_VERSION, recipe_of
 
-    cell = Cell("ETTh1", 96, "exact", 2024)
+    cell = Cell("ETTh1", 96, "sealed", 2024)
     current = replace(
         record(cell, 0.3),
         recipe_sha256=recipe_of(cell).sha256,
@@ -344,7 +345,7 @@ def test_reproduce_does_not_run_a_cell_with_a_current_record(
         results_version=RESULTS_VERSION,
     )
     Ledger(tmp_path / "ledger.jsonl.zst").write(current)
-    words = ["reproduce", "per_horizon", "--data", "ETTh1", "--horizon", "96", "--model", "exact", "--seeds", "2024"]
+    words = ["reproduce", "per_horizon", "--data", "ETTh1", "--horizon", "96", "--model", "sealed", "--seeds", "2024"]
     outcome = CliRunner().invoke(main, [*words, "--ledger", str(tmp_path / "ledger.jsonl.zst"), "--json"])
     assert outcome.exit_code == 0
     assert json.loads(outcome.stdout) == {"cells": 1, "run": 0, "failed": {}}

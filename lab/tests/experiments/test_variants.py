@@ -11,10 +11,10 @@ from ibforecast.core.sizes import Sizes
 from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.experiments.ledger import Cell
 from ibforecast_lab.experiments.parts import sizes_of
-from ibforecast_lab.experiments.plans import CHOICE, CHOOSING, MAIN, ONE_MASK, PLANS, SUITE
+from ibforecast_lab.experiments.plans import CHOICE, CHOOSING, MAIN, ONE_MASK, PLANS, SUITE, SWEPT
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.studies import STUDIES
-from ibforecast_lab.experiments.tables.tradeoff import BUDGETS
+from ibforecast_lab.experiments.tables.tradeoff import ORDER, places
 from ibforecast_lab.experiments.variants import JOIN, NETWORKS, SWEEPS, VARIANTS, split_name, varied, words_for
 from ibforecast_lab.networks.ablations import SoftForecast
 from ibforecast_lab.recipes import names, resolve
@@ -22,6 +22,10 @@ from ibforecast_lab.recipes import names, resolve
 SIZES = Sizes(96, 96, 7, 24)
 SHORT = Sizes(96, 96, 7, 96)
 LABELS = ("tradeoff", "ablations", "sensitivity")
+
+
+def place(cell: Cell) -> tuple[str, int, str]:
+    return cell.data, cell.horizon, cell.recipe
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -68,8 +72,9 @@ def test_a_variant_changes_the_fingerprint_and_no_two_share_one() -> None:
     recipes = {model: varied(model, SIZES, "ETTh1") for model in models}
     assert len({recipe.sha256 for recipe in recipes.values()}) == len(models)
     for model, recipe in recipes.items():
+        base, variant = split_name(model)
         assert recipe.name == model
-        assert recipe.train == resolve(split_name(model)[0], SIZES, "ETTh1").train
+        assert (recipe.train == resolve(base, SIZES, "ETTh1").train) == (not variant or not VARIANTS[variant].train)
 
 
 @pytest.mark.parametrize("name", names())
@@ -80,16 +85,16 @@ def test_a_recipe_without_a_variant_is_unchanged(name: str) -> None:
 
 
 def test_settings_of_a_variant_replace_those_of_the_data_set() -> None:
-    whole, changed = (varied(name, SHORT, "ETTm1").config for name in ("steady", "steady+rate_weight=0.5"))
-    assert (whole.objective.rate_weight, changed.objective.rate_weight) == (0.0, 0.5)
+    whole, changed = (varied(name, SHORT, "ETTm1").config for name in ("paper-sparse", "paper-sparse+rate_weight=0.5"))
+    assert (whole.objective.rate_weight, changed.objective.rate_weight) == (0.02, 0.5)
     assert changed.objective.consistency_weight == whole.objective.consistency_weight
     assert changed.gate == whole.gate
 
 
 def test_an_explicit_budget_replaces_that_of_a_variant() -> None:
-    assert varied("steady+no-budget", SIZES).config.budget == 1.0
-    assert varied("steady+no-budget", SIZES, budget=0.5).config.budget == 0.5
-    assert varied("steady", SIZES, budget=0.5).config.budget == 0.5
+    assert varied("paper-sparse+no-budget", SIZES).config.budget == 1.0
+    assert varied("paper-sparse+no-budget", SIZES, budget=0.5).config.budget == 0.5
+    assert varied("paper-sparse", SIZES, budget=0.5).config.budget == 0.5
 
 
 def test_a_network_without_a_recipe_is_built_under_its_own_name() -> None:
@@ -107,7 +112,7 @@ def test_a_network_without_a_recipe_is_built_under_its_own_name() -> None:
         ("steady+no-fase", "did you mean 'no-phase'"),
         ("steady+quicker", "choose among no-gated-base"),
         ("factors+no-phase", "must be a variant of a recipe for ibforecast"),
-        ("steady+no-diversity", "must use known settings"),
+        ("sealed+no-diversity", "must use known settings"),
         ("exactly+no-phase", "recipe must be one that ships"),
     ],
 )
@@ -132,36 +137,35 @@ def test_every_sweep_changes_a_setting_that_has_an_effect() -> None:
             assert recipe.sha256 != base.sha256, cell.key
         if "prior" in cell.recipe:
             assert recipe.config.objective.rate_weight > 0, cell.key
-    assert set(SWEEPS) <= set(vars(recipe.config.objective))
+    assert {setting for settings in SWEPT.values() for setting in settings} == set(SWEEPS)
 
 
 def test_the_trade_off_is_run_at_the_budgets_that_are_shown() -> None:
-    run: dict[str, set[float]] = {}
-    for cell in PLANS["tradeoff"].cells():
-        run.setdefault(cell.recipe, set()).add(recipe_of(cell).config.budget)
-    assert {model: set(budgets) for model, budgets in BUDGETS.items() if model != "any-budget"} == {
-        model: budgets for model, budgets in run.items() if model != "any-budget"
-    }
+    planned = {(*place(cell), recipe_of(cell).config.budget) for cell in PLANS["tradeoff"].cells()}
+    shown = set(places())
+    assert {one for one in shown if one[2] != "any-budget"} == {one for one in planned if one[2] != "any-budget"}
+    assert {model for _, _, model, _ in shown} == set(ORDER)
 
 
 def test_labels_share_their_cells() -> None:
     tradeoff, ablations, sensitivity = (set(PLANS[label].cells()) for label in LABELS)
-    assert len(sensitivity & tradeoff) == 3 * 4
-    assert len(sensitivity & ablations) == 2
+    budgets = {cell for cell in sensitivity if cell.budget is not None}
+    assert len(sensitivity & tradeoff & budgets) == 3 * (4 + 2)
+    assert len(sensitivity & ablations) == 5
     assert tradeoff & set(PLANS["accuracy"].cells()) == {cell for cell in tradeoff if not cell.study}
 
 
 def test_a_plan_of_several_parts_is_narrowed_in_all_of_them() -> None:
-    narrowed = PLANS["tradeoff"].narrowed(("ETTm1",), (96,), ("steady", "any-budget", "paper"), (1,))
-    assert [cell.key for cell in narrowed.cells()] == [
-        "ETTm1-96-96-steady-s1",
+    narrowed = PLANS["tradeoff"].narrowed(("ETTm1",), (96,), ("sealed", "any-budget", "paper"), (1,))
+    assert {cell.key for cell in narrowed.cells()} == {
         "ETTm1-96-96-paper-s1",
-        *(f"ETTm1-96-96-steady-b{budget}-s1-native" for budget in (0.05, 0.1, 0.35, 0.5)),
+        "ETTm1-96-96-sealed-s1-native",
+        *(f"ETTm1-96-96-sealed-b{budget}-s1-native" for budget in (0.05, 0.1, 0.35, 0.5)),
         "ETTm1-96-96-any-budget-s1-budgets",
-    ]
+    }
     assert set(PLANS["sensitivity"].narrowed().cells()) == set(PLANS["sensitivity"].cells())
     with pytest.raises(UsageError, match="model must belong to the label"):
-        PLANS["ablations"].narrowed(models=("steady+prior=0.5",))
+        PLANS["ablations"].narrowed(models=("sealed+prior=0.5",))
 
 
 @pytest.mark.parametrize("data", MAIN)

@@ -1,5 +1,6 @@
 """Networks with a part removed: the part has no effect, and the promises that depended on it do not hold."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from ibforecast.core.tokens import spread
 from ibforecast.core.window import Target, Window
 from ibforecast.model.config import GateConfig, ModelConfig, ObjectiveConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
-from ibforecast_lab.networks.ablations import PhaselessForecast, SoftForecast, UngatedForecast
+from ibforecast_lab.networks.ablations import SoftForecast, UngatedForecast, frozen, phaseless
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 48, 12, 3, 24, 4
 CONFIG = ModelConfig(
@@ -23,7 +24,7 @@ CONFIG = ModelConfig(
     readout=ReadoutConfig(width=16, dropout=0.0),
     objective=ObjectiveConfig(rate_weight=0.02, prior=0.2),
 )
-Network = type[IBForecast] | type[SoftForecast] | type[UngatedForecast]
+Network = Callable[[ModelConfig], IBForecast | SoftForecast | UngatedForecast]
 
 
 def built(network: Network, config: ModelConfig = CONFIG) -> IBForecast | SoftForecast | UngatedForecast:
@@ -111,7 +112,18 @@ def test_without_the_phase_the_forecast_does_not_depend_on_the_time(cross_channe
     readout = replace(CONFIG.readout, cross_channel=cross_channel)
     config = replace(CONFIG, profile=False, readout=readout)
     later = replace(window(), phase=window().phase + 5)
-    with_phase, without = trained(IBForecast, config), trained(PhaselessForecast, config)
+    with_phase, without = trained(IBForecast, config), trained(phaseless, config)
     assert not torch.equal(with_phase(later).values, with_phase(window()).values)
     assert torch.equal(without(later).values, without(window()).values)
     assert isinstance(without, Accountable)
+
+
+def test_a_mask_that_is_not_learned_stays_as_it_starts() -> None:
+    config = replace(CONFIG, sealed=True, gate=replace(CONFIG.gate, attention="none"))
+    network = frozen(config)
+    before, readout = (
+        [part.detach().clone() for part in parts.parameters()] for parts in (network.score, network.readout)
+    )
+    network = trained(lambda _: network, config)
+    assert all(map(torch.equal, before, network.score.parameters()))
+    assert not all(map(torch.equal, readout, network.readout.parameters()))

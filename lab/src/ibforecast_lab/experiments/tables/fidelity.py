@@ -181,7 +181,8 @@ BY_BUDGET_FIELDS = {
 def runs_by_budget(tidy: list[Row]) -> list[Row]:
     """Return the fidelity of the native map in every run of the plan's models."""
     rows = select(of_study(tidy, "native"), measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
-    return [row for row in rows if row["model"] in PLANS["fidelity_by_budget"].models and row["score"] is not None]
+    models = {cell.recipe for cell in PLANS["fidelity_by_budget"].cells()}
+    return [row for row in rows if row["model"] in models and row["score"] is not None]
 
 
 def _by_budget(tidy: list[Row]) -> list[Row]:
