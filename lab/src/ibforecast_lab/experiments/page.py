@@ -403,7 +403,7 @@ def _shares(values: Values) -> list[Line]:
 
 
 def _budgets(sheets: Sheets) -> list[Line]:
-    """Return the mean errors of the default at two budgets, beside those of reading everything."""
+    """Return the mean errors of the default at two budgets, next to those of reading everything."""
     lines = []
     for data in (*MAIN, OVERALL):
         rows = select(sheets["accuracy"].rows, data=data, source="ledger")

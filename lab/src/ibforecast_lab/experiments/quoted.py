@@ -8,6 +8,7 @@ The numbers of the tables come from `facts`. Those that combine several records 
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import product
 from pathlib import Path
 from statistics import geometric_mean, mean
@@ -65,6 +66,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
         **_promises(sheets, records),
         **_speed(values),
         **_contests(records),
+        **_stacked(records),
         **compared_in_suite(records),
     }
 
@@ -86,6 +88,27 @@ def _contests(records: list[Record]) -> dict[str, float]:
         values[f"results/contest/{prefix}runs"] = float(len(contests))
         for winner in ("sealed", "additive"):
             values[f"results/contest/{prefix}{winner}"] = float(len(select(contests, winner=winner)))
+    return values
+
+
+def _stacked(records: list[Record]) -> dict[str, float]:
+    """The 60 cells of our recipes on the benchmarks: seconds of training in all, and from the first end to the last."""
+    values: dict[str, float] = {}
+    for recipe in (DEFAULT, ONE_MASK):
+        own = [
+            record
+            for record in records
+            if (record.cell.recipe, record.cell.study, record.cell.budget) == (recipe, "", None)
+            and record.cell.data in MAIN
+            and record.cell.look_back == LOOK_BACK
+            and any(row["measure"] == "stacked" for row in record.measurements)
+        ]
+        ends = sorted(datetime.fromisoformat(record.finished) for record in own)
+        values |= {
+            f"results/stacked/{recipe}/cells": float(len(own)),
+            f"results/stacked/{recipe}/seconds": sum(record.seconds for record in own),
+            f"results/stacked/{recipe}/span": (ends[-1] - ends[0]).total_seconds() if ends else 0.0,
+        }
     return values
 
 

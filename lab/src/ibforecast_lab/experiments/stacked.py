@@ -32,7 +32,7 @@ def run_missing_stacked(
     """Run the cells whose record is missing or outdated, in stacks; return the reason of each failure by cell.
 
     A stack has cells of one network and schedule: seeds, and data sets with equal sizes. A forecaster that cannot be
-    stacked is trained on its own. With several `jobs`, so many stacks are trained at the same time, each in a process.
+    stacked is trained on its own. With several `jobs`, as many stacks are trained at the same time, each in a process.
     If this is killed, the stacks that were training are lost.
     """
     engine, failures = Processes(jobs) if jobs > 1 else HERE, dict[Cell, str]()
