@@ -19,6 +19,7 @@ import pytest
 import torch
 
 from ibforecast import Evaluation, ExplainedForecast, IBForecaster
+from ibforecast.cli import fit
 from ibforecast.cli.main import LAB_VERBS, VERBS, run
 
 Call = Callable[..., Any]
@@ -191,6 +192,12 @@ def test_every_setting_of_fit_reaches_the_model(desk: Any, call: Call, tmp_path:
     assert (layout.zone, layout.irregular, layout.missing_values) == ("Asia/Kolkata", "fill", (-9999.0,))
     assert (fitted.split.train_end, fitted.split.validation_end) == (240, 320)
     assert (fitted.summary.seed, fitted.summary.recipe, fitted.summary.epochs) == (3, "tiny", 1)
+
+
+def test_names_may_be_separated_by_commas_or_given_one_by_one() -> None:
+    options = ["--horizon", "12", "--past", "wind, rain", "--past", "snow", "--out", "model"]
+    settings = fit.command.make_context("fit", ["load.csv", *options]).params
+    assert (settings["past"], settings["future"], settings["channels"]) == (["wind", "rain", "snow"], [], [])
 
 
 def test_an_existing_model_is_replaced_only_with_overwrite(desk: Any, call: Call, tmp_path: Path) -> None:
