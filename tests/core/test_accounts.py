@@ -125,3 +125,10 @@ def test_places_that_add_nothing_are_not_named() -> None:
     assert lines[2] == "4 other tokens together: 0.00."
     # If all amounts are 0, the first place is named.
     assert "5 other tokens together: 0.00." in made.in_words("beta")
+
+
+@pytest.mark.parametrize(("error", "text"), [(161.4, "160"), (0.0899, "0.09"), (1.16, "1.2")])
+def test_a_standard_error_has_two_digits(error: float, text: str) -> None:
+    made = sample(sealed=True, forecast=np.full((HORIZON, 3), 20.0))
+    receipt = Receipt("alpha", "mean", 20.0, 20.0, (0.0,) * int(np.sum(SOME)), error=error)
+    assert f"a standard error of at most {text};" in replace(made, receipts=(receipt,)).in_words("alpha")

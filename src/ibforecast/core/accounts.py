@@ -236,7 +236,7 @@ def _anchor(explained: ExplainedForecast, column: int) -> list[str]:
 def _sampled(receipt: Receipt) -> list[str]:
     if not receipt.error:  # exact, or one value that has no order
         return []
-    error = f"{receipt.error:.2g}"
+    error = f"{float(f'{receipt.error:.2g}'):g}"  # two digits, and 160 rather than 1.6e+02
     return [f"How much each value adds is an estimate, with a standard error of at most {error}; the sum is exact."]
 
 
