@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ibforecast.core.calendar import Frequency
-from ibforecast.data.rhythms import FALSE_ALARMS, cycles_in, natural_lengths, rhythms_of
+from ibforecast.data.rhythms import FALSE_ALARMS, cycles_in, natural_lengths
 
 DAY_AND_WEEK = (24, 168)
 Make = Callable[[np.random.Generator, int], np.ndarray]
@@ -55,13 +55,6 @@ def test_a_week_is_found_next_to_a_day_and_not_in_a_day_that_changes_over_the_ye
     weekend = (hour // 24) % 7 >= 5
     assert found(day - weekend + noise) == {24, 168}
     assert found(day * (1 + 0.8 * np.sin(2 * np.pi * hour / 5000)) + noise) == {24}
-
-
-def test_two_months_of_hours_are_enough_for_a_week_in_one_of_eight_channels() -> None:
-    random, hour = np.random.default_rng(1), np.arange(1400)
-    values = random.normal(size=(len(hour), 8))
-    values[:, 3] += 3 * np.sin(2 * np.pi * hour / 24) + 4 * (hour % 168 < 120)
-    assert {each.length for each in rhythms_of(values, Frequency(3600))} == {24, 168}
 
 
 def test_a_hundred_days_and_ten_years_of_months_are_enough() -> None:

@@ -9,8 +9,7 @@ The rule, for one channel and a length of c steps:
    cycle and large for a process with a long memory. If c is a multiple of a cycle found before, it is less that at the
    neighbouring multiples, so that a daily cycle that changes over the year does not look like a week.
 3. A cycle is found if the score is at least 0.1 and beyond that of noise with the same memory (in at most one channel
-   of a hundred, over both views and all lengths together; natural lengths, of which there are few, have half of these
-   false alarms), if the autocorrelation does not fall to less than half
+   of a hundred, over all lengths and both views together), if the autocorrelation does not fall to less than half
    from c to its later multiples, if no length nearby has a larger score, and if no divisor of c has a score nearly as
    large.
 4. Natural lengths, such as a day and a week of hours, are examined first. Other lengths are examined if none of these
@@ -96,22 +95,17 @@ def cycles_in(values: Float64[np.ndarray, " row"], natural: tuple[int, ...], ala
     longest = min(len(values) // 3, 2 * max(natural, default=0) or LONGEST)
     if (~np.isnan(values)).sum() < FEWEST or not np.nanstd(values):
         return {}
+    unlikely = NormalDist().inv_cdf(1 - alarms / 2 / max(longest, 1))
     cycles: dict[int, float] = {}
     for length in natural:
-        unlikely = _beyond(alarms, len(natural))
         if length <= longest and (score := _best_score(values, length, tuple(cycles), unlikely)):
             cycles[length] = score
     if cycles or longest < SHORTEST:
         return cycles
     for length in {_strongest(_Correlations.of(view), longest) for view in _views(values, longest)} - {0}:
-        cycles[length] = _best_score(values, length, (), _beyond(alarms, longest))
+        cycles[length] = _best_score(values, length, (), unlikely)
     score, length = max(((score, length) for length, score in cycles.items()), default=(0.0, 0))
     return {length: score} if score else {}
-
-
-def _beyond(alarms: float, lengths: int) -> float:
-    """Return the quantile of a normal distribution that both views of some lengths exceed in half of the alarms."""
-    return NormalDist().inv_cdf(1 - alarms / 2 / 2 / lengths)
 
 
 def _best_score(values: Float64[np.ndarray, " row"], length: int, cycles: tuple[int, ...], unlikely: float) -> float:
