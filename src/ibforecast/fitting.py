@@ -1,7 +1,7 @@
 """Fitting: from a table and settings to a fitted model."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
 from pathlib import Path
@@ -23,6 +23,7 @@ from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
 from ibforecast.data.windows import Windows
+from ibforecast.evaluate.channels import channel_errors
 from ibforecast.evaluate.conformal import Calibration, scores
 from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
 from ibforecast.model.network import IBForecast
@@ -30,11 +31,18 @@ from ibforecast.settings import EVERY, Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import never
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
-from ibforecast.zoo.saved import FittedModel, TrainingSummary
+from ibforecast.zoo.saved import Behind, FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe, within
 
 LATEST_END = 0.9
 """The share of a time limit after which training stops, whatever was planned."""
+
+
+TOLERATED = 0.02
+"""By how much the error of a channel may exceed that of its best naive forecast before a fit says so."""
+
+ZERO = 1e-6
+"""Errors up to this, in standard deviations, are those of rounding: a constant channel is not described better."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +172,25 @@ def fit_source(
     # The mask is known only now: a sealed model does not forecast from windows without a value where it reads.
     tokens = None if fitted.tokens is None else torch.from_numpy(fitted.tokens).to(device)
     readable = replace(validation, tokens=tokens).usable()
-    calibration = calibrated_on(network.to(device), readable, series) if len(readable) else None
-    network.cpu()
-    return replace(fitted, calibration=calibration)
+    if len(readable):
+        calibration = calibrated_on(network.to(device), readable, series)
+        some = readable.spaced(recipe.train.validated) if recipe.train.validated else readable
+        summary = replace(fitted.summary, behind=tuple(behind_naive(fitted, some, cycles)))
+        fitted = replace(fitted, calibration=calibration, summary=summary)
+        network.cpu()
+    return fitted
+
+
+def behind_naive(fitted: FittedModel, windows: Windows, cycles: Sequence[int]) -> list[Behind]:
+    """Return the channels that a naive forecast describes better than the model on these windows, the worst first."""
+    own = channel_errors(lambda window: fitted.predictor(window).values, windows).mae
+    naive, behind = naive_forecasts(windows, cycles), []
+    for column, (name, std) in enumerate(zip(fitted.targets, fitted.standardiser.std.tolist(), strict=False)):
+        best = min(naive, key=lambda each: float(each.channels.mae[column]))
+        errors = float(own[column]), float(best.channels.mae[column])
+        if errors[0] > (1 + TOLERATED) * errors[1] + ZERO:  # never in an empty channel, whose errors are not numbers
+            behind.append(Behind(name, errors[0] * std, errors[1] * std, best.cycle))
+    return sorted(behind, key=lambda each: each.naive_mae / each.mae)
 
 
 def calibrated_on(network: IBForecast, windows: Windows, series: Series) -> Calibration:

@@ -235,7 +235,8 @@ def test_a_look_back_that_needs_unusual_patches_is_reported_with_a_better_one(
     assert f"patches of 12 steps do not divide a look-back of {look_back}: --look-back {better}" in outcome.err
     explicit = call("fit", desk.table, *words, "--patch-len", chosen, "--out", tmp_path / "explicit")
     assert explicit.code == 0
-    assert [line.split()[0] for line in explicit.err.splitlines()] == ["epoch", "fitted"]
+    # After one epoch a naive forecast is better in some channels.
+    assert [line.split()[0] for line in explicit.err.splitlines()] == ["epoch", "fitted", "worse"]
 
 
 def test_a_failed_fit_leaves_no_model(desk: Any, call: Call, tmp_path: Path) -> None:
