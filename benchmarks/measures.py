@@ -12,15 +12,20 @@ import torch
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.sizes import Sizes
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.window import Window
 from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
 from ibforecast.model.network import IBForecast
 from ibforecast.train.step import Step
+from ibforecast_lab.experiments.plans import CHOOSING, ONE_MASK, OPEN
+from ibforecast_lab.experiments.variants import varied
 from ibforecast_lab.recipes import resolve
 
 LOOK_BACK, HORIZON, CHANNELS, CYCLE, BATCH = 96, 96, 7, 24, 256
 SHAPES = {"ETTh1": (7, 24), "ETTm1": (7, 96), "Weather": (21, 144)}
 """Channels and cycle of three data sets."""
+
+COMPARED = ("paper", ONE_MASK, CHOOSING)
 
 Measure = Callable[[torch.device], dict[str, float]]
 
@@ -28,49 +33,40 @@ Measure = Callable[[torch.device], dict[str, float]]
 def training(device: torch.device) -> dict[str, float]:
     """Measure windows per second of a training step on series of ETTh1's shape, also relative to the dense model."""
     windows, sizes = _windows(device), Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
-    rates = {name: _windows_per_second(name, device, windows, sizes) for name in ("dense", "paper", "exact")}
+    rates = {name: _windows_per_second(name, device, windows, sizes) for name in ("dense", *COMPARED)}
     return {f"{name}_windows_per_second": rate for name, rate in rates.items()} | {
-        f"{name}_over_dense": rates[name] / rates["dense"] for name in ("paper", "exact")
+        f"{name}_over_dense": rates[name] / rates["dense"] for name in COMPARED
     }
 
 
 def explanation(device: torch.device) -> dict[str, float]:
-    """Measure the time of one window's forecast with its explanation, and with all gates open, on the CPU."""
-    windows = _windows(torch.device("cpu"))
-    window = windows.look_backs(windows.starts[:1])
-    sizes = Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
-    torch.manual_seed(0)
-    gated = IBForecast(resolve("exact", sizes).config).eval()
-    opened = IBForecast(resolve("dense", sizes, frame="weighted", gate={"kind": "open", "recent": 2}).config).eval()
-    with torch.no_grad():
-        explained, plain = _interleaved(lambda: gated(window).explanation, lambda: opened(window).values, rounds=300)
-    return {"explained_ms": explained * 1e3, "open_gates_ms": plain * 1e3, "ratio": explained / plain}
+    """Processor time of a forecast with its explanation, divided by that of a forecast that reads everything.
 
-
-def gate_network(device: torch.device) -> dict[str, float]:
-    """Processor time of a forecast with its explanation under `steady`, as ratios.
-
-    To the same network with every gate open, which still computes its gate network, and to the same network without a
-    gate network, whose mask is the same for every window. One window and 64, in the shapes of three data sets.
+    The network that reads everything has the same readout, no gates and no explanation. One window and 64, in the
+    shapes of three data sets.
     """
     torch.set_num_threads(1)
     results = {}
     for name, (count, cycle) in SHAPES.items():
         windows, sizes = _windows(torch.device("cpu"), count, cycle), Sizes(LOOK_BACK, HORIZON, count, cycle)
         torch.manual_seed(0)
-        networks = [
-            IBForecast(resolve("steady", sizes, budget=budget, gate=gate).config).eval()
-            for budget, gate in ((None, None), (1.0, {"kind": "open"}), (None, {"attention": "none"}))
-        ]
+        opened, *ours = (IBForecast(varied(recipe, sizes).config).eval() for recipe in (OPEN, ONE_MASK, CHOOSING))
         for batch in (1, 64):
             window = windows.look_backs(windows.starts[:batch])
+            calls = [partial(_forecast, opened, window), *(partial(_explained, network, window) for network in ours)]
             with torch.no_grad():
-                gated, opened, fixed = _least_seconds(
-                    [partial(network, window) for network in networks], 400 if batch == 1 else 10
-                )
-            results[f"{name}_{batch}_over_open_gates"] = round(gated / opened, 2)
-            results[f"{name}_{batch}_over_no_gate_network"] = round(gated / fixed, 2)
+                plain, *explained = _least_seconds(calls, 400 if batch == 1 else 10)
+            for recipe, seconds in zip((ONE_MASK, CHOOSING), explained, strict=True):
+                results[f"{name}_{batch}_{recipe}_over_open"] = round(seconds / plain, 2)
     return results
+
+
+def _forecast(network: IBForecast, window: Window) -> object:
+    return network(window).values
+
+
+def _explained(network: IBForecast, window: Window) -> object:
+    return network(window).explanation
 
 
 def importing(device: torch.device) -> dict[str, float]:
@@ -94,7 +90,7 @@ def channels(device: torch.device) -> dict[str, float]:
         windows = _windows(device, count)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        rate = _windows_per_second("exact", device, windows, Sizes(LOOK_BACK, HORIZON, count, 168), batch=16, steps=1)
+        rate = _windows_per_second(ONE_MASK, device, windows, Sizes(LOOK_BACK, HORIZON, count, 168), batch=16, steps=1)
         seconds[count] = 16 / rate
         if device.type == "cuda":
             memory[count] = float(torch.cuda.max_memory_allocated(device))
@@ -109,7 +105,6 @@ def channels(device: torch.device) -> dict[str, float]:
 MEASURES: dict[str, Measure] = {
     "training": training,
     "explanation": explanation,
-    "gate_network": gate_network,
     "importing": importing,
     "channels": channels,
 }

@@ -27,9 +27,6 @@ import torch
 from ibforecast import ExplainedForecast, IBForecaster, demo_table
 from ibforecast.plots.scene import scene_of
 from ibforecast_lab.experiments.figures import overview
-from ibforecast_lab.experiments.ledger import LEDGER, Ledger
-from ibforecast_lab.experiments.quoted import fidelity_by_budget
-from ibforecast_lab.plots.fidelity import fidelity_png
 from ibforecast_lab.plots.growth import growth_png
 from ibforecast_lab.plots.overview import draw
 from ibforecast_lab.plots.theory import budget_png, rate_png, rate_saving_png
@@ -120,17 +117,15 @@ def from_stages() -> list[Picture]:
     return [Picture("overview.png", _rounded(shown), lambda path: path.write_bytes(draw(shown, "png")))]
 
 
-def from_theory_and_records() -> list[Picture]:
-    """Return the pictures that need no fitted model: those of the theorems, and of the ledger."""
+def from_theory_and_benchmarks() -> list[Picture]:
+    """Return the pictures that need no fitted model: those of the theorems, and of the benchmarks."""
     explanations = {name: rate_saving(toy(name)) for name in TOY_EXPLANATIONS}
     budget, rates = budget_curve(echo_model()), [rate_curve(correlation) for correlation in (0.5, 0.8, 0.95)]
-    fidelity = fidelity_by_budget(Ledger(ROOT / LEDGER).records())
     growth = json.loads(_text(ROOT / "results" / "bench" / "cpu-growth.json"))["measures"]["growth"]
     drawn: dict[str, tuple[Any, Callable[[], bytes]]] = {
         "theory-rate-saving.png": (explanations, lambda: rate_saving_png(explanations)),
         "theory-budget.png": (budget, lambda: budget_png(budget)),
         "theory-rate.png": (rates, lambda: rate_png(rates)),
-        "fidelity.png": (fidelity, lambda: fidelity_png(fidelity)),
         "growth.png": (growth, lambda: growth_png(growth)),
     }
     return [
@@ -145,7 +140,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of pictures; default: all")
     only = parser.parse_args().only
     kept = json.loads(_text(FINGERPRINTS) or "{}").get("pictures", {})
-    every = [*from_theory_and_records()]
+    every = [*from_theory_and_benchmarks()]
     if only is None or any(name not in {picture.name for picture in every} for name in only):
         every += [*from_stages()]
     if only is None or any(name not in {picture.name for picture in every} for name in only):

@@ -31,8 +31,8 @@ def check(every: list[Any], drawn: Any) -> None:
     assert now == {name: drawn["pictures"][name]["source"] for name in now}, "run: make pictures"
 
 
-def test_pictures_of_theorems_and_records_are_up_to_date(pictures: ModuleType, drawn: Any) -> None:
-    check(pictures.from_theory_and_records(), drawn)
+def test_pictures_of_theorems_and_benchmarks_are_up_to_date(pictures: ModuleType, drawn: Any) -> None:
+    check(pictures.from_theory_and_benchmarks(), drawn)
 
 
 @pytest.mark.xdist_group("pages")

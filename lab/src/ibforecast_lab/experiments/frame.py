@@ -55,6 +55,7 @@ def _rows(record: Record) -> Iterable[Row]:
         "seed": cell.seed,
         "study": cell.study,
         "config": config,
+        "train": record.recipe["train"],
         "mse": record.test.mse,
         "mae": record.test.mae,
         "open_rate": record.test.open_rate,

@@ -9,6 +9,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import get_args
@@ -17,9 +18,19 @@ from ibforecast.core.files import write_atomically
 from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.frame import Lead, Row, lead, select
-from ibforecast_lab.experiments.ledger import LEDGER, Ledger, Record
+from ibforecast_lab.experiments.ledger import HOLDER, LEDGER, Cell, Ledger, Record
 from ibforecast_lab.experiments.parts import FRAMED
-from ibforecast_lab.experiments.plans import EXPLAINED, FORMER, HORIZONS, MAIN, ONE_MASK
+from ibforecast_lab.experiments.plans import (
+    CHOOSING,
+    EXPLAINED,
+    FORMER,
+    MAIN,
+    OF_THE_PAPER,
+    ONE_MASK,
+    OPEN,
+    PLANS,
+    SMALL_BUDGETS,
+)
 from ibforecast_lab.experiments.quoted import (
     BENCH,
     CELLS,
@@ -29,22 +40,22 @@ from ibforecast_lab.experiments.quoted import (
     Values,
     best_explainers,
     best_rival,
-    fidelity_by_budget,
     quoted,
     row_of_ours,
 )
 from ibforecast_lab.experiments.sheet import NATIVE, NONE, PAPER, markdown_table, words
 from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.experiments.tables.errors import COMPARED, OVERALL, better_source
-from ibforecast_lab.experiments.tables.fidelity import LOW
 from ibforecast_lab.experiments.tables.suite import AVERAGED
+from ibforecast_lab.experiments.variants import split_name
 
 PAGE = Path("docs/results.md")
 NAMES = {
     "default": "**ibforecast**, budget 0.2 (`default`)",
     "additive": "ibforecast, budget 0.2, additive readout (`additive`)",
     "steady": "ibforecast, budget 0.2 (`steady`, the former default)",
-    "dense": "ibforecast, gates open (`dense`)",
+    OPEN: f"the same readout, everything read (`{OPEN}`)",
+    "dense": "gates open, an earlier recipe (`dense`)",
     "static-fixed": "one learned mask for all windows (`static-fixed`)",
     "static-newest": "the two newest patches, always (`static-newest`)",
     "paper": "the paper's recipe, run again (`paper`)",
@@ -58,6 +69,7 @@ NAMES = {
     "timesnet": "TimesNet",
     "olinear": "OLinear",
     "timeemb": "TimeEmb",
+    "timexer": "TimeXer",
     "tft": "TFT",
     "protots": "ProtoTS",
     "ibforecast": "IB-Forecast, as published",
@@ -65,7 +77,9 @@ NAMES = {
 """Models as the page names them, in its order."""
 
 SOURCES = {"ledger": "our run", "published": "published"}
-BUDGETS = {0.2: "a fifth", 0.1: "a tenth", 0.05: "a twentieth"}
+NEWEST = ("olinear", "timeemb", "timexer")
+"""Rivals that were run in a few cells only."""
+
 EXPLAINERS = (NATIVE, "occlusion", "integrated_gradients")
 EXCERPTS = {
     "certificate": (
@@ -78,7 +92,7 @@ EXCERPTS = {
         *("own against another window's", "own against the usual mask", "own against a fixed mask"),
     ),
     "cost": (
-        *("data", "explainer", "forward passes", "backward passes"),
+        *("data", "model", "explainer", "forward passes", "backward passes"),
         *("time on the GPU, in forecasts", "time on the CPU, in forecasts"),
     ),
     "coverage": (
@@ -112,6 +126,7 @@ def _rounded_up(value: float) -> float:
 
 
 FORMS: dict[str, Callable[[float], str]] = {
+    ".2f": "{:.2f}".format,
     ".3f": "{:.3f}".format,
     ".4f": "{:.4f}".format,
     ".0f": "{:.0f}".format,
@@ -129,7 +144,6 @@ FORMS: dict[str, Callable[[float], str]] = {
 
 def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
     """Return the page as Markdown."""
-    fidelity = fidelity_by_budget(records)
     best = best_explainers(sheets)
     shown = {*EXPLAINERS, *(row["explainer"] for row in best)}
     tables = {
@@ -140,19 +154,18 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "aims": _aims(values),
         "shares": _shares(values),
         "budgets": _budgets(sheets),
-        "any_budget": _any_budget(values),
+        "newest_rivals": _newest_rivals(sheets),
         "choice": _excerpt(sheets, "choice"),
-        "maps": _excerpt(sheets, "fidelity", horizon=["96"], model=[FORMER, "paper-sparse"], explainer=shown),
-        "below": _below(values, fidelity),
-        "runs": _runs(fidelity),
-        "certificate": _excerpt(sheets, "certificate", horizon=["96"], model=[ONE_MASK, FORMER]),
-        "cost": _excerpt(sheets, "cost", explainer=[*EXPLAINERS, "saliency", "dynamask"]),
-        "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[FORMER]),
+        "maps": _excerpt(sheets, "fidelity", horizon=["96"], model=[ONE_MASK, CHOOSING, OF_THE_PAPER], explainer=shown),
+        "certificate": _excerpt(sheets, "certificate", horizon=["96"], model=[ONE_MASK, CHOOSING]),
+        "cost": _excerpt(sheets, "cost", model=[ONE_MASK, CHOOSING], explainer=[*EXPLAINERS, "saliency", "dynamask"]),
+        "coverage": _excerpt(sheets, "coverage", horizon=["96"], model=[DEFAULT]),
         "planted": _excerpt(sheets, "support_recovery", explainer=EXPLAINERS),
         "suite": _whole(sheets, "tables"),
         "pairs": _pairs(values),
         "origins": _origins(),
         "speed": _speed(values),
+        "not_run": _not_run(records),
     }
     phrases = _phrases(sheets, best) | _lost_in_suite(values)
 
@@ -179,18 +192,13 @@ def _phrases(sheets: Sheets, best: list[Row]) -> dict[str, str]:
         metric: {row["data"]: row[field] for row in select(rows, model=FORMER)} for field, metric in COMPARED.items()
     }
     return {
-        "dense_is": words(overall["dense"]["default_is"]),
-        "fixed_is": words(overall["static-fixed"]["default_is"]),
+        "open_mse": words(overall[OPEN]["default_is"]),
+        "open_mae": words(overall[OPEN]["default_is_by_mae"]),
         **{f"former_{metric}": words(leads.pop(OVERALL)) for metric, leads in former.items()},
         **{f"former_{metric}_by_data": _by_lead(leads) for metric, leads in former.items()},
         **{f"worst_{metric}": _worst(sheets, metric) for metric in former},
         "linear": _by_lead(linear),
-        "tenth": _by_lead(_learned(sheets, 0.1)),
-        "twentieth": _by_lead(_learned(sheets, 0.05)),
-        "newest": _newest(sheets),
         "explainers": _listed(dict.fromkeys(row["explainer"].replace("_", " ") for row in best)),
-        "own_strict": _by_lead({row["data"]: row["native_is_by_window"] for row in best}),
-        "own_lenient": _by_lead({row["data"]: row["native_is"] for row in best}),
         "false_alarms": _listed(_false_alarms(sheets)),
     }
 
@@ -214,22 +222,6 @@ def _worst(sheets: Sheets, metric: str) -> str:
     }
     data, horizon = max(over, key=lambda cell: over[cell])
     return f"{FORMS['%+'](over[data, horizon])} ({data}, horizon {horizon})"
-
-
-def _learned(sheets: Sheets, budget: float) -> dict[str, str | None]:
-    rows = select(sheets["fixed_mask"].rows, horizon=96, budget=budget)
-    return {data: row["learned_is"] for data in MAIN for row in select(rows, data=data)}
-
-
-def _newest(sheets: Sheets) -> str:
-    """Compare the newest patch of every channel, always, with the learned gate at two budgets."""
-    rows = select(sheets["tradeoff"].rows, data="Weather", horizon=96, source="ledger")
-    (newest,) = select(rows, model="static-newest", budget=0.125)
-    return _listed(
-        f"{words(lead(newest, row))} against {BUDGETS[budget]}"
-        for budget in (0.2, 0.1)
-        for row in select(rows, model=FORMER, budget=budget)
-    )
 
 
 def _lost_in_suite(values: Values) -> dict[str, str]:
@@ -351,7 +343,18 @@ def _shown(sheets: Sheets, model: str, data: str) -> Row:
 
 
 def _data_sets(sheets: Sheets) -> list[Line]:
-    models = (DEFAULT, FORMER, "dense", "static-fixed", "static-newest", "paper", "cyclenet-linear", "tqnet", PAPER)
+    models = (
+        DEFAULT,
+        OPEN,
+        FORMER,
+        "dense",
+        "static-fixed",
+        "static-newest",
+        "paper",
+        "cyclenet-linear",
+        "tqnet",
+        PAPER,
+    )
     return [
         {"model": NAMES[model]}
         | {
@@ -400,69 +403,67 @@ def _shares(values: Values) -> list[Line]:
 
 
 def _budgets(sheets: Sheets) -> list[Line]:
+    """Return the mean errors of the default at two budgets, beside those of reading everything."""
     lines = []
-    for data in MAIN:
-        dense = row_of_ours(sheets, data, 96, "dense")["mse"]
-        line = {"data": data, "gates open": f"{dense:.3f}"}
-        for budget, name in BUDGETS.items():
-            (row,) = select(sheets["fixed_mask"].rows, data=data, horizon=96, budget=budget)
-            line |= {
-                name: f"{row['mse']:.3f} ({FORMS['%+'](row['mse'] / dense - 1)})",
-                f"{name}, fixed mask": f"{row['mse_fixed']:.3f}",
-                f"{name}, gates are": words(row["learned_is"]),
-            }
+    for data in (*MAIN, OVERALL):
+        rows = select(sheets["accuracy"].rows, data=data, source="ledger")
+        (everything,) = select(rows, model=OPEN)
+        line = {"data": data, "everything": _both(everything)}
+        for budget in (None, max(SMALL_BUDGETS)):
+            for row in select(rows, model=DEFAULT, other_budget=budget):
+                change = FORMS["%+"](row["mse"] / everything["mse"] - 1)
+                line["a fifth" if budget is None else "a tenth"] = f"{_both(row)} ({change})"
         lines.append(line)
     return lines
 
 
-def _any_budget(values: Values) -> list[Line]:
-    return [
-        {"data": data, "horizon": str(horizon)}
-        | {
-            _percent(budget): FORMS["%+"](values[f"tradeoff/{data}/{horizon}/any-budget/{budget}/mse_over_own"])
-            for budget in ("0.05", "0.1", "0.2", "0.35", "0.5")
-        }
-        for data in EXPLAINED
-        for horizon in HORIZONS[:3]
-    ]
+def _both(row: Row) -> str:
+    return f"{row['mse']:.3f} / {row['mae']:.3f}"
 
 
-def _below(values: Values, fidelity: Iterable[str]) -> list[Line]:
-    columns = {"runs": ("runs", "n"), f"below {LOW}": ("below", "n"), "lowest": ("least", ".3f")}
-    return [
-        {"budget": _percent(budget)}
-        | {name: FORMS[form](values[f"results/fidelity/{budget}/{key}"]) for name, (key, form) in columns.items()}
-        for budget in fidelity
-    ]
+def _newest_rivals(sheets: Sheets) -> list[Line]:
+    """Return the errors of the newest rivals where they were run, and of the default there."""
+    lines = []
+    for data, horizon in CELLS:
+        rows = select(sheets["per_horizon"].rows, data=data, horizon=horizon, source="ledger", other_budget=None)
+        run = {model: row for model in NEWEST for row in select(rows, model=model)}
+        if run:
+            ours = {NAMES[DEFAULT]: row_of_ours(sheets, data, horizon, DEFAULT)}
+            theirs = {NAMES[model]: run.get(model) for model in NEWEST}
+            cells = {name: f"{_both(row)} ({row['seeds']})" if row else NONE for name, row in (ours | theirs).items()}
+            lines.append({"data": data, "horizon": str(horizon)} | cells)
+    return lines
 
 
-def _runs(fidelity: Mapping[str, Mapping[str, list[float]]]) -> list[Line]:
-    split = [place.split(", ") for here in fidelity.values() for place in here]
-    places = {(data, int(horizon)) for data, horizon in split}
-    return [
-        {"data": data, "horizon": str(horizon)}
-        | {
-            _percent(budget): ", ".join(f"{score:.2f}" for score in here.get(f"{data}, {horizon}", ())) or NONE
-            for budget, here in fidelity.items()
-        }
-        for data, horizon in sorted(places)
-    ]
+def _not_run(records: list[Record]) -> list[Line]:
+    """Return for each label the number of cells of its plan, and of those that have no record."""
+    run = {record.cell for record in records}
+    bare = {replace(cell, study="") for cell in run}
+
+    def has_run(cell: Cell) -> bool:
+        holder = replace(cell, study=HOLDER.get(cell.study, cell.study))
+        return cell in run or holder in run or (not cell.study and cell in bare)
+
+    lines = []
+    for label, plan in PLANS.items():
+        cells = plan.cells()
+        missing = [cell for cell in cells if not has_run(cell)]
+        if missing:
+            models = _listed(f"`{model}`" for model in dict.fromkeys(split_name(cell.recipe)[0] for cell in missing))
+            lines.append({"label": label, "cells": f"{len(cells)}", "not run": f"{len(missing)}", "of": models})
+    return lines
 
 
 def _speed(values: Values) -> list[Line]:
     return [
         {"shape of": data}
         | {
-            f"{batches}: {title}": FORMS[".1f"](values[f"bench:cpu-gates/gate_network/{data}_{batch}_over_{other}"])
+            f"`{recipe}`, {batches}": FORMS[".2f"](values[f"bench:cpu/explanation/{data}_{batch}_{recipe}_over_open"])
+            for recipe in (ONE_MASK, CHOOSING)
             for batch, batches in ((1, "one window"), (64, "64 windows"))
-            for other, title in (("open_gates", "gates open"), ("no_gate_network", "no gate network"))
         }
         for data in EXPLAINED
     ]
-
-
-def _percent(budget: str) -> str:
-    return f"{100 * float(budget):g} %"
 
 
 def main(arguments: list[str] | None = None) -> None:

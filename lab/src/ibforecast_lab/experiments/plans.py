@@ -255,7 +255,9 @@ PLANS: dict[str, Plan] = {
         (96,),
         (*_ablated(ONE_MASK), *_ablated(CHOOSING)),
         study="native",
-        also=(Plan(("ETTh1",), (96,), (*_ablated(OF_THE_PAPER), "static-newest"), study="native"),),
+        also=(
+            Plan(("ETTh1",), (96,), (*_ablated(OF_THE_PAPER), *_ablated("factors"), "static-newest"), study="native"),
+        ),
     ),
     "sensitivity": Plan(
         EXPLAINED,

@@ -7,7 +7,6 @@ The numbers of the tables come from `facts`. Those that combine several records 
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -29,14 +28,13 @@ from ibforecast_lab.experiments.plans import (
     INTERPRETABLE,
     MAIN,
     ONE_MASK,
+    OPEN,
 )
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Sheet
 from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.experiments.tables.coverage import CLOSE
-from ibforecast_lab.experiments.tables.errors import COMPARED
-from ibforecast_lab.experiments.tables.fidelity import LOW, runs_by_budget
+from ibforecast_lab.experiments.tables.errors import COMPARED, OVERALL
 from ibforecast_lab.experiments.tables.suite import AVERAGED
-from ibforecast_lab.experiments.tables.tradeoff import OWN
 
 CELLS = tuple((data, horizon) for data in MAIN for horizon in HORIZONS)
 RIVALS = (*BLACK_BOX, *INTERPRETABLE, PAPER)
@@ -62,8 +60,8 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
         **_comparisons(sheets),
         **_over_the_former(sheets, values),
         **_lead_over_tqnet(sheets),
-        **_fidelity(sheets, records),
-        **_budgets(sheets, values),
+        **_fidelity(sheets),
+        **_budgets(values),
         **_promises(sheets, records),
         **_speed(values),
         **_contests(records),
@@ -160,15 +158,6 @@ def best_rival(sheets: Sheets, data: str, horizon: int, metric: str) -> Row:
     return min(rows_of_rivals(sheets, data, horizon), key=lambda row: float(row[metric]))
 
 
-def fidelity_by_budget(records: list[Record]) -> dict[str, dict[str, list[float]]]:
-    """Return the strict score of every run of the former default, by budget and by "data set, horizon"."""
-    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    runs = runs_by_budget(frame(records))
-    for row in sorted(runs, key=lambda row: (row["data"], row["horizon"], row["seed"])):
-        scores[f"{row['budget']:g}"][f"{row['data']}, {row['horizon']}"].append(row["score_by_window"])
-    return {budget: dict(scores[budget]) for budget in sorted(scores, key=float)}
-
-
 def _runs(records: list[Record]) -> dict[str, float]:
     """The errors of single runs at the budget of their recipe, and the fidelity of their native maps."""
     tidy = [row for row in frame(records) if row["own_budget"] and row["look_back"] == LOOK_BACK]
@@ -195,7 +184,7 @@ def _comparisons(sheets: Sheets) -> dict[str, float]:
         for word in get_args(Lead):
             count = len(select(best, **{compared: word}))
             figures[f"results/cells/{word.replace(' ', '_')}/{metric}"] = float(count)
-        for model in (DEFAULT, FORMER, "dense"):
+        for model in (DEFAULT, FORMER, OPEN):
             close = [
                 row_of_ours(sheets, *cell, model)[metric] <= 1.01 * _published(sheets, *cell, metric) for cell in CELLS
             ]
@@ -254,40 +243,33 @@ def _lead_over_tqnet(sheets: Sheets) -> dict[str, float]:
     return figures
 
 
-def _fidelity(sheets: Sheets, records: list[Record]) -> dict[str, float]:
-    by_budget = fidelity_by_budget(records)
-    scores = {budget: [score for place in places.values() for score in place] for budget, places in by_budget.items()}
-    others = [score for budget, own in scores.items() if float(budget) != OWN for score in own]
-    figures = {
-        f"results/fidelity/{name}/{column}": value
-        for name, own in {**scores, "other_budgets": others}.items()
-        for column, value in (("runs", len(own)), ("below", sum(score < LOW for score in own)), ("least", min(own)))
-    }
-    native = select(rows_of(sheets, "fidelity", FORMER), explainer=NATIVE)
+def _fidelity(sheets: Sheets) -> dict[str, float]:
+    """The least and the most strict score over data sets, of the choosing model's mask and of the best explainer."""
+    native = select(rows_of(sheets, "fidelity", CHOOSING), explainer=NATIVE)
+    figures: dict[str, float] = {}
     for name, rows in (("native", native), ("best_explainer", best_explainers(sheets))):
-        strict = [row["score_by_window"] for row in rows]
+        strict = [float(row["score_by_window"]) for row in rows]
         figures |= {f"results/fidelity/{name}/least": min(strict), f"results/fidelity/{name}/most": max(strict)}
-    return {name: float(value) for name, value in figures.items()}
+    return figures
 
 
 def best_explainers(sheets: Sheets) -> list[Row]:
-    """Return for each data set the explainer of the former default, except its mask, with the highest strict score."""
-    rows = [row for row in rows_of(sheets, "fidelity", FORMER) if row["explainer"] != NATIVE]
+    """Return for each data set the explainer of the choosing model, except its mask, with the highest strict score."""
+    rows = [row for row in rows_of(sheets, "fidelity", CHOOSING) if row["explainer"] != NATIVE]
     return [max(here, key=lambda row: float(row["score_by_window"])) for here in grouped(rows, ["data"]).values()]
 
 
-def _budgets(sheets: Sheets, values: Values) -> dict[str, float]:
-    """The error at small budgets over that of gates open, horizon 96: the least and the most over the data sets."""
+def _budgets(values: Values) -> dict[str, float]:
+    """The mean error at a fifth and at a tenth over that of reading everything, and at a tenth over that at a fifth."""
+    error = {budget: f"accuracy/{OVERALL}/{DEFAULT}{place}" for budget, place in (("0.2", ""), ("0.1", "/0.1"))}
     figures: dict[str, float] = {}
-    for budget in ("0.1", "0.05"):
-        over = [
-            values[f"fixed_mask/{data}/96/{budget}/mse"] / values[f"per_horizon/{data}/96/dense/mse"] - 1
-            for data in MAIN
-        ]
-        figures |= {f"results/over_dense/{budget}/least": min(over), f"results/over_dense/{budget}/most": max(over)}
-    cells = select(sheets["fixed_mask"].rows, budget=OWN)
-    won = select(cells, learned_is="ahead")
-    return figures | {"results/fixed_mask/cells": float(len(cells)), "results/fixed_mask/won": float(len(won))}
+    for metric in COMPARED.values():
+        everything = values[f"accuracy/{OVERALL}/{OPEN}/{metric}"]
+        for budget, name in error.items():
+            figures[f"results/over_open/{budget}/{metric}"] = values[f"{name}/{metric}"] / everything - 1
+        fifth, tenth = (values[f"{name}/{metric}"] for name in error.values())
+        figures[f"results/over_own/0.1/{metric}"] = tenth / fifth - 1
+    return figures
 
 
 def rows_of(sheets: Sheets, label: str, model: str) -> list[Row]:
@@ -297,9 +279,9 @@ def rows_of(sheets: Sheets, label: str, model: str) -> list[Row]:
 
 
 def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
-    """The promises of the former default under `certificate` and `coverage`, those of sealed models under `sealed`."""
-    certified, covered = (rows_of(sheets, label, FORMER) for label in ("certificate", "coverage"))
-    sealed = rows_of(sheets, "certificate", ONE_MASK)
+    """The promises of choosing models under `certificate`, of sealed ones under `sealed`, and of intervals."""
+    certified, sealed = (rows_of(sheets, "certificate", model) for model in (CHOOSING, ONE_MASK))
+    covered = rows_of(sheets, "coverage", DEFAULT)
     shares, roots = ([row[f"sensitivity_{unit}"] for row in certified] for unit in ("squared", "root"))
     plain, adaptive = (
         [abs(row[f"{prefix}coverage"] - row["level"] / 100) for row in covered] for prefix in ("", "adaptive_")
@@ -326,11 +308,14 @@ def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
 
 
 def _speed(values: Values) -> dict[str, float]:
-    """The most that the gate network costs on any data set, for one window and for 64."""
-    name = "bench:cpu-gates/gate_network/{}_{}_over_no_gate_network"
+    """The most that an explained forecast costs in any shape, over the same readout of everything."""
     return {
-        f"results/gate_network/{batch}/most": max(values[name.format(data, batch)] for data in EXPLAINED)
-        for batch in (1, 64)
+        f"results/explanation/{recipe}/most": max(
+            values[f"bench:cpu/explanation/{data}_{batch}_{recipe}_over_open"]
+            for data in EXPLAINED
+            for batch in (1, 64)
+        )
+        for recipe in (ONE_MASK, CHOOSING)
     }
 
 

@@ -63,8 +63,8 @@ class Grid:
     """Panels row by row, with the names of `rows` and `columns`.
 
     `names` are the curves in the order of the legend; `level` and `default` are the legend's texts for those. `ticks`
-    are the labels below each column if they are words instead of numbers, `limits` the fixed ends of the axis. If the
-    grid is `even`, the panels of a row share a scale.
+    are the labels below each column if they are words instead of numbers, or below each row if they differ `by_row`;
+    `limits` are the fixed ends of the axis. If the grid is `even`, the panels of a row share a scale.
     """
 
     panels: Sequence[Sequence[Panel]]
@@ -77,13 +77,18 @@ class Grid:
     ticks: Sequence[Sequence[str]] = ()
     limits: tuple[float, float] | None = None
     even: bool = False
+    by_row: bool = False
 
 
 def draw(grid: Grid, form: Form) -> bytes:
     """Draw the grid; the names of curves that were not run are written above their panel."""
     with paper(_AROUND + _ROW * len(grid.rows), layout="constrained") as drawing:
         every = drawing.subplots(
-            len(grid.rows), len(grid.columns), squeeze=False, sharex="col", sharey="row" if grid.even else False
+            len(grid.rows),
+            len(grid.columns),
+            squeeze=False,
+            sharex="row" if grid.by_row else "col",
+            sharey="row" if grid.even else False,
         )
         for row, (name, panels) in enumerate(zip(grid.rows, grid.panels, strict=True)):
             for column, panel in enumerate(panels):
@@ -96,8 +101,9 @@ def draw(grid: Grid, form: Form) -> bytes:
                 if grid.limits:
                     axes.set_xlim(*grid.limits)
                 if grid.ticks:
-                    axes.set_xticks(range(len(grid.ticks[column])), grid.ticks[column])
-                    axes.set_xlim(-0.4, len(grid.ticks[column]) - 0.6)
+                    ticks = grid.ticks[row if grid.by_row else column]
+                    axes.set_xticks(range(len(ticks)), ticks)
+                    axes.set_xlim(-0.4, len(ticks) - 0.6)
                 axes.tick_params(labelsize=_SMALL + 0.5)
                 if row == 0:
                     lines = max(len(_note(panel, grid).splitlines()) for panel in panels)

@@ -2,19 +2,27 @@
 
 from ibforecast_lab.experiments.frame import Row, frame
 from ibforecast_lab.experiments.ledger import Record
-from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.tables.ablations import METRICS, change_in, counterparts, published, rows_of
+from ibforecast_lab.experiments.tables.ablations import (
+    KEYS,
+    METRICS,
+    change_in,
+    counterparts,
+    places,
+    published,
+    rows_of,
+)
 from ibforecast_lab.experiments.variants import split_name
 from ibforecast_lab.plots.dots import Dot, DotRow, draw
 from ibforecast_lab.plots.records import Form
 
+DATA = "ETTh1"
+
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw a row for each recipe and variant and a column for each measure, for the plan's data set and horizon."""
-    runs = {row["model"]: row for row in rows_of(frame(records))}
-    plan = PLANS["ablations"]
-    (data,), (horizon,) = plan.data, plan.horizons
-    rows = [_row({"data": data, "horizon": horizon, "model": model}, runs.get(model, {})) for model in plan.models]
+    """Draw a row for each recipe and variant and a column for each measure, for the data set of the paper."""
+    runs = {row["model"]: row for row in rows_of(frame(records)) if row["data"] == DATA}
+    planned = [dict(zip(KEYS, place, strict=True)) for place in places() if place[0] == DATA]
+    rows = [_row(place, runs.get(place["model"], {})) for place in planned]
     return draw(rows, tuple(METRICS.values()), form) if runs else None
 
 

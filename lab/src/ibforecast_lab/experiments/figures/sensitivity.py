@@ -1,9 +1,9 @@
-"""The effect of each hyper-parameter. Paper: Figure "hp"."""
+"""The effect of each setting. Paper: Figure "hp"."""
 
 from ibforecast_lab.experiments.frame import Row, frame, select
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.tables.sensitivity import DEFAULT, KNOBS, changed, rows_of, runs_of, value_of
+from ibforecast_lab.experiments.tables.sensitivity import DEFAULT, KNOBS, SYMBOLS, changed, rows_of, runs_of, value_of
 from ibforecast_lab.experiments.variants import split_name
 from ibforecast_lab.plots.curves import Curve, Grid, Panel, draw
 from ibforecast_lab.plots.records import Form
@@ -15,27 +15,30 @@ Own = dict[tuple[str, str, str], float]
 
 
 def figure(records: list[Record], form: Form) -> bytes | None:
-    """Draw three rows of panels for each recipe, a column for each hyper-parameter and a curve for each data set."""
+    """Draw a row of panels for each recipe and setting, a column for each measure and a curve for each data set."""
     tidy = frame(records)
     rows_run = rows_of(tidy)
     if all(row["setting"] == DEFAULT for row in rows_run):
         return None
-    plan, own = PLANS["sensitivity"], _own(tidy)
+    plan = PLANS["sensitivity"]
     planned = [(split_name(cell.recipe)[0], cell.data, *changed(cell)) for cell in plan.cells()]
+    recipes = dict.fromkeys(place[0] for place in planned)
+    swept = {(recipe, setting) for recipe, _, setting, _ in planned}
+    rows = [(recipe, knob) for recipe in recipes for knob in KNOBS if (recipe, knob) in swept]
+    own = _own(tidy, rows)
     values = {
-        knob: sorted(
-            {value for _, _, setting, value in planned if setting == knob and value is not None}
-            | {value for place, value in own.items() if place[2] == knob}
+        (recipe, knob): sorted(
+            {value for place in planned if (place[0], place[2]) == (recipe, knob) and (value := place[3]) is not None}
+            | {value for place, value in own.items() if (place[0], place[2]) == (recipe, knob)}
         )
-        for knob in KNOBS
+        for recipe, knob in rows
     }
-    rows = [(recipe, measure) for recipe in dict.fromkeys(place[0] for place in planned) for measure in MEASURES]
 
-    def panel(recipe: str, measure: str, knob: str) -> Panel:
+    def panel(recipe: str, knob: str, measure: str) -> Panel:
         curves, not_run = [], []
         for data in plan.data:
             here = select(rows_run, recipe=recipe, data=data)
-            curve = _curve(here, knob, measure, values[knob], own.get((recipe, data, knob)))
+            curve = _curve(here, knob, measure, values[recipe, knob], own.get((recipe, data, knob)))
             run = {(row["setting"], row["value"]) for row in here}
             wanted = [place[2:] for place in planned if place[:2] == (recipe, data) and place[2] in (knob, DEFAULT)]
             absent = [
@@ -48,14 +51,14 @@ def figure(records: list[Record], form: Form) -> bytes | None:
 
     return draw(
         Grid(
-            panels=[[panel(recipe, measure, knob) for knob in KNOBS] for recipe, measure in rows],
-            rows=[f"{recipe}\n{MEASURES[measure]}" for recipe, measure in rows],
-            columns=[f"{symbol}\n{knob.replace('_', ' ')}" for knob, symbol in KNOBS.items()],
+            panels=[[panel(recipe, knob, measure) for measure in MEASURES] for recipe, knob in rows],
+            rows=[f"{recipe}\n{_words(knob)}" for recipe, knob in rows],
+            columns=list(MEASURES.values()),
             across="",
             names=plan.data,
             default="the unchanged recipe",
-            ticks=[[short(value) for value in values[knob]] for knob in KNOBS],
-            even=True,
+            ticks=[[short(value) for value in values[row]] for row in rows],
+            by_row=True,
         ),
         form,
     )
@@ -66,11 +69,17 @@ def short(value: float) -> str:
     return f"{value:.0e}".replace("e-0", "e-") if 0 < value < 0.01 else f"{value:g}"
 
 
-def _own(tidy: list[Row]) -> Own:
+def _words(knob: str) -> str:
+    words = knob.replace("_", " ")
+    return f"{words} {SYMBOLS[knob]}" if knob in SYMBOLS else words
+
+
+def _own(tidy: list[Row], swept: list[tuple[str, str]]) -> Own:
+    unchanged = select(runs_of(tidy), setting=DEFAULT)
     return {
-        (row["recipe"], row["data"], knob): value_of(knob, row["config"])
-        for row in select(runs_of(tidy), setting=DEFAULT)
-        for knob in KNOBS
+        (recipe, row["data"], knob): value_of(knob, row)
+        for recipe, knob in swept
+        for row in select(unchanged, recipe=recipe)
     }
 
 
@@ -79,7 +88,7 @@ def _curve(rows: list[Row], knob: str, measure: str, values: list[float], own: f
     here = [row for row in rows if row["setting"] in (knob, DEFAULT)]
     points = {own if row["setting"] == DEFAULT else row["value"]: row[measure] for row in here}
     known = {value: points[value] for value in values if points.get(value) is not None}
-    if not known:
+    if known.keys() <= {own}:
         return None
     unit = 100 if measure in PERCENT else 1
     return Curve(

@@ -3,12 +3,12 @@
 from ibforecast_lab.experiments.frame import Row, frame, select
 from ibforecast_lab.experiments.ledger import Record
 from ibforecast_lab.experiments.plans import PLANS
-from ibforecast_lab.experiments.tables.tradeoff import BUDGETS, DENSE, LABEL, rows_of
+from ibforecast_lab.experiments.tables.tradeoff import DENSE, LABEL, ORDER, Place, places, rows_of
 from ibforecast_lab.plots.curves import Curve, Grid, Panel, draw
 from ibforecast_lab.plots.records import Form
 
 MEASURES = {"mse": "MSE", "mae": "MAE"}
-SWEPT = tuple(model for model in BUDGETS if model != DENSE)
+SWEPT = tuple(model for model in ORDER if model not in (DENSE, "dense"))
 LARGEST = 0.55
 """Models that read more are not drawn; their errors are in the table."""
 
@@ -18,25 +18,32 @@ def figure(records: list[Record], form: Form) -> bytes | None:
     rows, plan = rows_of(frame(records)), PLANS[LABEL]
     if not rows:
         return None
-    places = [(data, measure) for data in plan.data for measure in MEASURES]
+    planned, shown = places(), [(data, measure) for data in plan.data for measure in MEASURES]
     return draw(
         Grid(
             panels=[
-                [_panel(select(rows, data=data, horizon=horizon), measure) for horizon in plan.horizons]
-                for data, measure in places
+                [
+                    _panel(
+                        select(rows, data=data, horizon=horizon),
+                        [place for place in planned if place[:2] == (data, horizon)],
+                        measure,
+                    )
+                    for horizon in plan.horizons
+                ]
+                for data, measure in shown
             ],
-            rows=[f"{data}, {MEASURES[measure]}" for data, measure in places],
+            rows=[f"{data}, {MEASURES[measure]}" for data, measure in shown],
             columns=[f"horizon {horizon}" for horizon in plan.horizons],
             across="read, % of the window",
             names=SWEPT,
-            level=f"{DENSE}, reads everything",
+            level="gates open",
             limits=(0.0, 100 * LARGEST),
         ),
         form,
     )
 
 
-def _panel(rows: list[Row], measure: str) -> Panel:
+def _panel(rows: list[Row], planned: list[Place], measure: str) -> Panel:
     curves, not_run = [], []
     for model in SWEPT:
         here = {row["budget"]: row for row in select(rows, model=model)}
@@ -44,7 +51,7 @@ def _panel(rows: list[Row], measure: str) -> Panel:
         if drawn:
             across, up = [100 * row["open_rate"] for row in drawn], [row[measure] for row in drawn]
             curves.append(Curve(model, across, up, [row[f"{measure}_std"] for row in drawn]))
-        absent = [f"{100 * budget:g}" for budget in BUDGETS[model] if budget not in here]
+        absent = [f"{100 * budget:g}" for _, _, name, budget in planned if name == model and budget not in here]
         if absent:
             not_run.append(f"{model} at {'/'.join(absent)} %" if here else model)
     dense = select(rows, model=DENSE, budget=1.0)

@@ -21,22 +21,35 @@ METRICS = {
     "score": "score",
 }
 KEYS = ("data", "horizon", "model")
+Place = tuple[str, int, str]
 FIELDS = {"seeds": seeds, "mse": mean("mse"), "mse_std": spread("mse"), "mae": mean("mae")}
 FIELDS |= {"open_rate": mean("open_rate"), **NUMBERS}
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
     """Return the rows of the plan's models that were run, each at its own budget, in the plan's order."""
-    plan = PLANS["ablations"]
+    order = places()
     rows = select(of_study(tidy, STUDY), own_budget=True, measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
-    planned = [row for row in rows if row["model"] in plan.models and row["data"] in plan.data]
-    own = summarised([row for row in planned if row["horizon"] in plan.horizons], KEYS, FIELDS)
-    return [_named(row) for row in sorted(own, key=lambda row: plan.models.index(row["model"]))]
+    planned = [row for row in rows if _place(row) in order]
+    own = sorted(summarised(planned, KEYS, FIELDS), key=lambda row: order.index(_place(row)))
+    return [_named(_place(row)) | row for row in own]
 
 
-def _named(row: Row) -> Row:
-    place = {key: row[key] for key in KEYS}
-    return place | {"recipe": split_name(row["model"])[0], "change": change_in(row["model"])} | row
+def places() -> list[Place]:
+    """Return the data set, horizon and model of every line of the plan, in the plan's order."""
+    cells = PLANS["ablations"].cells()
+    order = list(dict.fromkeys(cell.recipe for cell in cells))
+    planned = {(cell.data, cell.horizon, cell.recipe) for cell in cells}
+    return sorted(planned, key=lambda place: (place[0], place[1], order.index(place[2])))
+
+
+def _place(row: Row) -> Place:
+    return row["data"], row["horizon"], row["model"]
+
+
+def _named(place: Place) -> Row:
+    named = dict(zip(KEYS, place, strict=True))
+    return named | {"recipe": split_name(place[2])[0], "change": change_in(place[2])}
 
 
 def change_in(model: str) -> str:
@@ -61,14 +74,8 @@ def counterparts(line: Row, published: list[Row]) -> list[Row]:
 
 
 def _lines(rows: list[Row]) -> list[Row]:
-    plan = PLANS["ablations"]
-    planned = [
-        {"data": data, "horizon": horizon, "model": model, "recipe": split_name(model)[0], "change": change_in(model)}
-        for data in plan.data
-        for horizon in plan.horizons
-        for model in plan.models
-    ]
-    return [marked(line, score="{}" + _reservation(line)) for line in placed(rows, planned)]
+    lines = placed(rows, [_named(place) for place in places()])
+    return [marked(line, score="{}" + _reservation(line)) for line in lines]
 
 
 def _reservation(line: Row) -> str:
@@ -99,8 +106,8 @@ ablations = Table(
     note=(
         "comp and suff: comprehensiveness (higher is better) and sufficiency (lower is better) of the model's own "
         "mask, gates run again. score: min(comp, 1) less suff; published: comp less suff. A score of 1 says nothing if "
-        "everything is read, and holds by construction if the mask never changes. steady is the former default, "
-        "paper-sparse the paper's model for explanations, factors the only model with a diversity term."
+        "everything is read, and holds by construction if the mask never changes. "
+        "paper-sparse is the paper's model for explanations, factors the only model with a diversity term."
     ),
     missing=("mse",),
     published=published,

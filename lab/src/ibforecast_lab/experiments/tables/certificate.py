@@ -1,10 +1,12 @@
 """The influence of closed tokens on a forecast: none if context and mask are fixed; measured with nothing held."""
 
-from ibforecast_lab.experiments.frame import Row, Summary, grouped, mean, seeds, select, summarised, total
+from ibforecast_lab.experiments.frame import RUN, Row, Summary, mean, seeds, select, summarised, total
 from ibforecast_lab.experiments.plans import PLANS
 from ibforecast_lab.experiments.sheet import UNDEFINED, Column, Table, count, placed, places
 
-STUDIES = ("explanations", "promises")
+STUDIES = ("promises", "explanations")
+"""The studies that measure a certificate. If a run has both, the first counts."""
+
 KEYS = ("data", "horizon", "model", "budget")
 COUNTS = {
     "windows": "windows",
@@ -49,9 +51,15 @@ FIELDS = {
 
 
 def _rows(tidy: list[Row]) -> list[Row]:
-    groups = grouped([row for study in STUDIES for row in select(tidy, study=study)], KEYS).values()
-    certified = [group for group in groups if any(row["measure"] == "certificate" for row in group)]
-    return summarised([row for group in certified for row in group], KEYS, FIELDS)
+    studied = [row for study in STUDIES for row in select(tidy, study=study)]
+    counted: dict[tuple[object, ...], str] = {}
+    for row in select(studied, measure="certificate"):
+        counted.setdefault(_run(row), row["study"])
+    return summarised([row for row in studied if counted.get(_run(row)) == row["study"]], KEYS, FIELDS)
+
+
+def _run(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in RUN)
 
 
 def _lines(rows: list[Row]) -> list[Row]:

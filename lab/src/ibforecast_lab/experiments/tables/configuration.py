@@ -8,7 +8,7 @@ from ibforecast_lab.data.catalogue import CATALOGUE
 from ibforecast_lab.experiments.frame import Row
 from ibforecast_lab.experiments.plans import AT_A_BUDGET, OURS
 from ibforecast_lab.experiments.sheet import Column, Table
-from ibforecast_lab.recipes import resolve
+from ibforecast_lab.experiments.variants import varied
 
 LOOK_BACK, HORIZON = 96, 96
 FIELDS = {
@@ -37,7 +37,7 @@ def _rows(tidy: list[Row]) -> list[Row]:
     rows = []
     for name in dict.fromkeys((*OURS, *AT_A_BUDGET, "any-budget")):
         for dataset in CATALOGUE.values():
-            recipe = resolve(name, Sizes(LOOK_BACK, HORIZON, dataset.channels, dataset.cycle), dataset.name)
+            recipe = varied(name, Sizes(LOOK_BACK, HORIZON, dataset.channels, dataset.cycle), dataset.name)
             settings = asdict(recipe.config) | {"train": asdict(recipe.train)}
             values = {field: _at(settings, path) for field, path in FIELDS.items()}
             rows.append({"recipe": name, "data": dataset.name} | values)

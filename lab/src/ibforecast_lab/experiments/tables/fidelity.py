@@ -15,16 +15,13 @@ from ibforecast_lab.experiments.frame import (
     spread,
     summarised,
 )
-from ibforecast_lab.experiments.plans import PLANS
+from ibforecast_lab.experiments.plans import OF_THE_PAPER, PLANS
 from ibforecast_lab.experiments.published import explained, explainers, in_print
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Column, Table, marked, measured, number, placed, share
 from ibforecast_lab.explainers.timing import VARIANTS
 
 STUDY = "explanations"
-OF_THE_PAPER = ("steady", "exact", "paper-sparse")
-"""Our recipes that are compared with the paper's own model."""
-
 TIMINGS = tuple(f"timing_{name}" for name in VARIANTS)
 FROZEN = DEFAULT_WAY | {"gating": "frozen"}
 NUMBERS = {
@@ -114,13 +111,13 @@ def _marked(rows: list[Row]) -> list[Row]:
 
 def _not_run(data: str, horizon: int, model: str) -> list[Row]:
     """Return the lines of a model that was not run: its own explainer, and those that the paper prints for it."""
-    others = explainers("fidelity", data) if model in OF_THE_PAPER else []
+    others = explainers("fidelity", data) if model == OF_THE_PAPER else []
     return [{"data": data, "horizon": horizon, "model": model, "explainer": name} for name in (NATIVE, *others)]
 
 
 def _counterparts(line: Row, published: list[Row]) -> list[Row]:
     """Return the published rows of a line's explainer. The published TIMING belongs to the best of ours."""
-    model = PAPER if line["model"] in OF_THE_PAPER else line["model"]
+    model = PAPER if line["model"] == OF_THE_PAPER else line["model"]
     explainers = [*(["timing"] if line.get("best_timing") else []), line["explainer"]]
     return [
         row
@@ -182,7 +179,7 @@ BY_BUDGET_FIELDS = {
 
 
 def runs_by_budget(tidy: list[Row]) -> list[Row]:
-    """Return the fidelity of the native map in every run of the former default."""
+    """Return the fidelity of the native map in every run of the plan's models."""
     rows = select(of_study(tidy, "native"), measure="fidelity", explainer=NATIVE, **DEFAULT_WAY)
     return [row for row in rows if row["model"] in PLANS["fidelity_by_budget"].models and row["score"] is not None]
 

@@ -1,11 +1,11 @@
 """The learned gate compared with one mask for all windows, at the same share read."""
 
 from ibforecast_lab.experiments.frame import LEVEL, Row, errors, lead, mean, over, seeds, select, spread, summarised
-from ibforecast_lab.experiments.plans import FORMER, PLANS
+from ibforecast_lab.experiments.plans import CHOOSING, ONE_MASK, PLANS
 from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.sheet import Column, Table, change, number, run_fields, share
 
-LEARNED, FIXED = FORMER, "static-fixed"
+LEARNED, FIXED = CHOOSING, ONE_MASK
 STUDY = "choice"
 KEYS = ("data", "horizon", "budget")
 FIELDS = {"seeds": seeds, "open_rate": mean("open_rate"), "mse": mean("mse"), "mse_std": spread("mse")}
@@ -19,7 +19,7 @@ def _rows(tidy: list[Row]) -> list[Row]:
         for rows, fields in (
             (select(errors(tidy), model=LEARNED), FIELDS),
             (select(errors(tidy), model=FIXED), FIELDS),
-            (select(tidy, study=STUDY, measure="choice", part="test"), CHOICE),
+            (select(tidy, model=LEARNED, study=STUDY, measure="choice", part="test"), CHOICE),
         )
     )
     return [_row(place, learned.get(place), fixed.get(place), chosen.get(place, {})) for place in _places()]
@@ -37,17 +37,9 @@ def _row(place: tuple[str, int, float], learned: Row | None, fixed: Row | None, 
     )
 
 
-def _places(study: str | None = None) -> list[tuple[str, int, float]]:
-    """Return the places of the plan, or only those of a study."""
-    cells = [cell for cell in PLANS["fixed_mask"].cells() if study is None or cell.study == study]
-    planned = {(cell.data, cell.horizon, float(recipe_of(cell).config.budget)) for cell in cells}
+def _places() -> list[tuple[str, int, float]]:
+    planned = {(cell.data, cell.horizon, float(recipe_of(cell).config.budget)) for cell in PLANS["fixed_mask"].cells()}
     return sorted(planned, key=lambda place: (place[1], -place[2], place[0]))
-
-
-def _lines(rows: list[Row]) -> list[Row]:
-    studied = _places(STUDY)
-    not_planned = dict.fromkeys(CHOICE)
-    return [({} if tuple(row[key] for key in KEYS) in studied else not_planned) | run_fields(row) for row in rows]
 
 
 fixed_mask = Table(
@@ -68,9 +60,9 @@ fixed_mask = Table(
         Column("MSE with the usual mask", "mse_usual", number),
     ),
     rows=_rows,
-    lines=_lines,
+    lines=lambda rows: [run_fields(row) for row in rows],
     note=(
-        f"The learned gate is `{LEARNED}`, the fixed mask `{FIXED}`: the same network with one learned mask that does "
+        f"The learned gate is `{LEARNED}`, the fixed mask `{FIXED}`: the same readout with one learned mask that does "
         f"not depend on the window. Both read the same share. learned is: how its mean error compares. {LEVEL} The "
         "last three columns show whether the learned gate chooses. unusual: the share of tokens read that are not "
         "among those it reads most often. The errors are of the same model with another window's mask for each window, "

@@ -1,4 +1,4 @@
-"""The effect of five hyper-parameters, one at a time, on errors, share read and fidelity. Paper: Figure "hp"."""
+"""The effect of settings, changed one at a time, on errors, share read and fidelity. Paper: Figure "hp"."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ibforecast_lab.experiments.variants import SWEEPS, split_name
 
 STUDY = "native"
 BUDGET, DEFAULT = "budget", "default"
-KNOBS = {
+SYMBOLS = {
     "rate_weight": "β",
     "contiguity_weight": "λ_tv",
     "budget_weight": "λ_b",
@@ -19,6 +19,9 @@ KNOBS = {
     "prior": "π",
 }
 """The paper's hyper-parameters by our names, in its order, with its symbols."""
+
+KNOBS = tuple(dict.fromkeys((*SYMBOLS, *SWEEPS)))
+"""All settings that are changed, in the order of the table."""
 
 KEYS = ("data", "horizon", "recipe", "setting", "value")
 FIELDS = {"seeds": seeds} | {
@@ -34,9 +37,13 @@ def changed(cell: Cell) -> tuple[str, float | None]:
     return (DEFAULT, None) if cell.budget is None else (BUDGET, cell.budget)
 
 
-def value_of(setting: str, config: dict[str, Any]) -> float:
-    """Return the value of a setting in a record's recipe."""
-    return float(config[BUDGET] if setting == BUDGET else config["objective"][setting])
+def value_of(setting: str, row: Row) -> float:
+    """Return the value of a setting in the recipe of a run."""
+    part = SWEEPS[setting].part if setting in SWEEPS else "model"
+    settings: Any = {"model": row["config"], "train": row["train"]}
+    for name in (*part.split("."), setting):
+        settings = settings[name]
+    return float(settings)
 
 
 def runs_of(tidy: list[Row]) -> list[Row]:
@@ -74,7 +81,7 @@ def _published() -> list[Row]:
 
 
 def _order(row: Row) -> tuple[str, str, int, int, float]:
-    rank = -1 if row["setting"] == DEFAULT else list(KNOBS).index(row["setting"])
+    rank = -1 if row["setting"] == DEFAULT else KNOBS.index(row["setting"])
     return row["recipe"], row["data"], row["horizon"], rank, row["value"] or 0.0
 
 
@@ -87,11 +94,11 @@ def _lines(rows: list[Row]) -> list[Row]:
 
 
 sensitivity = Table(
-    title="Sensitivity to the five hyper-parameters, one at a time",
+    title="Sensitivity to settings, changed one at a time",
     keys=KEYS,
     columns=(
         *(Column(name, name) for name in ("data", "horizon", "recipe")),
-        Column("setting", "setting", lambda name: f"{name} ({KNOBS[name]})" if name in KNOBS else str(name)),
+        Column("setting", "setting", lambda name: f"{name} ({SYMBOLS[name]})" if name in SYMBOLS else str(name)),
         Column("value", "value", general),
         Column("seeds", "seeds"),
         Column("MSE", "mse", measured),
@@ -107,13 +114,14 @@ sensitivity = Table(
     lines=_lines,
     note=(
         "All other settings are the recipe's own; the change of MSE is relative to the unchanged recipe, on the same "
-        "seeds. The fidelity is that of the model's own mask, gates run again. Recipe steady has no budget term and no "
-        "contiguity term of its own, and it cannot read more than its budget. On ETTm1 it has no rate term, so the "
-        "prior has no effect there. paper-sparse has the defaults that the paper varies. The values are ours: the "
-        "paper shows its sweeps only as curves. Published: the change is within about this share, for every setting "
-        "but the budget."
+        "seeds. The fidelity is that of the model's own mask, gates run again. The settings of `paper-sparse` are "
+        "those that the paper varies; `sealed` has a fixed mask and none of their terms, so its own are changed. The "
+        "values are ours: the paper shows its sweeps only as curves. Published: the change is within about this "
+        "share, for every setting but the budget."
     ),
     missing=("mse",),
     published=_published,
-    counterparts=lambda line, published: select(published, data=line["data"]) if line["setting"] in SWEEPS else [],
+    counterparts=lambda line, published: (
+        select(published, data=line["data"]) if line["setting"] in SYMBOLS and line["setting"] != BUDGET else []
+    ),
 )

@@ -1,28 +1,26 @@
 """Errors and the share read at every budget, and the cost of one model for all budgets. Paper: Figure "pareto"."""
 
+from dataclasses import replace
+
 from ibforecast_lab.experiments.frame import Row, errors, mean, most, over, seeds, select, spread, summarised
-from ibforecast_lab.experiments.plans import FORMER, OTHER_BUDGETS, PLANS, WHOLE_PATCHES
+from ibforecast_lab.experiments.plans import CHOOSING, OF_THE_PAPER, ONE_MASK, OPEN, PLANS
 from ibforecast_lab.experiments.published import in_print
+from ibforecast_lab.experiments.run import recipe_of
 from ibforecast_lab.experiments.sheet import PAPER, Column, Table, change, measured, placed, share
 from ibforecast_lab.experiments.studies import budgets
 
 LABEL = "tradeoff"
-OURS, ANY_BUDGET, DENSE = FORMER, "any-budget", "dense"
-"""One model for each budget, one model for all budgets, and the model that both are compared with."""
+OURS, ANY_BUDGET, DENSE = ONE_MASK, "any-budget", OPEN
+"""One model for each budget, one model for all budgets, and the model with gates open that all are compared with."""
 
-OWN, OWN_WHOLE_PATCHES = 0.2, 0.25
-"""The recipes' own budget, and that of the recipe that reads whole patches."""
+OWN = 0.2
+"""The recipes' own budget."""
 
-BUDGETS: dict[str, tuple[float, ...]] = {
-    OURS: tuple(sorted((OWN, *OTHER_BUDGETS))),
-    ANY_BUDGET: budgets.BUDGETS,
-    "static-fixed": tuple(sorted((OWN, *OTHER_BUDGETS))),
-    "static-newest": tuple(sorted((OWN_WHOLE_PATCHES, *WHOLE_PATCHES))),
-    DENSE: (1.0,),
-}
-"""The models in the order of the table, and the budgets at which each is measured."""
+ORDER = (OURS, CHOOSING, OF_THE_PAPER, ANY_BUDGET, "static-newest", DENSE, "dense")
+"""The models in the order of the table."""
 
 KEYS = ("data", "horizon", "model", "budget")
+Place = tuple[str, int, str, float]
 FIELDS = {
     "seeds": seeds,
     "mse": mean("mse"),
@@ -36,18 +34,30 @@ SHARES = {f"{metric}_over_{whom}": (metric, whom) for whom in ("dense", "own") f
 
 
 def rows_of(tidy: list[Row]) -> list[Row]:
-    """Return the runs of the plan's models, data sets and horizons, at any budget, compared with other models."""
-    plan = PLANS[LABEL]
-    runs = [row for row in errors(tidy) if row["model"] in BUDGETS and row["model"] != ANY_BUDGET]
+    """Return the runs of the plan's models on its data sets and horizons, at any budget, with comparisons."""
+    runs = [row for row in errors(tidy) if row["model"] != ANY_BUDGET]
     runs += select(tidy, model=ANY_BUDGET, study="budgets", measure="budget", part="test")
-    planned = [row for row in runs if row["data"] in plan.data and row["horizon"] in plan.horizons]
-    rows = summarised(planned, KEYS, FIELDS)
+    planned = {place[:3] for place in places()}
+    rows = summarised([row for row in runs if tuple(row[key] for key in KEYS[:3]) in planned], KEYS, FIELDS)
     known = {tuple(row[key] for key in KEYS): row for row in rows}
-    order = list(BUDGETS)
-    return [
-        row | _shares(row, known)
-        for row in sorted(rows, key=lambda row: (row["data"], row["horizon"], order.index(row["model"]), row["budget"]))
-    ]
+    return [row | _shares(row, known) for row in sorted(rows, key=lambda row: _order(tuple(row[key] for key in KEYS)))]
+
+
+def places() -> list[Place]:
+    """Return the data set, horizon, model and budget of every line of the plan."""
+    planned = {
+        (cell.data, cell.horizon, cell.recipe, budget)
+        for cell in PLANS[LABEL].cells()
+        for budget in (
+            budgets.BUDGETS if cell.recipe == ANY_BUDGET else (float(recipe_of(replace(cell, seed=0)).config.budget),)
+        )
+    }
+    return sorted(planned, key=_order)
+
+
+def _order(place: Place) -> tuple[str, int, int, float]:
+    data, horizon, model, budget = place
+    return data, horizon, ORDER.index(model), budget
 
 
 def _shares(row: Row, known: dict[tuple[object, ...], Row]) -> Row:
@@ -67,24 +77,8 @@ def _published() -> list[Row]:
     ]
 
 
-def _lines(rows: list[Row]) -> list[Row]:
-    plan, ours = PLANS[LABEL], select(rows, source="ledger")
-    return placed(
-        rows,
-        [
-            dict(zip(KEYS, (data, horizon, model, budget), strict=True))
-            for data in plan.data
-            for horizon in plan.horizons
-            for model, planned in BUDGETS.items()
-            for budget in sorted(
-                {*planned, *(row["budget"] for row in select(ours, data=data, horizon=horizon, model=model))}
-            )
-        ],
-    )
-
-
 def _counterparts(line: Row, published: list[Row]) -> list[Row]:
-    return select(published, data=line["data"]) if (line["model"], line["budget"]) == (OURS, OWN) else []
+    return select(published, data=line["data"]) if (line["model"], line["budget"]) == (OF_THE_PAPER, OWN) else []
 
 
 tradeoff = Table(
@@ -98,19 +92,20 @@ tradeoff = Table(
         Column("seeds", "seeds"),
         Column("MSE", "mse", measured, "mse_std"),
         Column("MAE", "mae", measured, "mae_std"),
-        Column("MSE over dense", "mse_over_dense", change),
-        Column("MAE over dense", "mae_over_dense", change),
+        Column("MSE over gates open", "mse_over_dense", change),
+        Column("MAE over gates open", "mae_over_dense", change),
         Column("MSE over the model for this budget", "mse_over_own", change),
         Column("published MSE over dense", "mse_over_dense", change, published=True),
         Column("published MAE over dense", "mae_over_dense", change, published=True),
     ),
     rows=rows_of,
-    lines=_lines,
+    lines=lambda rows: placed(rows, [dict(zip(KEYS, place, strict=True)) for place in places()]),
     note=(
-        "read: the mean share of the test windows; most read: the largest of any window and seed. any-budget is "
-        "trained once per seed and measured at every budget; the model for a budget is steady trained for that budget "
-        "only, at 100 % dense. static-newest reads whole patches: a budget of 20 % allows it 12.5 %, and one of 35 % "
-        "allows it 25 %. The published shares are the largest of the three horizons, at the paper's own budgets."
+        "read: the mean share of the test windows; most read: the largest of any window and seed. Gates open: "
+        f"`{DENSE}`, which has the readout and the loss of `{OURS}`; `dense` is an earlier recipe. any-budget is "
+        f"trained once per seed and measured at every budget; the model for a budget is `{OURS}` trained for that "
+        "budget only, at 100 % the one with gates open. static-newest reads whole patches. The published shares are "
+        "the largest of the three horizons, at the paper's own budgets, over its own model with gates open."
     ),
     missing=("mse",),
     published=_published,
