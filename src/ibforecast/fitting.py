@@ -25,7 +25,7 @@ from ibforecast.data.tables import Table
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.channels import channel_errors
 from ibforecast.evaluate.conformal import Calibration, scores
-from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
+from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
 from ibforecast.model.network import IBForecast
 from ibforecast.settings import EVERY, Settings
 from ibforecast.train.checkpoint import Epoch
@@ -125,7 +125,8 @@ def fit_source(
         recipe = within(recipe, training, validation, limit.left)
     compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
     cycles = naive_cycles(recipe.config.cycles, series.clock.frequency)
-    naive = min((each.mse for each in naive_forecasts(compared, cycles)), default=nan)
+    naive = naive_forecasts(compared, cycles)
+    yardstick = min((each.mse for each in naive), default=nan)
     begun = time.perf_counter()
     trained = train_recipe(
         recipe,
@@ -137,7 +138,7 @@ def fit_source(
             f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
             f"{settings.seed}/{device.type}".encode()
         ),
-        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=naive)),
+        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=yardstick)),
         until if limit is None else lambda: until() or limit.over(),
     )
     network, run = trained.forecaster, trained.training
@@ -175,16 +176,17 @@ def fit_source(
     if len(readable):
         calibration = calibrated_on(network.to(device), readable, series)
         some = readable.spaced(recipe.train.validated) if recipe.train.validated else readable
-        summary = replace(fitted.summary, behind=tuple(behind_naive(fitted, some, cycles)))
+        if not torch.equal(some.starts, compared.starts):
+            naive = naive_forecasts(some, cycles)
+        summary = replace(fitted.summary, behind=tuple(behind_naive(fitted, some, naive)))
         fitted = replace(fitted, calibration=calibration, summary=summary)
         network.cpu()
     return fitted
 
 
-def behind_naive(fitted: FittedModel, windows: Windows, cycles: Sequence[int]) -> list[Behind]:
+def behind_naive(fitted: FittedModel, windows: Windows, naive: Sequence[Naive]) -> list[Behind]:
     """Return the channels that a naive forecast describes better than the model on these windows, the worst first."""
-    own = channel_errors(lambda window: fitted.predictor(window).values, windows).mae
-    naive, behind = naive_forecasts(windows, cycles), []
+    own, behind = channel_errors(lambda window: fitted.predictor(window).values, windows).mae, []
     for column, (name, std) in enumerate(zip(fitted.targets, fitted.standardiser.std.tolist(), strict=False)):
         best = min(naive, key=lambda each: float(each.channels.mae[column]))
         errors = float(own[column]), float(best.channels.mae[column])
