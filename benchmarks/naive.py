@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from math import isfinite
 
@@ -18,6 +18,9 @@ from ibforecast_lab.data.suite import KNOWN, SUITE, locate
 from ibforecast_lab.experiments.run import commit
 
 SERIES, TOGETHER, ROWS, HORIZON = 400, 8, 2000, 24
+PART = 104, ("bike_dc", "elec2_nsw", "epf_de", "flow_wye", "flow_france19")
+"""The series and tables of a shorter run."""
+
 TOLERATED = 0.02
 """By how much the MAE of a channel may exceed that of its best naive forecast."""
 
@@ -43,15 +46,15 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def naive(device: torch.device) -> dict[str, float]:
+def naive(device: torch.device, series: int = SERIES, tables: Collection[str] = tuple(SUITE)) -> dict[str, float]:
     """Compare MAEs on validation windows, on which anchors were chosen, and on test windows, which nothing has seen.
 
     For the generated series and the tables together, for each kind of series, and for each table: the number of
     channels whose error is larger than that of the best naive forecast by more than is tolerated, the largest ratio of
-    the two errors, and the geometric mean of the ratios.
+    the two errors, and the geometric mean of the ratios. A run that was stopped continues if it is of the same commit.
     """
     ratios: dict[str, list[float]] = defaultdict(list)
-    for part, name, fitted in _parts(device):
+    for part, name, fitted in _parts(device, series, tables):
         for split, rows in _kept(name, fitted).items():
             for channel, own, best in rows:
                 ratio = _ratio(own, best)
@@ -71,18 +74,25 @@ def naive(device: torch.device) -> dict[str, float]:
     return results
 
 
-def _parts(device: torch.device) -> Iterator[tuple[str, str, Callable[[], Errors]]]:
+def naive_part(device: torch.device) -> dict[str, float]:
+    """Compare as `naive` does, for the first series and some of the tables only."""
+    return naive(device, *PART)
+
+
+def _parts(
+    device: torch.device, series: int, tables: Collection[str]
+) -> Iterator[tuple[str, str, Callable[[], Errors]]]:
     """Yield the part and the name of every table, and what fits a model to it and measures this model."""
     random, names = np.random.default_rng(21), list(KINDS)
     hour = np.arange(ROWS, dtype=np.float64)
-    for first in range(0, SERIES, TOGETHER):
+    for first in range(0, series, TOGETHER):
         kinds = [names[number % len(names)] for number in range(first, first + TOGETHER)]
         columns = {f"{kind}_{number}": KINDS[kind](random, hour) for number, kind in enumerate(kinds)}
         table = pd.DataFrame({"time": pd.date_range("2024-01-01", periods=ROWS, freq="h"), **columns})
         yield "generated", f"generated_{first}", partial(_measured, table, HORIZON, device)
     for name, facts in SUITE.items():
         path = locate(name)
-        if path is not None and not name.endswith(KNOWN):
+        if path is not None and name in tables and not name.endswith(KNOWN):
             yield "tables", name, partial(_measured, path, facts.horizons[0], device)
 
 
