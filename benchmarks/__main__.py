@@ -43,6 +43,7 @@ MEASURES = measures.MEASURES | {
     "profile": profile.profiled,
     "mutations": mutations.mutations,
     "naive": naive.naive,
+    "naive_part": naive.naive_part,
     "demo": demo.demo,
     "drivers": drivers.drivers,
     "receipts": receipts.receipts,

@@ -21,6 +21,7 @@ from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
 from ibforecast.drivers import Group, Source, drivers_of
 from ibforecast.engine import TorchEngine
+from ibforecast.model.config import ModelConfig
 from ibforecast.zoo.saved import FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe
 from ibforecast_lab.data import drivers as planted
@@ -45,7 +46,8 @@ def drivers(device: torch.device) -> dict[str, float]:
     `lags` is a table in which each target follows one channel at one lag. `events` are the windows of the driver
     benchmark: an event of a source channel, anywhere in the window, moves other channels. There, a channel itself is
     not judged, because it also gives the level. Sealed models read only a fifth of the places, always the same ones, so
-    they cannot name every place of an event; `events_channels` judges sizes summed over lags.
+    they cannot name every place of an event: no sizes can have a larger AUROC than `events_largest_auroc`. Hence
+    `events_read_auroc` judges only places that are read, and `events_channels_auroc` sizes summed over lags.
     """
     results: dict[str, float] = {}
     for recipe in RECIPES:
@@ -67,9 +69,7 @@ def _lags(recipe: str) -> dict[str, float]:
     support = torch.from_numpy(constants.support(LAG_LOOK_BACK, LAG_HORIZON))
     support = support.unflatten(1, (-1, patch_len)).any(dim=2)
     score = model.evaluate(table)
-    return {"mse": score.mse, "chooses": float(model.fitted.config.chooses)} | _scores(
-        sizes, support, torch.ones_like(support)
-    )
+    return {"mse": score.mse, **_kind(model.fitted.config)} | _scores(sizes, support, torch.ones_like(support))
 
 
 def _events(recipe: str) -> dict[str, float]:
@@ -92,12 +92,16 @@ def _events(recipe: str) -> dict[str, float]:
     engine, patch_len = TorchEngine(fitted), network.config.patch_len
     measured = drivers_of(engine, _explanations(engine, test.part(0, WINDOWS)))
     maps = size_maps(measured, channels, framed.look_back, patch_len)
+    read = size_maps(measured, channels, framed.look_back, patch_len, "read") > 0
     support = _moved(constants)[:, None].expand(-1, maps.shape[1], -1)
     others = ~torch.eye(framed.channels, dtype=torch.bool)[:, None].expand_as(support)
     summed = [each.sum(dim=1, keepdim=True) if each is maps else each[:, :1] for each in (maps, support, others)]
     return {
-        "chooses": float(trained.recipe.config.chooses),
+        **_kind(trained.recipe.config),
+        "read_share": float(read.double().mean()),
         "channels_auroc": float(size_auroc(*summed).mean()),
+        "read_auroc": float(size_auroc(maps, support, others & read).mean()),
+        "largest_auroc": float(size_auroc((support & read).double(), support, others).mean()),
     } | _scores(maps, support, others)
 
 
@@ -126,7 +130,7 @@ def _wye(recipe: str) -> dict[str, float]:
     shares = {source.source: source.share for source in measured.sources()}
     strongest = max((row for row in measured.rows if row.source == RAIN), key=lambda row: row.size)
     return {
-        "chooses": float(model.fitted.config.chooses),
+        **_kind(model.fitted.config),
         "rain_share": shares[RAIN],
         "flow_share": shares[FLOW],
         "rain_first": float(next(iter(shares)) == RAIN),
@@ -151,7 +155,7 @@ def _france(recipe: str) -> dict[str, float]:
         shares["own" if source.source == source.channel else source.source[-1]] += source.share / len(measured.channels)
     in_events = [row for row in measured.by("event").rows if row.group == "event"]
     return {
-        "chooses": float(model.fitted.config.chooses),
+        **_kind(model.fitted.config),
         "flows": float(len(measured.channels)),
         "rain_first": _rain_first(measured.sources()),
         "rain_first_in_events": _rain_first(in_events),
@@ -170,6 +174,11 @@ def _rain_first(sources: Iterable[Source | Group]) -> float:
         if source.source != source.channel:
             largest[source.channel] = max(source, largest.get(source.channel, source), key=lambda each: each.size)
     return sum(source.source.endswith("P") for source in largest.values()) / len(largest)
+
+
+def _kind(config: ModelConfig) -> dict[str, float]:
+    """Return which reader won the contest, as numbers."""
+    return {"chooses": float(config.chooses), "additive": float(config.readout.kind == "additive")}
 
 
 def _scores(sizes: Tensor, support: Bool[Tensor, "..."], judged: Bool[Tensor, "..."]) -> dict[str, float]:

@@ -305,6 +305,10 @@ def test_the_words_have_at_most_eight_lines(drivers: Drivers) -> None:
     assert lines[-1] == "12 more channels are in the table"
 
 
+def test_one_window_is_not_called_windows(model: IBForecaster) -> None:
+    assert ", over 1 window (test):" in model.drivers(table(), windows=1).in_words()
+
+
 def test_a_channel_that_nothing_moves_is_described_and_drawn(drivers: Drivers, tmp_path: Path) -> None:
     still = replace(drivers, rows=tuple(replace(row, size=0.0, mean=0.0, share=0.0) for row in drivers.of("load")))
     assert still.in_words().splitlines()[1] == "load: nothing"

@@ -174,7 +174,7 @@ class Grouped:
     def in_words(self) -> str:
         """Return what to watch, in at most eight lines: the sources that vary most between groups."""
         lines = [
-            f"Size of the amounts of each source by {self.by}, in units of the channel, over {self.windows} windows "
+            f"Size of the amounts of each source by {self.by}, in units of the channel, over {_windows(self.windows)} "
             f"({self.split}); the largest differences:"
         ]
         channels, rest = _listed(self.channels)
@@ -258,7 +258,7 @@ class Drivers:
         The own past of a channel comes first, because most of what it will be is usually in what it was; then what
         moves it from outside, and the largest of these sources.
         """
-        headline = f"Sources of each channel, as shares of all amounts, over {self.windows} windows ({self.split}):"
+        headline = f"Sources of each channel, as shares of all amounts, over {_windows(self.windows)} ({self.split}):"
         channels, rest = _listed(self.channels)
         return "\n".join([headline, *(f"{channel}: {self._largest(channel)}" for channel in channels), *rest])
 
@@ -490,6 +490,10 @@ class _Tally:
             for number, (part, name) in enumerate(self.others, len(channels)):
                 size, read = float(sizes[number]), float(part == "known ahead")
                 yield Driver(channels[column], part, name, None, size, float(means[number]), size / whole, read)
+
+
+def _windows(count: int) -> str:
+    return f"{count} window{'s' if count > 1 else ''}"
 
 
 def _listed(channels: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:

@@ -1,7 +1,7 @@
 """Fitting: from a table and settings to a fitted model."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
 from pathlib import Path
@@ -23,18 +23,26 @@ from ibforecast.data.series import Series
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Table
 from ibforecast.data.windows import Windows
+from ibforecast.evaluate.channels import channel_errors
 from ibforecast.evaluate.conformal import Calibration, scores
-from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
+from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
 from ibforecast.model.network import IBForecast
 from ibforecast.settings import EVERY, Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import never
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
-from ibforecast.zoo.saved import FittedModel, TrainingSummary
+from ibforecast.zoo.saved import Behind, FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe, within
 
 LATEST_END = 0.9
 """The share of a time limit after which training stops, whatever was planned."""
+
+
+TOLERATED = 0.02
+"""By how much the error of a channel may exceed that of its best naive forecast before a fit says so."""
+
+ZERO = 1e-6
+"""Errors up to this, in standard deviations, are those of rounding: a constant channel is not described better."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,8 @@ def fit_source(
         recipe = within(recipe, training, validation, limit.left)
     compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
     cycles = naive_cycles(recipe.config.cycles, series.clock.frequency)
-    naive = min((each.mse for each in naive_forecasts(compared, cycles)), default=nan)
+    naive = naive_forecasts(compared, cycles)
+    yardstick = min((each.mse for each in naive), default=nan)
     begun = time.perf_counter()
     trained = train_recipe(
         recipe,
@@ -129,7 +138,7 @@ def fit_source(
             f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
             f"{settings.seed}/{device.type}".encode()
         ),
-        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=naive)),
+        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=yardstick)),
         until if limit is None else lambda: until() or limit.over(),
     )
     network, run = trained.forecaster, trained.training
@@ -164,9 +173,26 @@ def fit_source(
     # The mask is known only now: a sealed model does not forecast from windows without a value where it reads.
     tokens = None if fitted.tokens is None else torch.from_numpy(fitted.tokens).to(device)
     readable = replace(validation, tokens=tokens).usable()
-    calibration = calibrated_on(network.to(device), readable, series) if len(readable) else None
-    network.cpu()
-    return replace(fitted, calibration=calibration)
+    if len(readable):
+        calibration = calibrated_on(network.to(device), readable, series)
+        some = readable.spaced(recipe.train.validated) if recipe.train.validated else readable
+        if not torch.equal(some.starts, compared.starts):
+            naive = naive_forecasts(some, cycles)
+        summary = replace(fitted.summary, behind=tuple(behind_naive(fitted, some, naive)))
+        fitted = replace(fitted, calibration=calibration, summary=summary)
+        network.cpu()
+    return fitted
+
+
+def behind_naive(fitted: FittedModel, windows: Windows, naive: Sequence[Naive]) -> list[Behind]:
+    """Return the channels that a naive forecast describes better than the model on these windows, the worst first."""
+    own, behind = channel_errors(lambda window: fitted.predictor(window).values, windows).mae, []
+    for column, (name, std) in enumerate(zip(fitted.targets, fitted.standardiser.std.tolist(), strict=False)):
+        best = min(naive, key=lambda each: float(each.channels.mae[column]))
+        errors = float(own[column]), float(best.channels.mae[column])
+        if errors[0] > (1 + TOLERATED) * errors[1] + ZERO:  # never in an empty channel, whose errors are not numbers
+            behind.append(Behind(name, errors[0] * std, errors[1] * std, best.cycle))
+    return sorted(behind, key=lambda each: each.naive_mae / each.mae)
 
 
 def calibrated_on(network: IBForecast, windows: Windows, series: Series) -> Calibration:

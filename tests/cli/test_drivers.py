@@ -39,7 +39,7 @@ def test_drivers_of_one_channel_are_one_document(desk: Any, call: Call) -> None:
 def test_drivers_are_grouped_by_the_clock_or_by_event(desk: Any, call: Call, tmp_path: Path) -> None:
     out, plot, words = tmp_path / "by.csv", tmp_path / "by.png", ("--split", "all", "--windows", 12)
     outcome = call("drivers", desk.model, desk.table, *words, "--by", "weekday", "--out", out, "--plot", plot)
-    grouped = IBForecaster.load(desk.model).drivers(desk.table, "all", 12).by("weekday")
+    grouped = IBForecaster.load(desk.model).drivers(desk.table, "all", 12, by="weekday").by("weekday")
     assert (outcome.code, outcome.out.rstrip()) == (0, grouped.in_words())
     assert (
         pd.read_csv(out)["group"].unique().tolist()

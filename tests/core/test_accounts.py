@@ -107,3 +107,28 @@ def test_eight_lines_name_the_place_that_moved_most_whatever_else_is_said(
             if mask is APART:
                 assert f"\n{plain.channels[column]} {words.span_between(*moments)}: -70.0" in text
             assert re.search(r"^(alpha|beta|gamma) 2020.*: -(70|6\d)\.\d+ \(", text, re.MULTILINE)
+
+
+def test_places_that_add_nothing_are_not_named() -> None:
+    plain = sample(APART, sealed=True, forecast=np.full((HORIZON, 3), 20.0))
+    read = [-3.0, TINY, TINY, 2.0, TINY, TINY]
+    decimals = decimals_of(float(plain.units.std[0]), FINE)
+    calendar, *amounts = adding_up([20.0 - sum(read), *read], 20.0, decimals)
+    receipts = (
+        Receipt("alpha", "mean", 20.0, calendar, tuple(amounts)),
+        Receipt("beta", "mean", 20.0, 20.0, (0.0,) * 6),
+    )
+    made = replace(plain, receipts=receipts)
+    columns = [plain.channels[column] for _, column in places(plain)]
+    lines = made.in_words("alpha").splitlines()[2:]
+    assert [line.split(" ")[0] for line in lines] == [columns[0], columns[3], "4", "No"]
+    assert lines[2] == "4 other tokens together: 0.00."
+    # If all amounts are 0, the first place is named.
+    assert "5 other tokens together: 0.00." in made.in_words("beta")
+
+
+@pytest.mark.parametrize(("error", "text"), [(161.4, "160"), (0.0899, "0.09"), (1.16, "1.2")])
+def test_a_standard_error_has_two_digits(error: float, text: str) -> None:
+    made = sample(sealed=True, forecast=np.full((HORIZON, 3), 20.0))
+    receipt = Receipt("alpha", "mean", 20.0, 20.0, (0.0,) * int(np.sum(SOME)), error=error)
+    assert f"a standard error of at most {text};" in replace(made, receipts=(receipt,)).in_words("alpha")

@@ -1,5 +1,6 @@
 """Comparisons of two forecasts: their changes add up, and every value that was read is in the right kind."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -172,6 +173,24 @@ def test_a_reason_names_the_place_of_its_largest_change() -> None:
     line = f"beta, read by both, weighted differently now (most: {largest.start} to "
     assert len(both) > 1
     assert line + largest.end[11:] in comparison.in_words()
+
+
+def test_words_name_a_zone_once_and_no_offset_but_of_a_time_that_the_clock_showed_twice() -> None:
+    def zoned(at: str, seed: int) -> ExplainedForecast:
+        made, steps = explained(SOME, 0, seed), LOOK_BACK + HORIZON
+        stamps = np.datetime64(at, "us") + np.arange(1 - LOOK_BACK, HORIZON + 1) * np.timedelta64(1, "h")
+        clock = replace(hourly(steps), stamps=stamps, zone="Europe/Berlin", origin=START)
+        made = replace(changed(made, clock=clock, phase=clock.phase(0, steps, CYCLE)), host=None)
+        return replace(made, host=Host(Teller(seed)))
+
+    summer, winter, later = (zoned(at, 1) for at in ("2020-10-25 00:00", "2020-10-25 01:00", "2020-10-26 00:00"))
+    words = compare(later, winter, "alpha").in_words()
+    assert "made at 2020-10-26 01:00 (Europe/Berlin) is " in words
+    assert "the one made at 2020-10-25 02:00: " in words
+    assert not re.search(r":00[+-]\d\d", words)
+    twice = compare(winter, summer, "alpha").in_words()
+    assert "made at 2020-10-25 02:00+01:00 (Europe/Berlin) is " in twice
+    assert "the one made at 2020-10-25 02:00+02:00: " in twice
 
 
 def test_explanations_of_different_models_are_refused() -> None:

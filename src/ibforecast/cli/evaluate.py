@@ -10,6 +10,7 @@ from ibforecast.cli.shared import budget_option, deliver, device_option, json_op
 
 if TYPE_CHECKING:
     from ibforecast.use import ChannelEvaluation, Evaluation
+    from ibforecast.zoo.saved import Behind
 
 MOST_CHANNELS = 10
 """Channels that are printed."""
@@ -60,13 +61,17 @@ def _channel_lines(result: "Evaluation") -> Iterator[str]:
     width = max((len(row.channel) for row in rows[:MOST_CHANNELS]), default=0)
     yield "in units, each channel next to its best naive forecast, the worst first:"
     for row in rows[:MOST_CHANNELS]:
-        verdict = f"{_ratio(row):.0%} of {_repeating(row.naive_cycle)}, {row.naive_mae:.4g}"
-        yield f"  {row.channel:<{width}}  MAE {row.mae:.4g}, {verdict}"
+        yield f"  {row.channel:<{width}}  MAE {row.mae:.4g}, {next_to_naive(row)}, {row.naive_mae:.4g}"
     if len(rows) > MOST_CHANNELS:
         yield f"  and {len(rows) - MOST_CHANNELS} other channels; --json has them"
 
 
-def _ratio(row: "ChannelEvaluation") -> float:
+def next_to_naive(row: "ChannelEvaluation | Behind") -> str:
+    """Return the error of a channel as a percentage of that of its best naive forecast."""
+    return f"{_ratio(row):.0%} of {_repeating(row.naive_cycle)}"
+
+
+def _ratio(row: "ChannelEvaluation | Behind") -> float:
     return row.mae / row.naive_mae if row.naive_mae else float(row.mae > 0) or 1.0
 
 

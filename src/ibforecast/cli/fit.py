@@ -1,11 +1,13 @@
 """ibforecast fit: from a table to a saved model."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ibforecast.cli.evaluate import next_to_naive
 from ibforecast.cli.settings import forecaster_of, settings_options
 from ibforecast.cli.shared import (
     announce,
@@ -23,6 +25,11 @@ from ibforecast.zoo.recipes import usual_patch_len
 
 if TYPE_CHECKING:
     from ibforecast.forecaster import IBForecaster
+    from ibforecast.model.config import ModelConfig
+    from ibforecast.zoo.saved import Behind
+
+MOST_BEHIND = 3
+"""How many channels that a naive forecast describes better are named."""
 
 
 @click.command("fit")
@@ -106,6 +113,17 @@ def _limits(model: "IBForecaster") -> str:
     return f"limits of the forecasts: {listed or 'none, as given'}"
 
 
+def _behind(channels: Sequence["Behind"], config: "ModelConfig") -> str:
+    """Return, in one line, the channels that a naive forecast describes better, the worst first, and what may help."""
+    named = ", ".join(f"{each.channel} (MAE {next_to_naive(each)})" for each in channels[:MOST_BEHIND])
+    others = len(channels) - MOST_BEHIND
+    more = f", and {others} other channel{'s' if others > 1 else ''}" if others > 0 else ""
+    cycle = channels[0].naive_cycle
+    unknown = cycle > config.look_back and cycle not in config.cycles
+    remedy = f"try --cycle {','.join(map(str, (*config.cycles, cycle)))}" if unknown else "see ibforecast evaluate"
+    return f"worse than a naive forecast on validation windows: {named}{more}; {remedy}"
+
+
 def _announce_fit(model: "IBForecaster") -> None:
     """Print what was fitted, and a look-back that suits the recipe better, if there is one."""
     summary, config = model.fitted.summary, model.fitted.config
@@ -122,6 +140,8 @@ def _announce_fit(model: "IBForecaster") -> None:
         announce(str(summary.contest))
     for line in model.fitted.anchors():
         announce(f"anchor: {line}")
+    if summary.behind:
+        announce(_behind(summary.behind, config))
     if model.fitted.limits is not None:
         announce(_limits(model))
     sizes = Sizes(config.look_back, config.horizon, config.channels, config.cycle)

@@ -67,8 +67,16 @@ def _type(hint: Any) -> Any:
     return get_args(first)[0] if origin is Sequence else first
 
 
+def _joined(context: click.Context, option: click.Parameter, values: Sequence[list[str]]) -> list[str]:
+    """Return the names of an option that was given several times."""
+    return [name for names in values for name in names]
+
+
 def _option(setting: Field[Any], hint: Any, required: bool) -> Callable[[Command], Command]:
-    """Return the option of a setting; one for several numbers or limits is in the singular and may be repeated."""
+    """Return the option of a setting; one for several numbers or limits is in the singular and may be repeated.
+
+    One for names takes several at once, separated by commas, and may be repeated, too.
+    """
     flag, several = _flag(setting, hint)
     default = ",".join(map(str, setting.default)) if isinstance(setting.default, tuple) else setting.default
     if hint is bool:
@@ -78,7 +86,10 @@ def _option(setting: Field[Any], hint: Any, required: bool) -> Callable[[Command
         rest = {"required": required}
     elif default in (None, ""):
         rest = {"multiple": several}
-    return click.option(flag, setting.name, type=_type(hint), help=setting.metadata["help"], **rest)
+    kind = _type(hint)
+    if isinstance(kind, Listed) and kind.name == "names":
+        rest = {"multiple": True, "callback": _joined}
+    return click.option(flag, setting.name, type=kind, help=setting.metadata["help"], **rest)
 
 
 def _flag(setting: Field[Any], hint: Any) -> tuple[str, bool]:

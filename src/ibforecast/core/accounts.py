@@ -17,6 +17,7 @@ from ibforecast.core.receipt import (
     decimals_of,
     places,
     require_step,
+    rounded,
     shown,
 )
 
@@ -60,8 +61,9 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     when = f"{'mean of ' if _several(explained, receipt.step) else ''}{_when(explained, receipt.step)}{explained.zone}"
     notes = _notes(explained, receipt, column, LINES - 4 - bool(receipt.known))
     room = LINES - 3 - bool(receipt.known) - len(notes)
-    runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
-    kept, rest = (runs, []) if len(runs) <= room + 1 else (runs[:room], runs[room:])
+    runs, large = _ranked(explained, receipt, column)
+    most = len(runs) if len(runs) <= min(room, large) + 1 else min(room, large)
+    kept, rest = runs[:most], runs[most:]
     values = [receipt.calendar, *(run.amount for run in kept), sum((run.amount for run in rest), 0.0), *receipt.known]
     printed, decimals = _printed(explained, receipt, values)
     total, calendar, amounts = printed[0], printed[1], printed[2:]
@@ -92,8 +94,9 @@ def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
     column = column_of(explained, receipt.channel)
     known = [sum(receipt.known, 0.0)] if receipt.known else []
     printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read, 0.0), *known])
-    runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))[:NAMED]
-    named = ", ".join(f"{shown(run.amount, decimals, '+')} by {_place(explained, run)}" for run in runs)
+    runs, large = _ranked(explained, receipt, column)
+    largest = runs[: min(large, NAMED)]
+    named = ", ".join(f"{shown(run.amount, decimals, '+')} by {_place(explained, run)}" for run in largest)
     most = f" (most: {named})" if named else ""
     ahead = f", known ahead {printed[3]}" if known else ""
     others = iter(printed[3 + len(known) :])
@@ -111,6 +114,13 @@ def _printed(explained: ExplainedForecast, receipt: Receipt, amounts: list[float
     first, *others = adding_up(every, receipt.forecast, decimals, kept=1)
     signed = (shown(amount, decimals, "+") for amount in others)
     return [shown(receipt.forecast, decimals), shown(first, decimals), *signed], decimals
+
+
+def _ranked(explained: ExplainedForecast, receipt: Receipt, column: int) -> tuple[list[Run], int]:
+    """Return all runs, the largest first, and how many are printed as more than 0; at least 1."""
+    runs = sorted(_runs(explained, receipt), key=lambda run: -abs(run.amount))
+    decimals = decimals_of(float(explained.units.std[column]), COARSE)
+    return runs, max(1, sum(rounded(run.amount, decimals) != 0 for run in runs))
 
 
 def _runs(explained: ExplainedForecast, receipt: Receipt) -> Iterator[Run]:
@@ -226,7 +236,7 @@ def _anchor(explained: ExplainedForecast, column: int) -> list[str]:
 def _sampled(receipt: Receipt) -> list[str]:
     if not receipt.error:  # exact, or one value that has no order
         return []
-    error = f"{receipt.error:.2g}"
+    error = f"{float(f'{receipt.error:.2g}'):g}"  # two digits, and 160 rather than 1.6e+02
     return [f"How much each value adds is an estimate, with a standard error of at most {error}; the sum is exact."]
 
 

@@ -7,6 +7,7 @@ printed forecasts, to the last digit.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -27,6 +28,7 @@ from ibforecast.core.receipt import (
     shown,
     span,
 )
+from ibforecast.core.zones import without_offsets
 
 Kind = Literal["calendar", "re-weighted", "new", "left", "mask", "known ahead", "unread", "limit"]
 """What changed between two forecasts.
@@ -88,6 +90,9 @@ class Comparison:
     decimals: int
     """How many decimals the numbers in words have."""
 
+    zone: str | None = None
+    """The time zone, which words name once; None if times have none."""
+
     @property
     def difference(self) -> float:
         """The forecast minus the other one, as decimal numbers."""
@@ -122,10 +127,11 @@ class Comparison:
     def in_words(self) -> str:
         """Return the difference and its largest reasons, one a line; the last line sums all others."""
         before, after = self.totals
+        zone = "" if self.zone is None else f" ({self.zone})"
         what = "The mean forecast" if self.after.step == "mean" else f"Step {self.after.step} of the forecast"
         headline = (
-            f"{what} of {self.after.channel} made at {self.made_after} is "
-            f"{self._than(float(printed(after) - printed(before)))} the one made at {self.made_before}: "
+            f"{what} of {self.after.channel} made at {self._moments[self.made_after]}{zone} is "
+            f"{self._than(float(printed(after) - printed(before)))} the one made at {self._moments[self.made_before]}: "
             f"{shown(after, self.decimals)} instead of {shown(before, self.decimals)}."
         )
         lines = [f"{shown(reason.change, self.decimals, '+')}: {reason.text}" for reason in self.reasons()]
@@ -143,8 +149,21 @@ class Comparison:
             changes = list(group)
             change = float(sum((printed(each.change) for each in changes), Decimal(0)))
             if change:
-                sums.append((change, f"{NAMES[kind].format(channel)}{_most(kind, changes)}"))
+                sums.append((change, f"{NAMES[kind].format(channel)}{self._most(kind, changes)}"))
         return sorted(sums, key=lambda each: -abs(each[0]))
+
+    def _most(self, kind: Kind, changes: list[Change]) -> str:
+        """Return the place of the largest change, if there are several in different places."""
+        if kind in ("calendar", "known ahead", "unread", "limit") or len(changes) == 1:
+            return ""
+        largest = max(changes, key=lambda each: abs(each.change))
+        return f" (most: {words.span_between(self._moments[largest.start], self._moments[largest.end])})"
+
+    @cached_property
+    def _moments(self) -> dict[str, str]:
+        """The times as words name them, by those of the changes: without offsets, because the zone is named."""
+        times = {self.made_before, self.made_after, *(time for each in self.changes for time in (each.start, each.end))}
+        return dict(zip(times, times if self.zone is None else without_offsets(list(times)), strict=True))
 
 
 def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str, step: Step = "mean") -> Comparison:
@@ -159,7 +178,7 @@ def compare(explained: ExplainedForecast, other: ExplainedForecast, channel: str
     before, after = other.itemised(channel, step), explained.itemised(channel, step)
     changes = tuple(_changes(explained, after, other, before))
     decimals = decimals_of(float(explained.units.std[explained.channels.index(channel)]), COARSE)
-    return Comparison(before, after, other.at, explained.at, changes, decimals)
+    return Comparison(before, after, other.at, explained.at, changes, decimals, explained.clock.zone)
 
 
 @dataclass(frozen=True)
@@ -247,11 +266,3 @@ def _change(kind: Kind, channel: str, start: str, end: str, before: float, after
 
 def _kind_and_channel(change: Change) -> tuple[Kind, str]:
     return change.kind, change.channel
-
-
-def _most(kind: Kind, changes: list[Change]) -> str:
-    """Return the place of the largest change, if there are several in different places."""
-    if kind in ("calendar", "known ahead", "unread", "limit") or len(changes) == 1:
-        return ""
-    largest = max(changes, key=lambda each: abs(each.change))
-    return f" (most: {words.span_between(largest.start, largest.end)})"

@@ -46,6 +46,19 @@ SLACK = 1_000_000
 
 
 @dataclass(frozen=True)
+class Behind:
+    """A channel that a naive forecast describes better on validation windows: it repeats the last `naive_cycle` steps.
+
+    Both mean absolute errors are in the units of the channel.
+    """
+
+    channel: str
+    mae: float
+    naive_mae: float
+    naive_cycle: int
+
+
+@dataclass(frozen=True)
 class TrainingSummary:
     """How a model was trained."""
 
@@ -64,6 +77,9 @@ class TrainingSummary:
     contest: Contest | None = None
     stopped: bool = False
     """Whether training was stopped before its schedule ended."""
+
+    behind: tuple[Behind, ...] = ()
+    """The channels that a naive forecast describes better by more than `fitting.TOLERATED`, the worst first."""
 
     ibforecast_version: str = __version__
     torch_version: str = torch.__version__

@@ -2,6 +2,7 @@
 
 from itertools import permutations
 from math import inf
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Float64
@@ -55,15 +56,22 @@ def _rows(array: Float[Tensor, "some map *rest"] | Bool[Tensor, "some map *rest"
 
 
 def size_maps(
-    drivers: Drivers, channels: tuple[str, ...], look_back: int, patch_len: int
+    drivers: Drivers,
+    channels: tuple[str, ...],
+    look_back: int,
+    patch_len: int,
+    measure: Literal["size", "read"] = "size",
 ) -> Float64[Tensor, "forecast patch channel"]:
-    """Return the sizes of what moves each channel that is forecast, by patch and source; 0 where nothing is read."""
+    """Return the sizes of what moves each channel that is forecast, by patch and source; 0 where nothing is read.
+
+    With the measure "read" they are the shares of windows that read each place.
+    """
     forecast, patches = drivers.channels, look_back // patch_len
     sizes = torch.zeros(len(forecast), patches, len(channels), dtype=torch.float64)
     for row in drivers.rows:
         if row.steps_back is not None:
             patch = patches - 1 - row.steps_back // patch_len
-            sizes[forecast.index(row.channel), patch, channels.index(row.source)] = row.size
+            sizes[forecast.index(row.channel), patch, channels.index(row.source)] = getattr(row, measure)
     return sizes
 
 
