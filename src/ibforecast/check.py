@@ -352,7 +352,7 @@ def _about_runs(series: Series) -> Iterator[Advice]:
     """
     week = max(STUCK_STEPS, 7 * 86_400 // (series.clock.frequency.seconds or 86_400))
     shortest = min(week, STUCK_SHARE * series.rows)
-    found = []
+    stuck = []
     for name, column in zip(series.channels, series.values.T, strict=True):
         starts = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))  # a missing value is a run
         lengths, values = np.diff(starts, append=len(column)), column[starts]
@@ -369,8 +369,8 @@ def _about_runs(series: Series) -> Iterator[Advice]:
             since, until = (series.clock.labels(row, 1)[0] for row in (first, first + length - 1))
             others = int(odd.sum()) - 1
             more = f", and {others} more such {'run' if others == 1 else 'runs'}" if others else ""
-            found.append(f"{name} is {values[longest]:g} in {length:,} rows in a row, {since} to {until}{more}")
-    for finding in found[:NAMED]:
+            stuck.append(f"{name} is {values[longest]:g} in {length:,} rows in a row, {since} to {until}{more}")
+    for finding in stuck[:NAMED]:
         yield Advice(
             "stuck values", finding, "if a sensor was stuck or off, empty these cells: they are learned as true"
         )

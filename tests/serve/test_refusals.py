@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from ibforecast.core import running
+
 Change = Callable[[dict[str, list[Any]]], Any]
 
 
@@ -272,14 +274,11 @@ def test_a_header_that_decides_must_be_sent_once(make: Any, listen: Any, name: s
 
 
 def test_a_server_error_reveals_no_internals(make: Any, over: Any, desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = make()
-
     def fail(*arguments: Any, **more: Any) -> None:
         raise RuntimeError("the secret of the house")
 
-    for model in service.models:
-        object.__setattr__(model.forecaster, "explain", fail)
-    answer = over(service).post("/explain", {"table": desk.columns()})
+    monkeypatch.setattr(running, "entering", fail)
+    answer = over(make()).post("/explain", {"table": desk.columns()})
     assert "see the log of the service" in refusal(answer, 500, None)
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text

@@ -192,9 +192,9 @@ def test_an_explanation_is_compared_with_a_table_if_one_is_sent(client: Any, des
     other["load"][200] += 1
     verdict = client.post("/verify", {"explanation": document, "table": other}).json()
     assert (verdict["verified"], failures(verdict)) == (False, ["table"])
-    refused = client.post("/verify", {"explanation": document, "table": desk.columns(rows=60)})
-    assert refused.status_code == 422
-    assert "the table must contain the window of an explanation" in refused.json()["error"]
+    verdict = client.post("/verify", {"explanation": document, "table": desk.columns(rows=60)}).json()
+    assert (verdict["verified"], failures(verdict)) == (False, ["table"])
+    assert any("it has no window from" in check["detail"] for check in verdict["checks"])
 
 
 def test_last_digits_may_differ_unless_exact_is_set(client: Any, desk: Any) -> None:
@@ -235,8 +235,8 @@ def test_the_metrics_count_requests_and_windows(make: Any, over: Any, desk: Any)
     assert samples["requests_total", "/explain", "422"] == 1
     assert samples["requests_total", "other", "404"] == 1
     assert samples["windows_total", "town"] == 3
-    assert samples["batch_windows_count",] == 3
-    assert samples["batch_windows_bucket", "1.0"] == 3
+    assert samples["batch_windows_sum",] == 3
+    assert 1 <= samples["batch_windows_count",] <= 3
     assert samples["request_seconds_count", "/explain"] == 2
     assert samples["request_seconds_bucket", "+Inf", "/explain"] == 2
     assert samples["requests_in_flight",] == 1
