@@ -28,9 +28,9 @@ Measure = Callable[[torch.device], dict[str, float]]
 def training(device: torch.device) -> dict[str, float]:
     """Measure windows per second of a training step on series of ETTh1's shape, also relative to the dense model."""
     windows, sizes = _windows(device), Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
-    rates = {name: _windows_per_second(name, device, windows, sizes) for name in ("dense", "paper", "exact")}
+    rates = {name: _windows_per_second(name, device, windows, sizes) for name in ("dense", "paper", "choosing")}
     return {f"{name}_windows_per_second": rate for name, rate in rates.items()} | {
-        f"{name}_over_dense": rates[name] / rates["dense"] for name in ("paper", "exact")
+        f"{name}_over_dense": rates[name] / rates["dense"] for name in ("paper", "choosing")
     }
 
 
@@ -40,7 +40,7 @@ def explanation(device: torch.device) -> dict[str, float]:
     window = windows.look_backs(windows.starts[:1])
     sizes = Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)
     torch.manual_seed(0)
-    gated = IBForecast(resolve("exact", sizes).config).eval()
+    gated = IBForecast(resolve("choosing", sizes).config).eval()
     opened = IBForecast(resolve("dense", sizes, frame="weighted", gate={"kind": "open", "recent": 2}).config).eval()
     with torch.no_grad():
         explained, plain = _interleaved(lambda: gated(window).explanation, lambda: opened(window).values, rounds=300)
@@ -94,7 +94,7 @@ def channels(device: torch.device) -> dict[str, float]:
         windows = _windows(device, count)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        rate = _windows_per_second("exact", device, windows, Sizes(LOOK_BACK, HORIZON, count, 168), batch=16, steps=1)
+        rate = _windows_per_second("choosing", device, windows, Sizes(LOOK_BACK, HORIZON, count, 168), batch=16, steps=1)
         seconds[count] = 16 / rate
         if device.type == "cuda":
             memory[count] = float(torch.cuda.max_memory_allocated(device))
