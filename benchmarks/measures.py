@@ -94,7 +94,9 @@ def channels(device: torch.device) -> dict[str, float]:
         windows = _windows(device, count)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        rate = _windows_per_second("choosing", device, windows, Sizes(LOOK_BACK, HORIZON, count, 168), batch=16, steps=1)
+        rate = _windows_per_second(
+            "choosing", device, windows, Sizes(LOOK_BACK, HORIZON, count, 168), batch=16, steps=1
+        )
         seconds[count] = 16 / rate
         if device.type == "cuda":
             memory[count] = float(torch.cuda.max_memory_allocated(device))
