@@ -47,6 +47,7 @@ MEASURES = measures.MEASURES | {
     "demo": demo.demo,
     "drivers": drivers.drivers,
     "receipts": receipts.receipts,
+    "receipt_times": receipts.receipt_times,
     "scrambled": sealed.scrambled,
     "sealed_forecast": sealed.sealed_forecast,
     "sealed_training": sealed.sealed_training,

@@ -108,7 +108,7 @@ def _ibforecast(table: pd.DataFrame) -> Contender:
     starts = range(ROWS - LOOK_BACK - HORIZON + 1)
     units = Standardiser.of(series.values, series.channels)
     windows = Windows.of(series, units, CYCLE, starts, LOOK_BACK, HORIZON)
-    forecaster = resolve("sealed", sizes).build(0).train()
+    forecaster = resolve("choosing", sizes).build(0).train()
     step = Step(forecaster, windows, BATCH, torch.Generator().manual_seed(0))
     step.set_pace(1e-3, 0.0)
     ends = []

@@ -88,12 +88,12 @@ def _fitted() -> FittedModel:
     torch.manual_seed(0)
     names = tuple(f"channel {number}" for number in range(CHANNELS))
     return FittedModel(
-        network=IBForecast(resolve("sealed", Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).config).eval(),
+        network=IBForecast(resolve("choosing", Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).config).eval(),
         standardiser=Standardiser(np.zeros(CHANNELS), np.ones(CHANNELS)),
         layout=Layout(time="date", channels=names, shape="wide", frequency="1h"),
         origin="2016-07-01T00:00:00.000000",
         split=Split(8640, 8640, 8640),
-        summary=TrainingSummary("sealed", "", "", 8640, 0, "cpu", 0.0, 1, 1, 1, 1.0),
+        summary=TrainingSummary("choosing", "", "", 8640, 0, "cpu", 0.0, 1, 1, 1, 1.0),
     )
 
 

@@ -36,6 +36,7 @@ COUNT, ROWS, EPOCHS = 100_000, 3_000, 1
 ADDITIVE: dict[str, Any] = {"recipe": "additive"}
 SEALED: dict[str, Any] = {"sealed": True}
 CHOOSING: dict[str, Any] = {"choosing": True}
+TABLES = [table for table in SUITE.values() if f"{table.name}{KNOWN}" not in SUITE]
 CHOSEN = ("elec2_nsw", "pm25_beijing", "tetuan")
 """Tables on which the second model chooses what it reads; on the others it is the sealed reader of the default."""
 
@@ -57,20 +58,32 @@ def receipts(device: torch.device) -> dict[str, Any]:
     """
     torch.set_num_threads(1)
     begun, tally, timed = time.perf_counter(), Tally(), {}
-    tables = [table for table in SUITE.values() if f"{table.name}{KNOWN}" not in SUITE]
-    share = ceil(COUNT / len(tables) / 2)
-    for table in tables:
-        name, rows = table.name.removesuffix(KNOWN), _newest(table)
-        for settings in (ADDITIVE, CHOOSING if name in CHOSEN else SEALED):
-            model = _fitted(table, rows, settings, device.type)
-            source = model.open(rows)
-            tally += counted(model, source, share)
-            timed |= {f"{name}_{key}": value for key, value in seconds(model, source).items()}
-    return {"tables": len(tables), **tally.rates(), **_extremes(timed), **timed} | {
+    for name, model, source in _models(device):
+        tally += counted(model, source, ceil(COUNT / len(TABLES) / 2))
+        timed |= {f"{name}_{key}": value for key, value in seconds(model, source).items()}
+    return {"tables": len(TABLES), **tally.rates(), **_extremes(timed), **timed} | {
         "epochs": EPOCHS,
         "rows": ROWS,
         "seconds": round(time.perf_counter() - begun, 1),
     }
+
+
+def receipt_times(device: torch.device) -> dict[str, float]:
+    """Measure the times of `receipts`, without counting."""
+    torch.set_num_threads(1)
+    timed = {}
+    for name, model, source in _models(device):
+        timed |= {f"{name}_{key}": value for key, value in seconds(model, source).items()}
+    return _extremes(timed) | timed
+
+
+def _models(device: torch.device) -> Iterator[tuple[str, IBForecaster, Table]]:
+    """Yield the name of each table, a model fitted to it, and the table; two models for each table."""
+    for table in TABLES:
+        name, rows = table.name.removesuffix(KNOWN), _newest(table)
+        for settings in (ADDITIVE, CHOOSING if name in CHOSEN else SEALED):
+            model = _fitted(table, rows, settings, device.type)
+            yield name, model, model.open(rows)
 
 
 def _newest(table: SuiteTable) -> pd.DataFrame:

@@ -178,7 +178,7 @@ def _table(rows: int = LOOK_BACK) -> dict[str, Any]:
 def save_model(path: Path) -> None:
     """Save a model with an untrained network, which is as fast as a trained one."""
     names = tuple(f"channel {number}" for number in range(CHANNELS))
-    network = resolve("exact", Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).build(0).eval()
+    network = resolve("sealed", Sizes(LOOK_BACK, HORIZON, CHANNELS, CYCLE)).build(0).eval()
     assert isinstance(network, IBForecast)
     FittedModel(
         network=network,
@@ -186,7 +186,7 @@ def save_model(path: Path) -> None:
         layout=Layout(time="time", channels=names, shape="wide", frequency="1h"),
         origin="2016-07-01T00:00:00.000000",
         split=Split(LOOK_BACK, LOOK_BACK, LOOK_BACK),
-        summary=TrainingSummary("exact", "", "", LOOK_BACK, 0, "cpu", 0.0, 0, 0, 0, 0.0),
+        summary=TrainingSummary("sealed", "", "", LOOK_BACK, 0, "cpu", 0.0, 0, 0, 0, 0.0),
     ).save(path)
 
 

@@ -552,7 +552,7 @@ def test_a_network_returns_from_its_device_after_an_error(model: IBForecaster, m
     for name, use in (
         ("use.accuracy", model.evaluate),
         ("fitting.scores", model.calibrate),
-        ("use.audit_windows", model.audit),
+        ("audit.audit_windows", model.audit),
     ):
         monkeypatch.setattr(f"ibforecast.{name}", lambda *arguments: refuse(*arguments[:2]))
         with pytest.raises(MemoryError):

@@ -45,6 +45,12 @@ def test_importing_the_library_imports_nothing_optional_and_prints_nothing() -> 
     assert done.stdout == "[]\n"
 
 
+def test_the_main_class_does_not_wait_for_what_only_some_of_its_methods_need() -> None:
+    later = {"narwhals", "pandas", "ibforecast.audit", "ibforecast.check", "ibforecast.dossier", "ibforecast.plots"}
+    script = f"import sys; from ibforecast import IBForecaster; print(sorted({later!r} & sys.modules.keys()))"
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
+
+
 def test_libraries_of_one_room_are_forbidden_in_every_other_room() -> None:
     rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]["importlinter"]["contracts"]

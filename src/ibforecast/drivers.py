@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
@@ -23,8 +23,10 @@ from ibforecast.core.words import percent
 from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.data.tables import Table
 from ibforecast.engine import TorchEngine
-from ibforecast.plots.heat import HeatMap, draw
 from ibforecast.use import Desk, Selection
+
+if TYPE_CHECKING:
+    from ibforecast.plots.heat import HeatMap
 
 WINDOWS = 100
 """Windows used by default. Eight channels of which 150 values are read take about 11 s, if the amounts are what-ifs."""
@@ -186,6 +188,8 @@ class Grouped:
 
     def plot(self, path: str | Path) -> Path:
         """Draw a heat map for each channel, sources by groups, as .png or .svg; the first eight channels."""
+        from ibforecast.plots.heat import draw
+
         maps = [self._heat_map(channel) for channel in self.channels[:PANELS]]
         draw(maps, Path(path), self.by, "size (% of the mean total)")
         return Path(path)
@@ -201,7 +205,9 @@ class Grouped:
             return "in events" if row.group == NAMES["event"][0] else "otherwise"
         return f"{PREPOSITIONS.get(self.by, 'in')} {row.group}"
 
-    def _heat_map(self, channel: str) -> HeatMap:
+    def _heat_map(self, channel: str) -> "HeatMap":
+        from ibforecast.plots.heat import HeatMap
+
         sources = self.of(channel)
         largest = sorted(sources, key=lambda source: -_mean(sources[source]))[:ROWS]
         whole = sum(map(_mean, sources.values()))
@@ -264,6 +270,8 @@ class Drivers:
 
     def plot(self, path: str | Path) -> Path:
         """Draw a heat map for each channel, sources by steps back, as .png or .svg; the first eight channels."""
+        from ibforecast.plots.heat import draw
+
         maps = [self._heat_map(channel) for channel in self.channels[:PANELS]]
         draw(maps, Path(path), "steps back", "share of all amounts (%)")
         return Path(path)
@@ -326,7 +334,9 @@ class Drivers:
         strongest = self.strongest(source.channel, source.source)
         return "" if strongest.part in ("unread", "limit") else f" ({strongest.where})"
 
-    def _heat_map(self, channel: str) -> HeatMap:
+    def _heat_map(self, channel: str) -> "HeatMap":
+        from ibforecast.plots.heat import HeatMap
+
         rows = self.of(channel)
         names = [source.source for source in self.sources() if source.channel == channel][:ROWS]
         backs = sorted({row.steps_back for row in self.rows if row.steps_back is not None}, reverse=True)

@@ -4,11 +4,9 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ibforecast import backtest, drivers, fitting, intervals
-from ibforecast.audit import Audit
-from ibforecast.check import Findings, check
 from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import UsageError, require
 from ibforecast.core.explained import ExplainedForecast
@@ -19,16 +17,19 @@ from ibforecast.data import tables
 from ibforecast.data.sources import kind_for_files
 from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
-from ibforecast.dossier import Dossier, dossier_of
 from ibforecast.drivers import By, Drivers
 from ibforecast.evaluate.conformal import Level, checked_levels
 from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
-from ibforecast.plots.notebook import model_html, settings_html
 from ibforecast.settings import Settings, whole_number
 from ibforecast.train.loop import never
 from ibforecast.use import Desk, Evaluation, Selection
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import FittedModel
+
+if TYPE_CHECKING:
+    from ibforecast.audit import Audit
+    from ibforecast.check import Findings
+    from ibforecast.dossier import Dossier
 
 
 class IBForecaster(Settings):
@@ -82,8 +83,10 @@ class IBForecaster(Settings):
         """The fitted model on its device, with each step from a table to a forecast as a separate method."""
         return Desk(self.fitted, self.device)
 
-    def check(self, table: Any) -> Findings:
+    def check(self, table: Any) -> "Findings":
         """Look at a table before fitting to it: gaps, cycles and odd values, what a fit needs, and what to change."""
+        from ibforecast.check import check
+
         return check(table, self)
 
     def fit(
@@ -203,7 +206,7 @@ class IBForecaster(Settings):
         """
         return self.desk.evaluate(self.open(table), split, budget)
 
-    def audit(self, table: Any, split: Selection = "test", windows: int = 1024) -> Audit:
+    def audit(self, table: Any, split: Selection = "test", windows: int = 1024) -> "Audit":
         """Measure how far this model's explanations can be relied on, on evenly spaced windows of a table.
 
         The audit contains fidelity and chance, the certificate, the end-to-end sensitivity, the rate and the errors;
@@ -237,13 +240,15 @@ class IBForecaster(Settings):
         purpose: str = "",
         model_name: str = "model",
         table_name: str | None = None,
-    ) -> Dossier:
+    ) -> "Dossier":
         """Gather what auditors need to know about this model, from the table it was fitted on.
 
         Errors, coverage and the audit are measured on evenly spaced windows of one part of the table. `purpose` is the
         intended use, in your words. The names are those of model and table in the document and its commands; without
         one, the table is named by its path.
         """
+        from ibforecast.dossier import dossier_of
+
         return dossier_of(
             self.desk,
             table,
@@ -341,6 +346,8 @@ class IBForecaster(Settings):
 
     def _repr_html_(self) -> str:
         """Return the forecaster as HTML for a notebook."""
+        from ibforecast.plots.notebook import model_html, settings_html
+
         if self._fitted:
             return model_html(self._fitted)
         return settings_html({name: str(value) for name, value in self.chosen().items()})

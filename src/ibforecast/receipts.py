@@ -38,6 +38,9 @@ Each is used forwards and backwards, so that two values share evenly what both a
 VALUES = 2**25
 """How many values of windows are computed at once, which limits the memory."""
 
+CACHED = 2**18
+"""How many values of windows are read at once, so that all that is computed of them stays in the processor's cache."""
+
 PerValue = Float64[np.ndarray, " value"]
 PerChannel = Float64[np.ndarray, " channel"]
 PerStep = Float64[np.ndarray, " horizon"]
@@ -275,6 +278,10 @@ class _WhatIf:
 
     def _read(self, marks: Bool[Tensor, "version patch channel"]) -> Explanation[Tensor]:
         """Read the windows in which every channel is of the same version."""
+        parts = [self._read_part(some) for some in torch.split(marks, max(CACHED // self.values.numel(), 1))]
+        return parts[0].map(lambda row, array: torch.cat([row.of(part) for part in parts]) if row.batched else array)
+
+    def _read_part(self, marks: Bool[Tensor, "version patch channel"]) -> Explanation[Tensor]:
         count, usual = len(marks), self.usual
         window = replace(
             usual,
@@ -391,9 +398,8 @@ def _in_orders(
     marks = np.zeros((len(orders), versions, patches, channels), dtype=bool)
     which = np.zeros((len(orders), count + 1, channels), dtype=np.int64)
     for number, order in enumerate(orders):
-        entered = np.zeros((count, channels), dtype=np.int64)
-        entered[np.arange(count), source[order]] = 1
-        which[number, 1:] = np.cumsum(entered, axis=0)
+        which[number, np.arange(1, count + 1), source[order]] = 1
+        np.cumsum(which[number], axis=0, out=which[number])
         before = which[number, np.arange(count), source[order]]
         marks[number, :, patch[order], source[order]] = np.arange(versions) > before[:, None]
         which[number] += number * versions

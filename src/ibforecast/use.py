@@ -5,14 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 
 from ibforecast import receipts
-from ibforecast.audit import Audit, audit_windows
 from ibforecast.core import running, verification
 from ibforecast.core.calendar import Frequency
 from ibforecast.core.devices import find_device
@@ -38,9 +37,10 @@ from ibforecast.evaluate.channels import ChannelErrors, channel_errors
 from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
 from ibforecast.fitting import calibrated_on
 from ibforecast.model.network import IBForecast
-from ibforecast.plots.explanation import draw
-from ibforecast.plots.notebook import explanation_html
 from ibforecast.zoo.saved import FittedModel
+
+if TYPE_CHECKING:
+    from ibforecast.audit import Audit
 
 Selection = Part | Literal["all"]
 """A part of the table a model was fitted on, or all rows of any table."""
@@ -245,6 +245,8 @@ class Desk:
 
     def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None, step: Step = "mean") -> None:
         """Draw an explanation into a file; its suffix determines the format."""
+        from ibforecast.plots.explanation import draw
+
         draw(explained, path, self.verify, channel, step)
 
     def amounts(self, explained: ExplainedForecast, columns: Sequence[int]) -> list[Amounts]:
@@ -278,6 +280,8 @@ class Desk:
 
     def html(self, explained: ExplainedForecast) -> str:
         """Return an explanation as HTML for a notebook."""
+        from ibforecast.plots.notebook import explanation_html
+
         return explanation_html(explained)
 
     def _claimed(self, explained: ExplainedForecast, source: Table) -> Original:
@@ -365,8 +369,10 @@ class Desk:
             mae, rmse, naive_mae, naive_rmse = (float(errors[column]) * float(std) for errors in measures)
             yield ChannelEvaluation(name, mae, rmse, naive_mae, naive_rmse, best.cycle)
 
-    def audit(self, source: Table, split: Selection, windows: int) -> Audit:
+    def audit(self, source: Table, split: Selection, windows: int) -> "Audit":
         """Measure how far the model's explanations can be relied on, on evenly spaced windows of a table."""
+        from ibforecast.audit import audit_windows
+
         usable = self.windows(source.series, split, at_least=2)
         with self.at_work(self.fitted.network) as device:
             return audit_windows(self.fitted, usable.to(device), windows, split, source.series.sha256)

@@ -127,6 +127,15 @@ def test_forecasts_of_many_clients_at_once_are_those_of_the_library_bit_for_bit(
     assert counted("ibforecast_batch_windows_count") < counted("ibforecast_windows_total", {"model": "town"}) == 51
 
 
+def test_a_small_table_without_moments_is_read_and_refused_like_any_other(client: Any, desk: Any, body: bytes) -> None:
+    whole = desk.columns()
+    for columns, status in ((whole, 200), ({name: cells for name, cells in whole.items() if name != "wind"}, 422)):
+        for path in ("forecast", "explain"):
+            sent = client.post(f"/{path}", content=stream(pa.table(columns)), headers=HEADERS)
+            assert (sent.status_code, sent.json()) == (status, client.post(f"/{path}", {"table": columns}).json())
+            assert sent.json().get("field") == (None if status == 200 else "table")
+
+
 def test_refusals_of_a_lean_request_are_those_of_any_other(client: Any, body: bytes, make: Any, over: Any) -> None:
     for query, sent in (
         ("at=2031-01-01", body),

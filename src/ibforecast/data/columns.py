@@ -142,8 +142,10 @@ def as_numbers(
 def _cast(column: pa.ChunkedArray) -> Float64[np.ndarray, " row"] | None:
     try:
         numbers = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
-        # A safe cast would refuse whole numbers above 2**53, which a double rounds.
-        return np.array(numbers.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+        if not pa.types.is_float64(numbers.type):
+            # A safe cast would refuse whole numbers above 2**53, which a double rounds.
+            numbers = numbers.cast(pa.float64(), safe=False)
+        return np.array(numbers.to_numpy(), dtype=np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Shaped
@@ -25,12 +24,11 @@ from ibforecast.core.files import write_atomically
 from ibforecast.core.zones import to_wall
 from ibforecast.data.limits import LONGEST_HEADER, LONGEST_TEXT, check_cells, check_columns, check_shape
 
+if TYPE_CHECKING:
+    import narwhals as nw  # slow, and a table in a file does not need it
+
 Kind = Literal["pandas", "polars", "pyarrow"]
-KINDS: dict[nw.Implementation, Kind] = {
-    nw.Implementation.PANDAS: "pandas",
-    nw.Implementation.POLARS: "polars",
-    nw.Implementation.PYARROW: "pyarrow",
-}
+KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 PIECE = 2**24
@@ -51,7 +49,7 @@ def load(source: Any) -> tuple[pa.Table, Kind]:
     else:
         frame = _frame(source)
         check_shape(len(frame), frame.columns)
-        table, kind = _from_native(source, frame), KINDS[frame.implementation]
+        table, kind = _from_native(source, frame), KINDS[frame.implementation.value]
     if repeated := [name for name, count in Counter(table.column_names).items() if count > 1]:
         raise DataError("channel names must differ", f"{repeated[0]!r} more than once", "rename one of them")
     return table, kind
@@ -262,8 +260,10 @@ def offsets_in(texts: pa.ChunkedArray) -> list[str]:
     return sorted({f"{text[:3]}:{text[3:]}".replace("-00:00", "+00:00") for text in bare})
 
 
-def _frame(source: Any) -> nw.DataFrame[Any]:
+def _frame(source: Any) -> "nw.DataFrame[Any]":
     """Return a pandas, polars or pyarrow table in the form that is common to them; refuse anything else."""
+    import narwhals as nw
+
     try:
         opened = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
@@ -271,12 +271,14 @@ def _frame(source: Any) -> nw.DataFrame[Any]:
     except TypeError as error:
         raise _unknown(source) from error
     frame: nw.DataFrame[Any] = opened.collect() if isinstance(opened, nw.LazyFrame) else opened
-    if frame.implementation not in KINDS:
+    if frame.implementation.value not in KINDS:
         raise _unknown(source)
     return frame
 
 
-def _from_native(source: Any, frame: nw.DataFrame[Any]) -> pa.Table:
+def _from_native(source: Any, frame: "nw.DataFrame[Any]") -> pa.Table:
+    import narwhals as nw
+
     if isinstance(source, pa.Table):  # unchanged, to keep the metadata of its fields
         return source
     columns = {str(name): _to_arrow(frame.get_column(name)) for name in frame.columns}
@@ -297,7 +299,7 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
-def _to_arrow(column: nw.Series[Any]) -> pa.Array:
+def _to_arrow(column: "nw.Series[Any]") -> pa.Array:
     try:
         return column.to_arrow()
     except pa.ArrowException:  # a pandas column of mixed objects

@@ -16,8 +16,8 @@ from ibforecast.evaluate.accuracy import errors, per_window
 from ibforecast.evaluate.channels import ChannelErrors, channel_errors
 from ibforecast.layers import naive
 
-AT_ONCE = 1 << 24
-"""Values of look-backs that are held at once; a week of minutes is long."""
+AT_ONCE = 1 << 20
+"""Values of look-backs that are held at once; a week of minutes is long. More take more memory and no less time."""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,11 @@ def repeated(values: Values, observed: Observed, cycle: int, horizon: int) -> Fu
     """
     look_back = values.shape[1]
     seen = _numbered(observed, -1)
-    filled = torch.nn.functional.pad(seen, (0, 0, -look_back % cycle, 0), value=-1)
-    latest = torch.unflatten(filled, 1, (-1, cycle)).amax(dim=1)
-    latest = torch.where(latest < 0, seen.amax(dim=1, keepdim=True), latest)
+    latest = newest = seen.amax(dim=1, keepdim=True)
+    if cycle > 1:
+        filled = torch.nn.functional.pad(seen, (0, 0, -look_back % cycle, 0), value=-1)
+        latest = torch.unflatten(filled, 1, (-1, cycle)).amax(dim=1)
+        latest = torch.where(latest < 0, newest, latest)
     cycles = values.gather(1, latest.clamp(min=0).long()).where(latest >= 0, 0.0)
     return cycles[:, torch.arange(horizon, device=values.device) % cycle]
 

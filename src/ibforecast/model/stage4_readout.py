@@ -13,7 +13,7 @@ from torch.nn.functional import embedding, pad
 from ibforecast.core.context import Context
 from ibforecast.core.cycles import parts, tiled
 from ibforecast.core.tokens import spread
-from ibforecast.layers.attention import Attention
+from ibforecast.layers.attention import Attention, in_parts
 
 Evidence = Float[Tensor, "batch look_back channel"]
 Mask = Float[Tensor, "batch patch channel"]
@@ -89,13 +89,20 @@ class PhaseReadout(Readout):
 
     def forward(self, evidence: Evidence, mask: Mask, context: Context) -> Future:
         """Return the future deviation."""
-        return self.of_channels(evidence, mask, context, slice(None))
+        return self.of_channels(evidence, mask, context.phase, context.cycles, slice(None))
 
-    def of_channels(self, evidence: Evidence, mask: Mask, context: Context, channels: slice) -> Future:
+    def of_channels(
+        self,
+        evidence: Evidence,
+        mask: Mask,
+        phase: Int[Tensor, "batch steps"],
+        cycles: tuple[int, ...],
+        channels: slice,
+    ) -> Future:
         """Return the future deviation of some channels, from evidence and mask of only these."""
-        tables = parts(self.phase.weight, context.cycles)
-        phase = reduce(add, (embedding(context.phase[:, 0] % len(table), table) for table in tables))
-        hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + phase[:, None]
+        tables = parts(self.phase.weight, cycles)
+        embedded = reduce(add, (embedding(phase[:, 0] % len(table), table) for table in tables))
+        hidden = self.enter(torch.cat([evidence, mask], dim=1).transpose(1, 2)) + embedded[:, None]
         if self.channel is not None:
             hidden = hidden + self.channel[channels]
         hidden = self.dropout(hidden + self.block(hidden))
@@ -225,7 +232,9 @@ class CrossChannel(Readout):
         futures = []
         for column, each, others in zip(columns, own, gathered, strict=True):
             evidence = (versions[..., column][which[:, column]] + others)[..., None]
-            futures.append(self.readout.of_channels(evidence, mask[..., each], context, each))
+            some = zip(in_parts(evidence), in_parts(mask[..., each]), in_parts(context.phase), strict=True)
+            ahead = [self.readout.of_channels(*part, cycles=context.cycles, channels=each) for part in some]
+            futures.append(torch.cat(ahead))
         return torch.cat(futures, dim=-1)
 
 

@@ -31,6 +31,8 @@ from ibforecast.zoo.saved import FittedModel
 
 T = TypeVar("T")
 
+Source = Callable[[], Table]
+"""Reads a table, or returns one that was read."""
 
 MOST_TOGETHER, MOST_NUMBERS = 32, 100_000
 """How many windows are computed in one pass at most, and how many numbers their explanations may have."""
@@ -62,8 +64,9 @@ class Forecasted:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The model at the budget of a window, the rows of the window, and what the model computes it from."""
+    """The table, the model at the budget of a window, the rows of the window, and what the model computes it from."""
 
+    source: Table
     engine: TorchEngine
     rows: Original
     entering: Entering
@@ -144,20 +147,20 @@ class LoadedModel:
         return self.forecaster.open(table, future)
 
     def task(
-        self, source: Table, at: str | None, budget: float | None, render: Callable[[ExplainedForecast], T]
+        self, source: Source, at: str | None, budget: float | None, render: Callable[[ExplainedForecast], T]
     ) -> Callable[[], T]:
         """Return a window for the worker to explain and render."""
 
         def finish(own: _Prepared, result: _Result) -> T:
             explanation, computed = result
             running.require_numbers(own.engine.facts, own.rows, computed)
-            explained = self.forecaster.desk.explained(source, own.rows, own.engine.facts, explanation(), computed)
+            explained = self.forecaster.desk.explained(own.source, own.rows, own.engine.facts, explanation(), computed)
             return render(explained)
 
         return self._shared(source, at, budget, finish)
 
     def forecast(
-        self, source: Table, at: str | None, budget: float | None, render: Callable[["Forecasted"], T]
+        self, source: Source, at: str | None, budget: float | None, render: Callable[["Forecasted"], T]
     ) -> Callable[[], T]:
         """Return a window for the worker to forecast and render, without an explanation."""
 
@@ -169,14 +172,15 @@ class LoadedModel:
         return self._shared(source, at, budget, finish)
 
     def _shared(
-        self, source: Table, at: str | None, budget: float | None, finish: Callable[["_Prepared", "_Result"], T]
+        self, source: Source, at: str | None, budget: float | None, finish: Callable[["_Prepared", "_Result"], T]
     ) -> Callable[[], T]:
         desk = self.forecaster.desk
 
         def prepare() -> _Prepared:
-            rows = desk.original(source, desk.start(source.series, at, budget))
+            table = source()
+            rows = desk.original(table, desk.start(table.series, at, budget))
             engine = TorchEngine(self.fitted.at_budget(budget))
-            return _Prepared(engine, rows, running.entering(engine.facts, rows))
+            return _Prepared(table, engine, rows, running.entering(engine.facts, rows))
 
         # A budget of its own makes it a network of its own.
         return Shared("windows" if budget is None else None, prepare, _computed, finish)

@@ -31,7 +31,7 @@ from ibforecast.serve.bodies import SMALL, parse, validated
 from ibforecast.serve.clients import Shares
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
-from ibforecast.serve.models import Forecasted, LoadedModel, Models
+from ibforecast.serve.models import Forecasted, LoadedModel, Models, Source
 from ibforecast.serve.receipts import (
     chosen_channel,
     chosen_channels,
@@ -210,7 +210,7 @@ class Service:
         if question.table is not None:
             model = self.models.get(question.model)
             source = await self._source(model, question.table, question.future)
-            work = model.task(source, question.at, question.budget, partial(itemise, model))
+            work = model.task(lambda: source, question.at, question.budget, partial(itemise, model))
             field = "table" if question.at is None else "at"
         else:
             model, explained = await self._claimed(question.explanation, question.model)
@@ -372,12 +372,22 @@ class Service:
     async def _each(
         self,
         question: wire.AboutTable,
-        tasks_of: Callable[[LoadedModel], Callable[[Table, str | None, float | None], Callable[[], T]]],
+        tasks_of: Callable[[LoadedModel], Callable[[Source, str | None, float | None], Callable[[], T]]],
     ) -> tuple[str, list[T]]:
         """Do a task of a model for every moment."""
         model = self.models.get(question.model)
         moments: Sequence[str | None] = question.at if isinstance(question.at, list) else [question.at]
         self._check_moments(moments, model)
+        if _is_small(question.table) and question.future is None and moments == [None]:
+            # By the worker: reading one table here while it computes another, both would wait for the other's lock.
+            source: Source = partial(self._read_sent, model, question.table, "table")
+        else:
+            source = await self._checked(model, question, moments)
+        work = [tasks_of(model)(source, moment, question.budget) for moment in moments]
+        return model.name, await self._compute(model, work, "table" if question.at is None else "at", "budget")
+
+    async def _checked(self, model: LoadedModel, question: wire.AboutTable, moments: Sequence[str | None]) -> Source:
+        """Read the table of a request, and refuse it if it does not have one of these moments."""
         source = await self._source(model, question.table, question.future)
 
         def check() -> None:
@@ -391,8 +401,7 @@ class Service:
             check()
         else:
             await self._in_reader(check)
-        work = [tasks_of(model)(source, moment, question.budget) for moment in moments]
-        return model.name, await self._compute(model, work, "table" if question.at is None else "at", "budget")
+        return lambda: source
 
     def _check_moments(self, moments: Sequence[str | None], model: LoadedModel) -> None:
         most = min(self.settings.max_windows, max(self.settings.max_numbers // model.numbers, 1))
@@ -407,7 +416,7 @@ class Service:
         """Read the table that was sent, or the one on the shelf with this id; `future` has covariates known ahead."""
         if isinstance(sent, str) and "\n" not in sent:
             source = await self._read_kept(model, self.shelf.get(sent, absent=422))
-        elif isinstance(sent, pa.Table) and sent.num_columns <= FEW and sent.num_rows * sent.num_columns <= FEW_CELLS:
+        elif _is_small(sent):
             source = self._read_sent(model, sent, "table")
         else:
             source = await self._in_reader(self._read_sent, model, sent, "table")
@@ -475,6 +484,11 @@ class Service:
     async def _in_reader(self, work: Callable[..., T], *arguments: Any) -> T:
         async with self._reading.turn():
             return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
+
+
+def _is_small(sent: Any) -> bool:
+    """Return whether a table was sent as Arrow, and has few columns and cells."""
+    return isinstance(sent, pa.Table) and sent.num_columns <= FEW and sent.num_rows * sent.num_columns <= FEW_CELLS
 
 
 async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T]) -> T:
