@@ -57,6 +57,31 @@ def test_a_row_without_a_time() -> None:
         read(pl.DataFrame({"when": ["2020-01-01 00:00Z", None, "2020-01-01 02:00Z"], "a": [1, 2, 3]}))
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+@pytest.mark.parametrize(("first", "unit"), [(-(2**62), "us"), (253402300799, "s"), (-62135596800, "s")])
+def test_a_time_in_a_year_that_dates_do_not_have(first: int, unit: str, zone: str | None) -> None:
+    when = pa.array([first + row for row in range(10)], pa.timestamp(unit, zone))
+    with pytest.raises(DataError, match=r"a time must be in the years 2 to 9998 \(got row 0: .* in 'when'"):
+        read(pa.table({"when": when, "a": [1.0] * 10}))
+
+
+def test_a_time_that_no_clock_can_count() -> None:
+    when = pa.array([2**62 + row for row in range(10)], pa.timestamp("s"))
+    with pytest.raises(DataError, match=r"a time must be in the years 2 to 9998"):
+        read(pa.table({"when": when, "a": [1.0] * 10}))
+
+
+def test_numbered_rows_may_stand_for_any_year() -> None:
+    when = pa.array([10**12 + row for row in range(10)], pa.timestamp("s"))
+    assert read(pa.table({"when": when, "a": [1.0] * 10}), Layout(numbered=True)).series.rows == 10
+
+
+def test_a_zone_whose_offset_is_longer_than_a_day() -> None:
+    when = pa.array(HOURS, pa.timestamp("us", "+99:00"))
+    with pytest.raises(UsageError, match="a time zone must be one of the IANA list"):
+        read(pa.table({"when": when, "a": [1.0] * 10}))
+
+
 def test_unsorted_times() -> None:
     message = r"must increase \(got row 3: 2020-01-01 01:00 comes after 2020-01-01 02:00\); sort the table by 'when'"
     with pytest.raises(DataError, match=message):

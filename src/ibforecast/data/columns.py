@@ -8,7 +8,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Float64, Shaped
 
 from ibforecast.core.errors import DataError
-from ibforecast.core.zones import to_utc, to_wall, uncertain
+from ibforecast.core.zones import IN_YEARS, outside_years, to_utc, to_wall, uncertain
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
@@ -88,14 +88,22 @@ def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArr
         )
 
 
-def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Shaped[np.ndarray, " row"], str | None]:
-    """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own."""
+def as_moments(
+    name: str, column: pa.ChunkedArray, zone: str | None, numbered: bool
+) -> tuple[Shaped[np.ndarray, " row"], str | None]:
+    """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own.
+
+    Moments that stand for `numbered` rows may have any year.
+    """
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
         raise DataError(
             "every row must have a time", f"{describe_rows(rows, ['none'] * NAMED_AT_MOST)} in {name!r}", "drop them"
         )
     moments, own_zone = moments_of(column)
+    if not numbered and len(rows := np.flatnonzero(outside_years(moments))):
+        got = describe_rows(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]])
+        raise DataError(IN_YEARS, f"{got} in {name!r}", "correct them, or remove the rows")
     if own_zone is not None or zone is None:
         return moments, zone or own_zone
     if (unsure := uncertain(moments, zone)).any():

@@ -89,7 +89,7 @@ class Table:
             )
         arrow, _ = load(source)
         layout, time, times = _find_time(arrow, replace(self.layout, channels=covariates, past=(), future=()))
-        axis = Axis(*as_moments(time, times, self.series.clock.zone), time)
+        axis = Axis(*as_moments(time, times, self.series.clock.zone, self.layout.numbered), time)
         axis, columns, values = (_from_long if layout.shape == "long" else _from_wide)(arrow, layout, axis)
         axis.check_order()
         values[np.isin(values, layout.missing_values)] = np.nan
@@ -131,7 +131,7 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     layout, time, times = _find_time(arrow, layout or Layout())
     if layout.zone is None and layout.dates not in SINCE_1970:
         check_offsets(arrow.schema.field(time), arrow[time], times)
-    axis = Axis(*as_moments(time, times, layout.zone), time)
+    axis = Axis(*as_moments(time, times, layout.zone, layout.numbered), time)
     long = layout.shape == "long"
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
