@@ -93,7 +93,7 @@ def as_moments(
 ) -> tuple[Shaped[np.ndarray, " row"], str | None]:
     """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own.
 
-    Moments that stand for `numbered` rows may have any year.
+    Moments of `numbered` rows may have any year.
     """
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
