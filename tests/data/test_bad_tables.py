@@ -13,7 +13,7 @@ from pyarrow import csv as arrow_csv
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.axis import SENTINELS
 from ibforecast.data.sources import load
-from ibforecast.data.tables import Layout, read
+from ibforecast.data.tables import PIECE, Layout, read
 
 HOURS = np.datetime64("2020-01-01", "us") + np.arange(10) * np.timedelta64(1, "h")
 
@@ -42,7 +42,25 @@ def test_a_number_is_not_proposed_as_the_time_column() -> None:
 
 def test_a_named_time_column_without_times() -> None:
     with pytest.raises(DataError, match=r"must contain times \(got 'I/2/2020' in 'd'\); write them as YYYY-MM-DD"):
-        read(pl.DataFrame({"d": ["I/2/2020", "2/2/2020", "3/2/2020"], "a": [1, 2, 3]}), Layout(time="d"))
+        read(pl.DataFrame({"d": ["I/2/2020", "II/2/2020", "III/2/2020"], "a": [1, 2, 3]}), Layout(time="d"))
+
+
+@pytest.mark.parametrize("way", ["2020-01-{:02}", "{:02}/01/2020", "17000000{}"])
+def test_the_one_cell_that_is_no_time_is_found_in_a_long_column(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ibforecast.data.tables.PIECE", 10)
+    cells = [way.format(day) for day in range(1, 29)]
+    for row in (0, 9, 10, 27):
+        odd = [*cells[:row], "total", *cells[row + 1 :]]
+        with pytest.raises(DataError, match=rf"must contain times \(got row {row}: 'total' in 'when'\)"):
+            read(pl.DataFrame({"when": odd, "a": [1.0] * 28}), Layout(time="when"))
+
+
+def test_a_long_column_without_times_is_not_looked_at_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr("ibforecast.data.tables._way", lambda cell: seen.append(cell) or "")
+    with pytest.raises(DataError, match="must have a time column"):
+        read(pl.DataFrame({"when": ["x"] * 300_000, "a": [1.0] * 300_000}))
+    assert len(seen) <= 2 * PIECE
 
 
 def test_two_columns_of_times() -> None:

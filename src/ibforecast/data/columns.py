@@ -15,6 +15,9 @@ FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S
 MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4]))\s*$"
 """A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
 
+HEAD = 1_000
+"""How many cells are tried before the whole column, of which every cell that is no time would take long."""
+
 NAMED_AT_MOST = 3
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 """A number as text; Python's `float` would also read 1_000 and the digits of other scripts."""
@@ -41,8 +44,12 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if not _is_text(column.type) or column.null_count == len(column):
         return None
     column = column.cast(pa.string())
+    head = column[:HEAD]
+    if len(column) > HEAD and head.null_count < HEAD and parse_times(head) is None:
+        return None
     for zone in (None, "UTC"):
         try:
+            head.cast(pa.timestamp("us", zone))
             return column.cast(pa.timestamp("us", zone))
         except pa.ArrowInvalid:
             continue

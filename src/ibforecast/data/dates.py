@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int64, Shaped
 from ibforecast.core.calendar import DAY, SECOND, Frequency
 from ibforecast.core.errors import DataError
 from ibforecast.data.axis import uneven
-from ibforecast.data.columns import parse_times, text_of
+from ibforecast.data.columns import HEAD, parse_times, text_of
 from ibforecast.data.layout import Dates
 
 WRITTEN = (
@@ -131,6 +131,8 @@ def _written(texts: pa.ChunkedArray) -> dict[Dates, Shaped[np.ndarray, " row"]]:
     """Return the readings of two numbers and a year."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
+    if len(texts) > HEAD and not _written(texts[:HEAD]):
+        return {}
     parts = pc.extract_regex(texts, WRITTEN)
     if parts.null_count or not len(texts):
         return {}

@@ -35,6 +35,9 @@ __all__ = ["Layout", "Table", "read", "write"]
 
 TIME_NAMES = ("date", "ds", "time", "timestamp", "datetime")
 
+PIECE = 100_000
+"""Cells that are looked at one by one to find those that are no times."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -207,15 +210,35 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
 def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:
     """Return the few rows of a column that are not written as most others, which are times; empty if there are none.
 
-    Numbers are times only if `numbers` says so.
+    Numbers are times only if `numbers` says so. Of a long column the first piece shows how most are written, and only
+    one other is looked at: the first that cannot be read.
     """
-    cells = column.to_pylist()
+    cells = column[:PIECE].to_pylist()
     ways = [_way(cell) for cell in cells]
     (way, count) = Counter(ways).most_common(1)[0] if ways else ("", 0)
-    if not way or (way == "number" and not numbers) or not len(cells) / 2 < count < len(cells):
+    if not way or (way == "number" and not numbers) or count <= len(cells) / 2:
         return ""
+    start = 0
+    if count == len(cells):
+        later = range(PIECE, len(column), PIECE)
+        start = next((start for start in later if not _all_are(way, column[start : start + PIECE])), len(column))
+        cells = column[start : start + PIECE].to_pylist()
+        ways = [_way(cell) for cell in cells]
     odd = np.array([row for row, each in enumerate(ways) if each != way], dtype=np.int64)
-    return describe_rows(odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]])
+    # Of the other pieces nobody knows how many odd rows they have.
+    odd = odd if len(column) <= PIECE else odd[:NAMED_AT_MOST]
+    return describe_rows(start + odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]]) if len(odd) else ""
+
+
+def _all_are(way: str, column: pa.ChunkedArray) -> bool:
+    """Return whether all cells are written in one of the ways of `_way`."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    if way == "iso":
+        return parse_times(column) is not None and not column.null_count
+    pattern = WRITTEN if way == "written" else rf"^(?:{NUMBER.pattern})$"
+    fits = pc.match_substring_regex(column.cast(pa.string()), pattern, ignore_case=True)
+    return not column.null_count and bool(pc.all(fits).as_py())
 
 
 def _way(cell: Any) -> str:
