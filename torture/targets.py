@@ -272,15 +272,17 @@ def _http(folder: Path) -> Target:
     }
     why = json.loads(model.explain(rows).to_json())
     mask = why["explanation"]["mask"]
+    stream = _stream(rows)
     bodies: list[Any] = [
         {"table": columns},
         {"model": "model", "table": columns, "at": "2024-01-02 12:00"},
         {"explanation": why, "table": columns},
+        {"explanation": json.loads(model.explain(rows).with_receipts(["load"]).to_json())},
         {"explanation": why, "channel": "load", "step": 1},
         {"explanation": why, "mask": mask},
         {"explanation": why, "seed": 1},
         {"models": ["model"]},
-        _stream(rows),
+        stream,
         to_csv(rows),
     ]
 
@@ -294,7 +296,7 @@ def _http(folder: Path) -> Target:
         if isinstance(body, bytes):
             at = draws.below(len(body))
             sent = body[:at] + draws.rest() + body[at + draws.below(16) :]
-            kind = KINDS[1] if body is bodies[7] else kind
+            kind = KINDS[1] if body is stream else kind
         else:
             sent = json.dumps(edited(json.loads(json.dumps(body)), draws)).encode("utf8", "surrogatepass")
         status = asyncio.run(_status(app, route, query, kind, sent))
