@@ -12,8 +12,9 @@ from pyarrow import csv as arrow_csv
 
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.axis import SENTINELS
+from ibforecast.data.columns import PIECE, in_pieces
 from ibforecast.data.sources import load
-from ibforecast.data.tables import PIECE, Layout, read
+from ibforecast.data.tables import Layout, read
 
 HOURS = np.datetime64("2020-01-01", "us") + np.arange(10) * np.timedelta64(1, "h")
 
@@ -61,6 +62,20 @@ def test_a_long_column_without_times_is_not_looked_at_to_its_end(monkeypatch: py
     with pytest.raises(DataError, match="must have a time column"):
         read(pl.DataFrame({"when": ["x"] * 300_000, "a": [1.0] * 300_000}))
     assert len(seen) <= 2 * PIECE
+
+
+def test_a_column_is_parsed_until_its_first_piece_without_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ibforecast.data.columns.PIECE", 10)
+    seen: list[int] = []
+
+    def parse(piece: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        seen.append(len(piece))
+        return None if piece[0].as_py() == "x" else piece
+
+    column = pa.chunked_array([["2020"] * 25, ["x"] * 100])
+    assert in_pieces(column, parse) is None
+    assert seen == [10, 10, 10, 10]
+    assert in_pieces(column[:25], parse).equals(column[:25])
 
 
 def test_two_columns_of_times() -> None:

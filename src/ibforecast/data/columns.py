@@ -1,6 +1,8 @@
 """One column of a table, read as moments or as numbers; errors name the rows that are neither."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,14 @@ FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S
 MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4]))\s*$"
 """A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
 
-HEAD = 1_000
-"""How many cells are tried before the whole column, of which every cell that is no time would take long."""
+PIECE = 100_000
+"""Cells that are parsed together, and so many at most are looked at one by one to find those that are no times."""
 
 NAMED_AT_MOST = 3
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 """A number as text; Python's `float` would also read 1_000 and the digits of other scripts."""
+
+Parse = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 
 
 def describe_rows(rows: Shaped[np.ndarray, " fault"], details: list[str]) -> str:
@@ -44,26 +48,39 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if not _is_text(column.type) or column.null_count == len(column):
         return None
     column = column.cast(pa.string())
-    head = column[:HEAD]
-    if len(column) > HEAD and head.null_count < HEAD and parse_times(head) is None:
+    ways: tuple[Parse, ...] = (
+        *(partial(_iso, zone=zone) for zone in (None, "UTC")),
+        *(partial(_dated_as, way=way) for way in FORMATS),
+    )
+    return next((read for way in (*ways, _months) if (read := in_pieces(column, way)) is not None), None)
+
+
+def in_pieces(column: pa.ChunkedArray, parse: Parse) -> pa.ChunkedArray | None:
+    """Parse a column piece by piece; None as soon as `parse` returns None, because every bad cell takes long."""
+    parts = []
+    for start in range(0, len(column), PIECE):
+        if (part := parse(column[start : start + PIECE])) is None:
+            return None
+        parts += part.chunks
+    return pa.chunked_array(parts)
+
+
+def _iso(column: pa.ChunkedArray, zone: str | None) -> pa.ChunkedArray | None:
+    try:
+        return column.cast(pa.timestamp("us", zone))
+    except pa.ArrowInvalid:
         return None
-    for zone in (None, "UTC"):
-        try:
-            head.cast(pa.timestamp("us", zone))
-            return column.cast(pa.timestamp("us", zone))
-        except pa.ArrowInvalid:
-            continue
+
+
+def _dated_as(column: pa.ChunkedArray, way: str) -> pa.ChunkedArray | None:
     import pyarrow.compute as pc  # slow, and few tables need it
 
-    for pattern in FORMATS:
-        parsed = pc.strptime(column, format=pattern, unit="us", error_is_null=True)
-        if parsed.null_count == column.null_count:
-            return parsed
-    return _months(column)
+    parsed = pc.strptime(column, format=way, unit="us", error_is_null=True)
+    return parsed if parsed.null_count == column.null_count else None
 
 
 def _months(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return months or quarters as their first moments, or None if the texts are neither."""
+    """Return months or quarters as their first moments, or None if a text is neither."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
     parts = pc.extract_regex(column, MONTH)

@@ -18,6 +18,7 @@ from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
 from ibforecast.data.columns import (
     NAMED_AT_MOST,
     NUMBER,
+    PIECE,
     as_moments,
     as_numbers,
     check_offsets,
@@ -34,9 +35,6 @@ from ibforecast.data.sources import Kind, is_time, load, to_native, write
 __all__ = ["Layout", "Table", "read", "write"]
 
 TIME_NAMES = ("date", "ds", "time", "timestamp", "datetime")
-
-PIECE = 100_000
-"""Cells that are looked at one by one to find those that are no times."""
 
 
 @dataclass(frozen=True)
