@@ -157,7 +157,7 @@ def _end(error: BaseException | None) -> tuple[str, ...]:
     end: list[str] = []
     while error is not None:
         end += [f"{frame.f_code.co_filename}:{line}" for frame, line in traceback.walk_tb(error.__traceback__)]
-        end += re.findall("[a-z]+", str(error))[:4] if not hasattr(error, "rule") else []
+        end += re.findall("[A-Za-z]+", str(error))[:3] if not hasattr(error, "rule") else []
         error = error.__cause__
     return tuple(end)
 
