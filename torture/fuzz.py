@@ -199,13 +199,17 @@ def _guided(name: str, seed: int, seconds: float, folder: Path) -> None:
         (corpus / str(number)).write_bytes(content)
     watched(watched.target.seeds[0])
     _bound_memory()
+
+    def read(content: bytes) -> None:  # atheris expects no answer
+        watched(content)
+
     limits = [
         f"-max_total_time={max(1, int(seconds))}",
         f"-seed={seed + 1}",
         "-rss_limit_mb=0",
         f"-timeout={3 * SECONDS}",
     ]
-    atheris.Setup([sys.argv[0], str(corpus), f"-max_len={64 if watched.target.drawn else 65536}", *limits], watched)
+    atheris.Setup([sys.argv[0], str(corpus), f"-max_len={64 if watched.target.drawn else 65536}", *limits], read)
     atheris.Fuzz()
 
 
