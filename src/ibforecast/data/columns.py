@@ -18,7 +18,7 @@ MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4
 """A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
 
 PIECE = 100_000
-"""Cells that are parsed together, and so many at most are looked at one by one to find those that are no times."""
+"""Cells that are parsed together, and the most that are looked at one by one to find those that are no times."""
 
 NAMED_AT_MOST = 3
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
