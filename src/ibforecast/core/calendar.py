@@ -54,10 +54,12 @@ class Frequency:
     @classmethod
     def parse(cls, text: str) -> "Frequency":
         """Read a frequency such as "15min", "h", "1d", "W" or "MS": the inverse of `str`."""
-        match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)(-[A-Za-z]{3})?\s*", text)
+        match = re.fullmatch(r"\s*([0-9]{0,9})\s*([A-Za-z]+)(-[A-Za-z]{3})?\s*", text)
         count, unit = (int(match[1] or 1), SPELLINGS.get(match[2], "")) if match else (0, "")
         if count == 0 or not unit:
-            raise UsageError("a frequency must be a count and a unit", repr(text), "try '15min', '1h', '1d' or '1mo'")
+            raise UsageError(
+                "a frequency must be a count and a unit", f"{text!r:.80}", "try '15min', '1h', '1d' or '1mo'"
+            )
         return cls(
             seconds=count * IN_SECONDS.get(unit, 0),
             months=count * IN_MONTHS.get(unit, 0),
