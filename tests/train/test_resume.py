@@ -256,7 +256,7 @@ def test_a_checkpoint_with_another_history_is_refused(tmp_path: Path, history: s
 
 def test_a_checkpoint_with_another_part_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.safetensors"
-    path.write_bytes(save({"wights:a": torch.zeros(1)}, {"history": "[]", "identity": "a"}))
+    path.write_bytes(save({"other:a": torch.zeros(1)}, {"history": "[]", "identity": "a"}))
     with pytest.raises(ModelFileError, match="must be whole"):
         Checkpoint.load(path, "a")
 
