@@ -2,8 +2,8 @@
 
 A case is a kind of model, the sizes of its windows, and a table whose channels are drawn from `KINDS`. Either every
 step works: forecasts and intervals are finite and ordered, receipts add up, the document of the explanation verifies,
-and the errors are finite. Or a step refuses the table with a `DataError` or a `UsageError` that has a remedy. Warnings are
-errors, except that a huge number which repeats may mark missing values.
+and the errors are finite. Or a step refuses the table with a `DataError` or a `UsageError` that has a remedy. Warnings
+are errors, except that a huge number which repeats may mark missing values.
 """
 
 import random
