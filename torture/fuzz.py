@@ -1,23 +1,23 @@
 """Malformed files, documents and requests: readers refuse them with an error of the library, in little memory and time.
 
 Each reader runs in a process of its own, with a gigabyte of address space above what it has after its start. If atheris
-is installed (`pip install 'ibforecast[fuzz]'`), it chooses inputs by the lines they reach; otherwise they are changed
-at random. Run as a script, this file is such a process.
+is installed (`pip install 'ibforecast[fuzz]'`), it chooses inputs by the lines they reach. Otherwise inputs are changed
+at random, and those that end in a new place are changed further. Run as a script, this file is such a process.
 """
 
 import hashlib
 import mmap
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from importlib.util import find_spec
-from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torture.targets import Target
 
-NAMES = ("csv", "gz", "parquet", "arrow", "recipe", "document", "model", "onnx", "http")
+NAMES = ("csv", "gz", "parquet", "arrow", "columns", "recipe", "document", "model", "onnx", "http")
 SECONDS = 10
 """The longest time for an input."""
 
@@ -109,17 +109,21 @@ class _Watched:
         with (folder / "state").open("r+b") as file:
             self._state = mmap.mmap(file.fileno(), 0)
         self._folder, self._counts, self._known = folder, [0, 0], set[str]()
+        self._ends = set[tuple[str, ...]]()
 
-    def __call__(self, content: bytes) -> None:
+    def __call__(self, content: bytes) -> bool:
+        """Read an input; return whether reading ended in a new place, or without an error for the twentieth time."""
         content = content[:LONGEST]
+        end: tuple[str, ...] = ("read", str((self._counts[0] - self._counts[1]) // 20))
         # Written before it is read: if the process dies, the last input is known.
         self._state[16:24] = len(content).to_bytes(8, "little")
         self._state[24 : 24 + len(content)] = content
         begun = time.perf_counter()
         try:
             self.target.probe(content)
-        except self._refused:
+        except self._refused as error:
             self._counts[1] += 1
+            end = _end(error)
         except Exception as error:
             self._find(error, content)
         taken = time.perf_counter() - begun
@@ -128,6 +132,9 @@ class _Watched:
         self._counts[0] += 1
         for place, count in enumerate(self._counts):
             self._state[8 * place : 8 * place + 8] = count.to_bytes(8, "little")
+        known = len(self._ends)
+        self._ends.add(end)
+        return len(self._ends) > known
 
     def _find(self, error: Exception, content: bytes) -> None:
         frames = traceback.extract_tb(error.__traceback__)
@@ -145,6 +152,16 @@ class _Watched:
             (Path(kept) / f"{hashlib.sha256(content).hexdigest()[:16]}.bin").write_bytes(content)
 
 
+def _end(error: BaseException | None) -> tuple[str, ...]:
+    """Return the lines that an error passed, and those of its causes, with their first words."""
+    end: list[str] = []
+    while error is not None:
+        end += [f"{frame.f_code.co_filename}:{line}" for frame, line in traceback.walk_tb(error.__traceback__)]
+        end += re.findall("[A-Za-z]+", str(error))[:3] if not hasattr(error, "rule") else []
+        error = error.__cause__
+    return tuple(end)
+
+
 def _bound_memory() -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
     if pages:
@@ -152,15 +169,14 @@ def _bound_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def at_random(target: "Target", seed: int) -> Iterator[bytes]:
-    """Yield inputs for a reader: true ones, and those that came of them, with random changes."""
+def at_random(target: "Target", seed: int) -> Generator[bytes, bool | None, None]:
+    """Yield inputs for a reader with random changes: of true ones, and of those after which True was sent."""
     from torture.mutate import changed
 
     dice, pool = random.Random(seed), list(target.seeds)
     while True:
         content = dice.randbytes(dice.randrange(1, 48)) if target.drawn else changed(dice.choice(pool), pool, dice)
-        yield content
-        if not target.drawn and dice.random() < 0.05:
+        if (yield content):
             place = len(pool) if len(pool) < GROWN else dice.randrange(len(target.seeds), GROWN)
             pool[place : place + 1] = [content[:20_000]]
 
@@ -183,13 +199,17 @@ def _guided(name: str, seed: int, seconds: float, folder: Path) -> None:
         (corpus / str(number)).write_bytes(content)
     watched(watched.target.seeds[0])
     _bound_memory()
+
+    def read(content: bytes) -> None:  # atheris expects no answer
+        watched(content)
+
     limits = [
         f"-max_total_time={max(1, int(seconds))}",
         f"-seed={seed + 1}",
         "-rss_limit_mb=0",
         f"-timeout={3 * SECONDS}",
     ]
-    atheris.Setup([sys.argv[0], str(corpus), f"-max_len={64 if watched.target.drawn else 65536}", *limits], watched)
+    atheris.Setup([sys.argv[0], str(corpus), f"-max_len={64 if watched.target.drawn else 65536}", *limits], read)
     atheris.Fuzz()
 
 
@@ -204,9 +224,9 @@ def main(name: str, seed: int, seconds: float, guided: bool, folder: Path) -> No
         watched = _Watched(name, folder)
         watched(watched.target.seeds[0])
         _bound_memory()
-        until = time.monotonic() + seconds
-        for content in takewhile(lambda content: time.monotonic() < until, at_random(watched.target, seed)):
-            watched(content)
+        until, inputs, new = time.monotonic() + seconds, at_random(watched.target, seed), None
+        while time.monotonic() < until:
+            new = watched(inputs.send(new))
 
 
 if __name__ == "__main__":

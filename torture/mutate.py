@@ -1,9 +1,12 @@
-"""Malformed inputs: bytes that were changed at random, and documents that were edited as some bytes say."""
+"""Malformed inputs: bytes that were changed at random, and documents and tables that are made as some bytes say."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
+from datetime import datetime, timedelta
 from typing import Any
+
+import pyarrow as pa
 
 TOKENS = tuple(
     text.encode()
@@ -174,3 +177,90 @@ def changed(content: bytes, others: Sequence[bytes], dice: random.Random) -> byt
             + content[until:]
         )
     return content
+
+
+START = datetime(2024, 1, 1)
+HOUR = 3600 * 10**6
+
+
+def _times(draws: Draws, rows: int) -> list[int | None]:
+    """Draw times in microseconds: mostly hourly, or with one that is out of place."""
+    times: list[int | None] = [1_704_067_200_000_000 + HOUR * row for row in range(rows)]
+    if rows and draws.below(2):
+        at = draws.below(rows)
+        times[at] = (None, times[0], 0, -(2**53), 2**53, HOUR // 7)[draws.below(6)]
+    return times
+
+
+def _texts(draws: Draws, rows: int) -> list[str]:
+    """Draw numbers as text, or times, with a few tokens among them."""
+    is_time = draws.below(2)
+    texts = [str(START + timedelta(hours=row)) if is_time else f"{row}.5" for row in range(rows)]
+    for _ in range(draws.below(3) if rows else 0):
+        texts[draws.below(rows)] = TOKENS[draws.below(len(TOKENS))].decode()
+    return texts
+
+
+def _numbers(draws: Draws, rows: int) -> list[float]:
+    numbers = [100 + 7.5 * (row % 24) for row in range(rows)]
+    huge = (1e-320, 1e30, 9.97e36, 1e39, 1e160, 1e308, float("nan"), float("inf"), -999.0)
+    for _ in range(draws.below(3) if rows else 0):
+        numbers[draws.below(rows)] = huge[draws.below(len(huge))]
+    return numbers
+
+
+def _integers(draws: Draws, rows: int) -> pa.Array:
+    kind = (pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64())[draws.below(5)]
+    ends = (0, 2 ** (kind.bit_width - 1) - 1, None)
+    return pa.array([ends[draws.below(3)] if draws.below(8) == 0 else row % 100 for row in range(rows)], kind)
+
+
+UNITS = ("s", "ms", "us", "ns")
+COLUMNS: tuple[Callable[[Draws, int], pa.Array], ...] = (
+    lambda draws, rows: pa.array(_times(draws, rows), pa.timestamp("us")),
+    lambda draws, rows: pa.array(_times(draws, rows), pa.timestamp("us", "Europe/Berlin")),
+    lambda draws, rows: pa.array(_times(draws, rows)).cast(pa.timestamp(UNITS[draws.below(4)])),
+    lambda draws, rows: pa.array([draws.below(2**16) * 10 ** draws.below(6) for _ in range(rows)], pa.date64()),
+    lambda draws, rows: pa.array([19_000 + row for row in range(rows)], pa.date32()),
+    lambda draws, rows: pa.array(list(range(rows)), pa.time32("s")),
+    lambda draws, rows: pa.array([row * HOUR for row in range(rows)], pa.duration("us")),
+    lambda draws, rows: pa.array(_numbers(draws, rows)),
+    lambda draws, rows: pa.array(_numbers(draws, rows)).cast(pa.float32()),
+    lambda draws, rows: pa.array(_numbers(draws, rows)).dictionary_encode(),
+    _integers,
+    lambda draws, rows: pa.array(list(range(rows)), pa.decimal128(38, draws.below(36))),
+    lambda draws, rows: pa.array([row % 2 == 0 for row in range(rows)]),
+    lambda draws, rows: pa.array(_texts(draws, rows)),
+    lambda draws, rows: pa.array(_texts(draws, rows), pa.large_string()),
+    lambda draws, rows: pa.array(_texts(draws, rows), pa.string_view()),
+    lambda draws, rows: pa.array(_texts(draws, rows)).dictionary_encode(),
+    lambda draws, rows: pa.array([text.encode() for text in _texts(draws, rows)]),
+    lambda draws, rows: pa.nulls(rows),
+    lambda draws, rows: pa.array([[1.0] * (row % 3) for row in range(rows)], pa.list_(pa.float64())),
+    lambda draws, rows: pa.array([{"a": row} for row in range(rows)], pa.struct({"a": pa.int64()})),
+    lambda draws, rows: pa.array([[(str(row), row)] for row in range(rows)], pa.map_(pa.string(), pa.int64())),
+)
+"""Columns of every type that a file of columns can have."""
+
+NAMES = ("time", "load", "wind", "unique_id", "ds", "y", "", "load ", "1", "\0", "é", "Time", "x" * 3000)
+
+
+def odd_table(draws: Draws, rows: int) -> pa.Table:
+    """Make a table of times and two channels, of which a few columns are replaced, renamed, doubled or left out."""
+    names = ["time", "load", "wind"]
+    columns = [
+        pa.array([1_704_067_200_000_000 + HOUR * row for row in range(rows)], pa.timestamp("us")),
+        *(pa.array([100 + 7.5 * (row % period) for row in range(rows)]) for period in (24, 7)),
+    ]
+    for _ in range(1 + draws.below(3)):
+        how, at = draws.below(8), draws.below(len(columns)) if columns else 0
+        if how < 5 and columns:
+            columns[at] = COLUMNS[draws.below(len(COLUMNS))](draws, rows)
+        elif how == 5 and columns:
+            names[at] = NAMES[draws.below(len(NAMES))]
+        elif how == 6 and columns:
+            del names[at], columns[at]
+        else:
+            names.append(NAMES[draws.below(len(NAMES))])
+            columns.append(COLUMNS[draws.below(len(COLUMNS))](draws, rows))
+    return pa.table(columns, names)

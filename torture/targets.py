@@ -32,10 +32,14 @@ from ibforecast.serve.service import Service
 from ibforecast.serve.settings import Settings
 from ibforecast.zoo import saved
 from ibforecast.zoo.recipes import OWN, resolve_ours
-from torture.mutate import Draws, edited
+from torture.mutate import Draws, edited, odd_table
 from torture.tables import HORIZON, LOOK_BACK, forecaster, save_recipe, table
 
 Probe = Callable[[bytes], None]
+
+
+class RefusedError(Exception):
+    """The service refused a request."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,42 @@ def _arrow(folder: Path) -> Target:
         readers.read(from_stream(content, 10_000_000), Layout())
 
     return Target(probe, (_stream(table(rows=12)), _stream(texts)))
+
+
+def _columns(folder: Path) -> Target:
+    """Tables that are whole files, with columns of any type: read, and forecast if they are read."""
+    model, doors = _fitted(folder), [folder / "t.parquet", folder / "t.csv", folder / "t.csv.gz"]
+
+    def probe(content: bytes) -> None:
+        draws = Draws(content)
+        rows = odd_table(draws, (40, 40, 40, 24, 12, 2, 1, 0)[draws.below(8)])
+        door = draws.below(5)
+        if door == 4:
+            model.predict(rows)
+        elif door == 3:
+            model.explain(from_stream(_stream(rows), 10_000_000))
+        else:
+            path = doors[door]
+            _write(rows, path)
+            model.predict(path)
+
+    return Target(probe, DRAWN, drawn=True)
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        return [str(cell) for cell in column.to_pylist()]
+    return [cell or "" for cell in column.cast(pa.string()).to_pylist()]
+
+
+def _write(rows: pa.Table, path: Path) -> None:
+    """Write a table as it is; texts of what CSV has no type for."""
+    if path.suffix == ".parquet":
+        parquet.write_table(rows, path)
+        return
+    lines = [rows.column_names, *zip(*(_texts(column) for column in rows.columns), strict=True)]
+    content = "\n".join(",".join(line) for line in lines).encode("utf8", "surrogatepass")
+    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
 
 
 def _recipe(folder: Path) -> Target:
@@ -232,15 +272,17 @@ def _http(folder: Path) -> Target:
     }
     why = json.loads(model.explain(rows).to_json())
     mask = why["explanation"]["mask"]
+    stream = _stream(rows)
     bodies: list[Any] = [
         {"table": columns},
         {"model": "model", "table": columns, "at": "2024-01-02 12:00"},
         {"explanation": why, "table": columns},
+        {"explanation": json.loads(model.explain(rows).with_receipts(["load"]).to_json())},
         {"explanation": why, "channel": "load", "step": 1},
         {"explanation": why, "mask": mask},
         {"explanation": why, "seed": 1},
         {"models": ["model"]},
-        _stream(rows),
+        stream,
         to_csv(rows),
     ]
 
@@ -254,11 +296,13 @@ def _http(folder: Path) -> Target:
         if isinstance(body, bytes):
             at = draws.below(len(body))
             sent = body[:at] + draws.rest() + body[at + draws.below(16) :]
-            kind = KINDS[1] if body is bodies[7] else kind
+            kind = KINDS[1] if body is stream else kind
         else:
             sent = json.dumps(edited(json.loads(json.dumps(body)), draws)).encode("utf8", "surrogatepass")
         status = asyncio.run(_status(app, route, query, kind, sent))
         assert status < 500, f"{route}?{query.decode()} answered {status}"
+        if status >= 400:
+            raise RefusedError(f"{route}?{query.decode()} answered {status}")
 
     return Target(probe, DRAWN, drawn=True, close=service.close)
 
@@ -291,6 +335,7 @@ MAKERS: dict[str, Callable[[Path], Target]] = {
     "gz": _gz,
     "parquet": _parquet,
     "arrow": _arrow,
+    "columns": _columns,
     "recipe": _recipe,
     "document": _document,
     "model": _model,
@@ -298,5 +343,5 @@ MAKERS: dict[str, Callable[[Path], Target]] = {
     "http": _http,
 }
 
-REFUSED = IBForecastError
+REFUSED = (IBForecastError, RefusedError)
 """What a reader may raise."""

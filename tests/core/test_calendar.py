@@ -47,7 +47,9 @@ def test_common_spellings_have_one_canonical_form(text: str, canonical: str) -> 
     assert str(Frequency.parse(text)) == canonical
 
 
-@pytest.mark.parametrize("text", ["", "0h", "1 fortnight", "1.5h", "-1h", "ms"])
+@pytest.mark.parametrize(
+    "text", ["", "0h", "1 fortnight", "1.5h", "-1h", "ms", "１h", "9" * 19 + "s", "9" * 5000 + "h"]
+)
 def test_an_unknown_frequency_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="a count and a unit"):
         Frequency.parse(text)

@@ -127,6 +127,18 @@ def test_an_old_folder_that_cannot_be_restored_is_kept_aside_and_restored_later(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "newer"]
 
 
+def test_a_folder_that_is_replaced_never_loses_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, newer, rename = new(tmp_path / "model", "old"), new(tmp_path / "newer", "new"), Path.rename
+    if not folders.exchanged(old, newer):
+        pytest.skip("this system cannot exchange folders")
+    folders.exchanged(old, newer)
+    renamed: list[Path] = []
+    monkeypatch.setattr(Path, "rename", lambda path, to: renamed.append(path) or rename(path, to))
+    put_in_place(newer, old)
+    assert old not in renamed
+    assert [path.name for path in old.iterdir()] == ["new"]
+
+
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_of_two_processes_that_replace_a_folder_the_later_one_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from cryptography.exceptions import InternalError
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -95,6 +96,15 @@ def test_a_key_of_another_kind_is_refused(private: bytes, public: bytes) -> None
         sign(SHA256, private)
     with pytest.raises(DataError, match=r"a public key must be an Ed25519 key in PEM .*ibforecast sign --new-key"):
         is_signed_by(SHA256, GOOD, public)
+
+
+def test_an_error_of_the_library_below_is_that_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(pem: bytes, *rest: object) -> None:
+        raise InternalError("Unknown OpenSSL error.", [])
+
+    monkeypatch.setattr(serialization, "load_pem_private_key", fail)
+    with pytest.raises(DataError, match="a private key must be an Ed25519 key in PEM"):
+        sign(SHA256, PRIVATE)
 
 
 def test_a_private_key_with_a_password_is_refused() -> None:

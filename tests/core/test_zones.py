@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import ExplainedForecast, IBForecaster
+from ibforecast.core.errors import DataError
 from ibforecast.core.zones import without_offsets
 from ibforecast.plots.scene import scene_of
 
@@ -67,3 +68,9 @@ def test_dates_and_numbers_stay_as_they_are() -> None:
     labels = ("2023-10-29", "2023-10-30")
     assert without_offsets(labels) == labels
     assert without_offsets(("2023-10-29 00:00:30-05:00",)) == ("2023-10-29 00:00:30",)
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00+14:00", "9999-12-31T23:00-12:00", "9999-12-31T23:00"])
+def test_a_moment_at_the_end_of_all_dates_is_refused(moment: str, model: IBForecaster, table: pd.DataFrame) -> None:
+    with pytest.raises(DataError, match="a time must be in the years 2 to 9998"):
+        model.explain(table, moment)

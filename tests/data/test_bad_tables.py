@@ -12,6 +12,7 @@ from pyarrow import csv as arrow_csv
 
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.axis import SENTINELS
+from ibforecast.data.columns import PIECE, in_pieces
 from ibforecast.data.sources import load
 from ibforecast.data.tables import Layout, read
 
@@ -42,7 +43,39 @@ def test_a_number_is_not_proposed_as_the_time_column() -> None:
 
 def test_a_named_time_column_without_times() -> None:
     with pytest.raises(DataError, match=r"must contain times \(got 'I/2/2020' in 'd'\); write them as YYYY-MM-DD"):
-        read(pl.DataFrame({"d": ["I/2/2020", "2/2/2020", "3/2/2020"], "a": [1, 2, 3]}), Layout(time="d"))
+        read(pl.DataFrame({"d": ["I/2/2020", "II/2/2020", "III/2/2020"], "a": [1, 2, 3]}), Layout(time="d"))
+
+
+@pytest.mark.parametrize("way", ["2020-01-{:02}", "{:02}/01/2020", "17000000{}"])
+def test_the_one_cell_that_is_no_time_is_found_in_a_long_column(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ibforecast.data.tables.PIECE", 10)
+    cells = [way.format(day) for day in range(1, 29)]
+    for row in (0, 9, 10, 27):
+        odd = [*cells[:row], "total", *cells[row + 1 :]]
+        with pytest.raises(DataError, match=rf"must contain times \(got row {row}: 'total' in 'when'\)"):
+            read(pl.DataFrame({"when": odd, "a": [1.0] * 28}), Layout(time="when"))
+
+
+def test_a_long_column_without_times_is_not_looked_at_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr("ibforecast.data.tables._way", lambda cell: seen.append(cell) or "")
+    with pytest.raises(DataError, match="must have a time column"):
+        read(pl.DataFrame({"when": ["x"] * 300_000, "a": [1.0] * 300_000}))
+    assert len(seen) <= 2 * PIECE
+
+
+def test_a_column_is_parsed_until_its_first_piece_without_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ibforecast.data.columns.PIECE", 10)
+    seen: list[int] = []
+
+    def parse(piece: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        seen.append(len(piece))
+        return None if piece[0].as_py() == "x" else piece
+
+    column = pa.chunked_array([["2020"] * 25, ["x"] * 100])
+    assert in_pieces(column, parse) is None
+    assert seen == [10, 10, 10, 10]
+    assert in_pieces(column[:25], parse).equals(column[:25])
 
 
 def test_two_columns_of_times() -> None:
@@ -55,6 +88,31 @@ def test_a_row_without_a_time() -> None:
         read(pl.DataFrame({"when": [HOURS[0].item(), None, HOURS[2].item()], "a": [1, 2, 3]}))
     with pytest.raises(DataError, match=r"every row must have a time \(got row 1"):
         read(pl.DataFrame({"when": ["2020-01-01 00:00Z", None, "2020-01-01 02:00Z"], "a": [1, 2, 3]}))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+@pytest.mark.parametrize(("first", "unit"), [(-(2**62), "us"), (253402300799, "s"), (-62135596800, "s")])
+def test_a_time_in_a_year_that_dates_do_not_have(first: int, unit: str, zone: str | None) -> None:
+    when = pa.array([first + row for row in range(10)], pa.timestamp(unit, zone))
+    with pytest.raises(DataError, match=r"a time must be in the years 2 to 9998 \(got row 0: .* in 'when'"):
+        read(pa.table({"when": when, "a": [1.0] * 10}))
+
+
+def test_a_time_that_no_clock_can_count() -> None:
+    when = pa.array([2**62 + row for row in range(10)], pa.timestamp("s"))
+    with pytest.raises(DataError, match=r"a time must be in the years 2 to 9998"):
+        read(pa.table({"when": when, "a": [1.0] * 10}))
+
+
+def test_numbered_rows_may_stand_for_any_year() -> None:
+    when = pa.array([10**12 + row for row in range(10)], pa.timestamp("s"))
+    assert read(pa.table({"when": when, "a": [1.0] * 10}), Layout(numbered=True)).series.rows == 10
+
+
+def test_a_zone_whose_offset_is_longer_than_a_day() -> None:
+    when = pa.array(HOURS, pa.timestamp("us", "+99:00"))
+    with pytest.raises(UsageError, match="a time zone must be one of the IANA list"):
+        read(pa.table({"when": when, "a": [1.0] * 10}))
 
 
 def test_unsorted_times() -> None:

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pytest
 
 from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
+from ibforecast.core import document
 from ibforecast.core.folders import locked
 from ibforecast.data.sources import load
 from ibforecast.fleet import Fleet, Outcome
+from ibforecast.fleet.fleet import MEMBER_FORMAT, VERSION
 from ibforecast.fleet.work import worst_first
 
 Make = Callable[..., Any]
@@ -311,6 +313,18 @@ def test_a_stopped_run_resumes_where_it_was(
     assert [outcome.state for outcome in outcomes] == ["kept", "kept", "fitted", "fitted", "fitted"]
     assert len(fitted_again) == 3
     assert not half.exists()
+
+
+@pytest.mark.parametrize("change", [{"seconds ": 1.0}, {"rows": 2.5}, {"ratio": "x"}, {"mae": 10**400}, {"message": 1}])
+def test_a_member_with_a_record_of_other_fields_or_types_is_fitted_again(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path, change: dict[str, object]
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    (outcome,) = fleet.fit({"a": three["a"]}, forecaster())
+    path = tmp_path / "fleet" / "members" / outcome.folder / "member.json"
+    record = document.read(path.read_bytes(), MEMBER_FORMAT, VERSION)
+    path.write_text(document.write(MEMBER_FORMAT, VERSION, record | change))
+    assert states(fleet.fit({"a": three["a"]}, forecaster())) == {"a": "fitted"}
 
 
 def test_a_member_with_a_damaged_record_is_fitted_again(

@@ -898,6 +898,14 @@ def a_receipt_with_a_huge_amount_and_its_opposite(scene: Scene) -> Any:
 
 
 @forgery()
+def a_receipt_of_a_history_that_no_model_can_compute_with(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    for cells in lie["window"]["history"]:
+        cells[0] = None if cells[0] is None else 1e308
+    return lie
+
+
+@forgery()
 def a_receipt_for_a_step_beyond_the_horizon(scene: Scene) -> Any:
     lie = _with_receipts(scene)
     lie["receipts"][0]["step"] = scene.explained.horizon + 1

@@ -244,6 +244,23 @@ def test_a_tensor_file_that_is_not_a_checkpoint_is_refused(tmp_path: Path, lacki
         Checkpoint.load(path, "a")
 
 
+@pytest.mark.parametrize(
+    "history", ["1", '["x"]', '[{"loss": 1}]', '[{"loss": []}]', '[{"loss": 1, "late": 2}]', f'[{{"loss": {10**400}}}]']
+)
+def test_a_checkpoint_with_another_history_is_refused(tmp_path: Path, history: str) -> None:
+    path = tmp_path / "run.safetensors"
+    path.write_bytes(save({"weights:a": torch.zeros(1)}, {"history": history, "identity": "a"}))
+    with pytest.raises(ModelFileError, match="must be whole"):
+        Checkpoint.load(path, "a")
+
+
+def test_a_checkpoint_with_another_part_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    path.write_bytes(save({"other:a": torch.zeros(1)}, {"history": "[]", "identity": "a"}))
+    with pytest.raises(ModelFileError, match="must be whole"):
+        Checkpoint.load(path, "a")
+
+
 def test_a_finished_run_can_continue_for_more_epochs(tmp_path: Path) -> None:
     """The history determines the next epoch: two epochs are left of four."""
     checkpoint, forecaster = tmp_path / "run.safetensors", network()

@@ -12,7 +12,7 @@ the file as JSON.
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell, Cells
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
-from ibforecast.core.zones import to_utc, uncertain
+from ibforecast.core.zones import to_utc, uncertain, utc_of
 
 FORECAST = "forecast"
 
@@ -371,7 +371,7 @@ def _moment(time: Any, zone: str | None) -> np.datetime64:
         return np.datetime64(_from_wall(np.array([moment], dtype="datetime64[us]"), zone)[0])
     if zone is None:
         raise DataError("the model's times have no zone", time, "leave out the offset")
-    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None), "us")
+    return utc_of(moment)
 
 
 def _from_wall(wall: Shaped[np.ndarray, " row"], zone: str | None) -> Shaped[np.ndarray, " row"]:

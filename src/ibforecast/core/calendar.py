@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ from jaxtyping import Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.standardiser import frozen
-from ibforecast.core.zones import to_utc, to_wall
+from ibforecast.core.zones import check_years, to_utc, to_wall, utc_of
 
 DAY = 86_400
 SECOND = np.timedelta64(1_000_000, "us")
@@ -54,10 +54,12 @@ class Frequency:
     @classmethod
     def parse(cls, text: str) -> "Frequency":
         """Read a frequency such as "15min", "h", "1d", "W" or "MS": the inverse of `str`."""
-        match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)(-[A-Za-z]{3})?\s*", text)
+        match = re.fullmatch(r"\s*([0-9]{0,9})\s*([A-Za-z]+)(-[A-Za-z]{3})?\s*", text)
         count, unit = (int(match[1] or 1), SPELLINGS.get(match[2], "")) if match else (0, "")
         if count == 0 or not unit:
-            raise UsageError("a frequency must be a count and a unit", repr(text), "try '15min', '1h', '1d' or '1mo'")
+            raise UsageError(
+                "a frequency must be a count and a unit", f"{text!r:.80}", "try '15min', '1h', '1d' or '1mo'"
+            )
         return cls(
             seconds=count * IN_SECONDS.get(unit, 0),
             months=count * IN_MONTHS.get(unit, 0),
@@ -358,7 +360,7 @@ class Clock:
         if time.tzinfo is not None:
             if self.zone is None:
                 raise UsageError("the table's times have no zone", moment, "leave out the offset, or set the zone")
-            return np.datetime64(time.astimezone(UTC).replace(tzinfo=None), "us")
+            return utc_of(time)
         wall = np.array([time], dtype="datetime64[us]")
         early, late = to_utc(wall, self.zone)[0], to_utc(wall, self.zone, fold=1)[0]
         if early < late and np.isin([early, late], self.stamps).all():
@@ -379,6 +381,7 @@ def iso_texts(
     moments: Shaped[np.ndarray, " row"], wall: Shaped[np.ndarray, " row"], by_date: bool, zoned: bool
 ) -> tuple[str, ...]:
     """Return moments as local ISO text, as dates if steps are whole days and every time is midnight."""
+    check_years(wall)
     if by_date and (wall == wall.astype("datetime64[D]")).all():
         return tuple(wall.astype("datetime64[D]").astype(str).tolist())
     unit = next(unit for unit in ("m", "s", "us") if (wall == wall.astype(f"datetime64[{unit}]")).all())
@@ -404,7 +407,7 @@ def _moment(label: str, zone: str | None) -> np.datetime64:
         return np.datetime64(to_utc(np.array([moment], dtype="datetime64[us]"), zone)[0])
     if zone is None:
         raise DataError("times without a zone must have no offset", f"{label!r:.80}", "leave out the offset")
-    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None), "us")
+    return utc_of(moment)
 
 
 def _signed(minutes: int) -> str:

@@ -148,7 +148,8 @@ def receipt_of(
     exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *others]
     std, decimals = float(explained.units.std[column]), decimals_for(explained, column, step, digits)
     rest, moved = total - sum(exact), sum(map(abs, exact[1:]))
-    if abs(rest) > LARGEST_REST * std + REST_OF_AMOUNTS * moved + 1e-12 * abs(total) * len(exact):
+    # Not `>`: amounts that are not finite have no rest to compare.
+    if not abs(rest) <= LARGEST_REST * std + REST_OF_AMOUNTS * moved + 1e-12 * abs(total) * len(exact):
         raise VerificationError(
             "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
         )

@@ -58,13 +58,13 @@ def new_keys() -> tuple[bytes, bytes]:
 def _key(pem: bytes, half: str) -> Any:
     """Read the private or the public half of a key pair; refuse keys of other kinds."""
     _require_cryptography()
-    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
     try:
         key = load_pem_private_key(pem, None) if half == "private" else load_pem_public_key(pem)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except (ValueError, TypeError, InternalError, UnsupportedAlgorithm) as error:
         raise DataError(
             f"a {half} key must be an Ed25519 key in PEM", str(error)[:80], "make one with: ibforecast sign --new-key"
         ) from error

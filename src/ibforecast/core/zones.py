@@ -9,16 +9,20 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import DataError, UsageError
+
+YEARS = (np.datetime64("0002-01-01", "us"), np.datetime64("9999-01-01", "us"))
+"""The first moment that is allowed, and the first one after the last: with any offset, it is one of Python's dates."""
+
+IN_YEARS = "a time must be in the years 2 to 9998"
 
 
 def find_zone(name: str) -> tzinfo:
     """Return the time zone of a name such as "Europe/Berlin" or an offset such as "+02:00"."""
     if match := re.fullmatch(r"([+-])(\d\d):(\d\d)", name):
         offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-offset if match[1] == "-" else offset)
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(name) if match is None else timezone(-offset if match[1] == "-" else offset)
     except (KeyError, ValueError, OSError) as error:
         raise UsageError("a time zone must be one of the IANA list", repr(name), "try 'Europe/Berlin'") from error
 
@@ -30,13 +34,32 @@ def without_offsets(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(label if count[short] > 1 else short for label, short in zip(labels, plain, strict=True))
 
 
+def outside_years(moments: Shaped[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
+    """Return which moments are not in `YEARS`."""
+    return np.asarray((moments < YEARS[0]) | (moments >= YEARS[1]))
+
+
+def check_years(moments: Shaped[np.ndarray, " row"]) -> Shaped[np.ndarray, " row"]:
+    """Return moments; raise DataError if one of them is not in `YEARS`."""
+    if (outside := outside_years(moments)).any():
+        got = str(moments[outside][0]).replace("T", " ")
+        raise DataError(IN_YEARS, got, "correct it, or number the rows instead of dating them")
+    return moments
+
+
+def utc_of(time: datetime) -> np.datetime64:
+    """Return a time that has an offset in UTC."""
+    wall, offset = time.replace(tzinfo=None), time.utcoffset()
+    return np.datetime64(check_years(np.array([wall], dtype="datetime64[us]") - np.timedelta64(offset, "us"))[0])
+
+
 def to_wall(moments: Shaped[np.ndarray, " row"], zone: str | None) -> Shaped[np.ndarray, " row"]:
     """Convert UTC to the zone's wall-clock time."""
     if zone is None:
         return moments
     place = find_zone(zone)
     # Clocks change only at quarters of an hour, so one lookup per quarter is enough.
-    quarters, which = np.unique(moments.astype("datetime64[15m]"), return_inverse=True)
+    quarters, which = np.unique(check_years(moments).astype("datetime64[15m]"), return_inverse=True)
     offsets = _offsets(moment.replace(tzinfo=UTC).astimezone(place) for moment in _plain(quarters))
     return np.asarray(moments + offsets[which])
 
@@ -46,7 +69,7 @@ def to_utc(wall: Shaped[np.ndarray, " row"], zone: str | None, fold: int = 0) ->
     if zone is None:
         return wall
     place = find_zone(zone)
-    return np.asarray(wall - _offsets(moment.replace(tzinfo=place, fold=fold) for moment in _plain(wall)))
+    return np.asarray(wall - _offsets(moment.replace(tzinfo=place, fold=fold) for moment in _plain(check_years(wall))))
 
 
 def uncertain(wall: Shaped[np.ndarray, " row"], zone: str | None) -> Bool[np.ndarray, " row"]:

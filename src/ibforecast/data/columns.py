@@ -1,6 +1,8 @@
 """One column of a table, read as moments or as numbers; errors name the rows that are neither."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,16 +10,21 @@ import pyarrow as pa
 from jaxtyping import Bool, Float64, Shaped
 
 from ibforecast.core.errors import DataError
-from ibforecast.core.zones import to_utc, to_wall, uncertain
+from ibforecast.core.zones import IN_YEARS, outside_years, to_utc, to_wall, uncertain
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
 MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4]))\s*$"
 """A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
 
+PIECE = 100_000
+"""Cells that are parsed together, and the most that are looked at one by one to find those that are no times."""
+
 NAMED_AT_MOST = 3
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 """A number as text; Python's `float` would also read 1_000 and the digits of other scripts."""
+
+Parse = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 
 
 def describe_rows(rows: Shaped[np.ndarray, " fault"], details: list[str]) -> str:
@@ -41,22 +48,39 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if not _is_text(column.type) or column.null_count == len(column):
         return None
     column = column.cast(pa.string())
-    for zone in (None, "UTC"):
-        try:
-            return column.cast(pa.timestamp("us", zone))
-        except pa.ArrowInvalid:
-            continue
+    ways: tuple[Parse, ...] = (
+        *(partial(_iso, zone=zone) for zone in (None, "UTC")),
+        *(partial(_dated_as, way=way) for way in FORMATS),
+    )
+    return next((read for way in (*ways, _months) if (read := in_pieces(column, way)) is not None), None)
+
+
+def in_pieces(column: pa.ChunkedArray, parse: Parse) -> pa.ChunkedArray | None:
+    """Parse a column piece by piece; None as soon as `parse` returns None, because every bad cell takes long."""
+    parts = []
+    for start in range(0, len(column), PIECE):
+        if (part := parse(column[start : start + PIECE])) is None:
+            return None
+        parts += part.chunks
+    return pa.chunked_array(parts)
+
+
+def _iso(column: pa.ChunkedArray, zone: str | None) -> pa.ChunkedArray | None:
+    try:
+        return column.cast(pa.timestamp("us", zone))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _dated_as(column: pa.ChunkedArray, way: str) -> pa.ChunkedArray | None:
     import pyarrow.compute as pc  # slow, and few tables need it
 
-    for pattern in FORMATS:
-        parsed = pc.strptime(column, format=pattern, unit="us", error_is_null=True)
-        if parsed.null_count == column.null_count:
-            return parsed
-    return _months(column)
+    parsed = pc.strptime(column, format=way, unit="us", error_is_null=True)
+    return parsed if parsed.null_count == column.null_count else None
 
 
 def _months(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return months or quarters as their first moments, or None if the texts are neither."""
+    """Return months or quarters as their first moments, or None if a text is neither."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
     parts = pc.extract_regex(column, MONTH)
@@ -88,14 +112,22 @@ def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArr
         )
 
 
-def as_moments(name: str, column: pa.ChunkedArray, zone: str | None) -> tuple[Shaped[np.ndarray, " row"], str | None]:
-    """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own."""
+def as_moments(
+    name: str, column: pa.ChunkedArray, zone: str | None, numbered: bool
+) -> tuple[Shaped[np.ndarray, " row"], str | None]:
+    """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own.
+
+    Moments of `numbered` rows may have any year.
+    """
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
         raise DataError(
             "every row must have a time", f"{describe_rows(rows, ['none'] * NAMED_AT_MOST)} in {name!r}", "drop them"
         )
     moments, own_zone = moments_of(column)
+    if not numbered and len(rows := np.flatnonzero(outside_years(moments))):
+        got = describe_rows(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]])
+        raise DataError(IN_YEARS, f"{got} in {name!r}", "correct them, or remove the rows")
     if own_zone is not None or zone is None:
         return moments, zone or own_zone
     if (unsure := uncertain(moments, zone)).any():

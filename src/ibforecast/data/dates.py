@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int64, Shaped
 from ibforecast.core.calendar import DAY, SECOND, Frequency
 from ibforecast.core.errors import DataError
 from ibforecast.data.axis import uneven
-from ibforecast.data.columns import parse_times, text_of
+from ibforecast.data.columns import in_pieces, parse_times, text_of
 from ibforecast.data.layout import Dates
 
 WRITTEN = (
@@ -131,8 +131,12 @@ def _written(texts: pa.ChunkedArray) -> dict[Dates, Shaped[np.ndarray, " row"]]:
     """Return the readings of two numbers and a year."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
-    parts = pc.extract_regex(texts, WRITTEN)
-    if parts.null_count or not len(texts):
+    def split(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        parts = pc.extract_regex(texts, WRITTEN)
+        return None if parts.null_count else parts
+
+    parts = in_pieces(texts, split) if len(texts) else None
+    if parts is None:
         return {}
 
     def part(name: str) -> Any:

@@ -21,7 +21,7 @@ from pyarrow import csv as arrow_csv
 from ibforecast.core.calendar import iso_texts
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.files import write_atomically
-from ibforecast.core.zones import to_wall
+from ibforecast.core.zones import IN_YEARS, to_wall
 from ibforecast.data.limits import LONGEST_HEADER, LONGEST_TEXT, check_cells, check_columns, check_shape
 
 if TYPE_CHECKING:
@@ -319,5 +319,9 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 def moments_of(column: pa.ChunkedArray) -> tuple[Shaped[np.ndarray, " row"], str | None]:
     """Return a column of moments as datetime64[us], in UTC if the column has a time zone, and that zone."""
     zone = column.type.tz if pa.types.is_timestamp(column.type) else None
-    counted = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
+    is_finer = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+    try:
+        counted = column.cast(pa.timestamp("us", zone), safe=not is_finer).cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise DataError(IN_YEARS, str(error), "correct them, or remove the rows") from error
     return np.array(counted.to_numpy(), dtype=np.int64).view("datetime64[us]"), zone

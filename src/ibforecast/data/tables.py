@@ -18,6 +18,7 @@ from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
 from ibforecast.data.columns import (
     NAMED_AT_MOST,
     NUMBER,
+    PIECE,
     as_moments,
     as_numbers,
     check_offsets,
@@ -89,7 +90,7 @@ class Table:
             )
         arrow, _ = load(source)
         layout, time, times = _find_time(arrow, replace(self.layout, channels=covariates, past=(), future=()))
-        axis = Axis(*as_moments(time, times, self.series.clock.zone), time)
+        axis = Axis(*as_moments(time, times, self.series.clock.zone, self.layout.numbered), time)
         axis, columns, values = (_from_long if layout.shape == "long" else _from_wide)(arrow, layout, axis)
         axis.check_order()
         values[np.isin(values, layout.missing_values)] = np.nan
@@ -131,7 +132,7 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     layout, time, times = _find_time(arrow, layout or Layout())
     if layout.zone is None and layout.dates not in SINCE_1970:
         check_offsets(arrow.schema.field(time), arrow[time], times)
-    axis = Axis(*as_moments(time, times, layout.zone), time)
+    axis = Axis(*as_moments(time, times, layout.zone, layout.numbered), time)
     long = layout.shape == "long"
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
@@ -207,15 +208,35 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
 def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:
     """Return the few rows of a column that are not written as most others, which are times; empty if there are none.
 
-    Numbers are times only if `numbers` says so.
+    Numbers are times only if `numbers` says so. Of a long column the first piece shows how most are written, and only
+    one other is looked at: the first that cannot be read.
     """
-    cells = column.to_pylist()
+    cells = column[:PIECE].to_pylist()
     ways = [_way(cell) for cell in cells]
     (way, count) = Counter(ways).most_common(1)[0] if ways else ("", 0)
-    if not way or (way == "number" and not numbers) or not len(cells) / 2 < count < len(cells):
+    if not way or (way == "number" and not numbers) or count <= len(cells) / 2:
         return ""
+    start = 0
+    if count == len(cells):
+        later = range(PIECE, len(column), PIECE)
+        start = next((start for start in later if not _all_are(way, column[start : start + PIECE])), len(column))
+        cells = column[start : start + PIECE].to_pylist()
+        ways = [_way(cell) for cell in cells]
     odd = np.array([row for row, each in enumerate(ways) if each != way], dtype=np.int64)
-    return describe_rows(odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]])
+    # Of the other pieces nobody knows how many odd rows they have.
+    odd = odd if len(column) <= PIECE else odd[:NAMED_AT_MOST]
+    return describe_rows(start + odd, [repr(cells[row]) for row in odd[:NAMED_AT_MOST]]) if len(odd) else ""
+
+
+def _all_are(way: str, column: pa.ChunkedArray) -> bool:
+    """Return whether all cells are written in one of the ways of `_way`."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    if way == "iso":
+        return parse_times(column) is not None and not column.null_count
+    pattern = WRITTEN if way == "written" else rf"^(?:{NUMBER.pattern})$"
+    fits = pc.match_substring_regex(column.cast(pa.string()), pattern, ignore_case=True)
+    return not column.null_count and bool(pc.all(fits).as_py())
 
 
 def _way(cell: Any) -> str:

@@ -34,6 +34,7 @@ from ibforecast.fleet.work import (
     fit_member,
     forecast_member,
     outcome_of,
+    read_outcome,
     worst_first,
 )
 from ibforecast.forecaster import IBForecaster
@@ -306,7 +307,9 @@ class Fleet:
 
     def _record(self, member: Member) -> dict[str, Any]:
         try:
-            return document.read((self._home(member) / MEMBER).read_bytes(), MEMBER_FORMAT, VERSION)
+            record = document.read((self._home(member) / MEMBER).read_bytes(), MEMBER_FORMAT, VERSION)
+            read_outcome({name: value for name, value in record.items() if name != "identity"})
+            return record
         except (OSError, DataError):  # absent, or not as it was written: the member is fitted again
             return {}
 

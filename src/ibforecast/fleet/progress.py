@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ibforecast.fleet.work import Outcome
+from ibforecast.fleet.work import Outcome, read_outcome
 
 ABOUT = b"ibforecast"
 LENGTH, FINGERPRINT = 8, 32
@@ -60,7 +60,7 @@ def progress_in(path: Path | None) -> Iterator[Progress]:
     for entry in _entries(content):
         with pa.ipc.open_stream(pa.py_buffer(entry)) as stream:
             about, forecast = json.loads(stream.schema.metadata[ABOUT]), stream.read_all()
-        kept[about["identity"]] = Outcome(**about["outcome"]), forecast.replace_schema_metadata(None)
+        kept[about["identity"]] = read_outcome(about["outcome"]), forecast.replace_schema_metadata(None)
         whole += LENGTH + FINGERPRINT + len(entry)
     with path.open("ab", buffering=0) as file:
         file.truncate(whole)

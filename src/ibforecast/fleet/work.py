@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from ibforecast.core import reading
 from ibforecast.core.devices import computing_with
 from ibforecast.core.errors import IBForecastError
 from ibforecast.core.files import is_of_disk, not_usable
@@ -53,6 +54,20 @@ class Outcome:
     open_rate: float | None = None
     folder: str = ""
     message: str = ""
+
+
+TEXTS, COUNTS = ("name", "state", "folder", "message"), ("rows", "channels", "windows", "epochs")
+
+
+def read_outcome(content: Any) -> Outcome:
+    """Return an outcome from what a file says; raise DataError if it is none."""
+    values = reading.members(content, [each.name for each in fields(Outcome)], "outcome")
+
+    def read(name: str) -> Any:
+        kind = reading.text if name in TEXTS else reading.whole_number if name in COUNTS else reading.number
+        return reading.maybe(kind, values[name], f"outcome.{name}", name not in (*TEXTS, "seconds"))
+
+    return Outcome(**{name: read(name) for name in values})
 
 
 def fit_member(member: Member, forecaster: IBForecaster) -> tuple[Outcome, Files]:

@@ -54,16 +54,17 @@ class Checkpoint:
         try:
             tensors = load(content)
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
-            history = tuple(Epoch(**epoch) for epoch in json.loads(header["history"]))
+            epochs = json.loads(header["history"])
+            history = tuple(Epoch(**{name: float(number) for name, number in epoch.items()}) for epoch in epochs)
             same = header["identity"] == identity
-        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
+            for name, tensor in tensors.items():
+                part, _, key = name.partition(":")
+                parts[part][key] = tensor
+        except (SafetensorError, ArithmeticError, AttributeError, ValueError, KeyError, TypeError) as error:
             raise ModelFileError(
                 "a training checkpoint must be whole", f"{error} in {path}", "delete it to start again"
             ) from error
         if not same:
             return None
-        parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
-        for name, tensor in tensors.items():
-            part, _, key = name.partition(":")
-            parts[part][key] = tensor
         return cls(identity, history, **parts)
