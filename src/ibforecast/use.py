@@ -286,17 +286,22 @@ class Desk:
 
     def _claimed(self, explained: ExplainedForecast, source: Table) -> Original:
         """Return the rows of a table that an explanation claims to be about, as many as the model reads."""
-        clock, row = source.series.clock, explained.clock.row
+        series, clock, row = source.series, source.series.clock, explained.clock.row
         if row is not None:  # times may repeat if rows are counted
             last = row - clock.offset + explained.look_back - 1
         else:
             last = int(np.searchsorted(clock.stamps, explained.clock.stamps[explained.look_back - 1]))
-        if self.look_back > source.series.rows:
+        if self.look_back > series.rows:
             raise DataError(
-                f"the table must contain a window of {self.look_back} rows", source.series.rows, "give the whole table"
+                f"the table must contain a window of {self.look_back} rows", series.rows, "give the whole table"
             )
         # Beyond its ends, the nearest window: its times differ, so the check of the table fails.
-        return self.original(source, min(max(last + 1, self.look_back), source.series.rows) - self.look_back)
+        end = max(last + 1, self.look_back)
+        if end > series.rows:
+            # The newest window may lack covariates, which would be an error of their own.
+            whole = series.rows if series.known is None else len(series.known) - self.horizon
+            end = max(min(whole, series.rows), self.look_back)
+        return self.original(source, end - self.look_back)
 
     def windows_at(self, series: Series, starts: range | Int64[np.ndarray, " window"]) -> Windows:
         """Return the windows that begin at these rows, with their targets."""

@@ -19,7 +19,7 @@ import torch
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, MissingExtraError, ModelFileError, UsageError
 from ibforecast.adapters import onnx_export
-from ibforecast.adapters.onnx import OnnxForecaster
+from ibforecast.adapters.onnx import NOT_BOUND, OnnxForecaster
 from ibforecast.adapters.onnx_export import export
 from ibforecast.adapters.onnx_file import BLANK, CARD, FINGERPRINT, FORMAT, VERSION, stamped
 from ibforecast.core import document
@@ -515,7 +515,7 @@ def test_an_explanation_is_compared_with_the_rows_passed_to_verify(runner: OnnxF
     future = values[ROWS:]
     true = runner.verify(explained, values[:ROWS], hours[:ROWS], truth=future)
     assert true, str(true)
-    assert (true.checks[4].name, true.notes) == ("table", (HIDDEN,))
+    assert (true.checks[4].name, true.notes) == ("table", (HIDDEN, NOT_BOUND.format(runner.sha256)))
     assert "made-up table" in runner.verify(explained).notes[0]
     other = values[:ROWS].copy()
     other[-1, 0] += 1
@@ -678,14 +678,15 @@ def test_library_and_runner_verify_each_others_explanations_with_covariates(
     table, future = driven_table()
     mine, reference = driven_runner.explain(numbers(), HOURS, known=ahead()), driven.explain(table, future=future)
     again = driven_runner.verify(mine, numbers(), HOURS, known=ahead(), exact=True)
+    not_bound = (NOT_BOUND.format(driven_runner.sha256),)
     verdicts = {
-        "own": again,
-        "by the library": driven.verify(mine.to_json(), table, future=future),
-        "the library's": driven_runner.verify(reference.to_json(), numbers(), HOURS, known=ahead()),
+        "own": (again, not_bound),
+        "by the library": (driven.verify(mine.to_json(), table, future=future), ()),
+        "the library's": (driven_runner.verify(reference.to_json(), numbers(), HOURS, known=ahead()), not_bound),
     }
-    for verdict in verdicts.values():
+    for verdict, notes in verdicts.values():
         assert verdict, str(verdict)
-        assert verdict.notes == ()
+        assert verdict.notes == notes
     assert failures(driven_runner.verify(mine, numbers(), HOURS, known=ahead() + 1)) == {"table"}
     other = driven_runner.explain(numbers(), HOURS, known=ahead() + 1)
     forged = replace(other, forecast=mine.forecast)

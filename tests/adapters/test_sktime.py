@@ -100,6 +100,7 @@ def test_forecasts_and_explanations_equal_those_of_ibforecaster() -> None:
         48,
         0.25,
         CYCLE,
+        id="id",
         patch_len=6,
         recipe="any-budget",
         seed=3,

@@ -35,6 +35,11 @@ def other_limits(model: Document) -> None:
     model["limits"]["whole"] = [False] * count
 
 
+def other_counting(model: Document) -> None:
+    by_row = model["layout"]["irregular"] == "by_row"
+    model["layout"].update(irregular="error" if by_row else "by_row", numbered=False)
+
+
 def other_contest(model: Document) -> None:
     model["training"]["contest"] = {"sealed": 0.001, "choosing": 0.5, "margin": 0.02, "seconds": 1.0}
 
@@ -46,7 +51,7 @@ CHANGES: dict[str, Change] = {
     "limits that hold any forecast": other_limits,
     "a smaller budget": lambda model: model["config"].update(budget=0.1),
     "another zone": lambda model: model["layout"].update(zone="Asia/Tokyo"),
-    "rows counted by number": lambda model: model["layout"].update(irregular="by_row", numbered=False),
+    "rows counted in another way": other_counting,
     "numbers in place of times": lambda model: model["layout"].update(numbered=True),
     "another origin": lambda model: model.update(origin="2022-10-20T00:00:00.000000"),
     "other marks for missing values": lambda model: model["layout"].update(missing_values=[-1.0]),

@@ -285,9 +285,10 @@ def forget(checkpoint: Path) -> None:
 
 
 def additive_of(sealed: Recipe) -> Recipe:
-    """Return the recipe of a sealed reader with an additive readout."""
+    """Return the recipe of a sealed reader with an additive readout, and with what such a readout needs."""
     config: ModelConfig = sealed.config
-    return replace(sealed, config=replace(config, readout=replace(config.readout, kind="additive")))
+    readout = replace(config.readout, kind="additive", cross_channel=True, by_channel=True)
+    return replace(sealed, config=replace(config, frame="seasonal", readout=readout))
 
 
 def _additive(fixed: Trained, config: TrainConfig, seed: int) -> Generator[Stage, Training, Trained]:
