@@ -73,7 +73,8 @@ def test_sizes_are_placed_by_channel_patch_and_source() -> None:
         Driver("load", "known ahead", "price", None, 1.0, 0.0, 0.2, 1.0),
         Driver("heat", "read", "load", 4, 5.0, 0.0, 1.0, 1.0),
     )
-    moves = Moves((), np.zeros(0, "datetime64[us]"), np.zeros((0, 2, 0)), np.zeros((0, 2, 0)), np.zeros((0, 2)))
+    none = np.zeros((0, 2, 0))
+    moves = Moves(("load", "heat"), (), np.zeros(0, "datetime64[us]"), none, none, np.zeros((0, 2)))
     maps = size_maps(Drivers(rows, moves, "test"), ("load", "heat", "wind"), look_back=12, patch_len=4)
     assert maps.shape == (2, 3, 3)
     assert {(*place,): float(maps[tuple(place)]) for place in maps.nonzero().tolist()} == {
