@@ -75,7 +75,7 @@ export class DriversView {
     byId("groups-part").hidden = !rows.length;
     if (!rows.length) return;
     const columns = [...new Set(rows.map((row) => row.group))];
-    const names = sources.map((one) => one.source).slice(0, SOURCES);
+    const shown = sources.slice(0, SOURCES);
     const cells = new Map(rows.map((row) => [`${row.source}\n${row.group}`, row]));
     const most = Math.max(...rows.map((row) => row.size), 1e-300);
     byId("groups-title").textContent = `By ${by}`;
@@ -83,20 +83,21 @@ export class DriversView {
     byId("groups-most").textContent = number(most);
     byId("groups-heads").replaceChildren(make("span"), ...columns.map((name, place) => make("span", {}, headOf(name, place, columns.length))));
     byId("groups-heads").classList.toggle("many", columns.length > NAMED);
+    const names = shown.map((one) => (one.source === channel ? channel : sourceName(one, channel)));
     this.#groups.show(names, columns.length, (column, place) => {
-      const [name, group] = [names[place], columns[column]];
-      const row = cells.get(`${name}\n${group}`);
+      const group = columns[column];
+      const row = cells.get(`${shown[place].source}\n${group}`);
       if (!row) return { value: 0, state: "", label: "" };
-      const label = `${name}, ${group}: ${number(row.size)}, ${percent(row.share)} of what all sources add, on ${counted(row.windows, "window")}`;
+      const label = `${row.source}, ${group}: ${number(row.size)}, ${percent(row.share)} of what all sources add, on ${counted(row.windows, "window")}`;
       return { value: Math.sqrt(row.size / most), state: "", label };
     });
   }
 }
 
-/** Return what varies most between groups; for events also what they are. */
+/** Return the sources that vary most between groups; for events also their definition. */
 function watchWords(by, watch, channel) {
   const events = by === "event" ? `Events are the tenth of the windows in which the forecast of ${channel} is furthest from the calendar. ` : "";
-  const varied = watch?.length ? `What to watch: ${watch.join("; ")}, in units of ${channel}.` : "Every source adds the same in all of them.";
+  const varied = watch?.length ? `Largest differences: ${watch.join("; ")}, in units of ${channel}.` : "Every source adds the same in all of them.";
   return events + varied;
 }
 

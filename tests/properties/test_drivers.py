@@ -1,7 +1,6 @@
 """Properties of drivers for any amounts: a source is the sum of its places, so places that cancel move nothing."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from ibforecast.core.errors import UsageError
 from ibforecast.drivers import Driver, Drivers, Moves
 from ibforecast_lab.data.drivers import DriverConstants, generate
-from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched, size_auroc, size_maps
+from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched, size_auroc, size_maps, source_sizes
 
 CONSTANTS = DriverConstants()
 
@@ -82,6 +82,24 @@ def test_sizes_are_placed_by_channel_patch_and_source() -> None:
         (0, 0, 0): 2.0,
         (1, 1, 0): 5.0,
     }
+
+
+def test_sizes_of_sources_are_placed_by_channel_and_source() -> None:
+    rows = tuple(
+        Driver(channel, "read", source, back, 1.0, 0.0, 0.2, 1.0)
+        for channel in ("load", "heat")
+        for source, back in (("load", 4), ("wind", 0), ("wind", 8))
+    )
+    sizes = np.array([[[2.0, 0.0, 0.0, 1.0], [4.0, 0.0, 3.0, 1.0]], [[4.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]]])
+    moves = Moves(
+        ("load", "heat"),
+        ("load", "heat", "wind", "price"),
+        np.zeros(2, "datetime64[us]"),
+        sizes,
+        np.zeros_like(sizes),
+        np.zeros((2, 2)),
+    )
+    assert source_sizes(Drivers(rows, moves, "test"), ("load", "heat", "wind")).tolist() == [[3, 0, 0], [2, 0, 2]]
 
 
 def test_the_auroc_of_sizes_equals_that_of_scikit_learn_over_the_judged_places() -> None:
