@@ -29,7 +29,7 @@ from ibforecast_lab.data.catalogue import folders
 from ibforecast_lab.data.lags import LagConstants, lagged
 from ibforecast_lab.data.resident import resident
 from ibforecast_lab.data.suite import SUITE, locate
-from ibforecast_lab.measures.drivers import size_auroc, size_maps
+from ibforecast_lab.measures.drivers import size_auroc, size_maps, source_sizes
 from ibforecast_lab.recipes import resolve
 
 RECIPES = ("default", "additive")
@@ -47,7 +47,7 @@ def drivers(device: torch.device) -> dict[str, float]:
     benchmark: an event of a source channel, anywhere in the window, moves other channels. There, a channel itself is
     not judged, because it also gives the level. Sealed models read only a fifth of the places, always the same ones, so
     they cannot name every place of an event: no sizes can have a larger AUROC than `events_largest_auroc`. Hence
-    `events_read_auroc` judges only places that are read, and `events_channels_auroc` sizes summed over lags.
+    `events_read_auroc` judges only places that are read, and `events_channels_auroc` the sizes of sources as wholes.
     """
     results: dict[str, float] = {}
     for recipe in RECIPES:
@@ -95,11 +95,11 @@ def _events(recipe: str) -> dict[str, float]:
     read = size_maps(measured, channels, framed.look_back, patch_len, "read") > 0
     support = _moved(constants)[:, None].expand(-1, maps.shape[1], -1)
     others = ~torch.eye(framed.channels, dtype=torch.bool)[:, None].expand_as(support)
-    summed = [each.sum(dim=1, keepdim=True) if each is maps else each[:, :1] for each in (maps, support, others)]
+    wholes = source_sizes(measured, channels)[:, None]
     return {
         **_kind(trained.recipe.config),
         "read_share": float(read.double().mean()),
-        "channels_auroc": float(size_auroc(*summed).mean()),
+        "channels_auroc": float(size_auroc(wholes, support[:, :1], others[:, :1]).mean()),
         "read_auroc": float(size_auroc(maps, support, others & read).mean()),
         "largest_auroc": float(size_auroc((support & read).double(), support, others).mean()),
     } | _scores(maps, support, others)
@@ -141,8 +141,8 @@ def _wye(recipe: str) -> dict[str, float]:
 def _france(recipe: str) -> dict[str, float]:
     """Measure how often rain is what moves the flow of a French catchment most from outside, up to a week ahead.
 
-    Of each flow, the largest source but itself may be any of 75 channels: flow, rain, temperature or evaporation of its
-    own catchment or of another. Shares are means over the flows.
+    Of each flow, the largest source but itself, each as a whole, may be any of 75 channels: flow, rain, temperature or
+    evaporation of its own catchment or of another. Shares are means over the flows.
     """
     table = SUITE[FRANCE]
     path = locate(table.name)

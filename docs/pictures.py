@@ -167,7 +167,7 @@ class NoBrowserError(Exception):
 def _photographer(model: IBForecaster, name: str) -> Callable[[Path], None]:
     def photograph(path: Path) -> None:
         with _explorer(model) as home, _browser() as browser:
-            height = {"explorer-table.png": 1290}.get(name, 982)
+            height = {"explorer-table.png": 1310}.get(name, 982)
             context = browser.new_context(viewport={"width": 1280, "height": height}, device_scale_factor=1.5)
             page = context.new_page()
             page.goto(f"{home}/#model=town&table=demo&at={MOMENT}")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import pytest
 from ibforecast import IBForecaster, UsageError
 from ibforecast.core.errors import DataError
 from ibforecast.core.receipt import UNREAD
-from ibforecast.drivers import LINES, By, Drivers, _from_groups, drivers_of
+from ibforecast.drivers import LINES, By, Drivers, _from_groups, chosen_starts, drivers_of
 from ibforecast.engine import TorchEngine
+from ibforecast.use import Desk
 
 ROWS, LOOK_BACK, HORIZON, BUDGET = 500, 24, 6, 0.25
 TINY = 'extends = "{}"\n[model.readout]\nwidth = 16\n[train]\nepochs = 1\nbatch = 64\n'
@@ -99,6 +100,28 @@ def test_a_channel_that_is_not_forecast_and_a_covariate_are_sources(drivers: Dri
     assert all(0 <= row.steps_back < LOOK_BACK for row in drivers.rows if row.steps_back is not None)
 
 
+def test_a_source_is_the_sum_of_its_places_at_each_step(model: IBForecaster, drivers: Drivers) -> None:
+    for channel in ("load", "heat"):
+        windows, sizes = list(amounts(model, channel)), {}
+        for name in ("load", "heat", "wind", "price"):
+            own = [[moves for place, moves in window.items() if place[0] == name] for window in windows]
+            sizes[name] = np.mean([np.abs(np.sum([np.zeros(HORIZON), *places], axis=0)) for places in own])
+        measured = [source for source in drivers.sources() if source.channel == channel]
+        for source in measured:
+            assert source.size == pytest.approx(sizes[source.source], rel=1e-3, abs=1e-4)
+            assert source.share == pytest.approx(source.size / sum(each.size for each in measured))
+        assert {source.source for source in measured} == {row.source for row in drivers.of(channel)}
+        assert sum(source.share for source in measured) == pytest.approx(1)
+
+
+def test_a_source_is_at_most_as_large_as_its_places_together(drivers: Drivers) -> None:
+    for source in drivers.sources():
+        places = [row for row in drivers.of(source.channel) if row.source == source.source]
+        assert abs(sum(row.mean for row in places)) - 1e-9 <= source.size <= sum(row.size for row in places) + 1e-9
+        if len(places) == 1:
+            assert source.size == pytest.approx(places[0].size)
+
+
 def test_unread_values_are_a_source_if_the_model_is_not_sealed(drivers: Drivers, tmp_path: Path) -> None:
     model = fit("choosing", tmp_path)
     other = model.drivers(table(), windows=5)
@@ -109,18 +132,28 @@ def test_unread_values_are_a_source_if_the_model_is_not_sealed(drivers: Drivers,
         assert row.size == pytest.approx(np.abs(unread).mean(), rel=1e-3)
         assert row.mean == pytest.approx(np.mean(unread), rel=1e-3)
         assert sum(row.share for row in other.of(channel)) == pytest.approx(1)
-        assert other.moves.size[:, column].sum(axis=1).mean() == pytest.approx(sum(r.size for r in other.of(channel)))
+        assert other.moves.size[:, column, -1].mean() == pytest.approx(row.size)
     assert ">known ahead, unread<" in other.plot(tmp_path / "unread.svg").read_text()
     assert {row.part for row in drivers.rows} == {"read", "known ahead"}
 
 
-def test_by_channel_sums_over_the_steps_back_largest_first(drivers: Drivers) -> None:
-    summed = drivers.by_channel()
-    assert list(summed.columns) == ["channel", "source", "size", "share"]
-    expected = drivers.to_table().groupby(["channel", "source"])[["size", "share"]].sum()
-    pd.testing.assert_frame_equal(summed.set_index(["channel", "source"]).sort_index(), expected.sort_index())
-    for _, sizes in summed.groupby("channel")["size"]:
+def test_by_channel_lists_the_sources_largest_first(drivers: Drivers) -> None:
+    whole = drivers.by_channel()
+    assert list(whole.columns) == ["channel", "source", "size", "share"]
+    assert whole.to_dict("records") == [vars(source) for source in drivers.sources()]
+    for _, sizes in whole.groupby("channel")["size"]:
         assert sizes.is_monotonic_decreasing
+
+
+def test_the_document_has_places_sources_groups_and_what_to_watch(months: Drivers) -> None:
+    grouped = months.by("month")
+    document = months.document(grouped)
+    assert document["rows"] == [asdict(row) for row in months.rows]
+    assert document["sources"] == [asdict(source) for source in months.sources()]
+    assert (document["by"], document["groups"]) == ("month", [asdict(row) for row in grouped.rows])
+    assert document["watch"] == {channel: grouped.watch(channel) for channel in ("load", "heat")}
+    assert [len(lines) for lines in document["watch"].values()] == [3, 3]
+    assert months.document() == document | {"by": None, "groups": [], "watch": {}}
 
 
 def test_the_tables_are_of_the_kind_of_the_users_table(model: IBForecaster) -> None:
@@ -150,8 +183,9 @@ def test_the_mean_over_groups_is_that_over_all_windows(months: Drivers, by: By) 
     assert list(grouped.columns) == ["channel", "group", "source", "size", "mean", "share", "windows"]
     for (channel, source), rows in grouped.groupby(["channel", "source"]):
         own = [row for row in months.of(channel) if row.source == source]
+        (whole,) = (each for each in months.sources() if (each.channel, each.source) == (channel, source))
         assert rows["windows"].sum() == months.windows
-        assert np.average(rows["size"], weights=rows["windows"]) == pytest.approx(sum(row.size for row in own))
+        assert np.average(rows["size"], weights=rows["windows"]) == pytest.approx(whole.size)
         assert np.average(rows["mean"], weights=rows["windows"]) == pytest.approx(sum(row.mean for row in own))
     assert grouped.groupby(["channel", "group"])["share"].sum().to_numpy() == pytest.approx(1)
 
@@ -161,8 +195,10 @@ def test_a_window_belongs_to_the_local_time_at_which_its_forecast_was_made(model
     starts = [source.series.clock.row_of(f"2023-01-{day} 09:00") - LOOK_BACK + 1 for day in ("16", "17", "18")]
     measured = drivers_of(TorchEngine(model.fitted), (model.desk.explain(source, start) for start in starts))
     assert [row.group for row in measured.by("weekday").of("load")["wind"]] == ["Monday", "Tuesday", "Wednesday"]
-    with pytest.raises(DataError, match=r"at least two groups by hour \(got all 3 in '09:00'\); use more of the table"):
+    with pytest.raises(DataError, match=r"at least two groups by hour \(got all 3 in '09:00'\); use more rows"):
         measured.by("hour")
+    with pytest.raises(DataError, match=r'use split="all", another number of windows, or another `by`'):
+        replace(measured, split="test").by("hour")
 
 
 def test_groups_are_in_the_order_of_the_calendar(months: Drivers) -> None:
@@ -261,6 +297,19 @@ def test_numbered_rows_have_no_month(months: Drivers) -> None:
     assert numbered.by("event").rows == months.by("event").rows
 
 
+def test_windows_that_cannot_be_grouped_are_refused_before_any_work(
+    model: IBForecaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Desk, "explain", lambda *_: pytest.fail("a window was explained"))
+    with pytest.raises(DataError, match=r"at least two groups by month \(got all \d+ in 'January'\)"):
+        model.drivers(table(), windows=5, by="month")
+    series = model.open(table()).series
+    usable, clock = model.desk.windows(series, "all"), replace(series.clock, numbered=True)
+    with pytest.raises(UsageError, match=r'groups by hour need times \(got rows that are numbered\); try by="event"'):
+        chosen_starts(usable, clock, 5, "hour", "all")
+    assert len(chosen_starts(usable, clock, 5, "event", "all")) == 5
+
+
 # --- Refusals and words ---
 
 
@@ -291,18 +340,29 @@ def test_the_words_name_the_own_past_and_what_moves_a_channel_most_from_outside(
 
 
 def test_values_that_were_not_read_are_no_source_from_outside(drivers: Drivers) -> None:
-    unread = replace(drivers.rows[0], channel="load", part="unread", source=UNREAD, steps_back=None, share=0.25)
-    line = replace(drivers, rows=(*(row for row in drivers.rows if row.channel == "load"), unread)).in_words()
+    unread = replace(drivers.rows[0], channel="load", part="unread", source=UNREAD, steps_back=None)
+    load = repeated(drivers, ["load"])
+    third = load.moves.size.sum(axis=2, keepdims=True).mean(axis=0, keepdims=True).repeat(5, axis=0) / 3
+    sizes = np.concatenate([load.moves.size, third], axis=2)
+    moves = replace(load.moves, sources=(*load.moves.sources, UNREAD), size=sizes, mean=sizes)
+    line = replace(load, rows=(*load.rows, unread), moves=moves).in_words()
     assert line.endswith(f"; {UNREAD} 25 %")
 
 
 def test_the_words_have_at_most_eight_lines(drivers: Drivers) -> None:
-    many = replace(
-        drivers, rows=tuple(replace(row, channel=f"{row.channel} {n}") for n in range(9) for row in drivers.rows)
-    )
-    lines = many.in_words().splitlines()
+    lines = repeated(drivers, [f"load {number}" for number in range(18)]).in_words().splitlines()
     assert len(lines) == LINES
     assert lines[-1] == "12 more channels are in the table"
+
+
+def repeated(drivers: Drivers, names: list[str]) -> Drivers:
+    """Return drivers of channels with these names, each as the load."""
+    kept = drivers.moves
+    size, mean, departure = (each[:, :1].repeat(len(names), axis=1) for each in (kept.size, kept.mean, kept.departure))
+    moves = replace(kept, channels=tuple(names), size=size, mean=mean, departure=departure)
+    return replace(
+        drivers, rows=tuple(replace(row, channel=name) for name in names for row in drivers.of("load")), moves=moves
+    )
 
 
 def test_one_window_is_not_called_windows(model: IBForecaster) -> None:
@@ -310,7 +370,10 @@ def test_one_window_is_not_called_windows(model: IBForecaster) -> None:
 
 
 def test_a_channel_that_nothing_moves_is_described_and_drawn(drivers: Drivers, tmp_path: Path) -> None:
-    still = replace(drivers, rows=tuple(replace(row, size=0.0, mean=0.0, share=0.0) for row in drivers.of("load")))
+    rows = tuple(replace(row, size=0.0, mean=0.0, share=0.0) for row in drivers.rows)
+    moves = replace(drivers.moves, size=0 * drivers.moves.size, mean=0 * drivers.moves.mean)
+    still = replace(drivers, rows=rows, moves=moves)
+    assert [source.share for source in still.sources()] == [0.0] * len(list(drivers.sources()))
     assert still.in_words().splitlines()[1] == "load: nothing"
     assert still.plot(tmp_path / "still.png").stat().st_size
 
@@ -324,7 +387,7 @@ def test_a_picture_is_drawn_the_same_each_time_and_names_channels_and_sources(dr
 
 
 def test_a_picture_of_many_channels_has_eight_panels(drivers: Drivers, tmp_path: Path) -> None:
-    many = replace(drivers, rows=tuple(replace(row, channel=f"${n}$") for n in range(9) for row in drivers.of("load")))
+    many = repeated(drivers, [f"${number}$" for number in range(9)])
     text = many.plot(tmp_path / "many.svg").read_text()
     assert text.count(">steps back<") == 8
     assert ">$7$<" in text

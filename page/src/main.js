@@ -648,15 +648,16 @@ async function showOverview() {
 async function showDrivers() {
   const model = modelNamed(state.model);
   const names = fillDriverChannels(model);
-  const [channel, windows] = [byId("drivers-channel").value, byId("drivers-windows").value];
+  const [channel, windows, by] = ["channel", "windows", "by"].map((name) => byId(`drivers-${name}`).value);
   const asked = names.length > FEW ? channel : null;
-  const wanted = `${state.model}/${state.table}/${windows}/${asked}`;
+  const wanted = `${state.model}/${state.table}/${windows}/${asked}/${by}`;
   try {
     if (driven.of !== wanted) {
       driven.of = wanted;
       driven.answer = null;
+      driversView.hideGroups();
       byId("drivers-words").textContent = `Adding up the forecasts of ${windows} windows…`;
-      const answer = await source.drivers(state.model, state.table, windows, asked);
+      const answer = await source.drivers(state.model, state.table, windows, asked, by);
       if (driven.of !== wanted) return;
       driven.answer = answer;
     }
@@ -791,6 +792,7 @@ function wire() {
   on("windows", "change", showHistory);
   on("drivers-windows", "change", showDrivers);
   on("drivers-channel", "change", showDrivers);
+  on("drivers-by", "change", showDrivers);
   on("words-more", "click", () => {
     byId("words").classList.toggle("whole");
     fitWords();

@@ -45,12 +45,12 @@ export class Service {
   }
 
   /**
-   * Return what moves all channels of a table, or one of them.
+   * Return what moves all channels of a table, or one of them, and the same by groups of windows.
    * @returns {Promise<Drivers>}
    */
-  async drivers(model, table, windows, channel) {
+  async drivers(model, table, windows, channel, by) {
     const of = channel === null ? "" : `&channel=${encodeURIComponent(channel)}`;
-    const query = `model=${encodeURIComponent(model)}&windows=${windows}${of}`;
+    const query = `model=${encodeURIComponent(model)}&windows=${windows}${of}${by ? `&by=${by}` : ""}`;
     return this.#get(`tables/${encodeURIComponent(table)}/drivers?${query}`);
   }
 

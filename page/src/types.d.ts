@@ -158,10 +158,26 @@ export interface History {
   open_rate: number[];
 }
 
-/** The amounts that move each channel, averaged over windows; `steps_back` is null unless the part is "read". */
+/**
+ * The amounts that move each channel, averaged over windows: of single places (`rows`), where `steps_back` is null unless
+ * the part is "read", of `sources` as wholes, and of sources in groups of windows, if they were requested.
+ */
 export interface Drivers {
   windows: number;
   channels: string[];
+  sources: { channel: string; source: string; size: number; share: number }[];
+  by: string | null;
+  groups: {
+    channel: string;
+    group: string;
+    source: string;
+    size: number;
+    mean: number;
+    share: number;
+    windows: number;
+  }[];
+  /** The sources of each channel that vary most between groups, in words. */
+  watch: Record<string, string[]>;
   rows: {
     channel: string;
     part: "read" | "known ahead" | "unread" | "limit";

@@ -1,18 +1,17 @@
 """What moves which channel: the amounts of receipts, averaged over many windows of a table, or over groups of them."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float64, Int64, Shaped
+from jaxtyping import Bool, Float64, Int64, Shaped
 
 from ibforecast import receipts
-from ibforecast.core.calendar import MONDAY, NOT_SET
+from ibforecast.core.calendar import MONDAY, NOT_SET, Clock
 from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.errors import DataError, UsageError, require_choice
 from ibforecast.core.explained import ExplainedForecast
@@ -22,6 +21,7 @@ from ibforecast.core.receipt import Kind as Part
 from ibforecast.core.words import percent
 from ibforecast.data.sources import Kind, from_rows, to_native
 from ibforecast.data.tables import Table
+from ibforecast.data.windows import Windows
 from ibforecast.engine import TorchEngine
 from ibforecast.use import Desk, Selection
 
@@ -68,14 +68,14 @@ EVENTS = 10
 
 @dataclass(frozen=True)
 class Driver:
-    """What a source adds to the forecast of a channel on average.
+    """What one place of a source adds to the forecast of a channel on average.
 
     `part` is that of the receipt. A source that is "read" is a patch of a channel, and `steps_back` counts from the
     newest step of the window to its last step; None for a covariate "known ahead", for the "unread" values of a model
     that is not sealed, and for the "limit" of the channel. Over windows and steps ahead, `size` is the mean of the
     absolute amounts and `mean` that of the amounts, both in the units of the channel. An amount that was not read is 0.
-    `share` is the size as a share of all sizes of the channel, and `read` the share of windows in which the source was
-    read.
+    `share` is the size as a share of the sizes of all places of the channel, and `read` the share of windows in which
+    the source was read.
     """
 
     channel: str
@@ -98,7 +98,12 @@ class Driver:
 
 @dataclass(frozen=True)
 class Source:
-    """The size and share of all that one source adds to the forecast of a channel, summed over its patches."""
+    """What one source adds to the forecast of a channel as a whole, on average.
+
+    Receipts add up, so the amount of a source at a step ahead is the sum of the amounts of its places: amounts that
+    cancel move nothing. `size` is the mean of the absolute value of this sum over windows and steps ahead, in the units
+    of the channel, and `share` the size as a share of the sizes of all sources of the channel.
+    """
 
     channel: str
     source: str
@@ -108,13 +113,15 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What each source adds to the forecasts of each channel, window by window, in the units of the channel.
+    """What each source adds as a whole to the forecasts of each channel, window by window, in its units.
 
-    `size` and `mean` are those of `Driver`, summed over the patches of a source. `departure` is the mean distance of
-    the forecast from the calendar over the horizon. `moments` are the local times at which the forecasts were made;
-    they are not set if rows are numbered.
+    `size` is that of `Source`, and `mean` the mean of the amounts. `departure` is the mean distance of the forecast
+    from the calendar over the horizon. `moments` are the local times at which the forecasts were made; they are not set
+    if rows are numbered.
     """
 
+    channels: tuple[str, ...]
+    """Those that are forecast."""
     sources: tuple[str, ...]
     moments: Shaped[np.ndarray, " window"]
     size: Float64[np.ndarray, "window forecast source"]
@@ -131,12 +138,21 @@ class Moves:
             return groups
         return _numbers(self.moments, by)[:, None].repeat(channels, axis=1)
 
+    def average(
+        self, channel: str, windows: Bool[np.ndarray, " window"] | None = None
+    ) -> dict[str, tuple[float, float, float]]:
+        """Return size, mean and share of every source of a channel over some windows; None: over all of them."""
+        own, place = slice(None) if windows is None else windows, self.channels.index(channel)
+        size, mean = (each[own, place].mean(axis=0) for each in (self.size, self.mean))
+        share = size / (size.sum() or 1.0)
+        return dict(zip(self.sources, zip(size.tolist(), mean.tolist(), share.tolist(), strict=True), strict=True))
+
 
 @dataclass(frozen=True)
 class Group:
-    """What a source adds to the forecast of a channel on average, in one group of windows.
+    """What a source adds to the forecast of a channel as a whole, on average over one group of windows.
 
-    `size`, `mean` and `share` are those of `Driver`, of these windows and summed over the patches of the source.
+    `size` and `share` are those of `Source`, and `mean` is the mean of the amounts.
     """
 
     channel: str
@@ -176,15 +192,18 @@ class Grouped:
     def in_words(self) -> str:
         """Return what to watch, in at most eight lines: the sources that vary most between groups."""
         lines = [
-            f"Size of the amounts of each source by {self.by}, in units of the channel, over {_windows(self.windows)} "
+            f"Size of what each source adds by {self.by}, in units of the channel, over {_windows(self.windows)} "
             f"({self.split}); the largest differences:"
         ]
         channels, rest = _listed(self.channels)
         each = max(1, (LINES - 1 - bool(rest)) // max(len(channels), 1))
         for channel in channels:
-            varied = [groups for groups in self.of(channel).values() if _varies(groups)][:each]
-            lines += [self._line(groups) for groups in varied] or [f"{channel}: the same in all"]
+            lines += [f"{channel}: {line}" for line in self.watch(channel, each) or ["the same in all"]]
         return "\n".join([*lines, *rest])
+
+    def watch(self, channel: str, most: int = SOURCES) -> list[str]:
+        """Return at most this number of sources of a channel, those that vary most, and in which groups they do."""
+        return [self._line(groups) for groups in self.of(channel).values() if _varies(groups)][:most]
 
     def plot(self, path: str | Path) -> Path:
         """Draw a heat map for each channel, sources by groups, as .png or .svg; the first eight channels."""
@@ -198,7 +217,7 @@ class Grouped:
         low, *_, high = sorted(groups, key=lambda row: row.size)
         decimals = decimals_of(high.size, COARSE)
         most, least = (f"{shown(row.size, decimals)} {self._when(row)}" for row in (high, low))
-        return f"{high.channel}: {high.source} {most}, {least}"
+        return f"{high.source} {most}, {least}"
 
     def _when(self, row: Group) -> str:
         if self.by == "event":
@@ -234,20 +253,18 @@ class Drivers:
     @property
     def channels(self) -> tuple[str, ...]:
         """The channels that are forecast, in the order of the table."""
-        return tuple(dict.fromkeys(row.channel for row in self.rows))
+        return self.moves.channels
 
     def of(self, channel: str) -> list[Driver]:
-        """Return what moves one channel."""
+        """Return the places that move one channel."""
         return [row for row in self.rows if row.channel == channel]
 
     def sources(self) -> Iterator[Source]:
-        """Yield the sources of every channel, each summed over its patches, largest first."""
+        """Yield the sources of every channel, each as a whole, largest first."""
         for channel in self.channels:
-            sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-            for row in self.of(channel):
-                sums[row.source][0] += row.size
-                sums[row.source][1] += row.share
-            for source, (size, share) in sorted(sums.items(), key=lambda item: -item[1][0]):
+            average = self.moves.average(channel)
+            for source in sorted(self._names(channel), key=lambda name: -average[name][0]):
+                size, _, share = average[source]
                 yield Source(channel, source, size, share)
 
     def to_table(self) -> Any:
@@ -255,16 +272,18 @@ class Drivers:
         return to_native(from_rows(Driver, self.rows), self.kind)
 
     def by_channel(self) -> Any:
-        """Return a table with one row per channel and source, largest first: channel, source, size and share."""
+        """Return a table with one row per channel and source, largest first; its columns are the fields of `Source`."""
         return to_native(from_rows(Source, self.sources()), self.kind)
 
     def in_words(self) -> str:
-        """Return the largest sources of each channel and where each is strongest, in at most eight lines.
+        """Return the largest sources of each channel and the largest place of each, in at most eight lines.
 
         The own past of a channel comes first, because most of what it will be is usually in what it was; then what
         moves it from outside, and the largest of these sources.
         """
-        headline = f"Sources of each channel, as shares of all amounts, over {_windows(self.windows)} ({self.split}):"
+        headline = (
+            f"Sources of each channel, as shares of what all sources add, over {_windows(self.windows)} ({self.split}):"
+        )
         channels, rest = _listed(self.channels)
         return "\n".join([headline, *(f"{channel}: {self._largest(channel)}" for channel in channels), *rest])
 
@@ -273,39 +292,41 @@ class Drivers:
         from ibforecast.plots.heat import draw
 
         maps = [self._heat_map(channel) for channel in self.channels[:PANELS]]
-        draw(maps, Path(path), "steps back", "share of all amounts (%)")
+        draw(maps, Path(path), "steps back", "share of the sizes of all places (%)")
         return Path(path)
 
     def by(self, by: By) -> Grouped:
         """Return what moves each channel in groups of windows: by quarter, month, weekday, hour or event."""
         require_choice("by", by, get_args(By))
         groups = self.moves.groups(by)
-        if self.windows and (groups == groups[0]).all():
-            raise DataError(
-                f"windows must be in at least two groups by {by}",
-                f"all {self.windows} in {NAMES[by][int(groups[0, 0])]!r}",
-                'use more of the table, such as split="all", another number of windows, or another `by`',
-            )
+        _check_groups(groups, by, self.split)
         return Grouped(tuple(self._grouped(by, groups)), by, self.windows, self.split, self.kind)
 
+    def document(self, grouped: Grouped | None = None) -> dict[str, Any]:
+        """Return places and sources as plain data; with groups also these, and what to watch of each channel."""
+        return {
+            "windows": self.windows,
+            "channels": list(self.channels),
+            "rows": list(map(asdict, self.rows)),
+            "sources": list(map(asdict, self.sources())),
+            "by": None if grouped is None else grouped.by,
+            "groups": [] if grouped is None else list(map(asdict, grouped.rows)),
+            "watch": {} if grouped is None else {channel: grouped.watch(channel) for channel in self.channels},
+        }
+
     def _grouped(self, by: By, groups: Int64[np.ndarray, "window forecast"]) -> Iterator[Group]:
-        moves = self.moves
         for column, channel in enumerate(self.channels):
-            sources = [moves.sources.index(name) for name in dict.fromkeys(row.source for row in self.of(channel))]
+            names = self._names(channel)
             for number in np.unique(groups[:, column]).tolist():
                 own = groups[:, column] == number
-                size, mean = (each[own, column].mean(axis=0) for each in (moves.size, moves.mean))
-                whole = float(size.sum()) or 1.0
-                for source in sources:
-                    yield Group(
-                        channel,
-                        NAMES[by][number],
-                        moves.sources[source],
-                        float(size[source]),
-                        float(mean[source]),
-                        float(size[source]) / whole,
-                        int(own.sum()),
-                    )
+                average = self.moves.average(channel, own)
+                for source in names:
+                    size, mean, share = average[source]
+                    yield Group(channel, NAMES[by][number], source, size, mean, share, int(own.sum()))
+
+    def _names(self, channel: str) -> list[str]:
+        """Return the sources of a channel that have a place, in the order of the rows."""
+        return list(dict.fromkeys(row.source for row in self.of(channel)))
 
     def strongest(self, channel: str, source: str) -> Driver:
         """Return the place at which a source moves a channel most."""
@@ -359,26 +380,40 @@ def drivers(
     by: By | None = None,
 ) -> Drivers:
     """Return what moves these channels of a model (None: all), on windows of a table."""
-    explanations = explained_windows(desk, source, split, windows, by)
+    starts = chosen_starts(desk.windows(source.series, split), source.series.clock, windows, by, split)
+    explanations = (desk.explain(source, start) for start in starts)
     return drivers_of(TorchEngine(desk.fitted), explanations, channels, split, source.kind)
 
 
-def explained_windows(
-    desk: Desk, source: Table, split: Selection, windows: int, by: By | None = None
-) -> Iterator[ExplainedForecast]:
-    """Yield the explanations of windows of a part of a table, oldest first.
+def chosen_starts(windows: Windows, clock: Clock, count: int, by: By | None, split: str) -> list[int]:
+    """Return the first rows of `count` of the windows of a part of a table, in increasing order.
 
-    They are evenly spaced, or about equally many of each group `by` the time of the forecast.
+    They are evenly spaced, or about equally many of each group `by` the time of the forecast. Refuse, before any work,
+    windows that cannot be grouped.
     """
     if by is not None:
         require_choice("by", by, get_args(By))
-    starts, clock = desk.windows(source.series, split).starts, source.series.clock
-    if by in (None, "event") or clock.numbered:
-        chosen = evenly_spaced(windows, len(starts)).numpy()
+    starts = windows.starts
+    if by in (None, "event"):
+        chosen = evenly_spaced(count, len(starts)).numpy()
     else:
-        chosen = _from_groups(_numbers(clock.wall[starts.numpy() + desk.look_back - 1], by), windows)
-    for start in starts[chosen].tolist():
-        yield desk.explain(source, start)
+        ends = starts.numpy() + windows.look_back - 1
+        groups = _numbers(np.full(len(ends), NOT_SET) if clock.numbered else clock.wall[ends], by)
+        _check_groups(groups[:, None], by, split)
+        chosen = _from_groups(groups, count)
+    rows: list[int] = starts[chosen].tolist()
+    return rows
+
+
+def _check_groups(groups: Int64[np.ndarray, "window forecast"], by: By, split: str) -> None:
+    """Refuse windows that are all in one group."""
+    if len(groups) and (groups == groups[0]).all():
+        more = "more rows" if split == "all" else 'split="all"'
+        raise DataError(
+            f"windows must be in at least two groups by {by}",
+            f"all {len(groups)} in {NAMES[by][int(groups[0, 0])]!r}",
+            f"use {more}, another number of windows, or another `by`",
+        )
 
 
 def _numbers(moments: Shaped[np.ndarray, " window"], by: By) -> Int64[np.ndarray, " window"]:
@@ -431,11 +466,12 @@ def drivers_of(
 class _Tally:
     """Sums over windows of what each token adds to the channels in `columns`, and what each source adds in each window.
 
-    The sources are the channels and `others`: covariates known ahead, unread values unless the model is sealed, and
-    limits if there are any.
+    `names` are those of `columns`. The sources are the channels and `others`: covariates known ahead, unread values
+    unless the model is sealed, and limits if there are any.
     """
 
     columns: list[int]
+    names: tuple[str, ...]
     others: list[tuple[Part, str]]
     size: Float64[np.ndarray, "forecast patch channel"]
     mean: Float64[np.ndarray, "forecast patch channel"]
@@ -458,7 +494,8 @@ class _Tally:
         mask = explained.explanation.mask.shape
         tokens = (len(columns), *mask)
         sources = (*explained.channels, *(name for _, name in others))
-        return cls(columns, others, np.zeros(tokens), np.zeros(tokens), np.zeros(mask), sources)
+        names = tuple(explained.channels[column] for column in columns)
+        return cls(columns, names, others, np.zeros(tokens), np.zeros(tokens), np.zeros(mask), sources)
 
     def add(self, engine: TorchEngine, explained: ExplainedForecast) -> None:
         """Add the amounts of one window."""
@@ -471,12 +508,10 @@ class _Tally:
             unread = [] if amounts.unread is None else [amounts.unread[None]]
             limit = np.zeros((1, explained.horizon)) if amounts.limit is None else amounts.limit[None]
             others = np.concatenate([amounts.known, *unread, limit])[: len(self.others)]
-            for total, each, measure in ((self.size, sizes, np.abs), (self.mean, means, np.asarray)):
-                tokens = np.zeros(mask.shape)
-                tokens[mask] = measure(amounts.read).mean(axis=1)
-                total[place] += tokens
-                each[place] = [*tokens.sum(axis=0), *measure(others).mean(axis=1)]
-                each[place] += 0.0  # turns -0.0 into 0.0
+            self.size[place][mask] += np.abs(amounts.read).mean(axis=1)
+            self.mean[place][mask] += amounts.read.mean(axis=1)
+            whole = np.concatenate([_summed(amounts.read, mask), others])
+            sizes[place], means[place] = np.abs(whole).mean(axis=1), whole.mean(axis=1) + 0.0  # turns -0.0 into 0.0
             departures[place] = np.abs(explained.forecast[:, self.columns[place]] - amounts.calendar).mean()
         self.sizes.append(sizes)
         self.means.append(means)
@@ -485,14 +520,15 @@ class _Tally:
     def moves(self) -> Moves:
         """Return what each source adds in each window."""
         moments = np.array(self.moments, dtype="datetime64[us]")
-        return Moves(self.sources, moments, np.stack(self.sizes), np.stack(self.means), np.stack(self.departures))
+        sizes, means, departures = map(np.stack, (self.sizes, self.means, self.departures))
+        return Moves(self.names, self.sources, moments, sizes, means, departures)
 
     def rows(self, channels: tuple[str, ...], patch_len: int) -> Iterator[Driver]:
         """Yield the means, for every place that was read in some window, and for the other sources."""
         count, patches, moves = len(self.moments), len(self.read), self.moves()
         for place, column in enumerate(self.columns):
             sizes, means = moves.size[:, place].mean(axis=0), moves.mean[:, place].mean(axis=0)
-            whole = float(sizes.sum()) or 1.0
+            whole = float(self.size[place].sum() / count + sizes[len(channels) :].sum()) or 1.0
             for source, patch in np.argwhere(self.read.T > 0).tolist():
                 back, read = (patches - 1 - patch) * patch_len, float(self.read[patch, source]) / count
                 size, mean = (float(sums[place, patch, source]) / count for sums in (self.size, self.mean))
@@ -500,6 +536,15 @@ class _Tally:
             for number, (part, name) in enumerate(self.others, len(channels)):
                 size, read = float(sizes[number]), float(part == "known ahead")
                 yield Driver(channels[column], part, name, None, size, float(means[number]), size / whole, read)
+
+
+def _summed(
+    amounts: Float64[np.ndarray, "open horizon"], mask: Bool[np.ndarray, "patch channel"]
+) -> Float64[np.ndarray, "channel horizon"]:
+    """Return the amounts of every channel as a whole: the sums over its places, at every step ahead."""
+    sums = np.zeros((mask.shape[1], amounts.shape[1]))
+    np.add.at(sums, np.nonzero(mask)[1], amounts)
+    return sums
 
 
 def _windows(count: int) -> str:

@@ -1,7 +1,6 @@
 """Reports: the explorer with one or several verified explanations in one file that needs no server."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -123,7 +122,7 @@ def _day_before(
 
 
 def _drivers(model: IBForecaster, source: Table, windows: int | None) -> dict[str, Any] | None:
-    """Return what moves the channels that a report itemises, over the whole table; None without windows."""
+    """Return what moves the channels that a report itemises, over a table and in its events; None without windows."""
     forecast = [name for name in model.fitted.channels if name not in model.fitted.layout.past]
     if windows is None:
         windows = WINDOWS if len(forecast) <= MANY else 0
@@ -131,8 +130,4 @@ def _drivers(model: IBForecaster, source: Table, windows: int | None) -> dict[st
     if not windows:
         return None
     averaged = drivers_over(model.desk, source, "all", windows, forecast[:MANY])
-    return {
-        "windows": averaged.windows,
-        "channels": averaged.channels,
-        "rows": [asdict(row) for row in averaged.rows],
-    }
+    return averaged.document(averaged.by("event") if averaged.windows > 1 else None)

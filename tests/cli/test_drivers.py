@@ -34,6 +34,8 @@ def test_drivers_of_one_channel_are_one_document(desk: Any, call: Call) -> None:
     assert (document["split"], document["windows"]) == ("all", 2)
     assert {row["channel"] for row in document["drivers"]} == {"wind"}
     assert sum(row["share"] for row in document["drivers"]) == pytest.approx(1)
+    sources = IBForecaster.load(desk.model).drivers(desk.table, "all", 2, "wind").sources()
+    assert document["sources"] == [vars(source) for source in sources]
 
 
 def test_drivers_are_grouped_by_the_clock_or_by_event(desk: Any, call: Call, tmp_path: Path) -> None:
@@ -47,6 +49,7 @@ def test_drivers_are_grouped_by_the_clock_or_by_event(desk: Any, call: Call, tmp
     )
     assert plot.read_bytes().startswith(b"\x89PNG")
     document = call("drivers", desk.model, desk.table, *words, "--by", "event", "--json").document
+    assert {source["channel"] for source in document["sources"]} == {"load", "wind", "heat"}
     assert (document["by"], {row["group"] for row in document["drivers"]}) == ("event", {"event", "other"})
 
 

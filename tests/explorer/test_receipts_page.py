@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx
 import numpy as np
-import pandas as pd
 import pytest
 
 from ibforecast import ExplainedForecast, IBForecaster
 from ibforecast.core.comparison import compare
+from ibforecast.core.receipt import UNREAD
 
 MOMENT = "2023-01-15 11:00"
 READY = "#receipt-table:not([hidden])"
@@ -243,14 +243,58 @@ def test_the_whole_table_shows_what_moves_each_channel(view: Any, place: Any) ->
             "name => document.querySelector('#drivers-words').textContent.includes(`of ${name},`)", arg=channel
         )
         rows = [row for row in drivers["rows"] if row["channel"] == channel]
-        shares = pd.DataFrame(rows).groupby("source")["share"].sum().sort_values(ascending=False)
-        first = page.locator("#sources tbody tr").first
-        name = "its own past" if shares.index[0] == channel else shares.index[0]
-        assert first.locator("th").inner_text() == name
-        assert float(first.locator("td").first.inner_text().split()[0]) == pytest.approx(100 * shares.iloc[0], rel=5e-3)
+        sources = [source for source in drivers["sources"] if source["channel"] == channel and source["size"]]
+        listed = page.locator("#sources tbody tr")
+        names = {channel: "its own past", UNREAD: "not read"}
+        assert listed.locator("th").all_inner_texts() == [names.get(one["source"], one["source"]) for one in sources]
+        shares = [f"{100 * one['share']:.3g} %" for one in sources]
+        assert listed.locator("td:nth-of-type(1)").all_inner_texts() == shares
+        assert f"{shares[[one['source'] for one in sources].index(channel)]} of what moves {channel}" in (
+            page.locator("#drivers-words").inner_text()
+        )
         newest = page.locator("#lags .grid-row").first.locator(".cell").last.get_attribute("aria-label")
-        share = next(row["share"] for row in rows if (row["source"], row["steps_back"]) == (shares.index[0], 0))
-        assert newest.startswith(f"{shares.index[0]}, at the newest step: {100 * share:.3g} %")
+        first = sources[0]["source"]
+        share = next(row["share"] for row in rows if (row["source"], row["steps_back"]) == (first, 0))
+        assert newest.startswith(f"{first}, at the newest step: {100 * share:.3g} %")
+    assert page.locator("#groups-part").is_hidden()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_shows_when_each_source_moves_a_channel(view: Any, place: Any, width: int) -> None:
+    page = view(place.at(tab="table"), ready="#sources tbody tr", width=width)
+    url = f"{place.url}/tables/{place.tables['town']}/drivers?model=town&windows=32"
+    for by, columns in (("weekday", 7), ("hour", 24), ("event", 2)):
+        page.select_option("#drivers-by", by)
+        page.wait_for_function(
+            "by => !document.querySelector('#groups-part').hidden && "
+            "document.querySelector('#groups-title').textContent === `By ${by}`",
+            arg=by,
+        )
+        answer, channel = httpx.get(f"{url}&by={by}").json(), page.locator("#drivers-channel").input_value()
+        words = page.locator("#groups-words").inner_text()
+        assert "; ".join(answer["watch"][channel]) in words
+        assert ("furthest from the calendar" in words) == (by == "event")
+        first = next(one["source"] for one in answer["sources"] if one["channel"] == channel)
+        rows = [row for row in answer["groups"] if (row["channel"], row["source"]) == (channel, first)]
+        cells = page.locator("#groups .grid-row").first.locator(".cell")
+        assert cells.count() == len(rows) == columns
+        for cell, row in zip(cells.all(), rows, strict=True):
+            label = cell.get_attribute("aria-label")
+            assert label.startswith(f"{first}, {row['group']}: ")
+            assert f"{100 * row['share']:.3g} % of what all sources add, on {row['windows']} window" in label
+            assert float(label.split(": ")[1].split(",")[0]) == pytest.approx(row["size"], rel=1e-3)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.select_option("#drivers-by", "")
+    page.wait_for_selector("#groups-part", state="hidden")
+
+
+def test_windows_of_one_month_are_not_grouped_by_month(view: Any, place: Any) -> None:
+    page = view(place.at(tab="table"), ready="#sources tbody tr")
+    page.select_option("#drivers-by", "month")
+    page.wait_for_selector("#alert:not([hidden])")
+    assert "at least two groups by month" in page.locator("#alert").inner_text()
+    assert page.locator("#groups-part").is_hidden()
+    page.troubles.clear()  # the browser itself logs the refusal
 
 
 def test_drivers_of_a_model_with_covariates_name_what_is_known_ahead(view: Any, place: Any) -> None:

@@ -142,6 +142,33 @@ def test_a_report_shows_what_moves_each_channel(town: IBForecaster, desk: Any, v
     assert page.locator("#errors").is_hidden()
 
 
+def test_a_report_shows_what_moves_each_channel_in_events(
+    town: IBForecaster, desk: Any, view: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "report.html"
+    out.write_bytes(to_html(town, desk.table("town"), [None], "town", "town.csv", drivers=12))
+    page = view(out.as_uri(), ready="#receipt-table:not([hidden])", width=390)
+    page.click("#tab-table")
+    page.wait_for_selector("#groups .cell")
+    page.select_option("#drivers-channel", "heat")
+    grouped = town.drivers(desk.table("town"), "all", 12, "heat").by("event")
+    words = page.locator("#groups-words").inner_text()
+    assert words.startswith("Events are the tenth of the windows in which the forecast of heat is furthest")
+    assert "; ".join(grouped.watch("heat")) in words
+    assert page.locator("#groups-heads span").all_inner_texts() == ["", "event", "other"]
+    assert page.locator("#drivers-by").is_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_report_of_one_window_has_no_events(town: IBForecaster, desk: Any, view: Any, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    out.write_bytes(to_html(town, desk.table("town"), [None], "town", "town.csv", drivers=1))
+    page = view(out.as_uri(), ready="#receipt-table:not([hidden])")
+    page.click("#tab-table")
+    page.wait_for_selector("#sources tbody tr")
+    assert page.locator("#groups-part").is_hidden()
+
+
 def test_drivers_can_be_left_out_of_a_report(town: IBForecaster, desk: Any, view: Any, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     out.write_bytes(to_html(town, desk.table("town"), [None], "town", "town.csv", drivers=0))

@@ -12,6 +12,7 @@ import pytest
 
 from ibforecast import ExplainedForecast, IBForecaster, receipts
 from ibforecast.core.receipt import Amounts
+from ibforecast.drivers import By
 from ibforecast.plots.page import moment
 from ibforecast.serve import bodies
 from ibforecast.serve.receipts import EXPLANATIONS_KEPT
@@ -259,9 +260,42 @@ def test_drivers_are_those_of_the_library(client: Any, desk: Any, kept: str, cha
     answer = client.get(f"/tables/{kept}/drivers?windows=7{query}").json()
     own = desk.model().drivers(desk.table, "all", 7, channel)
     assert answer["rows"] == [asdict(row) for row in own.rows]
+    assert answer["sources"] == [asdict(source) for source in own.sources()]
     assert (answer["windows"], answer["channels"]) == (own.windows, list(own.channels))
     assert answer["words"] == own.in_words()
     assert (answer["model"], answer["table"]) == ("town", kept)
+    assert (answer["by"], answer["groups"], answer["watch"]) == (None, [], {})
+
+
+@pytest.mark.parametrize(("by", "channel"), [("weekday", None), ("hour", "heat"), ("event", "load")])
+def test_drivers_of_groups_are_those_of_the_library(
+    client: Any, desk: Any, kept: str, by: By, channel: str | None
+) -> None:
+    query = f"windows=26&by={by}" + ("" if channel is None else f"&channel={channel}")
+    answer = client.get(f"/tables/{kept}/drivers?{query}").json()
+    own = desk.model().drivers(desk.table, "all", 26, channel, by)
+    grouped = own.by(by)
+    assert answer["rows"] == [asdict(row) for row in own.rows]
+    assert (answer["by"], answer["windows"]) == (by, 26)
+    assert answer["groups"] == [asdict(row) for row in grouped.rows]
+    assert answer["watch"] == {name: grouped.watch(name) for name in own.channels}
+    assert answer["words"] == grouped.in_words()
+
+
+@pytest.mark.parametrize(
+    ("query", "rule", "got"),
+    [
+        ("by=year", "by must be as the wire format says, input should be 'quarter', 'month'", "(got 'year')"),
+        ("by=", "by must be as the wire format says, input should be 'quarter', 'month'", "(got '')"),
+        ("by=month", "windows must be in at least two groups by month", "in 'January')"),
+        ("by=event&windows=1", "windows must be in at least two groups by event", "(got all 1 in 'event')"),
+    ],
+)
+def test_groups_that_cannot_be_made_are_refused(client: Any, kept: str, query: str, rule: str, got: str) -> None:
+    refused = refusal(client.get(f"/tables/{kept}/drivers?{query}"), 422, "by")
+    assert refused["error"].startswith(rule)
+    assert refused["error"].endswith(got)
+    assert refused["hint"]
 
 
 def test_drivers_are_computed_once_and_on_no_models_worker(
@@ -295,6 +329,10 @@ def test_drivers_of_a_wide_model_need_a_channel(make: Any, over: Any, desk: Any)
     kept = client.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"]
     refusal(client.get(f"/tables/{kept}/drivers?windows=2"), 413, "channel")
     assert client.get(f"/tables/{kept}/drivers?windows=2&channel=load").status_code == 200
+    roomy = over(make(max_numbers=3 * 3 * 4 * 5))
+    kept = roomy.post("/tables", content=desk.table.read_bytes()).json()["table"]["id"]
+    assert roomy.get(f"/tables/{kept}/drivers?windows=2").status_code == 200
+    refusal(roomy.get(f"/tables/{kept}/drivers?windows=2&by=event"), 413, "channel")
 
 
 def test_the_schema_describes_receipts_and_drivers(client: Any) -> None:

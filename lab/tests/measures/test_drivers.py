@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from ibforecast.core.errors import UsageError
 from ibforecast.drivers import Driver, Drivers, Moves
 from ibforecast_lab.data.drivers import DriverConstants, generate
-from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched, size_auroc, size_maps
+from ibforecast_lab.measures.drivers import alignment, driver_auroc, matched, size_auroc, size_maps, source_sizes
 
 CONSTANTS = DriverConstants()
 
@@ -73,7 +73,8 @@ def test_sizes_are_placed_by_channel_patch_and_source() -> None:
         Driver("load", "known ahead", "price", None, 1.0, 0.0, 0.2, 1.0),
         Driver("heat", "read", "load", 4, 5.0, 0.0, 1.0, 1.0),
     )
-    moves = Moves((), np.zeros(0, "datetime64[us]"), np.zeros((0, 2, 0)), np.zeros((0, 2, 0)), np.zeros((0, 2)))
+    none = np.zeros((0, 2, 0))
+    moves = Moves(("load", "heat"), (), np.zeros(0, "datetime64[us]"), none, none, np.zeros((0, 2)))
     maps = size_maps(Drivers(rows, moves, "test"), ("load", "heat", "wind"), look_back=12, patch_len=4)
     assert maps.shape == (2, 3, 3)
     assert {(*place,): float(maps[tuple(place)]) for place in maps.nonzero().tolist()} == {
@@ -81,6 +82,24 @@ def test_sizes_are_placed_by_channel_patch_and_source() -> None:
         (0, 0, 0): 2.0,
         (1, 1, 0): 5.0,
     }
+
+
+def test_sizes_of_sources_are_placed_by_channel_and_source() -> None:
+    rows = tuple(
+        Driver(channel, "read", source, back, 1.0, 0.0, 0.2, 1.0)
+        for channel in ("load", "heat")
+        for source, back in (("load", 4), ("wind", 0), ("wind", 8))
+    )
+    sizes = np.array([[[2.0, 0.0, 0.0, 1.0], [4.0, 0.0, 3.0, 1.0]], [[4.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0]]])
+    moves = Moves(
+        ("load", "heat"),
+        ("load", "heat", "wind", "price"),
+        np.zeros(2, "datetime64[us]"),
+        sizes,
+        np.zeros_like(sizes),
+        np.zeros((2, 2)),
+    )
+    assert source_sizes(Drivers(rows, moves, "test"), ("load", "heat", "wind")).tolist() == [[3, 0, 0], [2, 0, 2]]
 
 
 def test_the_auroc_of_sizes_equals_that_of_scikit_learn_over_the_judged_places() -> None:

@@ -46,8 +46,8 @@ def command(
 ) -> None:
     """Say what moves the forecasts of MODEL on a part of the TABLE it was fitted on, or on all of another.
 
-    The amounts of receipts are averaged over windows. Each channel gets its three largest sources, and how far back
-    each is strongest; with --by, the sources that differ most between groups of windows.
+    The amounts of receipts are averaged over windows. Each channel gets its three largest sources, by what each adds as
+    a whole, and how far back each is strongest; with --by, the sources that differ most between groups of windows.
 
     \b
     ibforecast drivers model load.csv
@@ -74,4 +74,5 @@ def command(
         shown.plot(plot)
         announce(f"picture drawn at {plot}")
     document = {"split": shown.split, "windows": shown.windows, **({} if by is None else {"by": by})}
-    deliver(document | {"drivers": list(map(asdict, shown.rows))}, shown.in_words(), as_json)
+    rows = {"drivers": list(map(asdict, shown.rows)), "sources": list(map(asdict, drivers.sources()))}
+    deliver(document | rows, shown.in_words(), as_json)

@@ -311,9 +311,10 @@ def _drivers(facts: Facts) -> Iterator[str]:
         yield paragraph("No source moves a forecast.")
         return
     yield paragraph(
-        "How far each source moves the forecast of a channel from that of the learned profile: the mean size of its "
-        f"amounts in receipts, over {drivers.windows} evenly spaced windows, summed over all its places, and its share "
-        "of the sizes of all sources."
+        "How far each source moves the forecast of a channel from that of the learned profile: the mean size of the "
+        "sum of its amounts in receipts, those of all its places at one step ahead, over "
+        f"{drivers.windows} evenly spaced windows, and its share of the sizes of all sources. The place is the largest "
+        "one."
     )
     listed = []
     for channel, rows in groupby(drivers.sources(), key=lambda row: row.channel):

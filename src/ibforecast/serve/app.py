@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ibforecast._version import __version__
 from ibforecast.drivers import WINDOWS
+from ibforecast.drivers import By as DriversBy
 from ibforecast.plots.page import EXPLORER
 from ibforecast.serve import wire
 from ibforecast.serve.arrow import STREAM, is_stream
@@ -70,6 +71,13 @@ FileName = Annotated[str, Query(description="Name of the table.", max_length=200
 Listed = Annotated[bool, Query(alias="list", description="Whether to list the moments one by one.")]
 Windows = Annotated[int, Query(ge=1, description="Number of windows, evenly spaced.")]
 Channel = Annotated[str | None, Query(description="A channel that is forecast; default: all of them.")]
+By = Annotated[
+    DriversBy | None,
+    Query(
+        description="Also answer for groups of windows: by the local time at which the forecast was made, or the tenth "
+        "of the windows furthest from the calendar (event) and the others."
+    ),
+]
 ReceiptForm = Annotated[
     Literal["answer", "page"],
     Query(description="`page` returns the picture as data, with receipts, and the receipts that the explorer shows."),
@@ -310,10 +318,10 @@ def _add_tables(app: FastAPI, service: Service) -> None:
 
     @app.get("/tables/{id}/drivers", response_model=wire.Drivers, responses=ABSENT)
     async def drivers(
-        id: str, model: ModelName = None, windows: Windows = WINDOWS, channel: Channel = None
+        id: str, model: ModelName = None, windows: Windows = WINDOWS, channel: Channel = None, by: By = None
     ) -> Response:
         """Return what moves which channel: the amounts of receipts, averaged over the whole table."""
-        return _json(await service.drivers(id, model, windows, channel))
+        return _json(await service.drivers(id, model, windows, channel, by))
 
 
 def _describe_bodies(app: FastAPI) -> None:

@@ -15,7 +15,7 @@ from ibforecast.core.comparison import compare
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import Step, column_of, require_step
 from ibforecast.data.tables import Table
-from ibforecast.drivers import drivers_of, explained_windows
+from ibforecast.drivers import NAMES, By, chosen_starts, drivers_of
 from ibforecast.engine import TorchEngine
 from ibforecast.forecaster import IBForecaster
 from ibforecast.plots import page
@@ -190,35 +190,45 @@ def on_page(explained: ExplainedForecast, names: Sequence[str], most: int) -> by
 
 
 def drivers(
-    name: str, desk: Desk, table: str, source: Table, count: int, channel: str | None, most: int, stopped: Event
+    name: str,
+    desk: Desk,
+    table: str,
+    source: Table,
+    count: int,
+    channel: str | None,
+    by: By | None,
+    most: int,
+    stopped: Event,
 ) -> bytes:
     """Average the receipts of `count` windows of a table, as JSON; raise CancelledError once `stopped` is set."""
     config, engine = desk.fitted.config, TorchEngine(desk.fitted)
     targets = 1 if channel is not None else config.channels - config.past
-    if targets > 1 and targets * config.channels * config.patches * VALUES_PER_PART > most:
+    rows = targets * config.channels * (config.patches + (0 if by is None else len(NAMES[by])))
+    if targets > 1 and rows * VALUES_PER_PART > most:
         raise Refused(
             413,
             f"drivers of all channels must have at most {most // VALUES_PER_PART} rows",
-            f"up to {targets * config.channels * config.patches}",
+            f"up to {rows}",
             "name a channel",
             "channel",
         )
+    with reading("table"):
+        usable = desk.windows(source.series, "all")
+    with reading("by"):
+        starts = chosen_starts(usable, source.series.clock, count, by, "all")
 
     def explanations() -> Iterator[ExplainedForecast]:
-        for explained in explained_windows(desk, source, "all", count):
+        for start in starts:
             if stopped.is_set():
                 raise CancelledError
+            explained = desk.explain(source, start)
             chosen_channels(explained, channel)
             yield explained
 
     with reading("table"):
         averaged = drivers_of(engine, explanations(), None if channel is None else [channel])
-    answer = wire.Drivers(
-        model=name,
-        table=table,
-        windows=averaged.windows,
-        channels=list(averaged.channels),
-        rows=[wire.Driver(**asdict(row)) for row in averaged.rows],
-        words=averaged.in_words(),
-    )
+    with reading("by"):
+        grouped = None if by is None else averaged.by(by)
+    words = averaged.in_words() if grouped is None else grouped.in_words()
+    answer = wire.Drivers(model=name, table=table, words=words, **averaged.document(grouped))
     return answer.model_dump_json().encode()

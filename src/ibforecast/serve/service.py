@@ -24,6 +24,7 @@ from ibforecast.data import tables
 from ibforecast.data.series import Series
 from ibforecast.data.sources import load, to_csv
 from ibforecast.data.tables import Table
+from ibforecast.drivers import By
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg
 from ibforecast.serve import arrow, wire
@@ -85,7 +86,7 @@ class Service:
         self._historians = ThreadPoolExecutor(1, "history", torch.set_num_threads, (settings.threads,))
         self._averagers = ThreadPoolExecutor(1, "drivers", torch.set_num_threads, (settings.threads,))
         self._histories: dict[tuple[str, str, int], wire.History] = {}
-        self._drivers: dict[tuple[str, str, str, int, str | None], bytes] = {}
+        self._drivers: dict[tuple[str, str, str, int, str | None, By | None], bytes] = {}
         self._reloading = asyncio.Lock()
 
     def close(self) -> None:
@@ -323,15 +324,15 @@ class Service:
             keep(self._histories, key, answer, HISTORIES_KEPT)
         return self._histories[key].model_copy(update={"model": model.name})
 
-    async def drivers(self, id: str, model_name: str | None, windows: int, channel: str | None) -> bytes:
-        """Average the receipts of a model over a whole table, on evenly spaced windows."""
+    async def drivers(self, id: str, model_name: str | None, windows: int, channel: str | None, by: By | None) -> bytes:
+        """Average the receipts of a model over a whole table, on evenly spaced windows or on some of each group."""
         model, kept = self.models.get(model_name), self.shelf.get(id)
         self._check_windows("drivers", windows)
-        key = (id, model.name, model.identity, windows, channel)
+        key = (id, model.name, model.identity, windows, channel, by)
         if key not in self._drivers:
             source = await self._read_kept(model, kept)
             desk, most = model.forecaster.desk, self.settings.max_numbers
-            work = partial(drivers, model.name, desk, id, source, windows, channel, most)
+            work = partial(drivers, model.name, desk, id, source, windows, channel, by, most)
             keep(self._drivers, key, await _cancellable(self._averagers, work), HISTORIES_KEPT)
         return self._drivers[key]
 

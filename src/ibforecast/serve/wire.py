@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, GetCoreSchemaHandler, StrictInt
 from pydantic_core import CoreSchema
 
+from ibforecast.drivers import By
+
 VERSION: Literal[1] = 1
 
 T = TypeVar("T")
@@ -502,16 +504,46 @@ class Driver(BaseModel):
     ]
     size: Annotated[float, Field(description="Mean of the absolute amounts, in units of the channel.")]
     mean: Annotated[float, Field(description="Mean of the amounts.")]
-    share: Annotated[float, Field(description="Size as a share of all sizes of the channel.")]
+    share: Annotated[float, Field(description="Size as a share of the sizes of all places of the channel.")]
     read: Annotated[float, Field(description="Share of the windows that read this place.")]
 
 
+class DriverSource(BaseModel):
+    """What one source adds to a channel as a whole, on average."""
+
+    channel: str
+    source: str
+    size: Annotated[
+        float, Field(description="Mean of the absolute value of the sum of its amounts at one step ahead, in units.")
+    ]
+    share: Annotated[float, Field(description="Size as a share of the sizes of all sources of the channel.")]
+
+
+class DriverGroup(BaseModel):
+    """What one source adds to a channel as a whole, on average over one group of windows."""
+
+    channel: str
+    group: str
+    source: str
+    size: float
+    mean: float
+    share: float
+    windows: int
+
+
 class Drivers(Answer):
-    """What moves which channel: the amounts of receipts, averaged over evenly spaced windows of a table."""
+    """What moves which channel: the amounts of receipts, averaged over windows of a table."""
 
     model: str
     table: str
     windows: int
     channels: list[str]
     rows: list[Driver]
+    sources: Annotated[list[DriverSource], Field(description="The sources of each channel, the largest first.")]
+    by: By | None
+    groups: Annotated[list[DriverGroup], Field(description="Every source in every group; empty without `by`.")]
+    watch: Annotated[
+        dict[str, list[str]],
+        Field(description="Of each channel, the sources that vary most between groups, in words; empty without `by`."),
+    ]
     words: str

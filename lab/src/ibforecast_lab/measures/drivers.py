@@ -75,6 +75,15 @@ def size_maps(
     return sizes
 
 
+def source_sizes(drivers: Drivers, channels: tuple[str, ...]) -> Float64[Tensor, "forecast channel"]:
+    """Return the sizes of what moves each channel that is forecast, by source as a whole; 0 where nothing is read."""
+    sizes = torch.zeros(len(drivers.channels), len(channels), dtype=torch.float64)
+    for source in drivers.sources():
+        if source.source in channels:
+            sizes[drivers.channels.index(source.channel), channels.index(source.source)] = source.size
+    return sizes
+
+
 def size_auroc(
     sizes: Float64[Tensor, "forecast patch channel"],
     support: Bool[Tensor, "forecast patch channel"],
