@@ -1,5 +1,6 @@
 """docs/results.md is what the ledger and the benchmarks give."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ibforecast_lab.experiments.aims import AIMS, MET, MISSED, NOT_RUN, Aim
-from ibforecast_lab.experiments.ledger import Record
+from ibforecast_lab.experiments.ledger import Cell, Record
 from ibforecast_lab.experiments.page import FORMS, PAGE, page
-from ibforecast_lab.experiments.quoted import BENCH, CELLS, TRIALS, best_rival
+from ibforecast_lab.experiments.plans import SEEDS
+from ibforecast_lab.experiments.quoted import BENCH, CELLS, TRIALS, best_rival, stacked
 from ibforecast_lab.experiments.sheet import Sheet
 
 ROOT = Path(__file__).parents[3]
@@ -80,3 +82,15 @@ def test_a_part_of_the_attacks_without_a_record_says_so(
         (tmp_path / path.name).write_text(path.read_text())
     (tmp_path / "torture.json").write_text('{"measures": {}}')
     assert page(sheets, values, records, tmp_path, ROOT / TRIALS).count("| no record |") == 7
+
+
+def test_cells_that_ended_long_before_the_others_are_of_another_run(records: list[Record]) -> None:
+    cells = [Cell("Weather", 96, "default", seed) for seed in SEEDS]
+    first, second, third = (one for one in records if one.cell in cells)
+    ends = ("2026-01-01T00:00:00+00:00", "2026-01-01T00:01:00+00:00", "2026-01-01T00:01:20+00:00")
+    run = [
+        replace(one, finished=end, seconds=seconds)
+        for one, end, seconds in zip((first, second, third), ends, (10.0, 20.0, 30.0), strict=True)
+    ]
+    numbers = {name.rpartition("/")[2]: value for name, value in stacked(run).items() if "/default/" in name}
+    assert numbers == {"cells": 2, "seconds": 50, "span": 20, "first": 50, "wall": 70}

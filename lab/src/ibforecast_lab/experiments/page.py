@@ -491,7 +491,7 @@ def _attacks(path: Path) -> list[Line]:
         figures = dict(parts[name])
         broken = len(figures["broken"])
         figures |= {f"kinds_of_{key}": len(each) for key, each in figures.items() if isinstance(each, dict)}
-        outcome_of = "nothing" if not broken else f"**{broken:,} promises**"
+        outcome_of = "nothing" if not broken else f"**broken: {broken:,}**"
         line |= {"attack": attack, "how much": amount.format(**figures)}
         line |= {"what broke": outcome_of + outcome.format(**figures)}
         lines.append(line | {"minutes": f"{figures['seconds'] / 60:.0f}", "commit": f"`{figures['commit'][:7]}`"})

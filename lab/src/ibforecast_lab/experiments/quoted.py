@@ -79,7 +79,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
         **_promises(sheets, records),
         **_speed(values),
         **_contests(records),
-        **_stacked(records),
+        **stacked(records),
         **_aimed(sheets, values),
         **_over_official(records),
         **_over_longer(values),
@@ -106,7 +106,7 @@ def _contests(records: list[Record]) -> dict[str, float]:
     return values
 
 
-def _stacked(records: list[Record]) -> dict[str, float]:
+def stacked(records: list[Record]) -> dict[str, float]:
     """The largest stacked run of our recipes on the benchmarks: its cells, and the seconds that it took.
 
     Records have the end of a cell and its share of the training of its stack, but not the command that it belongs to.
@@ -268,7 +268,7 @@ def _fev(values: Values) -> dict[str, float]:
     for word in ("ahead", "close"):
         counts = [value for name, value in figures.items() if name.endswith(f"/{word}")]
         if counts:
-            figures[f"results/fev/{word}"] = max(counts)
+            figures |= {f"results/fev/{word}": max(counts), "results/fev/look_backs": float(len(counts))}
     return figures
 
 
