@@ -1,4 +1,4 @@
-"""Readers refuse malformed input with an error of the library; `make torture` gives them a million."""
+"""Readers refuse malformed input with an error of the library; `make torture` gives them as much as its time allows."""
 
 import resource
 from itertools import islice

@@ -1,14 +1,17 @@
 """docs/results.md is what the ledger and the benchmarks give."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ibforecast_lab.experiments.ledger import Record
-from ibforecast_lab.experiments.page import AIMS, FORMS, PAGE, page
-from ibforecast_lab.experiments.quoted import CELLS, best_rival
+from ibforecast_lab.experiments.aims import AIMS, MET, MISSED, NOT_RUN, Aim
+from ibforecast_lab.experiments.ledger import Cell, Record
+from ibforecast_lab.experiments.page import FORMS, PAGE, page
+from ibforecast_lab.experiments.plans import SEEDS
+from ibforecast_lab.experiments.quoted import BENCH, CELLS, TRIALS, best_rival, stacked
 from ibforecast_lab.experiments.sheet import Sheet
 
 ROOT = Path(__file__).parents[3]
@@ -16,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def text(sheets: dict[str, Sheet], values: dict[str, float], records: list[Record]) -> str:
-    return page(sheets, values, records)
+    return page(sheets, values, records, ROOT / BENCH, ROOT / TRIALS)
 
 
 def test_the_page_of_results_is_what_is_generated(text: str) -> None:
@@ -42,10 +45,52 @@ def test_a_cell_is_level_with_its_best_rival_only_if_both_were_run_with_several_
     assert all(row["default_is"] != "one seed" for row in best if row["seeds"] != 1)
 
 
-def test_an_aim_is_met_only_if_its_number_is_within_the_limit(
-    sheets: dict[str, Sheet], values: dict[str, float], records: list[Record]
+def test_every_aim_is_on_the_page(text: str) -> None:
+    assert [aim.words for aim in AIMS if f"| {aim.words} |" not in text] == []
+
+
+@pytest.mark.parametrize("least", [False, True])
+def test_an_aim_is_met_only_if_its_number_is_within_the_limit(least: bool) -> None:
+    aim = Aim("words", "a", 2.0, ".2f", least)
+    assert [aim.verdict({"a": value}) for value in (1.0, 2.0, 3.0)] == [
+        MISSED if least else MET,
+        MET,
+        MET if least else MISSED,
+    ]
+    assert aim.verdict({}) == NOT_RUN
+
+
+def test_an_aim_whose_number_lacks_parts_is_not_called_met_or_missed_too_soon() -> None:
+    outcomes = {
+        rest: [
+            Aim("words", "a", 2.0, ".2f", True, "parts", 8, rest).verdict({"a": a, "parts": 5.0}) for a in (3.0, 1.0)
+        ]
+        for rest in ("extreme", "count", "time")
+    }
+    assert outcomes == {
+        "extreme": ["met so far", MISSED],
+        "count": [MET, "not shown yet"],
+        "time": ["likely met", MISSED],
+    }
+    assert Aim("words", "a", 2.0, ".2f", True, "parts", 8, "count").verdict({"a": 1.0, "parts": 8.0}) == MISSED
+
+
+def test_a_part_of_the_attacks_without_a_record_says_so(
+    sheets: dict[str, Sheet], values: dict[str, float], records: list[Record], tmp_path: Path
 ) -> None:
-    for aim, name, limit, _ in AIMS:
-        for value, word in ((limit, "met"), (1.01 * limit, "**missed**")):
-            (line,) = (line for line in page(sheets, values | {name: value}, records).splitlines() if aim in line)
-            assert line.endswith(f"| {word} |")
+    for path in (ROOT / BENCH).glob("*.json"):
+        (tmp_path / path.name).write_text(path.read_text())
+    (tmp_path / "torture.json").write_text('{"measures": {}}')
+    assert page(sheets, values, records, tmp_path, ROOT / TRIALS).count("| no record |") == 7
+
+
+def test_cells_that_ended_long_before_the_others_are_of_another_run(records: list[Record]) -> None:
+    cells = [Cell("Weather", 96, "default", seed) for seed in SEEDS]
+    first, second, third = (one for one in records if one.cell in cells)
+    ends = ("2026-01-01T00:00:00+00:00", "2026-01-01T00:01:00+00:00", "2026-01-01T00:01:20+00:00")
+    run = [
+        replace(one, finished=end, seconds=seconds)
+        for one, end, seconds in zip((first, second, third), ends, (10.0, 20.0, 30.0), strict=True)
+    ]
+    numbers = {name.rpartition("/")[2]: value for name, value in stacked(run).items() if "/default/" in name}
+    assert numbers == {"cells": 2, "seconds": 50, "span": 20, "first": 50, "wall": 70}

@@ -1,8 +1,9 @@
 """The choice of an anchor: naive forecasts that are blended into those of a trained network.
 
 For each channel, every naive forecast of `core.anchors`, from what the network read, is tried with the shares SHARES
-on validation windows. The best one is kept if it makes the mean absolute error smaller by more than the margin, so that
-a channel which a naive forecast describes better than the network is forecast at least as well.
+on validation windows. The best one is kept if it makes the mean absolute error smaller by more than the margin. A
+channel may still be forecast worse than naively, because a naive forecast is tried only from values that the network
+reads: a network that does not read the newest value cannot repeat it, nor a day or week that is not in its look-back.
 """
 
 from dataclasses import replace

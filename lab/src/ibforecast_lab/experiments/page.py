@@ -6,6 +6,7 @@ for tables, `{{table NAME}}`.
 """
 
 import argparse
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -16,7 +17,9 @@ from typing import get_args
 
 from ibforecast.core.files import write_atomically
 from ibforecast.zoo.recipes import DEFAULT
+from ibforecast_lab.data.fev import TASKS
 from ibforecast_lab.data.suite import SUITE
+from ibforecast_lab.experiments.aims import AIMS, NOT_RUN, Aim
 from ibforecast_lab.experiments.frame import Lead, Row, lead, select
 from ibforecast_lab.experiments.ledger import HOLDER, LEDGER, Cell, Ledger, Record
 from ibforecast_lab.experiments.parts import FRAMED
@@ -24,6 +27,7 @@ from ibforecast_lab.experiments.plans import (
     CHOOSING,
     EXPLAINED,
     FORMER,
+    LENGTHENED,
     MAIN,
     OF_THE_PAPER,
     ONE_MASK,
@@ -35,7 +39,10 @@ from ibforecast_lab.experiments.quoted import (
     BENCH,
     CELLS,
     COMPARED_IN_SUITE,
+    LOOK_BACKS,
+    NEWEST,
     RIVALS,
+    TRIALS,
     Sheets,
     Values,
     best_explainers,
@@ -77,9 +84,6 @@ NAMES = {
 """Models as the page names them, in its order."""
 
 SOURCES = {"ledger": "our run", "published": "published"}
-NEWEST = ("olinear", "timeemb", "timexer")
-"""Rivals that were run in a few cells only."""
-
 EXPLAINERS = (NATIVE, "occlusion", "integrated_gradients")
 EXCERPTS = {
     "certificate": (
@@ -107,15 +111,6 @@ EXCERPTS = {
 }
 """The columns of tables that the page shows in part."""
 
-AIMS = (
-    ("MSE at a fifth at most 0.333", f"accuracy/{OVERALL}/{DEFAULT}/mse", 0.333, ".4f"),
-    ("MAE at a fifth at most 0.355", f"accuracy/{OVERALL}/{DEFAULT}/mae", 0.355, ".4f"),
-    (f"MSE of every data set at most 1 % above `{FORMER}`", "results/over_former/most/mse", 0.01, "%+"),
-    (f"MAE of every data set at most 1 % above `{FORMER}`", "results/over_former/most/mae", 0.01, "%+"),
-    ("standard deviation of this MSE over seeds at most 0.001", f"accuracy/{OVERALL}/{DEFAULT}/mse_std", 0.001, ".4f"),
-)
-"""The aims of the change of the default: the words, the name of the number, its limit and its form."""
-
 Line = dict[str, str]
 """A line of a table: its cells by the names of their columns."""
 
@@ -138,11 +133,34 @@ FORMS: dict[str, Callable[[float], str]] = {
     "up": lambda value: f"{_rounded_up(value):.1f}",
     "points_up": lambda value: f"{_rounded_up(100 * value):.1f}",
     "none": lambda value: "none" if value == 0 else f"{value:,.0f}",
+    "s": lambda value: f"{value:.0f} s" if value >= 100 else f"{value:.1f} s",
+    "×": "{:.1f} times".format,
 }
 """How a number is written."""
 
 
-def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
+TRIED = {
+    "`sealed`, which `default` trains first": ("h200-14", "h200-15", "h200-16", "cpu-steps"),
+    "`choosing` and the contest": ("h200-17",),
+    "`additive` and its place in the contest": ("h200-18", "cpu-readouts", "cpu-margin"),
+    "a longer cycle": ("cpu-weeks", "cpu-few-weeks"),
+    "`steady`, the former default, and recipes before it": (
+        *("h200-1", "h200-2", "h200-3", "h200-4", "h200-6", "h200-9", "h200-10", "h200-12", "h200-13"),
+        *("cpu-absence", "cpu-demo", "cpu-nested", "cpu-quick", "cpu-small"),
+    ),
+    "`framed`, for planted truth": ("h200-7", "h200-11", "h200-19", "cpu-framed-open"),
+    "the paper's recipes": ("h200-5", "cpu-uncapped"),
+    "ProtoTS": ("h200-8",),
+    "TimesNet": ("h200-8",),
+    "DLinear": ("cpu-dlinear",),
+}
+"""The files of trials by what was chosen with them. Those of a rival count only runs of the rival."""
+
+TESTED = re.compile(r'"(?:test\w*|tmse|tmae)"')
+"""A key of a trial that was measured on test windows, too."""
+
+
+def page(sheets: Sheets, values: Values, records: list[Record], bench: Path = BENCH, trials: Path = TRIALS) -> str:
     """Return the page as Markdown."""
     best = best_explainers(sheets)
     shown = {*EXPLAINERS, *(row["explainer"] for row in best)}
@@ -151,7 +169,11 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "cells": _cells(sheets),
         "data_sets": _data_sets(sheets),
         "former": _former(values),
-        "aims": _aims(values),
+        "aims": [_aim(aim, values) for aim in AIMS],
+        "attacks": _attacks(bench / "torture.json"),
+        "trials": _trials(trials),
+        "fev": _fev(sheets),
+        "look_backs": _look_backs(sheets),
         "shares": _shares(values),
         "budgets": _budgets(sheets),
         "newest_rivals": _newest_rivals(sheets),
@@ -167,7 +189,7 @@ def page(sheets: Sheets, values: Values, records: list[Record]) -> str:
         "speed": _speed(values),
         "not_run": _not_run(records),
     }
-    phrases = _phrases(sheets, best) | _lost_in_suite(values)
+    phrases = _phrases(sheets, best) | _lost_in_suite(values) | _commits(bench)
 
     def filled(place: re.Match[str]) -> str:
         name, form = place[1], place[2]
@@ -380,12 +402,143 @@ def _former(values: Values) -> list[Line]:
     ]
 
 
-def _aims(values: Values) -> list[Line]:
-    """Return the aims that were set for the change of the default, what was measured, and which were met."""
+def _aim(aim: Aim, values: Values) -> Line:
+    """Return an aim, what was measured, and whether it was met."""
+    measured = _form(values.get(aim.name), aim.form)
+    if aim.name in values and not aim.is_whole(values):
+        measured += f" ({values[aim.parts]:.0f} of {aim.planned})"
+    return {"aim": aim.words, "measured": measured, "": aim.verdict(values)}
+
+
+def _fev(sheets: Sheets) -> list[Line]:
+    """Return the MASE in each task: ours at every look-back, then those in print."""
+    rows = sheets["fev"].rows
+    ours = [(DEFAULT, look_back) for look_back in LOOK_BACKS if look_back in _look_backs_of(DEFAULT)]
+    run = [(row["model"], row["look_back"]) for row in select(rows, source="ledger")]
+    printed = [(row["model"], None) for row in select(rows, source="published")]
+    run.sort(key=lambda place: (place[0] != DEFAULT, place))
     return [
-        {"aim": aim, "measured": FORMS[form](values[name]), "": "met" if values[name] <= limit else "**missed**"}
-        for aim, name, limit, form in AIMS
+        {"model": f"`{model}`" if look_back else model, "look-back": _form(look_back, "n")}
+        | {
+            task: next(
+                (
+                    FORMS[".3f"](row["MASE"])
+                    for row in select(rows, task=task, model=model, look_back=look_back)
+                    if row["MASE"] is not None
+                ),
+                NOT_RUN,
+            )
+            for task in TASKS
+        }
+        for model, look_back in dict.fromkeys((*ours, *run, *printed))
     ]
+
+
+def _look_backs_of(model: str) -> set[int]:
+    return {plan.look_back for plan in PLANS["fev"].also if model in plan.models}
+
+
+def _look_backs(sheets: Sheets) -> list[Line]:
+    """Return the MSE at every look-back, with the change from that of the protocol."""
+    lines = []
+    for data in LENGTHENED:
+        rows = {row["look_back"]: row for row in select(sheets["look_back"].rows, data=data)}
+        cells = {str(look_back): NOT_RUN for look_back in LOOK_BACKS}
+        for look_back, row in rows.items():
+            change = row["mse_change"]
+            cells[str(look_back)] = FORMS[".3f"](row["mse"]) + (f" ({FORMS['%+'](change)})" if change else "")
+        taken = min(rows.values(), key=lambda row: float(row["validation_mse"]), default=None)
+        seeds = {row["seeds"] for row in rows.values()}
+        of = f"{min(seeds)}" if seeds else NONE
+        lines.append({"data": data} | cells | {"smallest validation error": str(taken["look_back"]) if taken else NONE})
+        lines[-1]["seeds"] = of
+    return lines
+
+
+def _trials(folder: Path) -> list[Line]:
+    """Return how many trials there were, by what was chosen with them."""
+    lines = []
+    for chosen, names in TRIED.items():
+        texts = [text for name in names for text in (folder / f"{name}.jsonl").read_text("utf8").splitlines()]
+        if chosen in ("ProtoTS", "TimesNet"):
+            texts = [text for text in texts if chosen.lower() in text]
+        tested = sum(bool(TESTED.search(text)) for text in texts)
+        lines.append({"what was chosen": chosen, "trials": f"{len(texts):,}", "with test errors": f"{tested:,}"})
+    return lines
+
+
+def _commits(bench: Path) -> dict[str, str]:
+    """Name the commit of each benchmark, and the file."""
+    return {
+        f"of_{path.stem}": f"[{path.name}](../results/bench/{path.name}), commit `{record['commit'][:7]}`"
+        for path in sorted(bench.glob("*.json"))
+        for record in [json.loads(path.read_text("utf8"))]
+        if "commit" in record
+    }
+
+
+def _attacks(path: Path) -> list[Line]:
+    """Return what the attacks on the library did, by part; a part without a record says so."""
+    parts = json.loads(path.read_text("utf8"))["measures"]
+    lines = []
+    for name, (attack, amount, outcome) in ATTACKS.items():
+        line = {"part": f"`{name}`"}
+        if name not in parts:
+            lines.append(
+                line | {"attack": attack, "how much": "no record", "what broke": NONE, "minutes": NONE, "commit": NONE}
+            )
+            continue
+        figures = dict(parts[name])
+        broken = len(figures["broken"])
+        figures |= {f"kinds_of_{key}": len(each) for key, each in figures.items() if isinstance(each, dict)}
+        outcome_of = "nothing" if not broken else f"**broken: {broken:,}**"
+        line |= {"attack": attack, "how much": amount.format(**figures)}
+        line |= {"what broke": outcome_of + outcome.format(**figures)}
+        lines.append(line | {"minutes": f"{figures['seconds'] / 60:.0f}", "commit": f"`{figures['commit'][:7]}`"})
+    return lines
+
+
+ATTACKS = {
+    "kills": (
+        "a process is killed before a file operation, and the same command runs again",
+        "{points:,} operations of {kinds_of_operations} kinds of work, and {killed_twice:,} pairs of them",
+        "; the same bits {resumed_to_the_same_bits:,} times",
+    ),
+    "storage": (
+        "the disk is full, broken, read-only or slow, the clock jumps, or two processes write to one place",
+        "{points:,} faults",
+        "; the same bits {finished_to_the_same_bits:,} times",
+    ),
+    "fuzz": (
+        "every reader gets malformed input",
+        "{inputs:,} inputs to {kinds_of_inputs_by_reader} readers",
+        "",
+    ),
+    "scrambled": (
+        "values that a sealed model does not read are replaced",
+        "{windows:,} windows in {kinds} ways",
+        "; {changed:,} changed",
+    ),
+    "numerics": (
+        "models are fitted to numbers of every size",
+        "{cases:,} cases, of which {refused_cases:,} were refused",
+        "",
+    ),
+    "distributed": (
+        "nodes, processes and the command are killed while a fleet is fitted and forecast",
+        "{series:,} series",
+        "",
+    ),
+    "service": (
+        "honest and hostile clients use a service while models are replaced and processes killed",
+        "{clients} and {attackers} clients; {answers:,} answers, each compared with the library's; {attacks:,} attacks "
+        "and {kills} kills",
+        "; {lost_to_kills:,} attempts failed around the kills. Half of the answers took at most {p50_ms:,.0f} ms, "
+        "99 % at most {p99_ms:,.0f} ms; {health_above_1_s:,} of {health:,} answers of `/health` took longer than a "
+        "second, one of them {health_largest_ms:,.0f} ms",
+    ),
+}
+"""The parts of `make torture`: the attack, how much of it, and what to say about the outcome."""
 
 
 def _shares(values: Values) -> list[Line]:
@@ -475,7 +628,8 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     records = Ledger(chosen.ledger).records()
     sheets = sheets_of(records)
-    write_atomically(chosen.out, page(sheets, quoted(sheets, records, chosen.bench), records).encode())
+    text = page(sheets, quoted(sheets, records, chosen.bench), records, chosen.bench)
+    write_atomically(chosen.out, text.encode())
 
 
 if __name__ == "__main__":

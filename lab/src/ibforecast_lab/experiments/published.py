@@ -14,7 +14,7 @@
 | cost             | the paper, the text of its efficiency analysis                           |
 | cyclenet_linear  | CycleNet's authors, their runs at look-back 96                           |
 | fev              | autogluon/fev, benchmarks/fev_bench/results; the data are its tasks      |
-| field            | newer forecasters' papers: means over five data sets and four horizons   |
+| field            | newer forecasters' papers: means over four horizons, and over data sets  |
 
 If the paper contradicts itself, the number is the printed one; the tests list such cases. Passes are counted per
 window, optimisation steps per test batch.

@@ -7,18 +7,19 @@ The numbers of the tables come from `facts`. Those that combine several records 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import product
 from pathlib import Path
 from statistics import geometric_mean, mean
-from typing import get_args
+from typing import Any, get_args
 
 from ibforecast.zoo.recipes import DEFAULT
+from ibforecast_lab.data.fev import TASKS
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, errors, frame, grouped, select
-from ibforecast_lab.experiments.ledger import LOOK_BACK, Ledger, Record
+from ibforecast_lab.experiments.ledger import LOOK_BACK, Cell, Ledger, Record
 from ibforecast_lab.experiments.plans import (
     BLACK_BOX,
     CHOOSING,
@@ -27,6 +28,7 @@ from ibforecast_lab.experiments.plans import (
     FORMER,
     HORIZONS,
     INTERPRETABLE,
+    LONGER,
     MAIN,
     ONE_MASK,
     OPEN,
@@ -34,7 +36,7 @@ from ibforecast_lab.experiments.plans import (
 from ibforecast_lab.experiments.sheet import NATIVE, PAPER, Sheet
 from ibforecast_lab.experiments.tables import sheets_of
 from ibforecast_lab.experiments.tables.coverage import CLOSE
-from ibforecast_lab.experiments.tables.errors import COMPARED, OVERALL
+from ibforecast_lab.experiments.tables.errors import COMPARED, FIELD, OVERALL
 from ibforecast_lab.experiments.tables.suite import AVERAGED
 
 CELLS = tuple((data, horizon) for data in MAIN for horizon in HORIZONS)
@@ -46,6 +48,17 @@ COMPARED_IN_SUITE = (
 )
 """The pairs of models that are compared on the tables of the suite."""
 
+NEWEST = ("olinear", "timeemb", "timexer")
+"""Rivals that may have been run in a part of the cells only."""
+
+APART = 30
+"""Seconds between the ends of two cells that are taken to be of one run."""
+
+OFFICIAL_EPOCH = {"ETTh1": 0.67, "ETTm1": 3.0, "Weather": 9.3}
+"""Seconds of an epoch of the official code of TQNet on one H200, measured before the project: not in the ledger."""
+
+OFFICIAL_DEVICE = "NVIDIA H200"
+LOOK_BACKS = (LOOK_BACK, *LONGER)
 BENCH = Path("results/bench")
 TRIALS = Path("results/trials")
 
@@ -55,7 +68,7 @@ Sheets = Mapping[str, Sheet]
 
 def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[str, float]:
     """Return every number by its name."""
-    values = facts(sheets) | benchmarks(bench)
+    values = facts(sheets) | benchmarks(bench) | compared_in_suite(records)
     return values | {
         **_runs(records),
         **_comparisons(sheets),
@@ -66,8 +79,10 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
         **_promises(sheets, records),
         **_speed(values),
         **_contests(records),
-        **_stacked(records),
-        **compared_in_suite(records),
+        **stacked(records),
+        **_aimed(sheets, values),
+        **_over_official(records),
+        **_over_longer(values),
     }
 
 
@@ -91,8 +106,14 @@ def _contests(records: list[Record]) -> dict[str, float]:
     return values
 
 
-def _stacked(records: list[Record]) -> dict[str, float]:
-    """The 60 cells of our recipes on the benchmarks: seconds of training in all, and from the first end to the last."""
+def stacked(records: list[Record]) -> dict[str, float]:
+    """The largest stacked run of our recipes on the benchmarks: its cells, and the seconds that it took.
+
+    Records have the end of a cell and its share of the training of its stack, but not the command that it belongs to.
+    Cells that end within `APART` seconds of each other are taken for one run. `span` is from the first end to the last,
+    `first` the training of the stack whose cell ended first, and `wall` both together: what is recorded of the duration
+    of the run, without the start of its processes. `seconds` is the training of all these cells, added up.
+    """
     values: dict[str, float] = {}
     for recipe in (DEFAULT, ONE_MASK):
         own = [
@@ -103,13 +124,152 @@ def _stacked(records: list[Record]) -> dict[str, float]:
             and record.cell.look_back == LOOK_BACK
             and any(row["measure"] == "stacked" for row in record.measurements)
         ]
-        ends = sorted(datetime.fromisoformat(record.finished) for record in own)
-        values |= {
-            f"results/stacked/{recipe}/cells": float(len(own)),
-            f"results/stacked/{recipe}/seconds": sum(record.seconds for record in own),
-            f"results/stacked/{recipe}/span": (ends[-1] - ends[0]).total_seconds() if ends else 0.0,
-        }
+        run = max(_one_after_the_other(own), key=len, default=[])
+        if run:
+            first, last = run[0], run[-1]
+            stack = [one for one in run if _stack(one) == _stack(first)]
+            span = (_end(last) - _end(first)).total_seconds()
+            training = sum(record.seconds for record in stack)
+            numbers = {"cells": len(run), "seconds": sum(record.seconds for record in run), "span": span}
+            numbers |= {"first": training, "wall": span + training}
+            values |= {f"results/stacked/{recipe}/{name}": float(number) for name, number in numbers.items()}
     return values
+
+
+def _end(record: Record) -> datetime:
+    return datetime.fromisoformat(record.finished)
+
+
+def _stack(record: Record) -> tuple[int, int, int]:
+    """Return what cells of one stack have in common here: horizon, channels and cycle."""
+    config = record.recipe["config"]
+    return record.cell.horizon, config["channels"], config["cycle"]
+
+
+def _one_after_the_other(records: list[Record]) -> Iterator[list[Record]]:
+    """Yield groups of records, each of which ended soon after the one before it."""
+    run: list[Record] = []
+    for record in sorted(records, key=lambda record: (record.finished, record.cell.key)):
+        if run and (_end(record) - _end(run[-1])).total_seconds() > APART:
+            yield run
+            run = []
+        run.append(record)
+    if run:
+        yield run
+
+
+def _over_official(records: list[Record]) -> dict[str, float]:
+    """How many times as long as a cell of ours the official code of TQNet would train, at horizon 96.
+
+    Its seconds are those of an epoch, measured before the project, times the mean number of epochs that our TQNet took.
+    """
+    figures: dict[str, float] = {}
+    for recipe in (DEFAULT, ONE_MASK):
+        ratios = {}
+        for data, epoch in OFFICIAL_EPOCH.items():
+            ours, theirs = (
+                [
+                    record
+                    for record in records
+                    if record.cell == Cell(data, 96, model, record.cell.seed) and record.device == OFFICIAL_DEVICE
+                ]
+                for model in (recipe, "tqnet")
+            )
+            if ours and theirs:
+                official = epoch * mean(record.epochs for record in theirs)
+                ratios[data] = official / mean(record.seconds for record in ours)
+        figures |= {f"results/over_official/{recipe}/{data}": ratio for data, ratio in ratios.items()}
+        if len(ratios) == len(OFFICIAL_EPOCH):
+            figures[f"results/over_official/{recipe}/least"] = min(ratios.values())
+    return figures
+
+
+def _over_longer(values: Values) -> dict[str, float]:
+    """The change of test errors from the former, longer training of the default, of which results/trials has rows."""
+    rows = [json.loads(line) for line in (TRIALS / "retired.jsonl").read_text("utf8").splitlines()]
+    figures: dict[str, float] = {}
+    for row in select(rows, model=DEFAULT, training="longer"):
+        names = {
+            "per_horizon": f"per_horizon/{row['data']}/{row.get('horizon')}/{DEFAULT}",
+            "tables": f"tables/{row['data']}/{row.get('horizon')}/{DEFAULT}",
+        }
+        if row["table"] in names and f"{names[row['table']]}/mse" in values:
+            for metric in COMPARED.values():
+                over = values[f"{names[row['table']]}/{metric}"] / row[metric] - 1
+                figures[f"results/over_longer/{row['data']}/{metric}"] = over
+    for metric in COMPARED.values():
+        here = [value for name, value in figures.items() if name.endswith(f"/{metric}")]
+        if here:
+            figures[f"results/over_longer/most/{metric}"] = max(here)
+    return figures
+
+
+def _aimed(sheets: Sheets, values: Values) -> dict[str, float]:
+    """Numbers that only the aims need."""
+    figures: dict[str, float] = {}
+    overall = [row for row in select(sheets["accuracy"].rows, data=OVERALL, other_budget=None) if _counts_all(row)]
+    for metric in COMPARED.values():
+        best = min(float(row[metric]) for row in overall if row[metric] is not None)
+        figures[f"results/over_best_mean/{metric}"] = values[f"accuracy/{OVERALL}/{DEFAULT}/{metric}"] / best - 1
+        additive, default = (values.get(f"accuracy/{OVERALL}/{model}/{metric}") for model in ("additive", DEFAULT))
+        if additive and default:
+            figures[f"results/additive/over/{metric}"] = additive / default - 1
+        if (ratio := values.get(f"results/tables/additive/{DEFAULT}/{metric}_ratio")) is not None:
+            figures[f"results/additive/tables_over/{metric}"] = ratio - 1
+    planted = grouped([row for row in sheets["support_recovery"].rows if row["aup"] is not None], ("mode",))
+    figures["results/planted/best_aup"] = float(
+        sum(
+            values.get(f"support_recovery/{mode}/framed/{NATIVE}/aup", -1.0) >= max(float(row["aup"]) for row in rows)
+            for (mode,), rows in planted.items()
+        )
+    )
+    for model in (CHOOSING, ONE_MASK):
+        rows = [row for row in select(sheets["fidelity_by_budget"].rows, model=model) if row["score"] is not None]
+        if rows:
+            numbers = {
+                "lines": len(rows),
+                "sufficiency": max(float(row["sufficiency"]) for row in rows),
+                "score": min(float(row["score_by_window"]) for row in rows),
+            }
+            figures |= {f"results/by_budget/{model}/{name}": float(number) for name, number in numbers.items()}
+    longer = select(sheets["look_back"].rows, look_back=336)
+    changes = [row["mse_change"] for row in longer if row.get("mse_change") is not None]
+    if changes:
+        figures["results/look_back/336/data"] = float(len(changes))
+        figures["results/look_back/336/better"] = float(sum(change < 0 for change in changes))
+    for model in NEWEST:
+        own = select(sheets["per_horizon"].rows, model=model, source="ledger", other_budget=None)
+        lower = [row for row in own if row["mse"] < row_of_ours(sheets, row["data"], row["horizon"], DEFAULT)["mse"]]
+        figures[f"results/newest/{model}/cells"] = float(len(own))
+        figures[f"results/newest/{model}/lower_mse"] = float(len(lower))
+    return figures | _fev(values)
+
+
+def _counts_all(row: Row) -> bool:
+    """Whether the row is of a rival, run or in print, and of all test windows."""
+    return row["model"] in (*RIVALS, *FIELD) and not row["dropped_batch"]
+
+
+def _fev(values: Values) -> dict[str, float]:
+    """For each look-back at which the default was run in all tasks, in how many it is ahead of trained models."""
+    figures: dict[str, float] = {}
+    for look_back in LOOK_BACKS:
+        ours = {task: values.get(f"fev/{task}/{DEFAULT}/{look_back}/MASE") for task in TASKS}
+        scores = {task: score for task, score in ours.items() if score is not None}
+        if len(scores) == len(TASKS):
+            ahead = sum(
+                all(score < values[f"fev/{task}/{model}/published/MASE"] for model in ("PatchTST", "LightGBM"))
+                for task, score in scores.items()
+            )
+            close = sum(
+                score <= 1.03 * values[f"fev/{task}/Chronos-2/published/MASE"] for task, score in scores.items()
+            )
+            figures |= {f"results/fev/{look_back}/ahead": float(ahead), f"results/fev/{look_back}/close": float(close)}
+    for word in ("ahead", "close"):
+        counts = [value for name, value in figures.items() if name.endswith(f"/{word}")]
+        if counts:
+            figures |= {f"results/fev/{word}": max(counts), "results/fev/look_backs": float(len(counts))}
+    return figures
 
 
 def compared_in_suite(records: list[Record]) -> dict[str, float]:
@@ -137,6 +297,7 @@ def compared_in_suite(records: list[Record]) -> dict[str, float]:
             if ratios:
                 lower = sum(ratio < 1 for ratio in ratios.values())
                 values |= ratios | {f"{pair}/lines": float(len(ratios)), f"{pair}/lower_{metric}": float(lower)}
+                values[f"{pair}/tables"] = float(len({data for (data, _), (one, two) in both.items() if one and two}))
                 values[f"{pair}/{metric}_ratio"] = geometric_mean(ratios.values())
     return values
 
@@ -155,9 +316,19 @@ def benchmarks(folder: Path) -> dict[str, float]:
         f"bench:{path.stem}/{measure}/{key}": float(value)
         for path in sorted(folder.glob("*.json"))
         for measure, numbers in json.loads(path.read_text("utf8"))["measures"].items()
-        for key, value in numbers.items()
-        if isinstance(value, int | float)
+        for key, value in _flat(numbers)
     }
+
+
+def _flat(numbers: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a benchmark, also those of its parts; of promises that were broken, how many."""
+    for key, value in numbers.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key}/{name}", number) for name, number in _flat(value))
+        elif isinstance(value, int | float):
+            yield key, value
+        elif key == "broken":
+            yield key, len(value)
 
 
 def trials(folder: Path) -> dict[str, list[float]]:
@@ -207,6 +378,8 @@ def _comparisons(sheets: Sheets) -> dict[str, float]:
         for word in get_args(Lead):
             count = len(select(best, **{compared: word}))
             figures[f"results/cells/{word.replace(' ', '_')}/{metric}"] = float(count)
+        not_behind = sum(len(select(best, **{compared: word})) for word in ("ahead", "level"))
+        figures[f"results/cells/not_behind/{metric}"] = float(not_behind)
         for model in (DEFAULT, FORMER, OPEN):
             close = [
                 row_of_ours(sheets, *cell, model)[metric] <= 1.01 * _published(sheets, *cell, metric) for cell in CELLS
