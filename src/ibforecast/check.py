@@ -3,13 +3,15 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
 from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.core.hours import MINUTES_OF_DAY, minutes
 from ibforecast.core.limits import SHARE_OF_ZEROS, rests_at_zero
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.axis import Mark, counted, mark_options
@@ -263,20 +265,48 @@ def _about_gaps(series: Series, absent: Bool[np.ndarray, "row channel"], cycle: 
         yield Advice("empty channels", worst, *_leaving_out(series, sparse))
     if not absent.any() or cycle < 2 or series.rows < 3 * cycle:
         return
-    phase = series.clock.phase(0, series.rows, cycle)
+    phase, absent = series.clock.phase(0, series.rows, cycle), absent[:, shares < EMPTY_SHARE]
+    empty = np.flatnonzero(_always_empty(absent, phase, cycle))
+    if not len(empty):
+        return
+    times = _phase_names(series, [int(np.flatnonzero(phase == each)[0]) for each in empty], cycle)
+    finding = (
+        f"{len(empty)} of {cycle} phases of the cycle are always empty, in all channels: {times}; "
+        f"so {len(empty) / cycle:.0%} of every window can never be read"
+    )
+    remedy = f"leave these rows out of the table and count the rest: --irregular by_row --cycle {cycle - len(empty)}"
+    if spans := _empty_times(series, absent):
+        zero = f"if nothing happened then, read them as 0: --zero-at {','.join(spans)}"
+        remedy = f"{zero}; if nothing was measured, {remedy}"
+    yield Advice("empty hours" if series.clock.frequency.seconds < 86_400 else "empty phases", finding, remedy)
+
+
+def _always_empty(
+    absent: Bool[np.ndarray, "row channel"], phase: Int64[np.ndarray, " row"], cycle: int
+) -> Bool[np.ndarray, " cycle"]:
+    """Return the phases at which no channel has a value, but for a few rows; none if there is no channel."""
     rows = np.maximum(np.bincount(phase, minlength=cycle), 1)
-    by_phase = np.stack([np.bincount(phase, weights=column, minlength=cycle) / rows for column in absent.T], axis=1)
-    empty = (by_phase >= EMPTY_SHARE).all(axis=1) & (shares < EMPTY_SHARE).any()
-    if empty.any():
-        places = [int(np.flatnonzero(phase == place)[0]) for place in np.flatnonzero(empty)]
-        times = _phase_names(series, places, cycle)
-        kept = cycle - len(places)
-        finding = (
-            f"{len(places)} of {cycle} phases of the cycle are always empty, in all channels: {times}; "
-            f"so {len(places) / cycle:.0%} of every window can never be read"
-        )
-        remedy = f"leave these rows out of the table and count the rest: --irregular by_row --cycle {kept}"
-        yield Advice("empty hours" if series.clock.frequency.seconds < 86_400 else "empty phases", finding, remedy)
+    shares = [np.bincount(phase, weights=column, minlength=cycle) / rows for column in absent.T]
+    return np.all([share >= EMPTY_SHARE for share in shares], axis=0) if shares else np.zeros(cycle, dtype=bool)
+
+
+def _empty_times(series: Series, absent: Bool[np.ndarray, "row channel"]) -> tuple[str, ...]:
+    """Return the times of the day that are always empty, as `zero_at` has them; none if steps do not divide a day."""
+    steps, wall = series.clock.day, series.clock.wall
+    length, minute = MINUTES_OF_DAY // steps, minutes(wall)
+    if not 2 <= steps <= MINUTES_OF_DAY or (minute % length != minute[0] % length).any():
+        return ()
+    empty = _always_empty(absent, minute // length, steps)
+    times = [f"{each // 60:02}:{each % 60:02}" for each in range(int(minute[0]) % length, MINUTES_OF_DAY, length)]
+    # A day that begins after a time with values, so that no span goes beyond its end.
+    first = int(np.flatnonzero(~empty)[0])
+    spans, order = list[list[str]](), [(first + step) % steps for step in range(steps)]
+    for before, step in pairwise(order):
+        if empty[step] and not empty[before]:
+            spans.append([])
+        if empty[step]:
+            spans[-1].append(times[step])
+    return tuple(span[0] if len(span) == 1 else f"{span[0]}..{span[-1]}" for span in spans)
 
 
 def _phase_names(series: Series, places: list[int], cycle: int) -> str:

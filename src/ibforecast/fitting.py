@@ -294,6 +294,7 @@ def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
         zone=layout.zone,
         irregular=layout.irregular,
         missing_values=layout.missing_values,
+        zero_at=layout.zero_at,
         past=layout.past,
         future=layout.future,
         dates=layout.dates,

@@ -47,8 +47,8 @@ class IBForecaster(Settings):
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
     frequency, `dates` how times are written if that is unclear (as "dayfirst"), `zone` a zone for times without one;
     `irregular` is what to do about uneven times ("error", "by_row", "fill"), and `missing_values` lists numbers
-    that mean a missing value. `past` names channels that are read and not forecast, `future` columns that are known
-    ahead and are part of the context.
+    that mean a missing value. At the times of the day in `zero_at`, as ["22:00..05:30"], an empty cell means 0. `past`
+    names channels that are read and not forecast, `future` columns that are known ahead and are part of the context.
 
     Which forecasts are possible: `limits` has the lowest and the highest of channels, as {"rentals": (0, 500)}, or
     of every channel, as (0, None). A channel that is not named there is limited to 0 or more if its training rows are
