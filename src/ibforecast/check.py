@@ -23,16 +23,8 @@ from ibforecast.data.tables import Table, read_with_marks
 from ibforecast.data.windows import Windows
 from ibforecast.fitting import cycles_of, recipe_for
 from ibforecast.settings import EVERY, Settings
+from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import Recipe
-
-STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR, ADDITIVE_FACTOR = 4.0e-3, 1.2e-7, 3.3, 1.3
-"""The model of time, on one thread: a training step takes a fixed time and one per cell, which is a step of look-back
-or horizon of one channel of one window of the batch; choosing and additive readers take longer by a factor. From
-results/bench/cpu-fits.json, results/trials/cpu-steps.jsonl and cpu-readouts.jsonl, with instructions for bfloat16."""
-
-BASE_MEGABYTES, BYTES_PER_VALUE, BYTES_PER_CELL = 700, 30, 4500
-"""The model of memory: Python and PyTorch, a value of the table in all its copies, and the intermediate results that a
-step of a choosing reader keeps for each cell. From the peaks of fits to six and to eight channels."""
 
 LONGEST_ADVISED = 336
 """No longer look-back is advised: each step costs time."""
@@ -58,9 +50,8 @@ class Findings:
     """What a look at a table shows; shares are fractions of 1, times and memory are rough.
 
     `unreadable` is the share of tokens that cannot be read because a value in them is missing. `rhythms` are the cycles
-    found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `seconds` is the longest that
-    a fit takes on one thread, `megabytes` the memory that it needs. `refusal` is the reason why a fit with these
-    settings would be refused, empty if it would not.
+    found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `cost` is what a fit needs,
+    None if it would be refused. `refusal` is the reason for that, empty if it would not.
     """
 
     rows: int
@@ -78,8 +69,7 @@ class Findings:
     rhythms: tuple[Rhythm, ...]
     windows: int
     validation_windows: int
-    seconds: float
-    megabytes: float
+    cost: Cost | None
     refusal: str
     advice: tuple[Advice, ...]
 
@@ -99,14 +89,13 @@ class Findings:
             else "  gaps      none",
             f"  cycles    {', '.join(map(str, self.cycle)) or 'none by the step'}{self._in_values()}",
         ]
-        if self.refusal:
+        if self.cost is None:
             lines += [f"  a fit     would be refused: {self.refusal}"]
         else:
             lines += [
                 f"  windows   {self.windows:,} to train on, {self.validation_windows:,} to select on "
                 f"(look-back {self.look_back}, horizon {self.horizon}, patches of {self.patch_len})",
-                f"  a fit     at most about {duration(self.seconds)} on one thread, "
-                f"about {self.megabytes / 1000:.1f} GB of memory",
+                f"  a fit     {self.cost.words}",
             ]
         for each in self.advice:
             lines += ["", f"{each.topic}: {each.finding}", f"  {each.remedy}"]
@@ -186,8 +175,7 @@ def check(table: Any, settings: Settings) -> Findings:
         rhythms=rhythms,
         windows=starts.get("train", 0),
         validation_windows=starts.get("validation", 0),
-        seconds=seconds_of(recipe, starts["train"]) if recipe and not refusal else 0.0,
-        megabytes=megabytes_of(recipe, starts["train"], series.rows) if recipe and not refusal else 0.0,
+        cost=cost_of(recipe, series.rows, starts["train"], starts["validation"]) if recipe and not refusal else None,
         refusal=refusal,
         advice=advice,
     )
@@ -199,24 +187,6 @@ def usual_horizon(series: Series) -> int:
         return series.clock.frequency.cycle()
     except IBForecastError:
         return 24
-
-
-def seconds_of(recipe: Recipe, windows: int) -> float:
-    """Return roughly the longest time of a fit on one thread, by the number of training windows."""
-    train, config = recipe.train, recipe.config
-    cells = train.batch_of(windows) * config.channels * (config.look_back + config.horizon)
-    epoch = train.steps_of(windows) * (STEP_SECONDS + CELL_SECONDS * cells)
-    second = CHOOSING_FACTOR if config.chooses else 1.0
-    contest = train.contest.epochs * (1.0 + CHOOSING_FACTOR) if train.contest_margin else 0.0
-    additive = ADDITIVE_FACTOR * train.epochs if train.additive_margin else 0.0
-    return float(epoch * (train.epochs + additive + contest + second * train.second_epochs))
-
-
-def megabytes_of(recipe: Recipe, windows: int, rows: int) -> float:
-    """Return roughly the memory of a fit."""
-    config = recipe.config
-    cells = recipe.train.batch_of(windows) * config.channels * (config.look_back + config.horizon)
-    return float(BASE_MEGABYTES + (rows * config.channels * BYTES_PER_VALUE + cells * BYTES_PER_CELL) / 1e6)
 
 
 def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
@@ -493,8 +463,3 @@ def _listing(option: str, names: list[str]) -> str:
 def _named(names: Sequence[str], most: int = NAMED) -> str:
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words: seconds, and minutes above 100 of them."""
-    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"
