@@ -200,6 +200,21 @@ MISTAKES: dict[str, Mistake] = {
     "workdays as days": Mistake(
         fit(), DATA, "follows", "--freq B", lambda t: t.assign(time=pd.bdate_range("2024-01-01", periods=300))
     ),
+    "a holiday among workdays": Mistake(
+        fit("--freq", "B"),
+        DATA,
+        "row 40",
+        "if these are holidays",
+        lambda t: t.assign(time=pd.bdate_range("2024-01-01", periods=300)).drop(index=[40]),
+    ),
+    "an hour of the day in words": Mistake(fit("--zero-at", "night"), USAGE, "'night'", "write 22:00..05:30"),
+    "hours of the day of a table of days": Mistake(
+        fit("--zero-at", "22:00..05:30"),
+        USAGE,
+        "1d",
+        "leave it out",
+        lambda t: t.assign(time=pd.date_range("2024-01-01", periods=300)),
+    ),
     "a step without a cycle": Mistake(
         fit(), USAGE, "7h", "--cycle", lambda t: t.assign(time=pd.date_range("2024-01-01", periods=300, freq="7h"))
     ),

@@ -105,9 +105,20 @@ class Axis:
             else f"{text_of(self.wall[at])} follows {text_of(self.wall[at - 1])}"
             for at in rows[:NAMED_AT_MOST]
         ]
-        return DataError(
+        rule, got = (
             f"timestamps must follow each other in even steps, here of {frequency}",
             describe_rows(rows, details),
+        )
+        if frequency.workdays:
+            return DataError(
+                rule,
+                got,
+                "if these are holidays, make them rows of missing values with irregular='fill' (fit --irregular fill), "
+                f"or count only days that have a row with irregular='by_row' (fit --irregular by_row){more}",
+            )
+        return DataError(
+            rule,
+            got,
             f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), put the "
             f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency "
             f"(fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
