@@ -213,3 +213,43 @@ def test_a_measurement_that_is_often_zero_and_never_below_gets_advice_but_no_opt
     assert not [option for option in findings.options if option.startswith("--limit")]
     assert "limits" not in topics(look(hourly(**{"WR 1 [kW]": sun}), limits={"WR 1 [kW]": (0, None)}))
     assert "limits" not in topics(look(hourly(sun=sun - 0.001)))
+
+
+def test_a_largest_value_that_is_reached_often_gets_a_limit_to_consider_but_no_option() -> None:
+    random, hour = np.random.default_rng(6), np.arange(2000)
+    cloudless = np.maximum(0, 60 * np.sin(2 * np.pi * (hour % 24 - 6) / 24)) * random.uniform(0.7, 1.2, 2000)
+    humidity = np.minimum(100, 80 + 15 * np.cos(2 * np.pi * hour / 24) + random.normal(0, 8, 2000)).round()
+    bicycles = np.minimum(30, random.poisson(24, 2000))
+    table = hourly(**{"WR 1 [kW]": np.minimum(cloudless, 49.5), "humidity": humidity, "bicycles": bicycles})
+    findings = look(table)
+    limits = {
+        each.finding.split(" is at")[0]: each.remedy for each in findings.advice if "largest value" in each.finding
+    }
+    assert limits == {
+        "WR 1 [kW]": "if higher values are impossible: --limit 'WR 1 [kW]=0..49.5'",
+        "humidity": "if higher values are impossible: --limit humidity=0..100",
+        "bicycles": "if higher values are impossible: --limit bicycles=0..30",
+    }
+    assert not [option for option in findings.options if option.startswith("--limit")]
+    given = look(table, limits={"WR 1 [kW]": (0, 49.5), "humidity": (0, 100), "bicycles": (0, 30)})
+    assert not [each for each in given.advice if each.topic == "limits"]
+
+
+def test_a_largest_value_of_a_distribution_that_thins_out_is_no_limit() -> None:
+    random, hour = np.random.default_rng(7), np.arange(2000)
+    stuck = random.normal(20, 3, 2000).round(2)
+    stuck[700:1100] = 49.2  # one run: a sensor that was stuck
+    table = hourly(
+        temperature=random.normal(15, 4, 2000).round(),
+        calls=random.poisson(3, 2000),
+        rain=np.where(random.random(2000) < 0.1, random.exponential(2, 2000), 0.0),
+        weekday=hour // 24 % 7.0,
+        stuck=stuck,
+    )
+    assert not [each for each in look(table).advice if "largest value" in each.finding]
+
+
+def test_a_flag_that_must_be_forecast_gets_its_limits() -> None:
+    open_hours = (np.arange(2000) % 24 > 8).astype(float)
+    assert topics(look(hourly(shop=open_hours)))["flags"].endswith("; if it must be forecast: --limit shop=0..1")
+    assert "--limit" not in topics(look(hourly(shop=open_hours), limits={"shop": (0, 1)}))["flags"]

@@ -60,6 +60,13 @@ def test_check_names_the_option_that_reads_empty_hours_as_zero(empty: tuple[int,
     assert "empty hours" not in advice(table(empty, step), zero_at=spans.split(","))
 
 
+def test_steps_of_seconds_or_between_the_minutes_get_no_times() -> None:
+    for step in ("10s", "45min", "50min"):
+        rows = table(empty=(), step=step)
+        rows.loc[rows.index % 24 < 5, ["departures", "arrivals"]] = np.nan
+        assert "--zero-at" not in advice(rows, cycle=24)["empty hours"]
+
+
 def test_phases_of_days_are_not_times_of_a_day() -> None:
     rows = table(empty=(), step="D")
     rows.loc[rows["time"].dt.dayofweek == 6, ["departures", "arrivals"]] = np.nan

@@ -14,7 +14,7 @@ from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.hours import MINUTES_OF_DAY, minutes
 from ibforecast.core.limits import SHARE_OF_ZEROS, rests_at_zero
 from ibforecast.core.standardiser import Standardiser
-from ibforecast.data.axis import Mark, counted, mark_options
+from ibforecast.data.axis import Mark, as_text, counted, mark_options
 from ibforecast.data.columns import text_of
 from ibforecast.data.rhythms import Rhythm, rhythms_of
 from ibforecast.data.series import Series
@@ -31,6 +31,7 @@ LONGEST_ADVISED = 336
 
 CONSTANT_SHARE, OWNING_SHARE, EMPTY_SHARE = 0.995, 0.5, 0.99
 FEW_WINDOWS = 200
+SATURATED_SHARE, SATURATED_RUNS, SATURATED_FACTOR = 0.01, 10, 1.5
 STUCK_SHARE, STUCK_STEPS, STUCK_FACTOR = 0.1, 24, 10
 NAMED = 4
 
@@ -262,9 +263,9 @@ def _always_empty(
 
 def _empty_times(series: Series, absent: Bool[np.ndarray, "row channel"]) -> tuple[str, ...]:
     """Return the times of the day that are always empty, as `zero_at` has them; none if steps do not divide a day."""
-    steps, wall = series.clock.day, series.clock.wall
-    length, minute = MINUTES_OF_DAY // steps, minutes(wall)
-    if not 2 <= steps <= MINUTES_OF_DAY or (minute % length != minute[0] % length).any():
+    steps, minute = series.clock.day, minutes(series.clock.wall)
+    length = MINUTES_OF_DAY // steps
+    if steps < 2 or not length or (minute % length != minute[0] % length).any():
         return ()
     empty = _always_empty(absent, minute // length, steps)
     times = [f"{each // 60:02}:{each % 60:02}" for each in range(int(minute[0]) % length, MINUTES_OF_DAY, length)]
@@ -292,7 +293,7 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
     A channel that is not forecast needs no advice on its forecasts, nor on its limits one that has some.
     """
     free = set() if EVERY in settings.ranges else set(series.targets) - set(settings.ranges)
-    constant, flags, counts, resting, positive, owned = [], [], [], [], [], []
+    constant, flags, counts, resting, positive, saturated, owned = [], [], [], [], [], [], []
     for place, name in enumerate(series.channels):
         seen = series.values[~np.isnan(series.values[:, place]), place]
         if not len(seen):
@@ -310,6 +311,8 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
             counts.append(name)
         elif different[0] == 0 and often[0] >= SHARE_OF_ZEROS * len(seen):
             positive.append(name)
+        if name in free and len(different) > 2 and name not in constant and (top := _saturation(series, place)):
+            saturated.append((name, "0" if name in (*counts, *resting, *positive) else "", *top))
         # A channel that mostly rests at one value, like rain, has such values by nature.
         if often.max() < len(seen) / 2 and (owner := _owner(series, place, seen)):
             owned.append(owner)
@@ -319,7 +322,9 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
     if flags and len(flags) < len(series.channels):
         option = _listing("--future", flags)
         finding = f"only 0 and 1, like a holiday, in {_named(flags)}; it would be forecast"
-        yield Advice("flags", finding, f"if it is known ahead: {option}; if not, and only to be read: --past", ())
+        limit = f"--limit {shlex.quote(f'{flags[0]}=0..1')}"
+        remedy = f"if it is known ahead: {option}; if not, and only to be read: --past; if it must be forecast: {limit}"
+        yield Advice("flags", finding, remedy if flags[0] in free else remedy.rpartition("; ")[0])
     if resting:
         finding = f"counts, often 0, in {_named(resting)}; no forecast will be below 0"
         yield Advice(
@@ -335,8 +340,29 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
     if positive:
         finding = f"never below 0, and often 0, in {_named(positive)}; forecasts may be negative"
         yield Advice("limits", finding, f"if values below 0 are impossible: {_limit_option(positive)}")
+    for name, low, highest, share in saturated[:NAMED]:
+        finding = f"{name} is at its largest value, {highest:g}, in {share:.1%} of its rows; forecasts may be above it"
+        remedy = f"if higher values are impossible: --limit {shlex.quote(f'{name}={low}..{as_text(highest)}')}"
+        yield Advice("limits", finding, remedy)
     for finding in owned[:NAMED]:
         yield Advice("outliers", finding, "if it is wrong, empty the cell; if the number always is, --missing-value")
+
+
+def _saturation(series: Series, place: int) -> tuple[float, float] | None:
+    """Return the largest value of a channel and its share, if values seem to end there; None if not.
+
+    That is so if the largest value is in one of a hundred rows, in ten separate runs, and more often than the next
+    lower one by half: a distribution that just thins out has its largest value less often than the next one.
+    """
+    column = series.values[:, place]
+    seen = column[~np.isnan(column)]
+    different, often = np.unique(seen, return_counts=True)
+    at_top = column == different[-1]
+    runs = int((at_top & ~np.concatenate([[False], at_top[:-1]])).sum())
+    share = float(often[-1] / len(seen))
+    if share < SATURATED_SHARE or runs < SATURATED_RUNS or often[-1] < SATURATED_FACTOR * often[-2]:
+        return None
+    return float(different[-1]), share
 
 
 def _limit_option(names: list[str]) -> str:

@@ -244,12 +244,12 @@ def marks_in(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ..
 
 def counted(marks: list[Mark]) -> str:
     """Return the marks with their numbers and channels as text."""
-    named = ", ".join(f"{mark.count} x {_text(mark.number)} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
+    named = ", ".join(f"{mark.count} x {as_text(mark.number)} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
     return named if len(marks) <= NAMED_AT_MOST else f"{named} and {len(marks) - NAMED_AT_MOST} more"
 
 
-def _text(number: float) -> str:
-    """Return a number as briefly as possible, but exactly: as an option it must equal the mark."""
+def as_text(number: float) -> str:
+    """Return a number as briefly as possible, but exactly, as an option must have it."""
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
@@ -257,7 +257,7 @@ def mark_options(marks: list[Mark]) -> tuple[str, ...]:
     """Return the options of `fit` that declare the marks."""
     numbers = {mark.number for mark in marks}
     ordered = [number for number in SENTINELS if number in numbers] + sorted(numbers - set(SENTINELS))
-    return tuple(f"--missing-value {_text(number)}" for number in ordered)
+    return tuple(f"--missing-value {as_text(number)}" for number in ordered)
 
 
 def declare(marks: list[Mark]) -> str:
