@@ -74,7 +74,7 @@ def test_a_cost_is_one_line() -> None:
     assert (duration(0.1), duration(99.4), duration(100.0)) == ("1 s", "99 s", "2 min")
 
 
-def test_a_fit_is_large_above_a_minute_or_a_gigabyte() -> None:
+def test_a_fit_is_large_if_it_may_need_much_time_or_memory() -> None:
     small = Cost(5, LONG_SECONDS / 3, LONG_SECONDS, LARGE_MEGABYTES)
     assert not small.is_large
     assert replace(small, most_seconds=LONG_SECONDS + 1).is_large

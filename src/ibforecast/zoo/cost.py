@@ -19,8 +19,8 @@ BASE_MEGABYTES, BYTES_PER_VALUE, BYTES_PER_STEP_CELL, BYTES_PER_VALIDATION_CELL 
 choosing reader for each cell: a step keeps all for the gradients, a batch of validation windows is larger and keeps
 few."""
 
-LONG_SECONDS, LARGE_MEGABYTES = 60.0, 1000.0
-"""A fit that may need more than this is announced before it begins."""
+LONG_SECONDS, LARGE_MEGABYTES = 90.0, 1000.0
+"""A fit that may need more than this is announced before it begins: its usual time is then half a minute or more."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Cost:
 
     @property
     def is_large(self) -> bool:
-        """Whether the fit may take more than about a minute or a gigabyte."""
+        """Whether the fit may need so much time or memory that a user should know before it begins."""
         return self.most_seconds > LONG_SECONDS or self.megabytes > LARGE_MEGABYTES
 
     @property
