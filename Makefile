@@ -18,12 +18,13 @@ test: $(INSTALLED)  ## the whole test suite
 matrix:  ## the product without its extras, on the oldest and newest Python and on pandas 2.3 and 3
 	.ci/matrix
 
-check: $(INSTALLED)  ## format, lint, types, import directions, plain words, known vulnerabilities; the page too if its packages are installed
+check: $(INSTALLED)  ## format, lint, types, import directions, plain words, licences, known vulnerabilities; the page too if its packages are installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python .ci/prose.py check
+	$(BIN)/python .ci/sbom.py
 	$(BIN)/python .ci/audit.py
 	@if [ -d page/node_modules ] && command -v npm >/dev/null; then npm --prefix page run --silent check; \
 	else echo "the explorer's page was not checked: it needs Node and 'npm --prefix page ci'"; fi

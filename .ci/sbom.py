@@ -1,6 +1,7 @@
 """Write the bill of materials of the product (CycloneDX 1.6) next to its wheel: `python .ci/sbom.py dist`.
 
-It lists the packages that a plain installation needs, directly or not, in the versions of this environment.
+It lists the packages that a plain installation needs, directly or not, in the versions of this environment. Without a
+folder it prints their licences, which needs no network, and ends with exit code 1 if one of them is not in `ALLOWED`.
 """
 
 import hashlib
@@ -110,6 +111,19 @@ def bill(root: str = PRODUCT) -> dict[str, Any]:
     }
 
 
+def check() -> int:
+    """Print the licences and the packages that state them; return the exit code."""
+    document, packages = bill(), dict[str, list[str]]()
+    for each in document["components"]:
+        packages.setdefault(licence_of(distribution(each["name"])) or "none stated", []).append(each["name"])
+    for licence, names in sorted(packages.items()):
+        sys.stdout.write(f"{licence}: {', '.join(names)}\n")
+    others = other_licences(document)
+    for name, licence in others.items():
+        sys.stderr.write(f"{name} may not be allowed for any use: {licence or 'no licence stated'}\n")
+    return int(bool(others))
+
+
 def main(folder: Path) -> Path:
     """Write the bill of the wheel in a folder, with the wheel's fingerprint; return its path."""
     document = bill()
@@ -122,4 +136,6 @@ def main(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit(check())
     sys.stdout.write(f"{main(Path(sys.argv[1]))}\n")

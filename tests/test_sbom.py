@@ -52,9 +52,21 @@ def test_the_bill_names_the_fingerprint_of_the_wheel(sbom: ModuleType, tmp_path:
     assert hashed == {"alg": "SHA-256", "content": hashlib.sha256(b"a wheel").hexdigest()}
 
 
-def test_every_package_has_a_licence_that_allows_any_use(sbom: ModuleType) -> None:
-    document = sbom.bill()
-    assert sbom.other_licences(document) == {}
+def test_every_package_has_a_licence_that_allows_any_use(
+    sbom: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sbom.other_licences(sbom.bill()) == {}
     assert "AGPL-3.0-only" not in sbom.ALLOWED
-    sbom.ALLOWED = sbom.ALLOWED - {"MPL-2.0"}
-    assert sbom.other_licences(document) == {"tqdm": "MPL-2.0 AND MIT"}
+    assert sbom.check() == 0
+    printed = capsys.readouterr()
+    assert "MPL-2.0 AND MIT: tqdm\n" in printed.out
+    assert printed.err == ""
+    monkeypatch.setattr(sbom, "ALLOWED", sbom.ALLOWED - {"MPL-2.0"})
+    assert sbom.other_licences(sbom.bill()) == {"tqdm": "MPL-2.0 AND MIT"}
+    assert sbom.check() == 1
+    assert capsys.readouterr().err == "tqdm may not be allowed for any use: MPL-2.0 AND MIT\n"
+
+
+def test_make_check_verifies_the_licences(sbom: ModuleType) -> None:
+    checks = (SCRIPT.parents[1] / "Makefile").read_text("utf8").partition("\ncheck:")[2].partition("\n\n")[0]
+    assert "\t$(BIN)/python .ci/sbom.py\n" in checks

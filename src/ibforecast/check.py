@@ -3,16 +3,18 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
 from ibforecast.core.errors import DataError, IBForecastError
+from ibforecast.core.hours import MINUTES_OF_DAY, minutes
 from ibforecast.core.limits import SHARE_OF_ZEROS, rests_at_zero
 from ibforecast.core.standardiser import Standardiser
-from ibforecast.data.axis import Mark, counted, mark_options
+from ibforecast.data.axis import Mark, as_text, counted, mark_options
 from ibforecast.data.columns import text_of
 from ibforecast.data.rhythms import Rhythm, rhythms_of
 from ibforecast.data.series import Series
@@ -21,22 +23,15 @@ from ibforecast.data.tables import Table, read_with_marks
 from ibforecast.data.windows import Windows
 from ibforecast.fitting import cycles_of, recipe_for
 from ibforecast.settings import EVERY, Settings
+from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import Recipe
-
-STEP_SECONDS, CELL_SECONDS, CHOOSING_FACTOR, ADDITIVE_FACTOR = 4.0e-3, 1.2e-7, 3.3, 1.3
-"""The model of time, on one thread: a training step takes a fixed time and one per cell, which is a step of look-back
-or horizon of one channel of one window of the batch; choosing and additive readers take longer by a factor. From
-results/bench/cpu-fits.json, results/trials/cpu-steps.jsonl and cpu-readouts.jsonl, with instructions for bfloat16."""
-
-BASE_MEGABYTES, BYTES_PER_VALUE, BYTES_PER_CELL = 700, 30, 4500
-"""The model of memory: Python and PyTorch, a value of the table in all its copies, and the intermediate results that a
-step of a choosing reader keeps for each cell. From the peaks of fits to six and to eight channels."""
 
 LONGEST_ADVISED = 336
 """No longer look-back is advised: each step costs time."""
 
 CONSTANT_SHARE, OWNING_SHARE, EMPTY_SHARE = 0.995, 0.5, 0.99
 FEW_WINDOWS = 200
+SATURATED_SHARE, SATURATED_RUNS, SATURATED_FACTOR = 0.01, 10, 1.5
 STUCK_SHARE, STUCK_STEPS, STUCK_FACTOR = 0.1, 24, 10
 NAMED = 4
 
@@ -56,9 +51,8 @@ class Findings:
     """What a look at a table shows; shares are fractions of 1, times and memory are rough.
 
     `unreadable` is the share of tokens that cannot be read because a value in them is missing. `rhythms` are the cycles
-    found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `seconds` is the longest that
-    a fit takes on one thread, `megabytes` the memory that it needs. `refusal` is the reason why a fit with these
-    settings would be refused, empty if it would not.
+    found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `cost` is what a fit needs,
+    None if it would be refused. `refusal` is the reason for that, empty if it would not.
     """
 
     rows: int
@@ -76,8 +70,7 @@ class Findings:
     rhythms: tuple[Rhythm, ...]
     windows: int
     validation_windows: int
-    seconds: float
-    megabytes: float
+    cost: Cost | None
     refusal: str
     advice: tuple[Advice, ...]
 
@@ -97,14 +90,13 @@ class Findings:
             else "  gaps      none",
             f"  cycles    {', '.join(map(str, self.cycle)) or 'none by the step'}{self._in_values()}",
         ]
-        if self.refusal:
+        if self.cost is None:
             lines += [f"  a fit     would be refused: {self.refusal}"]
         else:
             lines += [
                 f"  windows   {self.windows:,} to train on, {self.validation_windows:,} to select on "
                 f"(look-back {self.look_back}, horizon {self.horizon}, patches of {self.patch_len})",
-                f"  a fit     at most about {duration(self.seconds)} on one thread, "
-                f"about {self.megabytes / 1000:.1f} GB of memory",
+                f"  a fit     {self.cost.words}",
             ]
         for each in self.advice:
             lines += ["", f"{each.topic}: {each.finding}", f"  {each.remedy}"]
@@ -184,8 +176,7 @@ def check(table: Any, settings: Settings) -> Findings:
         rhythms=rhythms,
         windows=starts.get("train", 0),
         validation_windows=starts.get("validation", 0),
-        seconds=seconds_of(recipe, starts["train"]) if recipe and not refusal else 0.0,
-        megabytes=megabytes_of(recipe, starts["train"], series.rows) if recipe and not refusal else 0.0,
+        cost=cost_of(recipe, series.rows, starts["train"], starts["validation"]) if recipe and not refusal else None,
         refusal=refusal,
         advice=advice,
     )
@@ -197,24 +188,6 @@ def usual_horizon(series: Series) -> int:
         return series.clock.frequency.cycle()
     except IBForecastError:
         return 24
-
-
-def seconds_of(recipe: Recipe, windows: int) -> float:
-    """Return roughly the longest time of a fit on one thread, by the number of training windows."""
-    train, config = recipe.train, recipe.config
-    cells = train.batch_of(windows) * config.channels * (config.look_back + config.horizon)
-    epoch = train.steps_of(windows) * (STEP_SECONDS + CELL_SECONDS * cells)
-    second = CHOOSING_FACTOR if config.chooses else 1.0
-    contest = train.contest.epochs * (1.0 + CHOOSING_FACTOR) if train.contest_margin else 0.0
-    additive = ADDITIVE_FACTOR * train.epochs if train.additive_margin else 0.0
-    return float(epoch * (train.epochs + additive + contest + second * train.second_epochs))
-
-
-def megabytes_of(recipe: Recipe, windows: int, rows: int) -> float:
-    """Return roughly the memory of a fit."""
-    config = recipe.config
-    cells = recipe.train.batch_of(windows) * config.channels * (config.look_back + config.horizon)
-    return float(BASE_MEGABYTES + (rows * config.channels * BYTES_PER_VALUE + cells * BYTES_PER_CELL) / 1e6)
 
 
 def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
@@ -263,20 +236,48 @@ def _about_gaps(series: Series, absent: Bool[np.ndarray, "row channel"], cycle: 
         yield Advice("empty channels", worst, *_leaving_out(series, sparse))
     if not absent.any() or cycle < 2 or series.rows < 3 * cycle:
         return
-    phase = series.clock.phase(0, series.rows, cycle)
+    phase, absent = series.clock.phase(0, series.rows, cycle), absent[:, shares < EMPTY_SHARE]
+    empty = np.flatnonzero(_always_empty(absent, phase, cycle))
+    if not len(empty):
+        return
+    times = _phase_names(series, [int(np.flatnonzero(phase == each)[0]) for each in empty], cycle)
+    finding = (
+        f"{len(empty)} of {cycle} phases of the cycle are always empty, in all channels: {times}; "
+        f"so {len(empty) / cycle:.0%} of every window can never be read"
+    )
+    remedy = f"leave these rows out of the table and count the rest: --irregular by_row --cycle {cycle - len(empty)}"
+    if spans := _empty_times(series, absent):
+        zero = f"if nothing happened then, read them as 0: --zero-at {','.join(spans)}"
+        remedy = f"{zero}; if nothing was measured, {remedy}"
+    yield Advice("empty hours" if series.clock.frequency.seconds < 86_400 else "empty phases", finding, remedy)
+
+
+def _always_empty(
+    absent: Bool[np.ndarray, "row channel"], phase: Int64[np.ndarray, " row"], cycle: int
+) -> Bool[np.ndarray, " cycle"]:
+    """Return the phases at which no channel has a value, but for a few rows; none if there is no channel."""
     rows = np.maximum(np.bincount(phase, minlength=cycle), 1)
-    by_phase = np.stack([np.bincount(phase, weights=column, minlength=cycle) / rows for column in absent.T], axis=1)
-    empty = (by_phase >= EMPTY_SHARE).all(axis=1) & (shares < EMPTY_SHARE).any()
-    if empty.any():
-        places = [int(np.flatnonzero(phase == place)[0]) for place in np.flatnonzero(empty)]
-        times = _phase_names(series, places, cycle)
-        kept = cycle - len(places)
-        finding = (
-            f"{len(places)} of {cycle} phases of the cycle are always empty, in all channels: {times}; "
-            f"so {len(places) / cycle:.0%} of every window can never be read"
-        )
-        remedy = f"leave these rows out of the table and count the rest: --irregular by_row --cycle {kept}"
-        yield Advice("empty hours" if series.clock.frequency.seconds < 86_400 else "empty phases", finding, remedy)
+    shares = [np.bincount(phase, weights=column, minlength=cycle) / rows for column in absent.T]
+    return np.all([share >= EMPTY_SHARE for share in shares], axis=0) if shares else np.zeros(cycle, dtype=bool)
+
+
+def _empty_times(series: Series, absent: Bool[np.ndarray, "row channel"]) -> tuple[str, ...]:
+    """Return the times of the day that are always empty, as `zero_at` has them; none if steps do not divide a day."""
+    steps, minute = series.clock.day, minutes(series.clock.wall)
+    length = MINUTES_OF_DAY // steps
+    if steps < 2 or not length or (minute % length != minute[0] % length).any():
+        return ()
+    empty = _always_empty(absent, minute // length, steps)
+    times = [f"{each // 60:02}:{each % 60:02}" for each in range(int(minute[0]) % length, MINUTES_OF_DAY, length)]
+    # A day that begins after a time with values, so that no span goes beyond its end.
+    first = int(np.flatnonzero(~empty)[0])
+    spans, order = list[list[str]](), [(first + step) % steps for step in range(steps)]
+    for before, step in pairwise(order):
+        if empty[step] and not empty[before]:
+            spans.append([])
+        if empty[step]:
+            spans[-1].append(times[step])
+    return tuple(span[0] if len(span) == 1 else f"{span[0]}..{span[-1]}" for span in spans)
 
 
 def _phase_names(series: Series, places: list[int], cycle: int) -> str:
@@ -292,7 +293,7 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
     A channel that is not forecast needs no advice on its forecasts, nor on its limits one that has some.
     """
     free = set() if EVERY in settings.ranges else set(series.targets) - set(settings.ranges)
-    constant, flags, counts, resting, positive, owned = [], [], [], [], [], []
+    constant, flags, counts, resting, positive, saturated, owned = [], [], [], [], [], [], []
     for place, name in enumerate(series.channels):
         seen = series.values[~np.isnan(series.values[:, place]), place]
         if not len(seen):
@@ -310,6 +311,8 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
             counts.append(name)
         elif different[0] == 0 and often[0] >= SHARE_OF_ZEROS * len(seen):
             positive.append(name)
+        if name in free and len(different) > 2 and name not in constant and (top := _saturation(series, place)):
+            saturated.append((name, "0" if name in (*counts, *resting, *positive) else "", *top))
         # A channel that mostly rests at one value, like rain, has such values by nature.
         if often.max() < len(seen) / 2 and (owner := _owner(series, place, seen)):
             owned.append(owner)
@@ -319,7 +322,9 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
     if flags and len(flags) < len(series.channels):
         option = _listing("--future", flags)
         finding = f"only 0 and 1, like a holiday, in {_named(flags)}; it would be forecast"
-        yield Advice("flags", finding, f"if it is known ahead: {option}; if not, and only to be read: --past", ())
+        limit = f"--limit {shlex.quote(f'{flags[0]}=0..1')}"
+        remedy = f"if it is known ahead: {option}; if not, and only to be read: --past; if it must be forecast: {limit}"
+        yield Advice("flags", finding, remedy if flags[0] in free else remedy.rpartition("; ")[0])
     if resting:
         finding = f"counts, often 0, in {_named(resting)}; no forecast will be below 0"
         yield Advice(
@@ -335,8 +340,29 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
     if positive:
         finding = f"never below 0, and often 0, in {_named(positive)}; forecasts may be negative"
         yield Advice("limits", finding, f"if values below 0 are impossible: {_limit_option(positive)}")
+    for name, low, highest, share in saturated[:NAMED]:
+        finding = f"{name} is at its largest value, {highest:g}, in {share:.1%} of its rows; forecasts may be above it"
+        remedy = f"if higher values are impossible: --limit {shlex.quote(f'{name}={low}..{as_text(highest)}')}"
+        yield Advice("limits", finding, remedy)
     for finding in owned[:NAMED]:
         yield Advice("outliers", finding, "if it is wrong, empty the cell; if the number always is, --missing-value")
+
+
+def _saturation(series: Series, place: int) -> tuple[float, float] | None:
+    """Return the largest value of a channel and its share, if values seem to end there; None if not.
+
+    That is so if the largest value is in one of a hundred rows, in ten separate runs, and more often than the next
+    lower one by half: a distribution that just thins out has its largest value less often than the next one.
+    """
+    column = series.values[:, place]
+    seen = column[~np.isnan(column)]
+    different, often = np.unique(seen, return_counts=True)
+    at_top = column == different[-1]
+    runs = int((at_top & ~np.concatenate([[False], at_top[:-1]])).sum())
+    share = float(often[-1] / len(seen))
+    if share < SATURATED_SHARE or runs < SATURATED_RUNS or often[-1] < SATURATED_FACTOR * often[-2]:
+        return None
+    return float(different[-1]), share
 
 
 def _limit_option(names: list[str]) -> str:
@@ -463,8 +489,3 @@ def _listing(option: str, names: list[str]) -> str:
 def _named(names: Sequence[str], most: int = NAMED) -> str:
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words: seconds, and minutes above 100 of them."""
-    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"

@@ -209,6 +209,7 @@ def facts_of(fitted: FittedModel) -> ModelFacts:
         units=fitted.standardiser,
         known_units=fitted.known,
         limits=fitted.limits,
+        zero_at=layout.zero_at,
     )
     return facts.settled()
 

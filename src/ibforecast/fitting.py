@@ -30,6 +30,7 @@ from ibforecast.model.network import IBForecast
 from ibforecast.settings import EVERY, Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.loop import never
+from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import Behind, FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe, within
@@ -60,6 +61,14 @@ def ignore_epoch(epoch: int, epochs: int, outcome: Progress) -> None:
     """Do nothing after an epoch."""
 
 
+OnStart = Callable[[Cost], None]
+"""Called once, before training on a processor, with what the fit will roughly need."""
+
+
+def ignore_start(cost: Cost) -> None:
+    """Do nothing before training."""
+
+
 def fit(
     table: Any,
     settings: Settings,
@@ -67,6 +76,7 @@ def fit(
     on_epoch: OnEpoch = ignore_epoch,
     minutes: int | float | None = None,
     until: Callable[[], bool] = never,
+    on_start: OnStart = ignore_start,
 ) -> FittedModel:
     """Fit to a table: a path, or a pandas, polars or pyarrow table."""
     begun = time.perf_counter()
@@ -76,7 +86,7 @@ def fit(
     split = Split.by_fractions(settings.split, source.series.rows)
     recipe = recipe_for(settings, source.series)
     limit = None if minutes is None else Limit(begun, 60.0 * minutes)
-    return fit_source(source, settings, recipe, split, checkpoint, on_epoch, limit, until)
+    return fit_source(source, settings, recipe, split, checkpoint, on_epoch, limit, until, on_start)
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,7 @@ def fit_source(
     on_epoch: OnEpoch = ignore_epoch,
     limit: Limit | None = None,
     until: Callable[[], bool] = never,
+    on_start: OnStart = ignore_start,
 ) -> FittedModel:
     """Fit to a table that was read, with a recipe resolved for it and a split.
 
@@ -123,6 +134,9 @@ def fit_source(
     validation = training.at(starts["validation"]).usable()
     if limit is not None:
         recipe = within(recipe, training, validation, limit.left)
+    if device.type == "cpu":
+        cost = cost_of(recipe, series.rows, len(training), len(validation))
+        on_start(cost if limit is None else cost.within(limit.seconds))
     compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
     cycles = naive_cycles(recipe.config.cycles, series.clock.frequency)
     naive = naive_forecasts(compared, cycles)
@@ -294,6 +308,7 @@ def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
         zone=layout.zone,
         irregular=layout.irregular,
         missing_values=layout.missing_values,
+        zero_at=layout.zero_at,
         past=layout.past,
         future=layout.future,
         dates=layout.dates,

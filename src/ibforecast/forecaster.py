@@ -19,7 +19,7 @@ from ibforecast.data.splits import Part
 from ibforecast.data.tables import Table
 from ibforecast.drivers import By, Drivers
 from ibforecast.evaluate.conformal import Level, checked_levels
-from ibforecast.fitting import OnEpoch, ignore_epoch, settings_of
+from ibforecast.fitting import OnEpoch, OnStart, ignore_epoch, ignore_start, settings_of
 from ibforecast.settings import Settings, whole_number
 from ibforecast.train.loop import never
 from ibforecast.use import Desk, Evaluation, Selection
@@ -47,8 +47,8 @@ class IBForecaster(Settings):
     How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
     frequency, `dates` how times are written if that is unclear (as "dayfirst"), `zone` a zone for times without one;
     `irregular` is what to do about uneven times ("error", "by_row", "fill"), and `missing_values` lists numbers
-    that mean a missing value. `past` names channels that are read and not forecast, `future` columns that are known
-    ahead and are part of the context.
+    that mean a missing value. At the times of the day in `zero_at`, as ["22:00..05:30"], an empty cell means 0. `past`
+    names channels that are read and not forecast, `future` columns that are known ahead and are part of the context.
 
     Which forecasts are possible: `limits` has the lowest and the highest of channels, as {"rentals": (0, 500)}, or
     of every channel, as (0, None). A channel that is not named there is limited to 0 or more if its training rows are
@@ -97,6 +97,7 @@ class IBForecaster(Settings):
         threads: int | None = None,
         checkpoint: str | Path | None = None,
         on_epoch: OnEpoch = ignore_epoch,
+        on_start: OnStart = ignore_start,
         until: Callable[[], bool] = never,
     ) -> "IBForecaster":
         """Fit to a table: a path, or a pandas, polars or pyarrow table.
@@ -105,7 +106,8 @@ class IBForecaster(Settings):
         of a few steps on this machine. `threads` is how many a processor trains with, by default one, so that the
         weights do not depend on the number of cores. With a `checkpoint` path, a run that was killed continues after
         its last finished epoch. `on_epoch` is called after each epoch with its number, the largest number of epochs,
-        and its outcome. Once `until` returns True, training stops and keeps the best so far.
+        and its outcome. `on_start` is called once, before training on a processor, with the `Cost` of the fit: roughly
+        the seconds on one thread and the memory. Once `until` returns True, training stops and keeps the best so far.
 
         If the table is too short for the default look-back or split, shorter ones are taken, with a warning.
         """
@@ -121,7 +123,7 @@ class IBForecaster(Settings):
                 "leave it out",
             )
         with computing_with(threads or 1):
-            return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until))
+            return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until, on_start))
 
     def predict(
         self,

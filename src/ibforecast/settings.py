@@ -198,6 +198,12 @@ class Settings:
     missing_values: Sequence[float] = field(
         default=(), metadata=_about("A number that means a missing value, e.g. -9999.", _numbers)
     )
+    zero_at: Sequence[str] = field(
+        default=(),
+        metadata=_about(
+            "Times of the day at which an empty cell means 0, e.g. 22:00..05:30 for a closed shop.", _names
+        ),
+    )
     limits: Mapping[str, Any] | Sequence[Any] | None = field(
         default=None,
         metadata=_about(
@@ -274,6 +280,7 @@ class Settings:
             zone=self.zone,
             irregular=self.irregular,
             missing_values=tuple(self.missing_values),
+            zero_at=tuple(self.zero_at),
             past=tuple(self.past),
             future=tuple(self.future),
             dates=self.dates,

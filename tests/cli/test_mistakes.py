@@ -80,16 +80,41 @@ MISTAKES: dict[str, Mistake] = {
     "an empty file": Mistake(("check", "TABLE"), DATA, "table.csv", "export it again", lambda _: b""),
     "only a header": Mistake(("check", "TABLE"), DATA, "0 x 3", "fill", lambda t: text(t[:0])),
     "one row": Mistake(("check", "TABLE"), DATA, "1", "add rows", lambda t: text(t[:1])),
-    "json inside": Mistake(("check", "TABLE"), DATA, "", "", lambda t: t[["load"]][:3].to_json(orient="records")),
+    "json inside": Mistake(
+        ("check", "TABLE"),
+        DATA,
+        "'table.csv', which is JSON",
+        "convert it to CSV",
+        lambda t: t[["load"]][:3].to_json(orient="records"),
+    ),
+    "a line of json for each row": Mistake(
+        ("check", "TABLE"), DATA, "JSON", "convert it", lambda t: t[["load"]].to_json(orient="records", lines=True)
+    ),
+    "a web page": Mistake(
+        ("check", "TABLE"), DATA, "a web page", "download the file", lambda _: "\n<!DOCTYPE html>\n<html></html>\n"
+    ),
+    "a spreadsheet with another suffix": Mistake(
+        ("check", "TABLE"), DATA, "a spreadsheet", "save the spreadsheet as CSV", lambda _: b"PK\x03\x04\0\0xl/workbook"
+    ),
     "semicolons": Mistake(("check", "TABLE"), DATA, "';'", "commas", lambda t: text(t, sep=";")),
     "semicolons and decimal commas": Mistake(
         ("check", "TABLE"), DATA, "';'", "points as decimal marks", lambda t: text(t, sep=";", decimal=",")
     ),
     "tabs": Mistake(("check", "TABLE"), DATA, "\\t", "commas", lambda t: text(t, sep="\t")),
     "bars": Mistake(("check", "TABLE"), DATA, "time|load|wind", "commas", lambda t: text(t, sep="|")),
-    "utf-16": Mistake(("check", "TABLE"), DATA, "", "again", lambda t: text(t).encode("utf-16")),
+    "utf-16": Mistake(
+        ("check", "TABLE"),
+        DATA,
+        "UTF-16, in 'table.csv'",
+        "save it again as CSV UTF-8",
+        lambda t: text(t).encode("utf-16"),
+    ),
     "a gzipped file without its suffix": Mistake(
-        ("check", "TABLE"), DATA, "", "", lambda t: gzip.compress(text(t).encode())
+        ("check", "TABLE"),
+        DATA,
+        "'table.csv', which is gzip",
+        "rename it to table.csv.gz",
+        lambda t: gzip.compress(text(t).encode()),
     ),
     "a plain file with the suffix of a gzipped one": Mistake(
         ("check", "TABLE"), DATA, "table.csv.gz", "export it again", name="table.csv.gz"
@@ -175,6 +200,21 @@ MISTAKES: dict[str, Mistake] = {
     "workdays as days": Mistake(
         fit(), DATA, "follows", "--freq B", lambda t: t.assign(time=pd.bdate_range("2024-01-01", periods=300))
     ),
+    "a holiday among workdays": Mistake(
+        fit("--freq", "B"),
+        DATA,
+        "row 40",
+        "if these are holidays",
+        lambda t: t.assign(time=pd.bdate_range("2024-01-01", periods=300)).drop(index=[40]),
+    ),
+    "an hour of the day in words": Mistake(fit("--zero-at", "night"), USAGE, "'night'", "write 22:00..05:30"),
+    "hours of the day of a table of days": Mistake(
+        fit("--zero-at", "22:00..05:30"),
+        USAGE,
+        "1d",
+        "leave it out",
+        lambda t: t.assign(time=pd.date_range("2024-01-01", periods=300)),
+    ),
     "a step without a cycle": Mistake(
         fit(), USAGE, "7h", "--cycle", lambda t: t.assign(time=pd.date_range("2024-01-01", periods=300, freq="7h"))
     ),
@@ -200,7 +240,11 @@ MISTAKES: dict[str, Mistake] = {
     "a word for irregular": Mistake(fit("--irregular", "drop"), USAGE, "drop", "--help"),
     # --- the use of a model ---
     "another table": Mistake(
-        ("predict", "MODEL", "TABLE"), DATA, "'load'", "", lambda t: text(t.rename(columns={"load": "power"}))
+        ("predict", "MODEL", "TABLE"),
+        DATA,
+        "'load' must be in the table (got 'power'",
+        "give a table that has it",
+        lambda t: text(t.rename(columns={"load": "power"})),
     ),
     "too few rows": Mistake(("predict", "MODEL", "TABLE"), DATA, "20", "earlier rows", lambda t: t[:20]),
     "a moment outside the table": Mistake(
@@ -243,6 +287,8 @@ def test_a_mistake_gets_rule_value_and_remedy(
     assert document["got"], "no value"
     assert mistake.value in document["error"]
     assert document["hint"], "no remedy"
+    assert mistake.value, "a mistake must check the value"
+    assert mistake.remedy, "a mistake must check the remedy"
     assert mistake.remedy in document["hint"]
     assert "unexpected" not in document["rule"]
     assert outcome.err.startswith(("error: ", "warning: "))

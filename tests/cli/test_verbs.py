@@ -573,6 +573,22 @@ def test_a_fit_computes_with_the_threads_it_is_given(
     assert refused(call(*words, "--threads", 0, "--out", tmp_path / "none"), 2, "0, which is not in the range")
 
 
+def test_a_fit_that_needs_much_is_announced_before_its_first_epoch(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = ("fit", desk.table, *desk.settings, "--device", "cpu")
+    assert "on one thread" not in call(*words, "--out", tmp_path / "small").err
+    monkeypatch.setattr("ibforecast.zoo.cost.LONG_SECONDS", 0.0)
+    first = r"3 channels: about \d+ s on one thread and 0\.5 GB of memory"
+    usual, limited = (
+        call(*words, *more, "--out", tmp_path / name).err.splitlines()
+        for name, more in (("usual", ()), ("limited", ("--minutes", 1)))
+    )
+    assert re.fullmatch(f"{first}; --minutes limits the time", usual[0])
+    assert usual[1].startswith("epoch 1 of at most 2")
+    assert re.fullmatch(first, limited[0])
+
+
 def test_an_interrupted_fit_prints_how_to_continue(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -147,7 +147,9 @@ def test_text_in_parquet_that_is_not_utf8_is_a_data_error(tmp_path: Path, place:
 def test_other_encodings_are_refused_by_name(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(ROWS.decode().encode(encoding))
-    with pytest.raises(DataError, match=r"text in UTF-8 \(got bytes that are zero, as in UTF-16\); save it again"):
+    with pytest.raises(
+        DataError, match=r"text in UTF-8 \(got bytes that are zero, as in UTF-16, in 't\.csv'\); save it again"
+    ):
         load(path)
 
 

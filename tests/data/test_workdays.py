@@ -49,8 +49,11 @@ def test_days_without_weekends_are_refused_with_the_remedy() -> None:
 
 def test_a_holiday_is_an_uneven_time_that_can_be_filled() -> None:
     holed = table_of(DAYS.delete([7, 50]))
-    with pytest.raises(DataError, match="even steps, here of 1b"):
+    with pytest.raises(DataError, match="even steps, here of 1b") as refused:
         read(holed, Layout(frequency="B"))
+    assert "if these are holidays" in refused.value.remedy
+    assert "fit --irregular fill" in refused.value.remedy
+    assert "fit --irregular by_row" in refused.value.remedy
     filled = read(holed, Layout(frequency="B", irregular="fill")).series
     assert (filled.rows, np.flatnonzero(np.isnan(filled.values[:, 0])).tolist()) == (120, [7, 50])
 
@@ -65,3 +68,31 @@ def test_a_model_of_workdays_forecasts_workdays_and_its_explanation_verifies() -
     model = IBForecaster(horizon=5, look_back=20, freq="B", epochs=1, sealed=True, device="cpu").fit(table)
     assert model.predict(table)["day"].tolist() == pd.bdate_range(DAYS[-1], periods=6)[1:].tolist()
     assert model.verify(model.explain(table).to_json(), table)
+
+
+EVERY_DAY = pd.bdate_range("2022-01-03", "2024-12-31")
+HOLIDAYS = pd.DatetimeIndex(
+    [
+        EVERY_DAY[(EVERY_DAY.year == year) & (EVERY_DAY.month == month)][9]
+        for year in (2022, 2023, 2024)
+        for month in range(2, 11)
+    ]
+)
+"""Nine workdays of each year on which an exchange is closed."""
+
+
+@pytest.mark.parametrize("irregular", ["fill", "by_row"])
+def test_a_table_of_trading_days_is_fitted_explained_and_verified(irregular: str) -> None:
+    table = table_of(EVERY_DAY.difference(HOLIDAYS))
+    assert len(EVERY_DAY) - len(table) == 27
+    settings = {"freq": "B", "irregular": irregular, "epochs": 1, "sealed": True, "device": "cpu"}
+    model = IBForecaster(horizon=5, look_back=60, **settings).fit(table)
+    explained = model.explain(table, at="2024-07-10")
+    holidays = pd.DatetimeIndex(explained.times[:60]).isin(HOLIDAYS)
+    gaps = np.isnan(explained.history[:, 0])
+    assert (gaps == holidays).all()
+    assert (gaps.sum(), explained.missing.sum()) == ((2, 2) if irregular == "fill" else (0, 0))
+    assert model.verify(explained.with_receipts().to_json(), table)
+    if irregular == "fill":
+        assert model.verify(explained.to_json())  # its times show the phases
+    assert model.predict(table)["day"].tolist() == pd.bdate_range("2024-12-31", periods=6)[1:].tolist()

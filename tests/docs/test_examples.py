@@ -76,8 +76,7 @@ def test_the_notebook_runs_from_top_to_bottom(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    install, *code = ("".join(cell["source"]) for cell in cells)
-    assert install.startswith("%pip install ")
+    _, *code = ("".join(cell["source"]) for cell in cells)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ibforecast.zoo.stages.train", training)  # one epoch
     namespace: dict[str, Any] = {"__name__": "__main__"}
@@ -91,6 +90,30 @@ def test_the_notebook_runs_from_top_to_bottom(
     assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")
     assert "IBForecaster, fitted" in namespace["model"]._repr_html_()
     assert "Mean forecast of 2023-10-20" in namespace["why"]._repr_html_()
+
+
+def installed_by(cell: dict[str, Any]) -> str:
+    """Run the first cell up to the line for pip; return what that line would install."""
+    code, _, line = "".join(cell["source"]).rpartition("\n")
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "first cell", "exec"), namespace)
+    command, _, comment = line.partition("  # ")
+    assert command.startswith("%pip install --quiet ")
+    assert comment
+    return command.removeprefix("%pip install --quiet ").strip('"').format(source=namespace["source"])
+
+
+def test_the_notebook_installs_its_clone_or_else_a_wheel_next_to_it(
+    cells: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    assert installed_by(cells[0]) == f"{ROOT}[plot]"
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssertionError, match="upload ibforecast-"):
+        installed_by(cells[0])
+    wheel = tmp_path / "ibforecast-0.1.0-py3-none-any.whl"
+    wheel.touch()
+    assert installed_by(cells[0]) == f"{wheel}[plot]"
 
 
 def test_the_notebook_is_kept_without_outputs(cells: list[dict[str, Any]]) -> None:

@@ -26,6 +26,7 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation, Field
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.files import sha256
+from ibforecast.core.hours import filled
 from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell, Cells
 from ibforecast.core.verdict import Verification
@@ -294,7 +295,7 @@ class OnnxForecaster:
                 "give one per row",
             )
         clock.check_steps()
-        values = np.where(np.isin(values, facts.missing_values), np.nan, values)
+        values = filled(np.where(np.isin(values, facts.missing_values), np.nan, values), clock.wall, facts.zero_at)
         start = len(values) - facts.look_back
         return Original(
             clock.window(start, facts.steps), values[start:], None, _known(known, facts, len(values) + facts.horizon)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from ibforecast.zoo.recipes import usual_patch_len
 if TYPE_CHECKING:
     from ibforecast.forecaster import IBForecaster
     from ibforecast.model.config import ModelConfig
+    from ibforecast.zoo.cost import Cost
     from ibforecast.zoo.saved import Behind
 
 MOST_BEHIND = 3
@@ -62,6 +64,7 @@ def command(
     torchrun --nproc-per-node 2 -m ibforecast fit load.csv --horizon 24 --out model
     """
     from ibforecast.core.devices import find_device
+    from ibforecast.fitting import ignore_start
     from ibforecast.train.ranks import joined
     from ibforecast.zoo.stages import forget
 
@@ -70,7 +73,16 @@ def command(
     checkpoint = out.parent / f".{out.name}.checkpoint"
     try:
         with joined(find_device(model.device)) as first, epochs_bar(shown=first) as advance, stopping() as until:
-            model.fit(table, minutes=minutes, threads=threads, checkpoint=checkpoint, on_epoch=advance, until=until)
+            begin = partial(_announce_cost, limited=minutes is not None) if first else ignore_start
+            model.fit(
+                table,
+                minutes=minutes,
+                threads=threads,
+                checkpoint=checkpoint,
+                on_epoch=advance,
+                on_start=begin,
+                until=until,
+            )
     except KeyboardInterrupt as stop:
         if not checkpoint.exists():
             raise
@@ -98,6 +110,12 @@ def check_folder(out: Path, overwrite: bool) -> None:
     if out.exists() and not (out / DOCUMENT).is_file():
         raise UsageError("only a model may be overwritten", f"{out}, which is not a model", "choose another folder")
     check_place(out)
+
+
+def _announce_cost(cost: "Cost", limited: bool) -> None:
+    """Print what a fit will need if that is much, and how to limit the time."""
+    if cost.is_large:
+        announce(f"{cost}{'' if limited else '; --minutes limits the time'}")
 
 
 def _limits(model: "IBForecaster") -> str:

@@ -133,7 +133,7 @@ def epochs_bar(shown: bool = True) -> Iterator[Callable[[int, int, "Progress"], 
     begun, first = time.perf_counter(), 0
 
     def line(number: int, epochs: int, epoch: "Progress") -> None:
-        from ibforecast.check import duration
+        from ibforecast.zoo.cost import duration
 
         nonlocal first
         first = first or number  # a fit that is continued starts at a later epoch

@@ -109,7 +109,8 @@ class ExplainedForecast:
     units of that scale. They are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time
     axis of look-back and horizon, from which times and phases follow. If `sealed`, mask and context were also computed
     only from what was read. If the model has `limits`, the forecast is `unlimited`, which is what the model computed,
-    within them; otherwise both are None. `receipts` are those that were added to its document.
+    within them; otherwise both are None. At the times of the day in `zero_at` a value that the table
+    does not have is 0 in history and truth. `receipts` are those that were added to its document.
     """
 
     explanation: Explanation[np.ndarray]
@@ -129,6 +130,7 @@ class ExplainedForecast:
     known_units: Standardiser | None = None
     limits: Limits | None = None
     unlimited: Float64[np.ndarray, "horizon channel"] | None = None
+    zero_at: tuple[str, ...] = ()
     receipts: "tuple[Receipt, ...]" = ()
     signature: str | None = None
     host: Host | None = None
@@ -164,6 +166,7 @@ class ExplainedForecast:
             known_units=facts.known_units,
             limits=facts.limits,
             unlimited=None if facts.limits is None else computed,
+            zero_at=facts.zero_at,
             host=host,
         )
 
@@ -519,6 +522,7 @@ class ExplainedForecast:
                 "times": list(self.times),
                 "history": self.history,
                 "known": self.known,
+                **({"zero_at": list(self.zero_at)} if self.zero_at else {}),
             },
             "units": _units(self.units),
             "known_units": None if self.known_units is None else _units(self.known_units),

@@ -24,7 +24,7 @@ class ModelFacts:
 
     If rows are counted (`by_row`), `origin` is the moment of the first training row, and `even` is whether the training
     rows were evenly spaced. Only then does the number of a row follow from its time. `numbered` is whether rows are
-    labelled by number instead of time.
+    labelled by number instead of time. `zero_at` are the times of the day at which a missing value is read as 0.
 
     `weights_sha256` is the fingerprint of the weights and of what they mean, such as names, units and calendar.
     """
@@ -53,6 +53,7 @@ class ModelFacts:
     units: Standardiser
     known_units: Standardiser | None
     limits: Limits | None = None
+    zero_at: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -128,10 +129,9 @@ class ModelFacts:
     def of(cls, plain: Mapping[str, Any]) -> "ModelFacts":
         """Read what `document` returned; refuse unknown or missing facts."""
         names = {each.name for each in fields(cls)}
-        if names != {*plain, "limits"}:  # files written before there were limits have none
-            raise ModelFileError(
-                "the facts of a model must be complete", sorted(names ^ {*plain, "limits"}), "export it again"
-            )
+        known = {*plain, "limits", "zero_at"}  # files written before there were these have none
+        if names != known:
+            raise ModelFileError("the facts of a model must be complete", sorted(names ^ known), "export it again")
         lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
         kinds: dict[str, type[Standardiser] | type[Limits]] = {
             "units": Standardiser,

@@ -10,6 +10,7 @@ from ibforecast.core import running
 from ibforecast.core.calendar import Clock
 from ibforecast.core.errors import DataError, require
 from ibforecast.core.explained import ExplainedForecast, Host
+from ibforecast.core.hours import covered
 from ibforecast.core.running import Cell, Cells
 from ibforecast.core.verification import Engine, Original
 
@@ -91,7 +92,10 @@ class Reader:
             ) from error
         if np.isinf(number):
             raise DataError("values must be finite", f"{number} for {cell}", "correct it, or answer None")
-        return np.nan if number in self._engine.facts.missing_values else number
+        facts, step = self._engine.facts, self._places[cell][0]
+        if number == number and number not in facts.missing_values:
+            return number
+        return 0.0 if covered(facts.zero_at, self._rows.clock.wall[step : step + 1])[0] else np.nan
 
     def _answered(self) -> Original:
         """Return the rows of the window; refuse one with open cells, or with a channel that has no value."""

@@ -39,7 +39,7 @@ WINDOW = ("channels", "past", "covariates", "frequency", "zone", "row", "times",
 def explanation(content: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `ExplainedForecast` from the sections of its document."""
     whole = members(content, WHOLE, "an explanation", optional=("signature", "limits", "unlimited"))
-    window = members(whole["window"], WINDOW, "window")
+    window = members(whole["window"], WINDOW, "window", optional=("zero_at",))
     channels = texts(window["channels"], "window.channels")
     times, frequency = texts(window["times"], "window.times"), text(window["frequency"], "window.frequency")
     row, zone = maybe(whole_number, window["row"], "window.row"), maybe(text, window["zone"], "window.zone")
@@ -65,6 +65,7 @@ def explanation(content: dict[str, Any]) -> dict[str, Any]:
         "known_units": known_units,
         "limits": maybe(limits, whole.get("limits"), "limits"),
         "unlimited": None if "unlimited" not in whole else matrix(whole["unlimited"], "unlimited", nulls=True),
+        "zero_at": texts(window.get("zero_at", []), "window.zero_at"),
         "signature": maybe(text, whole.get("signature"), "signature"),
     }
 

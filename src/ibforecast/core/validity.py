@@ -10,6 +10,7 @@ from ibforecast.core.anchors import anchor_names
 from ibforecast.core.cycles import period
 from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.hours import SPAN
 from ibforecast.core.signatures import is_signature
 
 REMEDY = "use it as the model returned it"
@@ -70,7 +71,7 @@ def _check_names(explained: ExplainedForecast) -> None:
         "be a SHA-256",
         explained.weights_sha256,
     )
-
+    _require(all(map(SPAN.fullmatch, explained.zero_at)), "zero_at", "have times of the day", explained.zero_at)
     signature = explained.signature
     _require(signature is None or is_signature(signature), "signature", "be 64 bytes in base64", f"{signature!r:.40}")
 

@@ -206,6 +206,7 @@ def _names(facts: ModelFacts, explained: ExplainedForecast) -> Check:
         "budget": explained.budget,
         "prior": explained.prior,
         "sealed": explained.sealed,
+        "zero_at": explained.zero_at,
     }
     differing = [name for name, value in stated.items() if value != getattr(facts, name)]
     for name in ("units", "known_units", "limits"):

@@ -38,6 +38,8 @@ def in_words(explained: ExplainedForecast, full: bool) -> str:
         lines.append("Unconditionally: no value that was not read can change this forecast, its mask or its context.")
     if gaps:
         lines.append(f"Not readable because of missing values: {'; '.join(gaps)}.")
+    if explained.zero_at:
+        lines.append(f"Empty cells of the table were read as 0 at {', '.join(explained.zero_at)}.")
     if explained.past:
         lines.append(f"Not forecast: {', '.join(explained.past)}.")
     if explained.covariates:

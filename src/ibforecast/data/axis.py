@@ -105,9 +105,20 @@ class Axis:
             else f"{text_of(self.wall[at])} follows {text_of(self.wall[at - 1])}"
             for at in rows[:NAMED_AT_MOST]
         ]
-        return DataError(
+        rule, got = (
             f"timestamps must follow each other in even steps, here of {frequency}",
             describe_rows(rows, details),
+        )
+        if frequency.workdays:
+            return DataError(
+                rule,
+                got,
+                "if these are holidays, make them rows of missing values with irregular='fill' (fit --irregular fill), "
+                f"or count only days that have a row with irregular='by_row' (fit --irregular by_row){more}",
+            )
+        return DataError(
+            rule,
+            got,
             f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), put the "
             f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency "
             f"(fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
@@ -233,12 +244,12 @@ def marks_in(values: Float64[np.ndarray, "row channel"], channels: tuple[str, ..
 
 def counted(marks: list[Mark]) -> str:
     """Return the marks with their numbers and channels as text."""
-    named = ", ".join(f"{mark.count} x {_text(mark.number)} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
+    named = ", ".join(f"{mark.count} x {as_text(mark.number)} in {mark.channel!r}" for mark in marks[:NAMED_AT_MOST])
     return named if len(marks) <= NAMED_AT_MOST else f"{named} and {len(marks) - NAMED_AT_MOST} more"
 
 
-def _text(number: float) -> str:
-    """Return a number as briefly as possible, but exactly: as an option it must equal the mark."""
+def as_text(number: float) -> str:
+    """Return a number as briefly as possible, but exactly, as an option must have it."""
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
@@ -246,7 +257,7 @@ def mark_options(marks: list[Mark]) -> tuple[str, ...]:
     """Return the options of `fit` that declare the marks."""
     numbers = {mark.number for mark in marks}
     ordered = [number for number in SENTINELS if number in numbers] + sorted(numbers - set(SENTINELS))
-    return tuple(f"--missing-value {_text(number)}" for number in ordered)
+    return tuple(f"--missing-value {as_text(number)}" for number in ordered)
 
 
 def declare(marks: list[Mark]) -> str:

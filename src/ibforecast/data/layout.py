@@ -5,6 +5,7 @@ from math import isfinite
 from typing import Literal, get_args
 
 from ibforecast.core.errors import UsageError, require_choice
+from ibforecast.core.hours import minutes_of
 
 Shape = Literal["auto", "wide", "long"]
 Irregular = Literal["error", "by_row", "fill"]
@@ -32,6 +33,9 @@ class Layout:
     past: tuple[str, ...] = ()
     future: tuple[str, ...] = ()
     dates: Dates = "auto"
+    zero_at: tuple[str, ...] = ()
+    """Times of the day, as "22:00..05:30", at which a missing value of a channel is read as 0."""
+
     numbered: bool = False
     """Whether its times are numbers of rows, given as whole seconds since a Monday at midnight."""
 
@@ -43,6 +47,8 @@ class Layout:
             raise UsageError(
                 "missing_values must be finite numbers", odd[0], "leave it out: empty cells and NaN are always missing"
             )
+        for span in self.zero_at:
+            minutes_of(span)  # refuses another spelling
         named = (*self.past, *self.future)
         if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
             raise UsageError(

@@ -38,6 +38,16 @@ DATED = re.compile(r"\s*\d{1,4}([-./])\d{1,2}\1\d{1,4}(?!\w*[-./])")
 VALUE = re.compile(r"\s*[+-]?\d+(\.\d*)?(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 """Texts that look like the date or the number of a row rather than the name of a column."""
 
+FORMATS = {
+    rb"\x1f\x8b": ("gzip", "rename it to {0}.gz"),
+    rb"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it, or save the spreadsheet as CSV"),
+    rb"\xd0\xcf\x11\xe0": ("a spreadsheet", "save it as CSV"),
+    rb"PAR1\x15": ("Parquet", "rename it so that it ends in .parquet"),
+    rb"\s*(\{\s*[\"}]|\[\s*[\[{])": ("JSON", "read it with pandas and give that table, or convert it to CSV"),
+    rb"(?i)\s*<(!doctype|html|\?xml)": ("a web page or XML", "download the file itself, or export it as CSV"),
+}
+"""How files of other formats begin, what they are, and what to do."""
+
 OFFSETS = b"offsets"
 """The metadata key for the offsets in a time column of a CSV file: arrow converts the times to UTC."""
 
@@ -123,6 +133,7 @@ def _read_file(path: Path) -> pa.Table:
             return _read_parquet(path)
         with gzip.open(path) if suffix == ".csv.gz" else path.open("rb") as file:
             head = file.read(LONGEST_HEADER + 1)
+            _check_format(path.name, head)
             columns = _check_header(head)
             content = _read_on(file, head)
         if len(content) > LONGEST_TEXT:
@@ -160,12 +171,18 @@ def _read_parquet(path: Path) -> pa.Table:
     return table
 
 
+def _check_format(name: str, head: bytes) -> None:
+    """Refuse a file whose first bytes are not those of CSV, with the format that they belong to."""
+    for beginning, (format, remedy) in FORMATS.items():
+        if re.match(beginning, head):
+            raise DataError("a .csv file must be text with commas", f"{name!r}, which is {format}", remedy.format(name))
+    if b"\0" in head:
+        rule, got = "a .csv file must be text in UTF-8", "bytes that are zero, as in UTF-16"
+        raise DataError(rule, f"{got}, in {name!r}", "save it again as CSV UTF-8")
+
+
 def _check_header(head: bytes) -> int:
     """Return the number of columns, from the first bytes of a CSV file; refuse too many, or names too long."""
-    if b"\0" in head:
-        raise DataError(
-            "a .csv file must be text in UTF-8", "bytes that are zero, as in UTF-16", "save it again as CSV UTF-8"
-        )
     lines = io.TextIOWrapper(io.BytesIO(head), encoding="utf8", errors="replace", newline="")
     try:
         names = next((row for row in csv.reader(lines) if row), [])

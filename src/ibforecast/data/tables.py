@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float64, Shaped
 
+from ibforecast.core.calendar import DAY
 from ibforecast.core.errors import DataError, UsageError, hint
+from ibforecast.core.hours import filled
 from ibforecast.core.zones import to_wall
 from ibforecast.data.axis import Axis, Mark, marks_in, warn_of_marks
 from ibforecast.data.columns import (
@@ -138,6 +140,11 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     values[np.isin(values, layout.missing_values)] = np.nan
     series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
     series = replace(series, clock=replace(series.clock, numbered=layout.numbered))
+    if layout.zero_at:
+        step = series.clock.frequency
+        if layout.numbered or not 0 < step.seconds < DAY:
+            raise UsageError("zero_at needs steps that are shorter than a day", series.clock.step, "leave it out")
+        series = replace(series, values=filled(series.values, series.clock.wall, layout.zero_at))
     resolved = replace(layout, channels=series.channels, frequency=str(series.clock.frequency), zone=series.clock.zone)
     time_type, id_type = (
         arrow.schema.field(name).type if name in arrow.column_names else None for name in (time, layout.id)

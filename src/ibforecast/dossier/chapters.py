@@ -124,7 +124,8 @@ def _data(facts: Facts) -> Iterator[str]:
                 data.irregular
             ],
             "missing values": f"{data.missing:,}"
-            + (f"; also written as {_listed(data.missing_values)}" if data.missing_values else ""),
+            + (f"; also written as {_listed(data.missing_values)}" if data.missing_values else "")
+            + (f"; empty cells are read as 0 at {', '.join(data.zero_at)}" if data.zero_at else ""),
         }
     )
     yield heading("Parts, in order of time")

@@ -86,6 +86,7 @@ class DataFacts:
     zone: str | None
     irregular: str
     missing_values: tuple[float, ...]
+    zero_at: tuple[str, ...]
     parts: tuple[PartFacts, ...]
     channels: tuple[ChannelFacts, ...]
 

@@ -141,6 +141,7 @@ def _data(desk: Desk, series: Series, name: str) -> DataFacts:
         zone=layout.zone,
         irregular=layout.irregular,
         missing_values=layout.missing_values,
+        zero_at=layout.zero_at,
         parts=tuple(_parts(desk, series)),
         channels=tuple(_columns(desk.fitted, series)),
     )

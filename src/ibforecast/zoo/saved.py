@@ -252,7 +252,8 @@ class FittedModel:
             "config": asdict(
                 self.config if self.fitted_budget is None else replace(self.config, budget=self.fitted_budget)
             ),
-            "layout": asdict(self.layout),
+            # Left out if there are none, so that a model without them has the fingerprint it always had.
+            "layout": {name: value for name, value in asdict(self.layout).items() if value or name != "zero_at"},
             "origin": self.origin,
             "even": self.even,
             "split": asdict(self.split),
