@@ -96,11 +96,9 @@ MISTAKES: dict[str, Mistake] = {
     "a spreadsheet with another suffix": Mistake(
         ("check", "TABLE"), DATA, "a spreadsheet", "save the spreadsheet as CSV", lambda _: b"PK\x03\x04\0\0xl/workbook"
     ),
-    "semicolons": Mistake(("check", "TABLE"), DATA, "';'", "commas", lambda t: text(t, sep=";")),
-    "semicolons and decimal commas": Mistake(
-        ("check", "TABLE"), DATA, "';'", "points as decimal marks", lambda t: text(t, sep=";", decimal=",")
+    "points between semicolons that may mean thousands": Mistake(
+        ("check", "TABLE"), DATA, "1.250", "between thousands", lambda t: text(t.assign(load="1.250"), sep=";")
     ),
-    "tabs": Mistake(("check", "TABLE"), DATA, "\\t", "commas", lambda t: text(t, sep="\t")),
     "bars": Mistake(("check", "TABLE"), DATA, "time|load|wind", "commas", lambda t: text(t, sep="|")),
     "utf-16": Mistake(
         ("check", "TABLE"),

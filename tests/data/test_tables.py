@@ -246,6 +246,35 @@ def test_a_file_of_another_kind_is_neither_written_nor_read(tmp_path: Path) -> N
         read(tmp_path / "t.xlsx")
 
 
+@pytest.mark.filterwarnings("ignore:a number must be a value, not a mark")
+@given(
+    values=hnp.arrays(np.float64, (6, 2), elements=st.floats(-1e6, 1e6, width=32)),
+    separator=st.sampled_from([";", "\t"]),
+    decimal=st.sampled_from([",", "."]),
+    dates=st.sampled_from(["%Y-%m-%d", "%d.%m.%Y"]),
+)
+@settings(max_examples=50)
+def test_semicolons_tabs_and_decimal_commas_give_the_same_table(
+    values: np.ndarray, separator: str, decimal: str, dates: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("separated")
+    frame = pd.DataFrame({"when": pd.date_range("2020-02-01", periods=6), "a": values[:, 0], "b": values[:, 1]})
+    frame.to_csv(folder / "plain.csv", index=False)
+    frame.to_csv(folder / "other.csv", index=False, sep=separator, decimal=decimal, date_format=dates)
+    plain, other = read(folder / "plain.csv").series, read(folder / "other.csv").series
+    assert other.values.tobytes() == plain.values.tobytes()
+    assert other.clock.stamps.tolist() == plain.clock.stamps.tolist()
+
+
+def test_commas_in_names_and_whole_numbers_leave_a_table_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('date,"a;b;c;d"\n2020-01-01,1\n2020-01-02,2\n2020-01-03,3\n')
+    assert read(tmp_path / "t.csv").series.channels == ("a;b;c;d",)
+    (tmp_path / "t.csv").write_text('date;"a, in °C";b\n01.01.2020;1,5;1\n02.01.2020;2;2\n03.01.2020;,5;3\n')
+    series = read(tmp_path / "t.csv").series
+    assert series.channels == ("a, in °C", "b")
+    assert series.values.tolist() == [[1.5, 1], [2, 2], [0.5, 3]]
+
+
 def test_names_outside_utf8_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("date,SWDR (W/m²)\n2020-01-01,1\n2020-01-02,2\n2020-01-03,3\n".encode("latin-1"))
     assert read(tmp_path / "t.csv").series.channels == ("SWDR (W/m²)",)

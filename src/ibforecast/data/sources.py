@@ -35,7 +35,7 @@ PIECE = 2**24
 """Bytes of a file that are read at a time."""
 
 DATED = re.compile(r"\s*\d{1,4}([-./])\d{1,2}\1\d{1,4}(?!\w*[-./])")
-VALUE = re.compile(r"\s*[+-]?\d+(\.\d*)?(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+VALUE = re.compile(r"\s*[+-]?\d+([.,]\d*)?(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 """Texts that look like the date or the number of a row rather than the name of a column."""
 
 FORMATS = {
@@ -47,6 +47,15 @@ FORMATS = {
     rb"(?i)\s*<(!doctype|html|\?xml)": ("a web page or XML", "download the file itself, or export it as CSV"),
 }
 """How files of other formats begin, what they are, and what to do."""
+
+SEPARATORS = ",;\t"
+"""What may be between the cells of a CSV file; if two are equally frequent in its first line, the first one is."""
+
+WITH_COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
+"""A number as spreadsheets of many countries write it, where commas are not between the cells."""
+
+THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
+"""A number that means thousands there, and less than a thousand elsewhere."""
 
 OFFSETS = b"offsets"
 """The metadata key for the offsets in a time column of a CSV file: arrow converts the times to UTC."""
@@ -185,7 +194,7 @@ def _check_header(head: bytes) -> int:
     """Return the number of columns, from the first bytes of a CSV file; refuse too many, or names too long."""
     lines = io.TextIOWrapper(io.BytesIO(head), encoding="utf8", errors="replace", newline="")
     try:
-        names = next((row for row in csv.reader(lines) if row), [])
+        names = next((row for row in csv.reader(lines, delimiter=separator_of(head)) if row), [])
     except csv.Error as error:  # the module limits the length of a cell
         raise DataError(
             "a .csv file must begin with the names of its columns", f"a cell too long for one: {error}", "add them"
@@ -226,21 +235,30 @@ def _read_csv(content: bytes) -> pa.Table:
     # From memory: the thread that reads ahead in a Python file may outlive an error and abort the process at exit.
     # One block, so that types are inferred from every row and not from the first megabyte.
     whole = arrow_csv.ReadOptions(encoding=encoding, block_size=min(2 * len(content) + 1, 2**31 - 1))
-    nulls = arrow_csv.ConvertOptions(strings_can_be_null=True)
-    try:
-        table = arrow_csv.read_csv(pa.BufferReader(content), read_options=whole, convert_options=nulls)
-    except pa.ArrowInvalid:
-        _check_commas(content.partition(b"\n")[0].decode(encoding))
-        raise
-    if table.num_columns == 1:
-        _check_commas(table.column_names[0])
+    separator = separator_of(content)
+    parsing = arrow_csv.ParseOptions(delimiter=separator)
+
+    def parsed(**how: Any) -> pa.Table:
+        return arrow_csv.read_csv(
+            pa.BufferReader(content),
+            read_options=whole,
+            parse_options=parsing,
+            convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, **how),
+        )
+
+    def as_texts(names: list[str]) -> pa.Table:
+        return parsed(include_columns=names, column_types=dict.fromkeys(names, pa.string()))
+
+    table = parsed()
+    if separator != ",":
+        if any(_has_commas(column) for column in table.columns):
+            table = parsed(decimal_point=",")
+        elif fractions := [field.name for field in table.schema if pa.types.is_floating(field.type)]:
+            _check_thousands(as_texts(fractions), separator)
     zoned = [field.name for field in table.schema if has_zone(field.type)]
     if not zoned:
         return pa.table([_in_microseconds(column) for column in table.columns], names=table.column_names)
-    as_text = arrow_csv.ConvertOptions(
-        strings_can_be_null=True, include_columns=zoned, column_types=dict.fromkeys(zoned, pa.string())
-    )
-    texts = arrow_csv.read_csv(pa.BufferReader(content), read_options=whole, convert_options=as_text)
+    texts = as_texts(zoned)
     written = {name: {OFFSETS: " ".join(offsets_in(texts.column(at)))} for at, name in enumerate(texts.column_names)}
     columns = [_in_microseconds(column) for column in table.columns]
     fields = [
@@ -250,13 +268,35 @@ def _read_csv(content: bytes) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def _check_commas(header: str) -> None:
-    if separator := next((mark for mark in ";\t" if header.count(mark) > header.count(",")), None):
-        raise DataError(
-            "a .csv file must be separated by commas",
-            repr(separator),
-            "export it again with commas between the columns, and points as decimal marks",
-        )
+def separator_of(content: bytes) -> str:
+    """Return what is between the cells of a CSV file: the most frequent separator in its first line."""
+    header = re.sub(rb'"[^"]*"', b"", content.lstrip(b"\r\n").partition(b"\n")[0])  # names may have commas
+    return max(SEPARATORS, key=lambda mark: header.count(mark.encode()))
+
+
+def _has_commas(column: pa.ChunkedArray) -> bool:
+    """Return whether a column has texts, and all of its cells are numbers, some of them with a decimal comma."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    if not pa.types.is_string(column.type):
+        return False
+    commas = pc.match_substring_regex(column, WITH_COMMA)
+    whole = pc.match_substring_regex(column, r"^\s*[+-]?\d+([eE][+-]?\d+)?\s*$")
+    return bool(pc.any(commas).as_py()) and bool(pc.all(pc.or_(commas, whole)).as_py())
+
+
+def _check_thousands(texts: pa.Table, separator: str) -> None:
+    """Refuse points that may be decimal points, or between thousands: without commas between cells, nothing says it."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    for name, column in zip(texts.column_names, texts.columns, strict=True):
+        pointed = column.filter(pc.match_substring(column, "."))
+        if len(pointed) and pc.all(pc.match_substring_regex(pointed, THOUSANDS)).as_py():
+            raise DataError(
+                f"numbers must have one meaning where {separator!r} is between the columns",
+                f"{pointed[0].as_py()!r} in {name!r}, which is 1 or 1000 times as much",
+                "write them without points between thousands, or with another number of digits after the point",
+            )
 
 
 def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
