@@ -5,7 +5,6 @@ from math import isfinite
 from typing import Literal, get_args
 
 from ibforecast.core.errors import UsageError, require_choice
-from ibforecast.core.hours import minutes_of
 
 Shape = Literal["auto", "wide", "long"]
 Irregular = Literal["error", "by_row", "fill"]
@@ -47,8 +46,11 @@ class Layout:
             raise UsageError(
                 "missing_values must be finite numbers", odd[0], "leave it out: empty cells and NaN are always missing"
             )
-        for span in self.zero_at:
-            minutes_of(span)  # refuses another spelling
+        if self.zero_at:
+            from ibforecast.core.hours import minutes_of  # it needs numpy, and --help does not
+
+            for span in self.zero_at:
+                minutes_of(span)  # refuses another spelling
         named = (*self.past, *self.future)
         if len(set(named)) < len(named) or set(self.future) & set(self.channels or ()):
             raise UsageError(
