@@ -11,6 +11,7 @@ from ibforecast.core.errors import DataError
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
+from ibforecast.evaluate.naive import naive_errors
 
 ROWS, LOOK_BACK, HORIZON = 60, 12, 5
 STARTS = range(ROWS - LOOK_BACK - HORIZON + 1)
@@ -101,6 +102,19 @@ def test_rows_standardised_in_parts_are_those_standardised_at_once(monkeypatch: 
     assert torch.equal(parts.observed, whole.observed)
     at_once = torch.from_numpy(np.nan_to_num(standardiser.standardise(series.values))).float()
     assert torch.equal(parts.values, at_once)
+
+
+def test_fewer_windows_are_computed_at_a_time_if_they_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, windows = cut_from(gappy())
+    cells = windows.values.shape[1] * (LOOK_BACK + HORIZON)
+    assert windows.at_once(1024) == 1024
+    for most, expected in ((5 * cells, 5), (5 * cells - 1, 4), (1, 1)):
+        monkeypatch.setattr("ibforecast.data.windows.CELLS", most)
+        assert windows.at_once(1024) == expected
+    in_parts = naive_errors(windows, cycle=6)
+    monkeypatch.undo()
+    for part, whole in zip(in_parts, naive_errors(windows, cycle=6), strict=True):
+        assert torch.equal(part, whole)
 
 
 @pytest.mark.parametrize("size", [1, 7, len(STARTS) - 1, len(STARTS), 1000])

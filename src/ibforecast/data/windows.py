@@ -16,6 +16,9 @@ from ibforecast.data.series import Series
 ROWS = 1 << 16
 """Rows that are standardised at a time."""
 
+CELLS = 1 << 23
+"""Cells, which are steps of channels, of the windows that are computed at a time: they need up to 5 GB."""
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -151,6 +154,10 @@ class Windows:
         observed[..., observed.shape[-1] - self.past :] = False
         return self.look_backs(starts), Target(self.values[future], observed)
 
+    def at_once(self, most: int) -> int:
+        """Return how many windows to compute at a time: `most`, or fewer if there are many channels or steps."""
+        return within_cells(most, self.values.shape[1], self.look_back + self.horizon)
+
     def batches(self, size: int) -> Iterator[tuple[Window, Target]]:
         """Yield all windows in order, none dropped."""
         for first in range(0, len(self), size):
@@ -159,6 +166,11 @@ class Windows:
     @staticmethod
     def _steps(starts: Int[Tensor, " batch"], count: int) -> Int[Tensor, "batch steps"]:
         return starts[:, None] + torch.arange(count, device=starts.device)
+
+
+def within_cells(most: int, channels: int, steps: int) -> int:
+    """Return the number of windows of this size, at most `most`, that have no more than `CELLS` cells."""
+    return min(most, max(1, CELLS // (channels * steps)))
 
 
 def _check_sizes(

@@ -94,6 +94,7 @@ def per_window(
     windows: Windows, measure: Callable[[Window, Target], Sequence[Float[Tensor, " batch"]]], count: int, batch: int
 ) -> Float64[Tensor, "count window"]:
     """Return `count` measures of every window, computed in batches."""
+    batch = windows.at_once(batch)
     # Made before the first batch: small results in between the large arrays of batches would keep the memory of those
     # from being used again, nearly a kilobyte per window.
     results = windows.values.new_empty(count, len(windows), dtype=torch.float64)

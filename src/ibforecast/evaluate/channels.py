@@ -30,7 +30,7 @@ def channel_errors(
     """Measure a function that forecasts on every window."""
     targets = windows.values.shape[1] - windows.past
     absolute, squared, seen = torch.zeros(3, targets, dtype=torch.float64, device=windows.values.device)
-    for window, target in windows.batches(batch):
+    for window, target in windows.batches(windows.at_once(batch)):
         errors = (predict(window) - target.values).double().where(target.observed, 0.0)[..., :targets]
         absolute += errors.abs().sum(dim=(0, 1))
         squared += (errors**2).sum(dim=(0, 1))
@@ -42,7 +42,7 @@ def channel_errors(
 def read_shares(forecaster: Forecaster, windows: Windows, batch: int = 1024) -> Float[Tensor, "patch channel"]:
     """Return the share of windows in which each token is open; the forecaster must explain its forecasts."""
     opened = []
-    for window, _ in windows.batches(batch):
+    for window, _ in windows.batches(windows.at_once(batch)):
         explanation = forecaster(window).explanation
         assert explanation is not None
         opened.append(explanation.mask.double().sum(dim=0).cpu())

@@ -76,6 +76,7 @@ def scores(predictor: Predictor, windows: Windows, batch: int = 1024) -> Float[T
     """
     targets = windows.values.shape[1] - windows.past
     parts = [torch.empty(0, windows.horizon, targets)]  # so that no windows at all give an empty result
+    batch = windows.at_once(batch)
     reads = torch.split(windows.read(), batch)  # one empty part if there are no windows
     for (window, target), read in zip(windows.batches(batch), reads, strict=False):
         off = (predictor(window).values - target.values).abs() / predictor.context(window).scale[:, None]

@@ -149,7 +149,10 @@ def epoch_seconds(forecaster: Forecaster, training: Windows, validation: Windows
     with torch.random.fork_rng([device] if device.type == "cuda" else []), in_order(device):
         forecaster.to(device).train()
         step = Step(forecaster, training, batch, torch.Generator(device), config.kept_share(steps), config.bfloat16)
-        some, starts = validation.spaced(min(count, VALIDATION_BATCH)), drawn_starts(training, batch, 1, 0)[0]
+        some, starts = (
+            validation.spaced(min(count, validation.at_once(VALIDATION_BATCH))),
+            drawn_starts(training, batch, 1, 0)[0],
+        )
         for work in (lambda: step.run(starts), lambda: error_on(forecaster, some)):
             work()
         begun = time.perf_counter()
@@ -218,7 +221,8 @@ def errors_on(forecaster: Forecaster, windows: Windows) -> tuple[float, float]:
     """Return the mean squared and the mean absolute error over windows, with gates as in use."""
     forecaster.eval()
     squared, absolute = 0.0, 0.0
-    for window, target in replace(windows, starts=ranks.share_of(windows.starts)).batches(VALIDATION_BATCH):
+    own = replace(windows, starts=ranks.share_of(windows.starts))
+    for window, target in own.batches(own.at_once(VALIDATION_BATCH)):
         misses, seen = forecaster(window).values - target.values, target.observed.sum(dim=(1, 2)).clamp(min=1)
         squared += float(((misses**2).double().where(target.observed, 0.0).sum(dim=(1, 2)) / seen).sum())
         absolute += float((misses.abs().double().where(target.observed, 0.0).sum(dim=(1, 2)) / seen).sum())

@@ -51,7 +51,7 @@ def _errors(
     network.eval()
     own = torch.zeros(blend.shape[1], dtype=torch.float64, device=blend.device)
     seen, blended = torch.zeros_like(own), own.new_zeros(len(blend), len(SHARES), len(own))
-    for window, target in windows.batches(BATCH):
+    for window, target in windows.batches(windows.at_once(BATCH)):
         forecast = network(window)
         assert forecast.explanation is not None
         misses = (forecast.values - target.values).where(target.observed, 0.0)

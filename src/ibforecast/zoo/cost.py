@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from ibforecast.data.windows import within_cells
 from ibforecast.train.loop import VALIDATION_BATCH
 from ibforecast.zoo.recipes import Recipe
 from ibforecast.zoo.stages import TRIAL_EPOCHS
@@ -98,8 +99,9 @@ def seconds_of(recipe: Recipe, windows: int, usual: bool = False) -> float:
 def megabytes_of(recipe: Recipe, rows: int, windows: int, validation: int) -> float:
     """Return roughly the memory of a fit, by the numbers of rows, of training and of validation windows."""
     train, config = recipe.train, recipe.config
-    batches = train.batch_of(windows), min(validation, VALIDATION_BATCH)
-    step, validated = (batch * config.channels * (config.look_back + config.horizon) for batch in batches)
+    steps = config.look_back + config.horizon
+    batches = train.batch_of(windows), min(validation, within_cells(VALIDATION_BATCH, config.channels, steps))
+    step, validated = (batch * config.channels * steps for batch in batches)
     results = max(step * BYTES_PER_STEP_CELL, validated * BYTES_PER_VALIDATION_CELL)
     return float(BASE_MEGABYTES + (rows * config.channels * BYTES_PER_VALUE + results) / 1e6)
 
