@@ -124,11 +124,22 @@ def fit(folder: Path, table: pd.DataFrame, **settings: Any) -> IBForecaster:
 Case = tuple[IBForecaster, pd.DataFrame, ExplainedForecast, Path]
 
 
-@pytest.fixture(scope="module", params=["plain", "covariates", "limits"])
+@pytest.fixture(scope="module", params=["plain", "covariates", "limits", "anchor"])
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A model, its table, an explanation at the end of the table, and its workbook."""
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param != "covariates":
+    if request.param == "anchor":
+        table = make_table()
+        table[FIRST] = np.repeat(table[FIRST].to_numpy()[::40], 40)[
+            :ROWS
+        ]  # stairs, which the newest value describes best
+        model = fit(folder, table)
+        anchor = model.fitted.network.decompose.anchor
+        assert anchor is not None
+        assert anchor.blend[:, 0].sum() > 0
+        anchor.blend *= 0.5  # so that the readout matters too
+        explained = model.explain(table)
+    elif request.param != "covariates":
         table = make_table()
         limits = {"limits": {FIRST: (18.5, 21.5), "wind": (0, None)}, "whole": [LAST]}
         model = fit(folder, table, **(limits if request.param == "limits" else {}))

@@ -10,6 +10,7 @@ import pytest
 from tests.core.samples import HORIZON, PATCH_LEN, SOME, sample
 
 from ibforecast.core import words
+from ibforecast.core.errors import UsageError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.limits import Limits
 from ibforecast.core.receipt import FINE, Receipt, adding_up, decimals_of, places, rounded
@@ -132,3 +133,34 @@ def test_a_standard_error_has_two_digits(error: float, text: str) -> None:
     made = sample(sealed=True, forecast=np.full((HORIZON, 3), 20.0))
     receipt = Receipt("alpha", "mean", 20.0, 20.0, (0.0,) * int(np.sum(SOME)), error=error)
     assert f"a standard error of at most {text};" in replace(made, receipts=(receipt,)).in_words("alpha")
+
+
+def test_a_place_that_moved_the_forecast_the_other_way_is_not_the_event_of_its_run() -> None:
+    history = np.full((4 * PATCH_LEN, 3), 10.0)
+    history[PATCH_LEN + 1, 0], history[1, 0] = 60.0, -90.0
+    plain = sample([[1, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]], history=history)
+    plain = replace(plain, forecast=np.full((HORIZON, 3), 20.0))
+    receipt = Receipt("alpha", "mean", 20.0, 18.0, (-1.0, 3.0), unread=0.0)
+    place = replace(plain, receipts=(receipt,)).in_words("alpha").splitlines()[2]
+    assert place.startswith("alpha 2020-01-01 00:00 to 07:00: +2.0")
+    assert "(60.00 at 05:00, profile " in place
+    turned = replace(receipt, read=(-3.0, 1.0), calendar=22.0)
+    assert "(-90.00 at 01:00, profile " in replace(plain, receipts=(turned,)).in_words("alpha").splitlines()[2]
+
+
+def test_words_without_the_model_need_the_receipts_of_all_channels() -> None:
+    plain = sample(sealed=True, forecast=np.full((HORIZON, 3), 20.0))
+    one = Receipt("alpha", 2, 20.0, 20.0, (0.0,) * int(np.sum(SOME)))
+    made = replace(plain, receipts=(one,))
+    assert made.in_words() == plain.in_words()
+    assert made.in_words("alpha", 2).startswith("alpha, 2020-01-01 17:00: 20.0")
+    with pytest.raises(UsageError, match=r"needs the model .*or the receipts of its document \('alpha', 2\)"):
+        made.in_words("alpha")
+    with pytest.raises(UsageError, match=r"or the receipts of its document \(it has none\)"):
+        plain.in_words("beta")
+
+
+def test_full_words_are_of_every_channel_and_step() -> None:
+    for arguments in (("alpha",), (None, 2)):
+        with pytest.raises(UsageError, match="full words describe every channel and step"):
+            sample().in_words(*arguments, full=True)

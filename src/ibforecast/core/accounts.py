@@ -30,12 +30,17 @@ NAMED = 2
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive places of a channel that were read: the first and the last patch, and the sum of their amounts."""
+    """Consecutive places of a channel that were read: the first and the last patch, and the amount of each."""
 
     column: int
     first: int
     last: int
-    amount: float
+    amounts: tuple[float, ...]
+
+    @property
+    def amount(self) -> float:
+        """The sum of the amounts."""
+        return sum(self.amounts)
 
 
 def in_words(explained: ExplainedForecast, channel: str | None, step: Step) -> str:
@@ -132,7 +137,7 @@ def _runs(explained: ExplainedForecast, receipt: Receipt) -> Iterator[Run]:
         for begin, stop in pairwise(cuts):
             run = patches[begin:stop]
             if run:
-                yield Run(column, run[0], run[-1], sum(amounts[patch, column] for patch in run))
+                yield Run(column, run[0], run[-1], tuple(amounts[patch, column] for patch in run))
 
 
 def _when(explained: ExplainedForecast, step: Step) -> str:
@@ -157,10 +162,14 @@ def _steps(explained: ExplainedForecast, run: Run) -> range:
 
 
 def _event(explained: ExplainedForecast, run: Run) -> str:
-    """Return the value that differs most from its profile, and the profile there."""
+    """Return the value that differs most from its profile, and the profile there.
+
+    Values of places that moved the forecast the other way are passed over: they do not explain the sum.
+    """
     steps, moments = _steps(explained, run), explained.moments
     value, usual = explained.history[steps, run.column], explained.usual[steps, run.column]
-    largest = int(np.argmax(np.abs(value - usual)))
+    same_way = np.repeat(np.multiply(run.amounts, run.amount) >= 0, explained.patch_len)
+    largest = int(np.argmax(np.where(same_way, np.abs(value - usual), -1.0)))
     decimals = decimals_of(float(explained.units.std[run.column]), COARSE)
     # Next to a span of one date, the time of day is enough.
     is_one_day = words.without_date(moments[steps[-1]], moments[steps[0]]) != moments[steps[-1]]

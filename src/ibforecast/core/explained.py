@@ -327,9 +327,14 @@ class ExplainedForecast:
         """Describe what the forecast of a channel is made of, in at most eight lines; by default of every channel.
 
         `full` describes what was read instead: every place of every channel, as a document does. So does an explanation
-        without its model and without receipts, in brief.
+        without its model and without the receipts of all channels, in brief.
         """
-        if full or not (self.receipts or isinstance(self.host, Itemiser)):
+        if full and (channel, step) != (None, "mean"):
+            got = f"full=True, channel={channel!r}, step={step!r}"
+            raise UsageError("full words describe every channel and step", got, "leave out full, or channel and step")
+        forecast = {(name, step) for name in self.channels if name not in self.past}
+        has_all = forecast <= {(own.channel, own.step) for own in self.receipts}
+        if full or (channel is None and not has_all and not isinstance(self.host, Itemiser)):
             return words.in_words(self, full)
         return accounts.in_words(self, channel, step)
 
@@ -390,10 +395,12 @@ class ExplainedForecast:
         """Compute the amounts of these channels together, which takes little more time than those of one."""
         wanted = [name for name in channels if name not in self._computed]
         if wanted and not isinstance(self.host, Itemiser):
+            some = [f"{own.channel!r}, {own.step!r}" for own in self.receipts[:5]]
+            there = ", ".join([*some, *["…"] * (len(self.receipts) > len(some))])
             raise UsageError(
                 "a receipt needs the model that gave the explanation",
                 "an explanation without its model, or in a runtime that computes no receipts",
-                "use model.explain(table), or the receipts of its document",
+                f"use model.explain(table), or the receipts of its document ({there or 'it has none'})",
             )
         if wanted and isinstance(self.host, Itemiser):
             columns = [self.channels.index(name) for name in wanted]
