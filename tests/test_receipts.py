@@ -189,7 +189,7 @@ def test_a_receipt_that_moves_an_amount_to_the_calendar_is_refused(
 
 def test_a_receipt_that_does_not_add_up_is_refused_when_it_is_read(explained: ExplainedForecast) -> None:
     def lie(receipt: dict[str, Any]) -> None:
-        receipt["calendar"] *= 1.01
+        receipt["calendar"] += 1.0
 
     with pytest.raises(DataError, match="add up to the forecast to the last digit"):
         ExplainedForecast.from_json(forged(explained, lie))

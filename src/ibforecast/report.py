@@ -1,5 +1,6 @@
 """Reports: the explorer with one or several verified explanations in one file that needs no server."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,9 @@ from ibforecast.drivers import drivers as drivers_over
 from ibforecast.forecaster import IBForecaster
 from ibforecast.plots.labels import MANY
 from ibforecast.plots.page import DATA_BEGINS, moment, page
+
+MADE = {"on": r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "version": r"\d[0-9A-Za-z.+-]{0,40}"}
+"""The form of what a page states about how it was made, which nothing can confirm."""
 
 WINDOWS = 24
 """Windows behind the drivers of a report. Eight channels of which 150 values are read take 3 to 4 s."""
@@ -73,8 +77,8 @@ def verify_html(model: IBForecaster, report: bytes, table: Any, future: Any = No
     """Check that a report is, to the last byte, the one that a model writes about a table.
 
     A report is made again from its moments, so every number, line and word on the page is compared, and its script.
-    Only the date, the version, and the names of model and table, which it states, are taken from it. No difference is
-    tolerated, not even of rounding on another machine.
+    Only the date, the version, and the names of model and table, which it states, are taken from it, and the verdict
+    names them. No difference is tolerated, not even of rounding on another machine.
     """
     content = _content(report)
     try:
@@ -82,15 +86,19 @@ def verify_html(model: IBForecaster, report: bytes, table: Any, future: Any = No
         budget = documents[0].budget if model.fitted.config.gate.any_budget else None
         windows = 0 if content["drivers"] is None else reading.whole_number(content["drivers"]["windows"], "windows")
         names = [reading.text(content[part]["name"], f"{part}.name") for part in ("model", "table")]
-        made = {name: reading.text(content["made"][name], f"made.{name}") for name in ("on", "version")}
+        made = {name: reading.text(content["made"][name], f"made.{name}") for name in MADE}
     except (KeyError, IndexError, TypeError) as error:
         raise DataError("a report must be complete", str(error)[:200], "give one that `report` wrote") from error
     except VerificationError as error:
         return refuted(error)
+    for name, form in MADE.items():
+        if not re.fullmatch(form, made[name]):
+            return Verification((Check("report", False, f"made.{name} is {made[name]!r:.80}, which no report states"),))
     moments = [one.at for one in documents]
     again = to_html(model, table, moments, names[0], names[1], budget, future, windows, made)
     same, rebuilt = again == report, _content(again)
-    detail = "every byte is what this model writes about this table"
+    stated = f"model {names[0]!r}, table {names[1]!r}, made on {made['on']} with version {made['version']}"
+    detail = f"every byte is what this model writes about this table; what it calls itself is not checked: {stated}"
     if not same:
         parts = [name for name in rebuilt if rebuilt[name] != content.get(name)] or ["its script or style"]
         detail = (

@@ -973,3 +973,46 @@ def units_moved_with_level_and_forecast_to_match(scene: Scene) -> Any:
 @forgery()
 def a_budget_written_as_a_denormal_more(scene: Scene) -> Any:
     return replace(scene.explained, budget=float(np.nextafter(scene.explained.budget, 2)))
+
+
+def _decimals(scene: Scene, one: Document) -> int:
+    column = receipt.column_of(scene.explained, one["channel"])
+    return receipt.decimals_for(scene.explained, column, one["step"])
+
+
+@forgery()
+def amounts_with_digits_beyond_the_last_that_is_stated(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    one = lie["receipts"][0]
+    digits = _decimals(scene, one) + 1
+    one["calendar"] = round(one["calendar"] + 10.0**-digits, digits)
+    one["read"][0] = round(one["read"][0] - 10.0**-digits, digits)
+    return lie
+
+
+@forgery()
+def amounts_each_within_rounding_that_together_move_a_sum_to_the_calendar(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    one, open_tokens = lie["receipts"][0], receipt.places(scene.explained)
+    digits, column = _decimals(scene, one), open_tokens[0][1]
+    numbers = [number for number, (_, own) in enumerate(open_tokens) if own == column]
+    if len(numbers) < 4:
+        return None
+    for number in numbers:
+        one["read"][number] = round(one["read"][number] - 2 * 10.0**-digits, digits)
+    one["calendar"] = round(one["calendar"] + 2 * len(numbers) * 10.0**-digits, digits)
+    return lie
+
+
+@forgery()
+def a_second_receipt_of_a_number_with_amounts_within_rounding(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    lie["receipts"].append(copy.deepcopy(lie["receipts"][0]))
+    return lie
+
+
+@forgery()
+def shares_of_an_anchor_moved_by_their_last_digit(scene: Scene) -> Any:
+    """They are numbers of the model, which no rounding of another machine can change."""
+    blend = scene.explained.explanation.context.blend
+    return None if blend is None else _with_context(scene, blend=np.nextafter(blend, np.float32(2)))

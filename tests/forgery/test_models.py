@@ -1,6 +1,7 @@
 """The fingerprint that explanations name covers all of a model; an ONNX file claims no more than it can show."""
 
 import copy
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+from safetensors.numpy import load, save
 from tests.forgery.conftest import AT_ROW, REFUSED
 from tests.forgery.forgeries import Case, sealed
 
@@ -18,7 +20,7 @@ from ibforecast import IBForecaster
 from ibforecast.adapters import onnx_file
 from ibforecast.adapters.onnx import OnnxForecaster
 from ibforecast.core import document as documents
-from ibforecast.core.errors import DataError
+from ibforecast.core.errors import DataError, ModelFileError
 from ibforecast.core.information import token_bits
 
 Document = dict[str, Any]
@@ -86,6 +88,44 @@ def test_a_model_with_the_true_weights_and_another_meaning_has_another_fingerpri
     assert model.fitted.weights_sha256 != case.scene.explained.weights_sha256
     verification = model.verify(case.scene.explained.to_json())
     assert "weights" in {check.name for check in verification.checks if not check.passed}
+
+
+AS_SAVED = "the model.json of a saved model must be what saving the model writes"
+
+
+def numbers_as_text(content: Document) -> None:
+    content["standardisation"]["mean"] = [str(mean) for mean in content["standardisation"]["mean"]]
+
+
+SPELLINGS: dict[str, Change] = {
+    "an unknown member": lambda model: model.update(approved_by="the regulator"),
+    "an unknown member of the training": lambda model: model["training"].update(approved_by="the regulator"),
+    "a number as text": numbers_as_text,
+    "another name for the file of the weights": lambda model: model["weights"].update(file="other.safetensors"),
+}
+
+
+@pytest.mark.parametrize("change", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_model_that_saving_would_not_write_is_not_loaded(case: Case, change: Change, tmp_path: Path) -> None:
+    """What is dropped or converted when a model is read would be stated by the folder and be in no fingerprint."""
+    folder = forged(case, tmp_path / "model", change)
+    shutil.copy(folder / "weights.safetensors", folder / "other.safetensors")
+    with pytest.raises(REFUSED):
+        IBForecaster.load(folder, device="cpu")
+
+
+def test_weights_in_a_file_that_says_more_than_the_model_are_not_loaded(case: Case, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(case.folder / "model", folder)
+    weights = folder / "weights.safetensors"
+    weights.write_bytes(save(load(weights.read_bytes()), {"approved_by": "the regulator"}))
+    content = json.loads((folder / "model.json").read_text("utf8"))
+    content["weights"]["bytes"] = weights.stat().st_size
+    content["weights"]["sha256"] = hashlib.sha256(weights.read_bytes()).hexdigest()
+    body = {name: value for name, value in content.items() if name not in ("format", "version", "sha256")}
+    (folder / "model.json").write_text(documents.write(content["format"], content["version"], body), "utf8")
+    with pytest.raises(ModelFileError, match=AS_SAVED):
+        IBForecaster.load(folder, device="cpu")
 
 
 def test_a_forged_model_cannot_pass_off_its_explanations_as_those_of_the_true_one(case: Case, tmp_path: Path) -> None:

@@ -146,7 +146,9 @@ class OnnxForecaster:
             return claim
         original = None if history is None else self._original(history, times, known)
         if original is not None and truth is not None:
-            original = replace(original, truth=_numbers(truth, self.facts, self.facts.horizon))
+            ahead = original.clock.wall[self.facts.look_back :]
+            later = self._read(_numbers(truth, self.facts, self.facts.horizon)[: self.facts.horizon], ahead)
+            original = replace(original, truth=later)
         verdict = verification.verify(self, claim, original, exact=exact, key=key)
         # The card names the weights, but whoever writes a file can put any card into it.
         return replace(verdict, notes=(*verdict.notes, NOT_BOUND.format(self.sha256)))
@@ -295,11 +297,18 @@ class OnnxForecaster:
                 "give one per row",
             )
         clock.check_steps()
-        values = filled(np.where(np.isin(values, facts.missing_values), np.nan, values), clock.wall, facts.zero_at)
+        values = self._read(values, clock.wall)
         start = len(values) - facts.look_back
         return Original(
             clock.window(start, facts.steps), values[start:], None, _known(known, facts, len(values) + facts.horizon)
         )
+
+    def _read(
+        self, values: Float64[np.ndarray, "row channel"], wall: Shaped[np.ndarray, " row"]
+    ) -> Float64[np.ndarray, "row channel"]:
+        """Return values as a table of training was read: without marks of missing values, and 0 where it says so."""
+        seen = np.where(np.isin(values, self.facts.missing_values), np.nan, values)
+        return filled(seen, wall, self.facts.zero_at)
 
 
 def _onnxruntime() -> Any:

@@ -55,7 +55,9 @@ class Context(Generic[Array]):
     anchor: Float[Array, "*batch horizon channel"] | None = field(
         default=None, metadata={"needs": "anchored", "in_scales": True}
     )
-    blend: Float[Array, "anchors channel"] | None = field(default=None, metadata={"needs": "anchored"})
+    blend: Float[Array, "anchors channel"] | None = field(
+        default=None, metadata={"needs": "anchored", "computed": False}
+    )
 
     def __post_init__(self) -> None:
         if not self.cycles:

@@ -110,7 +110,8 @@ class Field:
     """A row of the field table: an array of an explanation, its axes and its type in a document.
 
     `of(explanation)` returns the array, or None. `batched` arrays have a value for every window; all others belong to
-    the model. `given` arrays come with the window; all others are computed. `written` arrays are part of a document,
+    the model. `given` arrays come with the window. Arrays that are `computed` may differ by rounding between machines;
+    the shares of an anchor are numbers of the model, so they may not. `written` arrays are part of a document,
     `replayed` ones are read by the readout, and differences of those `in_scales` are measured in scales. An optional
     array `needs` a fact about the model (`ModelFacts`): only models of which it is true have the array.
     """
@@ -123,6 +124,7 @@ class Field:
     optional: bool
     batched: bool
     given: bool = False
+    computed: bool = True
     written: bool = True
     replayed: bool = True
     in_scales: bool = False

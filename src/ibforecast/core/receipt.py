@@ -8,7 +8,7 @@ So is the difference between what the model computed and the forecast, if the ch
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from itertools import islice
 from math import floor, log10
 from typing import Any, Literal
@@ -34,6 +34,9 @@ SIGNIFICANT = 14
 
 LARGEST_REST = 1e-3
 """By how much amounts may miss the forecast before they are rounded, in standard deviations: single precision."""
+
+EVERY_DIGIT = Context(prec=1000)
+"""Decimal arithmetic in which sums of doubles are exact, whatever their sizes."""
 
 REST_OF_AMOUNTS = 2.0**-18
 """The same as a part of all amounts: values far from the usual ones lose more to single precision."""
@@ -111,7 +114,8 @@ class Receipt:
     @property
     def adds_up(self) -> bool:
         """Whether the amounts add up to the forecast exactly, as decimal numbers."""
-        return sum(map(printed, self.amounts)) == printed(self.forecast)
+        with localcontext(EVERY_DIGIT):  # otherwise 28 digits, so that tiny amounts would not count
+            return sum(map(printed, self.amounts)) == printed(self.forecast)
 
     def document(self) -> dict[str, Any]:
         """Return the receipt as plain data, without `limit` if there is none: documents had none before."""
@@ -275,6 +279,7 @@ def check(explained: "ExplainedForecast", receipt: Receipt) -> None:
         "have an amount for the limits if and only if the channel has limits": (receipt.limit is not None)
         == is_limited(explained, column),
         "be of the number that was forecast": receipt.forecast == rounded(total, decimals),
+        f"have amounts of {decimals} decimals": all(amount == rounded(amount, decimals) for amount in receipt.amounts),
         "add up to the forecast to the last digit": receipt.adds_up,
     }
     for rule, holds in rules.items():

@@ -26,6 +26,8 @@ def check(explained: ExplainedForecast) -> None:
     _check_known(explained)
     _check_anchor(explained)
     _check_limits(explained)
+    numbers = [(each.channel, each.step) for each in explained.receipts]
+    _require(len(set(numbers)) == len(numbers), "receipts", "be of different numbers", "two of one number")
     for each in explained.receipts:
         receipt.check(explained, each)
 

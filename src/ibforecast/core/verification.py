@@ -17,8 +17,9 @@ from ibforecast.core.errors import DataError, IBForecastError, UsageError, Verif
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
-from ibforecast.core.receipt import Receipt, column_of, decimals_for
+from ibforecast.core.receipt import Receipt, column_of, decimals_for, places
 from ibforecast.core.signatures import is_signed_by
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Check, Verification
 
 LAST_DIGIT = 2.0**-23
@@ -43,7 +44,13 @@ NOT_ITEMISED = (
 NOT_CHECKED = "signature: it has one, which was not checked; give the public key of the expected signer"
 
 LAST_UNITS = 2.0
-"""By how many units of its last digit an amount may differ: rounding of single precision, and of the remainder."""
+"""By how many units of its last digit an amount may differ: rounding of single precision, and of the remainder.
+
+The differences of rounding have either sign. So those of the places of a channel, added up in any stretch of time, may
+be this many units times the square root of the number of places; otherwise many small ones could move a printed sum."""
+
+TEXT_ROUNDING = 4.0
+"""How many units of the last binary digit a value of a table may differ by: libraries read decimal text differently."""
 
 SHARE_OF_ERROR = 0.1
 """By which part of itself the standard error of a receipt may differ, if rounding of the forecast explains less."""
@@ -141,7 +148,7 @@ def verify(
     ]
     notes = [NOT_COMPARED] if original is None else []
     if original is not None:
-        checks.append(_table(original, explained))
+        checks.append(_table(original, explained, facts.units, exact))
         notes += _unstated_truth(original, explained)
     if key is not None:
         checks.append(_signature(explained, key))
@@ -149,6 +156,7 @@ def verify(
         notes.append(NOT_CHECKED)
     if checks[1].passed and checks[2].passed:
         checks += [_budget(facts, explained), *_recomputed(engine, explained, exact)]
+        notes += [] if exact else _rounded_otherwise(engine, explained)
         checks += [_unread(engine, explained)] if facts.sealed else []
         checks += [_reading(engine, explained)] if facts.chooses else []
         checks += [_receipts(explained, itemised, exact)] if explained.receipts else []
@@ -241,30 +249,40 @@ def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original |
     return Check("times", own == row, f"{counted} {detail}")
 
 
-def _table(original: Original, explained: ExplainedForecast) -> Check:
+def _table(original: Original, explained: ExplainedForecast, units: Standardiser, exact: bool) -> Check:
+    """Compare with the rows of the table, unless `exact` up to how a library reads decimal text."""
     differing = [] if np.array_equal(original.clock.stamps, explained.clock.stamps) else ["times"]
-    for name in ("history", "known"):
-        ours, theirs = getattr(original, name), getattr(explained, name)
-        if not _same(ours, theirs):
-            differing.append(name)
-    if not _is_part_of(explained.truth, original.truth):
-        differing.append("truth")
+    steps, truth, now = _observed(explained.truth), explained.truth, original.truth
+    compared = {
+        "history": (original.history, explained.history, units),
+        "known": (original.known, explained.known, explained.known_units),
+        # The table may have grown since, so the truth is compared up to its last observed step.
+        "truth": (now if now is None else now[:steps], truth if truth is None else truth[:steps], units),
+    }
+    if not steps:
+        del compared["truth"]
+    apart = {name: _apart(*values) for name, values in compared.items()}
+    differing += [name for name, roundings in apart.items() if roundings > (0.0 if exact else TEXT_ROUNDING)]
     same = "history, times, truth and what was known ahead are the table's own"
+    if any(apart.values()):
+        same += ", up to the rounding of text; read CSV files with pandas as float_precision='round_trip' for none"
     if original.clock.stamps[0] != explained.clock.stamps[0]:
         differing[0] = f"times, it has no window from {explained.times[0]} to {explained.at}"
     return Check("table", not differing, f"not the table's: {', '.join(differing)}" if differing else same)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _apart(one: Any, other: Any, units: Standardiser | None) -> float:
+    """Return the largest difference of two arrays, in last binary digits of their size or of a channel's spread.
+
+    It is infinite if only one of them has a number.
+    """
     if one is None or other is None:
-        return one is other
-    return bool(np.array_equal(one, other, equal_nan=True))
-
-
-def _is_part_of(truth: Future | None, now: Future | None) -> bool:
-    """Return whether a truth equals the table's up to its last observed step; the table may have grown since."""
-    steps = _observed(truth)
-    return not steps or (truth is not None and now is not None and _same(truth[:steps], now[:steps]))
+        return 0.0 if one is other else np.inf
+    if one.shape != other.shape or (np.isnan(one) != np.isnan(other)).any():
+        return np.inf
+    size = np.maximum(np.maximum(np.abs(one), np.abs(other)), 0.0 if units is None else units.std)
+    with np.errstate(over="ignore"):  # two huge numbers of opposite sign are infinitely apart
+        return float(np.nan_to_num(np.abs(one - other) / np.spacing(size), nan=0.0, posinf=np.inf).max(initial=0.0))
 
 
 def _unstated_truth(original: Original, explained: ExplainedForecast) -> list[str]:
@@ -366,6 +384,23 @@ def _scrambled(facts: ModelFacts, explained: ExplainedForecast) -> dict[str, Val
     }
 
 
+def _rounded_otherwise(engine: Engine, explained: ExplainedForecast) -> list[str]:
+    """Return a note if whole numbers of the forecast are others here: both are within rounding of what was computed."""
+    limits = explained.limits
+    if limits is None or not limits.whole.any():
+        return []
+    _, computed = _rerun(engine, explained)
+    own, stated = limits.apply(computed), explained.forecast
+    moved = np.argwhere(limits.whole & ~np.isnan(stated) & (own != stated))
+    ahead = explained.times[explained.look_back :]
+    listed = [
+        f"{explained.channels[column]!r} at {ahead[step]} is {own[step, column]:g} here, not {stated[step, column]:g}"
+        for step, column in moved[:3].tolist()
+    ]
+    more = [f"{len(moved) - len(listed)} more"] * (len(moved) > len(listed))
+    return [f"whole numbers: {'; '.join([*listed, *more])}; a last digit decides"] if listed else []
+
+
 def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bool) -> Check:
     """Compute every receipt again and compare all amounts; that they add up was checked when it was read."""
     if itemised is None:
@@ -379,15 +414,26 @@ def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bo
         return Check("receipts", False, f"{claim}: {error}")
     for own, stated in zip(computed, explained.receipts, strict=True):
         unit = 10.0 ** -decimals_for(explained, column_of(explained, stated.channel), stated.step)
-        apart = max(abs(one - other) for one, other in zip(own.amounts, stated.amounts, strict=True)) / unit
-        std = float(explained.units.std[column_of(explained, stated.channel)])
+        apart = np.rint((np.array(stated.amounts) - own.amounts) / unit)  # amounts are whole units
+        largest, std = float(np.abs(apart).max()), float(explained.units.std[column_of(explained, stated.channel)])
         if (
-            not _same_error(own.error, stated.error, allowed * unit, std) or apart > allowed + 0.5
-        ):  # amounts are whole units, so half of one is rounding of the division
+            not _same_error(own.error, stated.error, allowed * unit, std)
+            or largest > allowed
+            or _drift(explained, apart[1 : 1 + len(stated.read)]) > allowed
+        ):
             return Check("receipts", False, f"{claim}: not those of {stated.channel!r}, {stated.step}")
-        worst = max(worst, apart)
-    apart_by = f"; the last digit differs by up to {worst:.0f}" if worst > 0.5 else ""
+        worst = max(worst, largest)
+    apart_by = f"; the last digit differs by up to {worst:.0f}" if worst else ""
     return Check("receipts", True, f"{claim}, to the last digit{apart_by}")
+
+
+def _drift(explained: ExplainedForecast, apart: Sizes) -> float:
+    """Return the largest sum of differences over a stretch of places of a channel, by the root of their number."""
+    columns, largest = np.array([column for _, column in places(explained)]), 0.0
+    for column in np.unique(columns):
+        sums = np.cumsum(apart[columns == column])
+        largest = max(largest, (sums.max(initial=0.0) - sums.min(initial=0.0)) / len(sums) ** 0.5)
+    return largest
 
 
 def _same_error(own: float | None, stated: float | None, allowed: float, std: float) -> bool:
@@ -465,7 +511,7 @@ def _field_differences(own: Explanation[np.ndarray], claimed: Explanation[np.nda
             differences[field.name] = np.zeros(1) if ours is theirs else infinite
         elif ours.shape != theirs.shape:
             differences[field.name] = infinite
-        elif field.kind == "float32" and not field.given:
+        elif field.kind == "float32" and field.computed and not field.given:
             with np.errstate(all="ignore"):
                 sizes = np.abs(ours.astype(np.float64) - theirs) / (own.context.scale if field.in_scales else 1.0)
             largest = sizes.reshape(-1, sizes.shape[-1]).max(axis=0)

@@ -210,7 +210,7 @@ class FittedModel:
         It is that of `model.json` without what may differ between models that give the same: the intervals, which
         `calibrate` replaces, and the seconds that training took. It covers the weights by their own fingerprint.
         """
-        content = {name: value for name, value in self._content().items() if name != "intervals"}
+        content = {name: value for name, value in self.document().items() if name != "intervals"}
         training = {name: value for name, value in content["training"].items() if name != "seconds"}
         if training["contest"] is not None:
             training["contest"] = {name: value for name, value in training["contest"].items() if name != "seconds"}
@@ -245,9 +245,10 @@ class FittedModel:
         files = {WEIGHTS: self.weights}
         if self.calibration is not None:
             files[INTERVALS] = _quantiles(self.calibration)
-        return files | {DOCUMENT: document.write(FORMAT, VERSION, self._content()).encode()}
+        return files | {DOCUMENT: document.write(FORMAT, VERSION, self.document()).encode()}
 
-    def _content(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
+        """Return the content of its document, without the fingerprint of the document."""
         content: dict[str, Any] = {
             "config": asdict(
                 self.config if self.fitted_budget is None else replace(self.config, budget=self.fitted_budget)
@@ -290,6 +291,25 @@ def of_files(files: Mapping[str, bytes]) -> FittedModel:
     return _model(content, files, "among its files", _last_network)
 
 
+def _require_as_written(model: FittedModel, content: dict[str, Any], where: str) -> None:
+    """Refuse a document that this model, saved again, would not have: with other members, types or bytes of weights.
+
+    The fingerprint of a model is of what saving it writes. What is left out or changed when a model is read, such as a
+    member that nothing reads, would otherwise be stated by the folder and covered by no fingerprint.
+    """
+    if model.calibration is None:  # of other levels, which are computed again
+        content = {name: value for name, value in content.items() if name != "intervals"}
+    written = model.document()
+    if document.fingerprint(content) != document.fingerprint(written):
+        others = [name for name in {**content, **written} if not _same(content.get(name), written.get(name))]
+        rule = f"the {DOCUMENT} of a saved model must be what saving the model writes"
+        raise ModelFileError(rule, f"another {', '.join(others)}, {where}", "save it again")
+
+
+def _same(one: Any, other: Any) -> bool:
+    return document.fingerprint({"": one}) == document.fingerprint({"": other})
+
+
 def _model(
     content: dict[str, Any],
     files: Mapping[str, bytes],
@@ -298,7 +318,7 @@ def _model(
 ) -> FittedModel:
     try:
         weights = _read_file(files, content["weights"], where)
-        return FittedModel(
+        model = FittedModel(
             network=network_for(build(ModelConfig, content["config"], "config"), weights),
             standardiser=Standardiser.of_document(content["standardisation"]),
             layout=build(Layout, content["layout"], "layout"),
@@ -310,6 +330,8 @@ def _model(
             limits=Limits.of_document(content["limits"]) if "limits" in content else None,
             calibration=_read_calibration(files, content["intervals"], where) if "intervals" in content else None,
         )
+        _require_as_written(model, content, where)
+        return model
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ModelFileError("a saved model must be complete", f"{error} {where}", "save it again") from error
 
