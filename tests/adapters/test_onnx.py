@@ -525,6 +525,21 @@ def test_an_explanation_is_compared_with_the_rows_passed_to_verify(runner: OnnxF
     assert failures(runner.verify(made_up, values[:ROWS], hours[:ROWS], truth=future)) == {"table"}
 
 
+def test_marks_of_missing_values_in_the_truth_are_read_as_in_a_table(
+    model: IBForecaster, runner: OnnxForecaster
+) -> None:
+    values = numbers(ROWS + HORIZON)
+    values[ROWS + 1, 1] = -99.0
+    table = frame(values)
+    explained, hours = model.explain(table, at=table["when"][ROWS - 1]), table["when"].to_numpy()
+    assert explained.truth is not None
+    assert np.isnan(explained.truth[1, 1])
+    verification = runner.verify(explained, values[:ROWS], hours[:ROWS], truth=values[ROWS:])
+    assert verification, str(verification)
+    made_up = replace(explained, truth=values[ROWS:])
+    assert "table" in failures(runner.verify(made_up, values[:ROWS], hours[:ROWS], truth=values[ROWS:]))
+
+
 Changed = Callable[[ExplainedForecast], ExplainedForecast]
 
 

@@ -19,6 +19,7 @@ from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.facts import ModelFacts
+from ibforecast.core.limits import Limits
 from ibforecast.core.signatures import new_keys, sign
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Check, Verification
@@ -322,6 +323,28 @@ def test_a_mask_must_match_exactly() -> None:
     assert failures(verify(Toy(), another_mask(explained))) >= {"rerun"}
 
 
+def test_a_whole_number_that_rounding_decides_otherwise_is_noted() -> None:
+    """Move the units of a channel so that its forecast is half a whole number, up to rounding."""
+    to_half = np.array([0.5 - explain().forecast[0, 0] % 1, 0.0, 0.0])
+    rows, units = history() + to_half, replace(UNITS, mean=UNITS.mean + to_half)
+    limits = Limits(np.full(3, -np.inf), np.full(3, np.inf), np.array([True, False, False]))
+    toy = Toy(replace(FACTS, units=units, limits=limits))
+    explained = explain(toy, rows)
+    first, cell = explained.computed[0, 0], (0, 0)
+    assert abs(first - np.floor(first) - 0.5) < 1e-6
+    other = explained.computed.copy()
+    other[cell] = np.floor(first) + 0.5 + (1e-6 if first <= np.floor(first) + 0.5 else -1e-6)
+    moved = replace(explained, unlimited=other, forecast=limits.apply(other))
+    assert abs(moved.forecast[cell] - explained.forecast[cell]) == 1
+    verification = verify(toy, moved, original(history=rows))
+    assert verification, str(verification)
+    (note,) = verification.notes
+    assert note.startswith("whole numbers: ")
+    assert f"is {explained.forecast[cell]:g} here, not {moved.forecast[cell]:g}; a last digit decides" in note
+    assert not verify(toy, moved, exact=True)
+    assert not verify(toy, explained).notes[1:]
+
+
 def test_bits_of_any_variant_of_the_engine_pass_as_exact() -> None:
     class Several(Toy):
         def variants(self) -> Sequence[Engine]:
@@ -360,6 +383,21 @@ def test_rows_that_differ_from_the_table_are_named(change: dict[str, Any], name:
     assert failures(verification) == {"table"}
     assert detail(verification, "table").startswith(f"not the table's: {name}")
     assert verification.notes == ()
+
+
+def test_the_rounding_of_decimal_text_passes_with_a_remark_unless_exact_is_set() -> None:
+    other = np.nextafter(history(), np.inf)
+    verification = verify(Toy(), explain(), original(history=other))
+    assert verification, str(verification)
+    assert "up to the rounding of text" in detail(verification, "table")
+    assert "float_precision='round_trip'" in detail(verification, "table")
+    assert failures(verify(Toy(), explain(), original(history=other), exact=True)) == {"table"}
+    assert "rounding" not in detail(verify(Toy(), explain(), original()), "table")
+    further = history() * (1 + 8 * np.finfo(float).eps)
+    assert failures(verify(Toy(), explain(), original(history=further))) == {"table"}
+    infinite = history()
+    infinite[0, 0] = 1e308
+    assert failures(verify(Toy(), explain(), original(history=infinite))) == {"table"}
 
 
 @pytest.mark.parametrize("steps", range(HORIZON + 1))

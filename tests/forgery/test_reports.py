@@ -41,6 +41,18 @@ def test_a_true_report_passes_and_edited_ones_do_not(model: IBForecaster, report
         assert part in verification.checks[0].detail
 
 
+def test_what_a_report_calls_itself_is_named_and_has_its_form(model: IBForecaster, report: bytes) -> None:
+    """The date and the version are taken from the page, so they could be any text, and would be printed on it."""
+    detail = verify_html(model, report, ROWS).checks[0].detail
+    assert "what it calls itself is not checked: model 'model', table 'table.parquet', made on 2" in detail
+    for name, text in (("on", "2024-01-01 00:00 UTC, approved"), ("version", "1.0 approved by the regulator")):
+        made = {"on": "2024-01-01 00:00 UTC", "version": "0.1.0", name: text}
+        lie = to_html(model, ROWS, [ROWS["when"][380]], "model", "table.parquet", drivers=2, made=made)
+        (check,) = verify_html(model, lie, ROWS).checks
+        assert not check.passed
+        assert f"made.{name} is" in check.detail
+
+
 def test_a_report_about_another_table_does_not_pass(model: IBForecaster, report: bytes) -> None:
     assert not verify_html(model, report, ROWS.assign(load=ROWS["load"] + 1.0))
 
