@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ibforecast_lab.experiments.aims import AIMS, MET, MISSED, NOT_RUN, Aim
+from ibforecast_lab.experiments.frame import select
 from ibforecast_lab.experiments.ledger import Cell, Record
-from ibforecast_lab.experiments.page import FORMS, PAGE, page
-from ibforecast_lab.experiments.plans import SEEDS
-from ibforecast_lab.experiments.quoted import BENCH, CELLS, TRIALS, best_rival, stacked
+from ibforecast_lab.experiments.page import FORMS, NAMES, PAGE, page
+from ibforecast_lab.experiments.plans import FITTED, SEEDS
+from ibforecast_lab.experiments.quoted import BENCH, CELLS, RIVALS, TRIALS, best_rival, rows_of_rivals, stacked
 from ibforecast_lab.experiments.sheet import Sheet
+from ibforecast_lab.experiments.tables.errors import OVERALL
 
 ROOT = Path(__file__).parents[3]
 
@@ -41,8 +43,25 @@ def test_a_miss_of_0_639_points_is_within_0_7() -> None:
 
 def test_a_cell_is_level_with_its_best_rival_only_if_both_were_run_with_several_seeds(sheets: dict[str, Sheet]) -> None:
     best = [best_rival(sheets, *cell, "mse") for cell in CELLS]
-    assert {row["default_is"] for row in best if row["seeds"] == 1} <= {"one seed"}
-    assert all(row["default_is"] != "one seed" for row in best if row["seeds"] != 1)
+    once = [row["seeds"] == 1 and row["model"] not in FITTED for row in best]
+    assert [row["default_is"] == "one seed" for row in best] == once
+
+
+def test_a_fitted_model_is_a_rival_like_any_other(sheets: dict[str, Sheet]) -> None:
+    cell, metric = ("ETTh1", 720), "mse"
+    ridge = next(row for row in rows_of_rivals(sheets, *cell) if row["model"] == "ridge")
+    assert ridge["seeds"] == 1
+    assert ridge["default_is"] in ("ahead", "level", "behind")
+    assert best_rival(sheets, *cell, metric)[metric] <= ridge[metric]
+
+
+def test_every_rival_that_was_run_in_all_cells_has_a_line_in_the_first_table(
+    sheets: dict[str, Sheet], text: str
+) -> None:
+    means = select(sheets["accuracy"].rows, data=OVERALL, source="ledger", other_budget=None)
+    lines = [f"| {NAMES[row['model']]} |" for row in means if row["model"] in RIVALS]
+    assert "| ridge regression (`ridge`) |" in lines
+    assert [line for line in lines if line not in text] == []
 
 
 def test_every_aim_is_on_the_page(text: str) -> None:

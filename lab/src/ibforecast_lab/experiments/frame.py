@@ -24,7 +24,8 @@ DEFAULT_WAY: Row = asdict(Measure()) | {"aggregate": "ratio_of_means"}
 
 LEVEL = (
     "Level: the means differ by no more than the larger of the standard deviations over seeds; a published number "
-    "without a spread is compared by the spread of ours. One seed: one side was run only once and has no spread."
+    "without a spread, and a model without random numbers, are compared by the spread of ours. One seed: one side was "
+    "run only once and has no spread."
 )
 """The rule of `lead`, for the notes of tables."""
 

@@ -79,6 +79,9 @@ NAMES = {
     "timexer": "TimeXer",
     "tft": "TFT",
     "protots": "ProtoTS",
+    "ridge": "ridge regression (`ridge`)",
+    "lightgbm": "LightGBM (`lightgbm`)",
+    "seasonal-naive": "repeat the last cycle (`seasonal-naive`)",
     "ibforecast": "IB-Forecast, as published",
 }
 """Models as the page names them, in its order."""

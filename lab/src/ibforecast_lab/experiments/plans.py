@@ -53,10 +53,10 @@ BLACK_BOX = (
 )
 IN_SUITE = (DEFAULT, "additive", f"{CHOOSING}{JOIN}no-exchange", OPEN, FORMER, "cyclenet-mlp", "tqnet")
 FITTED_IN_SUITE = ("seasonal-naive", "lightgbm")
-"""The models that are run on the tables of the suite, in addition to `CHOOSING` and `ONE_MASK`, which are studied.
+"""The models that are run on the tables of the suite, in addition to `CHOOSING` and `ONE_MASK`, which are studied."""
 
-Fitted ones draw no random numbers, so one seed is enough.
-"""
+FITTED = (*FITTED_IN_SUITE, "ridge")
+"""Models that are fitted without random numbers, or not at all, so one seed is enough."""
 
 SMALL_BUDGETS = (0.05, 0.1)
 OTHER_BUDGETS = (*SMALL_BUDGETS, 0.35, 0.5)

@@ -24,6 +24,7 @@ from ibforecast_lab.experiments.plans import (
     BLACK_BOX,
     CHOOSING,
     EXPLAINED,
+    FITTED,
     FITTED_IN_SUITE,
     FORMER,
     HORIZONS,
@@ -40,7 +41,9 @@ from ibforecast_lab.experiments.tables.errors import COMPARED, FIELD, OVERALL
 from ibforecast_lab.experiments.tables.suite import AVERAGED
 
 CELLS = tuple((data, horizon) for data in MAIN for horizon in HORIZONS)
-RIVALS = (*BLACK_BOX, *INTERPRETABLE, PAPER)
+RIVALS = (*BLACK_BOX, *INTERPRETABLE, *FITTED, PAPER)
+"""All that the default is compared with on a cell: networks, fitted models, and the paper in print."""
+
 COMPARED_IN_SUITE = (
     *((DEFAULT, model) for model in (FORMER, *FITTED_IN_SUITE, "tqnet", "cyclenet-mlp", "choosing+open")),
     *((CHOOSING, model) for model in ("choosing+no-exchange", ONE_MASK)),
@@ -304,7 +307,7 @@ def compared_in_suite(records: list[Record]) -> dict[str, float]:
 
 def _of_shared_seeds(ours: list[Row], others: list[Row], other: str) -> tuple[list[Row], list[Row]]:
     """Return the runs of two models that have the same seeds; a fitted model needs no seeds."""
-    if other in FITTED_IN_SUITE:
+    if other in FITTED:
         return ours, others
     both = {row["seed"] for row in ours} & {row["seed"] for row in others}
     return [row for row in ours if row["seed"] in both], [row for row in others if row["seed"] in both]

@@ -18,7 +18,7 @@ from ibforecast_lab.experiments.frame import (
     spread,
     summarised,
 )
-from ibforecast_lab.experiments.plans import FORMER, HORIZONS, INTERPRETABLE, LARGE, MAIN, OURS, PLANS
+from ibforecast_lab.experiments.plans import FITTED, FORMER, HORIZONS, INTERPRETABLE, LARGE, MAIN, OURS, PLANS
 from ibforecast_lab.experiments.published import WHOLE_BATCHES, in_print
 from ibforecast_lab.experiments.sheet import PAPER, Column, Table, marked, number, share, words
 
@@ -137,7 +137,8 @@ def compared(rows: list[Row]) -> list[Row]:
 
     def leads(row: Row, model: str, fields: Mapping[str, str]) -> Row:
         own = ours.get((row["data"], row["horizon"], model))
-        return {field: None if row is own else lead(own, row, metric) for field, metric in fields.items()}
+        other = row | {f"{metric}_std": 0.0 for metric in fields.values()} if row["model"] in FITTED else row
+        return {field: None if row is own else lead(own, other, metric) for field, metric in fields.items()}
 
     return [
         row
