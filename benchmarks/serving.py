@@ -76,7 +76,8 @@ def serving(device: torch.device) -> dict[str, float]:
     a service of one and of two processes, `forecast_1` and `forecast_2` the same without explanations, and `many_2` are
     8 clients that request 64 forecasts from one table each time. The clients share the cores; `client_ms` is their time
     per request. All of this is measured in turns, `ROUNDS` times; the best of each number is reported, and the sum of
-    errors.
+    errors. `p99_over_p50` is the ratio within a turn, and the median over turns: the best ones of two numbers may be
+    of different turns.
     """
     with tempfile.TemporaryDirectory() as folder:
         path, table = Path(folder) / "model", _table()
@@ -125,11 +126,15 @@ def _round(
         results |= {f"clients_{clients}_{name}": value for name, value in _load(port, request, clients).items()}
     for name, (other, sent, clients) in others.items():
         results |= {f"{name}_{key}": value for key, value in _load(other, sent, clients).items()}
-    return results
+    p99 = {name: value for name, value in results.items() if name.endswith("_p99_ms")}
+    tails = {name.removesuffix("_ms"): value / results[name.replace("p99", "p50")] for name, value in p99.items()}
+    return results | {f"{name}_over_p50": ratio for name, ratio in tails.items()}
 
 
 def _summary(name: str, values: list[float]) -> float:
-    """Return one number for several measurements: the best, or the sum of errors."""
+    """Return one number for several measurements: the best, the sum of errors, or the median of p99 over p50."""
+    if name.endswith("_over_p50"):
+        return float(np.median(values))
     return (max if name.endswith("per_second") else sum if name.endswith("errors") else min)(values)
 
 

@@ -1,5 +1,6 @@
 """docs/results.md is what the ledger and the benchmarks give."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ibforecast_lab.experiments.aims import AIMS, MET, MISSED, NOT_RUN, Aim
+from ibforecast_lab.experiments.aims import AIMS, MET, MISSED, NOT_RUN, TOPICS, Aim
 from ibforecast_lab.experiments.frame import select
 from ibforecast_lab.experiments.ledger import Cell, Record
 from ibforecast_lab.experiments.page import FORMS, NAMES, PAGE, page
@@ -92,6 +93,60 @@ def test_an_aim_whose_number_lacks_parts_is_not_called_met_or_missed_too_soon() 
         "time": ["likely met", MISSED],
     }
     assert Aim("words", "a", 2.0, ".2f", True, "parts", 8, "count").verdict({"a": 1.0, "parts": 8.0}) == MISSED
+
+
+def test_a_tally_is_missed_if_its_missing_parts_are_too_few() -> None:
+    aim = Aim("words", "a", 4, "n", True, "parts", 10, "tally")
+    assert [aim.verdict({"a": a, "parts": 9.0}) for a in (4.0, 3.0, 2.0)] == [MET, "not shown yet", MISSED]
+
+
+def test_a_mean_of_some_parts_is_met_or_missed_so_far() -> None:
+    aim = Aim("words", "a", 1.0, ".2f", False, "parts", 10, "mean")
+    assert [aim.verdict({"a": a, "parts": 9.0}) for a in (0.5, 1.5)] == ["met so far", "**missed so far**"]
+
+
+def test_an_aim_without_a_number_has_a_reason(text: str, values: dict[str, float]) -> None:
+    missing = [aim for aim in AIMS if aim.name not in values]
+    assert missing
+    assert [aim.words for aim in missing if f"| {aim.words} | – | not run: {aim.reason} |" not in text] == []
+
+
+def test_an_aim_that_nothing_is_counted_says_among_how_many(text: str) -> None:
+    assert re.search(r"\| a million scrambled windows: [^|]*\| 0 of 1,\d{3},\d{3} \| met \|", text)
+
+
+def test_the_aims_of_every_topic_are_counted(text: str, values: dict[str, float]) -> None:
+    lines = re.findall(r"^\| \[.+\]\(#(.+)\) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    assert [sum(map(int, counts)) for _, *counts in lines] == [len(aims) for aims in TOPICS.values()]
+    last = re.search(r"^\| all \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    assert last
+    assert sum(map(int, last.groups())) == len(AIMS)
+    verdicts = [aim.verdict(values) for aim in AIMS]
+    assert int(last[2]) == sum("missed" in verdict for verdict in verdicts)
+    assert int(last[4]) == verdicts.count(NOT_RUN)
+
+
+def test_no_two_headings_of_the_page_are_the_same(text: str) -> None:
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    assert len(headings) == len(set(headings))
+
+
+def test_no_two_aims_have_the_same_words() -> None:
+    words = [aim.words for aims in TOPICS.values() for aim in aims]
+    repeated = {word for word in words if words.count(word) > 1}
+    assert repeated == set()
+
+
+def test_the_page_names_what_has_no_record(
+    text: str, sheets: dict[str, Sheet], values: dict[str, float], records: list[Record], tmp_path: Path
+) -> None:
+    assert "LightGBM on the 20 cells" in text
+    for path in (ROOT / BENCH).glob("*.json"):
+        (tmp_path / path.name).write_text(path.read_text())
+    (tmp_path / "torture.json").write_text('{"measures": {}}')
+    without = page(sheets, values, records, tmp_path, ROOT / TRIALS)
+    assert "- the part `scrambled` of `make torture`" in without
+    assert "- the part `scrambled` of `make torture`" not in text
 
 
 def test_a_part_of_the_attacks_without_a_record_says_so(

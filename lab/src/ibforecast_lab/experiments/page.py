@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import get_args
@@ -18,8 +18,9 @@ from typing import get_args
 from ibforecast.core.files import write_atomically
 from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.fev import TASKS
+from ibforecast_lab.data.standin import STAND_INS
 from ibforecast_lab.data.suite import SUITE
-from ibforecast_lab.experiments.aims import AIMS, NOT_RUN, Aim
+from ibforecast_lab.experiments.aims import AIMS, MISSED, NOT_RUN, TOPICS, Aim
 from ibforecast_lab.experiments.frame import Lead, Row, lead, select
 from ibforecast_lab.experiments.ledger import HOLDER, LEDGER, Cell, Ledger, Record
 from ibforecast_lab.experiments.parts import FRAMED
@@ -138,6 +139,10 @@ FORMS: dict[str, Callable[[float], str]] = {
     "none": lambda value: "none" if value == 0 else f"{value:,.0f}",
     "s": lambda value: f"{value:.0f} s" if value >= 100 else f"{value:.1f} s",
     "×": "{:.1f} times".format,
+    ".2×": "{:.2f} times".format,
+    ".2s": "{:.2f} s".format,
+    "ms": "{:.0f} ms".format,
+    "yes": lambda value: "yes" if value else "no",
 }
 """How a number is written."""
 
@@ -172,7 +177,7 @@ def page(sheets: Sheets, values: Values, records: list[Record], bench: Path = BE
         "cells": _cells(sheets),
         "data_sets": _data_sets(sheets),
         "former": _former(values),
-        "aims": [_aim(aim, values) for aim in AIMS],
+        "outcomes": _outcomes(values),
         "attacks": _attacks(bench / "torture.json"),
         "trials": _trials(trials),
         "fev": _fev(sheets),
@@ -192,7 +197,12 @@ def page(sheets: Sheets, values: Values, records: list[Record], bench: Path = BE
         "speed": _speed(values),
         "not_run": _not_run(records),
     }
-    phrases = _phrases(sheets, best) | _lost_in_suite(values) | _commits(bench)
+    phrases = _phrases(sheets, best) | _lost_in_suite(values) | _commits(bench) | {"aims": _aims(values)}
+    *_, outcomes = _outcomes(values)
+    phrases |= {
+        "outcomes": f"{len(AIMS)} aims: " + _listed(f"{count} {word}" for word, count in [*outcomes.items()][1:])
+    }
+    phrases |= {"unrecorded": _unrecorded(values, records, bench)}
 
     def filled(place: re.Match[str]) -> str:
         name, form = place[1], place[2]
@@ -405,12 +415,42 @@ def _former(values: Values) -> list[Line]:
     ]
 
 
+def _aims(values: Values) -> str:
+    """Return a heading and a table for each topic of the aims."""
+    sections = []
+    for topic, aims in TOPICS.items():
+        lines = [_aim(aim, values) for aim in aims]
+        sections.append(f"### {topic}\n\n{markdown_table(list(lines[0]), [list(line.values()) for line in lines])}")
+    return "\n\n".join(sections)
+
+
 def _aim(aim: Aim, values: Values) -> Line:
-    """Return an aim, what was measured, and whether it was met."""
-    measured = _form(values.get(aim.name), aim.form)
-    if aim.name in values and not aim.is_whole(values):
-        measured += f" ({values[aim.parts]:.0f} of {aim.planned})"
-    return {"aim": aim.words, "measured": measured, "": aim.verdict(values)}
+    """Return an aim, what was measured, and whether it was met; without a number, why there is none."""
+    measured, verdict = _form(values.get(aim.name), aim.form), aim.verdict(values)
+    if verdict == NOT_RUN:
+        verdict += f": {aim.reason}"
+    elif not aim.is_whole(values):
+        measured += f" ({values.get(aim.parts, 0.0):,.0f} of {aim.planned:,})"
+    elif aim.parts and aim.counts_faults and not aim.parts.endswith("seconds"):
+        measured += f" of {values[aim.parts]:,.0f}"
+    return {"aim": aim.words, "measured": measured, "": verdict}
+
+
+def _outcomes(values: Values) -> list[Line]:
+    """Count the aims of each topic by outcome; what is met or missed so far counts as met or missed."""
+    lines = []
+    for topic, aims in (*TOPICS.items(), ("all", AIMS)):
+        verdicts = [aim.verdict(values) for aim in aims]
+        missed, not_run, open_so_far = (
+            sum(verdict.startswith(word) for verdict in verdicts)
+            for word in (MISSED.removesuffix("**"), NOT_RUN, "not shown")
+        )
+        met = len(verdicts) - missed - not_run - open_so_far
+        counts = {"met": met, "missed": missed, "not shown yet": open_so_far, "not run": not_run}
+        anchor = re.sub(r"[^a-z0-9 -]", "", topic.lower()).replace(" ", "-")
+        title = topic if topic == "all" else f"[{topic}](#{anchor})"
+        lines.append({"topic": title} | {name: f"{count}" for name, count in counts.items()})
+    return lines
 
 
 def _fev(sheets: Sheets) -> list[Line]:
@@ -608,6 +648,42 @@ def _not_run(records: list[Record]) -> list[Line]:
             models = _listed(f"`{model}`" for model in dict.fromkeys(split_name(cell.recipe)[0] for cell in missing))
             lines.append({"label": label, "cells": f"{len(cells)}", "not run": f"{len(missing)}", "of": models})
     return lines
+
+
+def _unrecorded(values: Values, records: list[Record], bench: Path) -> str:
+    """Return a list of what has no record at all and no cell in a plan."""
+    run = {(record.cell.data, record.cell.recipe) for record in records}
+    parts = json.loads((bench / "torture.json").read_text("utf8"))["measures"]
+    in_tables = {("eia_demand", model) for model in (DEFAULT, ONE_MASK, CHOOSING)}
+    measured: dict[str, object] = {
+        "LightGBM on the 20 cells of the benchmarks; it was fitted to the other tables only": [
+            data for data in MAIN if (data, "lightgbm") in run
+        ],
+        f"`{DEFAULT}`, `{ONE_MASK}` and `{CHOOSING}` on `eia_demand`, one of the ten tables (cells of `tables`)": (
+            in_tables <= run
+        ),
+        "the paper's capacity study, a gate network of twice the width or depth, on the largest stand-in: no label has "
+        "it": [recipe for data, recipe in run if data in STAND_INS and split_name(recipe)[1]],
+        "growth with rows and channels on a GPU: [the only record](../results/bench/h200-channels.json) is of a recipe "
+        "that is gone": "results/growth/gpu/most" in values,
+        "the largest memory of a training: records of the grid have its time, and not its memory": [
+            one.name for one in fields(Record) if "memory" in one.name
+        ],
+        "a fit next to LightGBM, NHITS, DLinear and TiDE in one run (benchmark `neighbours`)": (
+            "results/neighbours" in values
+        ),
+        "a fleet of a model for each of 52 series (benchmark `fleet`): the record has one model for all": (
+            "results/fleet/own/generated/over_best" in values
+        ),
+        "the service with Arrow in and lean answers (benchmark `serving`): its record is older than this part": (
+            "bench:cpu-serving/serving/lean_2_over_batched" in values
+        ),
+        "naive forecasts next to all 400 series and ten tables (benchmark `naive`): the record is of a part": (
+            "bench:cpu-naive/naive/generated_validation_worse" in values
+        ),
+        **{f"the part `{name}` of `make torture`": name in parts for name in ATTACKS},
+    }
+    return "\n".join(f"- {what}" for what, record in measured.items() if not record)
 
 
 def _speed(values: Values) -> list[Line]:

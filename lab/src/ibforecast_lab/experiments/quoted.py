@@ -17,6 +17,7 @@ from typing import Any, get_args
 from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.fev import TASKS
 from ibforecast_lab.data.suite import SUITE
+from ibforecast_lab.experiments.derived import derived
 from ibforecast_lab.experiments.facts import facts
 from ibforecast_lab.experiments.frame import DEFAULT_WAY, Lead, Row, errors, frame, grouped, select
 from ibforecast_lab.experiments.ledger import LOOK_BACK, Cell, Ledger, Record
@@ -72,7 +73,7 @@ Sheets = Mapping[str, Sheet]
 def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[str, float]:
     """Return every number by its name."""
     values = facts(sheets) | benchmarks(bench) | compared_in_suite(records)
-    return values | {
+    values |= {
         **_runs(records),
         **_comparisons(sheets),
         **_over_the_former(sheets, values),
@@ -87,6 +88,7 @@ def quoted(sheets: Sheets, records: list[Record], bench: Path = BENCH) -> dict[s
         **_over_official(records),
         **_over_longer(values),
     }
+    return values | derived(values)
 
 
 def _contests(records: list[Record]) -> dict[str, float]:
@@ -214,9 +216,6 @@ def _aimed(sheets: Sheets, values: Values) -> dict[str, float]:
     for metric in COMPARED.values():
         best = min(float(row[metric]) for row in overall if row[metric] is not None)
         figures[f"results/over_best_mean/{metric}"] = values[f"accuracy/{OVERALL}/{DEFAULT}/{metric}"] / best - 1
-        additive, default = (values.get(f"accuracy/{OVERALL}/{model}/{metric}") for model in ("additive", DEFAULT))
-        if additive and default:
-            figures[f"results/additive/over/{metric}"] = additive / default - 1
         if (ratio := values.get(f"results/tables/additive/{DEFAULT}/{metric}_ratio")) is not None:
             figures[f"results/additive/tables_over/{metric}"] = ratio - 1
     planted = grouped([row for row in sheets["support_recovery"].rows if row["aup"] is not None], ("mode",))
