@@ -126,6 +126,15 @@ def test_the_aims_of_every_topic_are_counted(text: str, values: dict[str, float]
     assert int(last[4]) == verdicts.count(NOT_RUN)
 
 
+def test_planted_truth_is_shown_for_settings_that_were_chosen_by_error_as_well(values: dict[str, float]) -> None:
+    for mode in ("pulse", "decoy", "trend"):
+        by_error, by_recovery = (
+            values[name]
+            for name in (f"results/planted/by_error/{mode}/auroc", f"support_recovery/{mode}/framed/native/auroc")
+        )
+        assert 0.5 < by_error < by_recovery
+
+
 def test_no_two_headings_of_the_page_are_the_same(text: str) -> None:
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     assert len(headings) == len(set(headings))

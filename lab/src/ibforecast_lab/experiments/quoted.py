@@ -219,12 +219,15 @@ def _aimed(sheets: Sheets, values: Values) -> dict[str, float]:
         if (ratio := values.get(f"results/tables/additive/{DEFAULT}/{metric}_ratio")) is not None:
             figures[f"results/additive/tables_over/{metric}"] = ratio - 1
     planted = grouped([row for row in sheets["support_recovery"].rows if row["aup"] is not None], ("mode",))
-    figures["results/planted/best_aup"] = float(
-        sum(
-            values.get(f"support_recovery/{mode}/framed/{NATIVE}/aup", -1.0) >= max(float(row["aup"]) for row in rows)
-            for (mode,), rows in planted.items()
+    best = {mode: max(float(row["aup"]) for row in rows) for (mode,), rows in planted.items()}
+    by_error = _planted_by_error()
+    figures |= by_error | {
+        f"results/planted/{word}": float(sum(numbers.get(of.format(mode), -1.0) >= most for mode, most in best.items()))
+        for word, of, numbers in (
+            ("best_aup", f"support_recovery/{{}}/framed/{NATIVE}/aup", values),
+            ("by_error/best_aup", "results/planted/by_error/{}/aup", by_error),
         )
-    )
+    }
     for model in (CHOOSING, ONE_MASK):
         rows = [row for row in select(sheets["fidelity_by_budget"].rows, model=model) if row["score"] is not None]
         if rows:
@@ -245,6 +248,17 @@ def _aimed(sheets: Sheets, values: Values) -> dict[str, float]:
         figures[f"results/newest/{model}/cells"] = float(len(own))
         figures[f"results/newest/{model}/lower_mse"] = float(len(lower))
     return figures | _fev(values)
+
+
+def _planted_by_error() -> dict[str, float]:
+    """The recovery of planted truth by the settings with the smallest validation errors, from results/trials."""
+    rows = [json.loads(line) for line in (TRIALS / "h200-19.jsonl").read_text("utf8").splitlines()]
+    return {
+        f"results/planted/by_error/{row['data'].removeprefix('framed-')}/{column}": float(row[column])
+        for row in rows
+        if "seeds" in row
+        for column in ("auroc", "aup")
+    }
 
 
 def _counts_all(row: Row) -> bool:
