@@ -219,10 +219,12 @@ def _aimed(sheets: Sheets, values: Values) -> dict[str, float]:
         if (ratio := values.get(f"results/tables/additive/{DEFAULT}/{metric}_ratio")) is not None:
             figures[f"results/additive/tables_over/{metric}"] = ratio - 1
     planted = grouped([row for row in sheets["support_recovery"].rows if row["aup"] is not None], ("mode",))
-    best = {mode: max(float(row["aup"]) for row in rows) for (mode,), rows in planted.items()}
+    largest = {mode: max(float(row["aup"]) for row in rows) for (mode,), rows in planted.items()}
     by_error = _planted_by_error()
     figures |= by_error | {
-        f"results/planted/{word}": float(sum(numbers.get(of.format(mode), -1.0) >= most for mode, most in best.items()))
+        f"results/planted/{word}": float(
+            sum(numbers.get(of.format(mode), -1.0) >= most for mode, most in largest.items())
+        )
         for word, of, numbers in (
             ("best_aup", f"support_recovery/{{}}/framed/{NATIVE}/aup", values),
             ("by_error/best_aup", "results/planted/by_error/{}/aup", by_error),
