@@ -18,13 +18,13 @@ from typing import get_args
 from ibforecast.core.files import write_atomically
 from ibforecast.zoo.recipes import DEFAULT
 from ibforecast_lab.data.fev import TASKS
-from ibforecast_lab.data.standin import STAND_INS
 from ibforecast_lab.data.suite import SUITE
 from ibforecast_lab.experiments.aims import AIMS, MISSED, NOT_RUN, TOPICS, Aim
 from ibforecast_lab.experiments.frame import Lead, Row, lead, select
 from ibforecast_lab.experiments.ledger import HOLDER, LEDGER, Cell, Ledger, Record
 from ibforecast_lab.experiments.parts import FRAMED
 from ibforecast_lab.experiments.plans import (
+    CAPACITY,
     CHOOSING,
     EXPLAINED,
     FORMER,
@@ -662,8 +662,8 @@ def _unrecorded(values: Values, records: list[Record], bench: Path) -> str:
         f"`{DEFAULT}`, `{ONE_MASK}` and `{CHOOSING}` on `eia_demand`, one of the ten tables (cells of `tables`)": (
             in_tables <= run
         ),
-        "the paper's capacity study, a gate network of twice the width or depth, on the largest stand-in: no label has "
-        "it": [recipe for data, recipe in run if data in STAND_INS and split_name(recipe)[1]],
+        "the paper's capacity study, a gate network of twice the width or depth, on the largest stand-in (cells of "
+        "`large_channels`)": {(cell.data, cell.recipe) for cell in CAPACITY.cells()} <= run,
         "growth with rows and channels on a GPU: [the only record](../results/bench/h200-channels.json) is of a recipe "
         "that is gone": "results/growth/gpu/most" in values,
         "the largest memory of a training: records of the grid have its time, and not its memory": [

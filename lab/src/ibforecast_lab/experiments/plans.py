@@ -202,6 +202,14 @@ _SUITE = (*CHOICE.also, *_of_suite(IN_SUITE), *_of_suite(FITTED_IN_SUITE, SEEDS[
 _ERRORS = Plan(
     MAIN, HORIZONS, (*OURS, *INTERPRETABLE, *BLACK_BOX), also=(Plan(MAIN, HORIZONS, (DEFAULT,), budgets=(0.1,)),)
 )
+CAPACITY = Plan(
+    (max(STAND_INS, key=lambda name: STAND_INS[name].channels),),
+    (96,),
+    (OF_THE_PAPER, *_variants(OF_THE_PAPER, ("wide-gate", "deep-gate"))),
+    SEEDS[:1],
+)
+"""The paper's question whether its gate network is too small for the most channels."""
+
 _BUDGETS = (None, *OTHER_BUDGETS)
 _BY_BUDGET = (
     Plan(EXPLAINED, HORIZONS, (ONE_MASK,), study="native", budgets=_BUDGETS),
@@ -217,7 +225,7 @@ PLANS: dict[str, Plan] = {
     "fev": Plan(also=_FEV),
     "look_back": Plan(also=tuple(_of_look_backs())),
     "dropped_batch": Plan(MAIN, HORIZONS, ("seasonal-naive", "ridge", "dlinear"), SEEDS[:1]),
-    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, (DEFAULT, FORMER, "dense", "tqnet")),
+    "large_channels": Plan((*LARGE, *STAND_INS), HORIZONS, (DEFAULT, FORMER, "dense", "tqnet"), also=(CAPACITY,)),
     "fidelity": Plan(EXPLAINED, (96,), (*AT_A_BUDGET, "dlinear", "patchdecomp", "tft"), study="explanations"),
     "fidelity_by_budget": replace(_BY_BUDGET[0], also=_BY_BUDGET[1:]),
     "fidelity_rankings": Plan(EXPLAINED, (96,), AT_A_BUDGET, study="explanations"),

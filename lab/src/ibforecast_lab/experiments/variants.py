@@ -93,6 +93,8 @@ VARIANTS: dict[str, Variant] = {
     ),
     "no-averaging": Variant("− averaged weights", train={"averaged": 0.0}),
     "no-anchor": Variant("− anchor", train={"anchor_margin": 0.0}),
+    "wide-gate": Variant("gate network of twice the width", {"gate": {"width": 128}}),
+    "deep-gate": Variant("gate network of twice the depth", {"gate": {"layers": 2}}),
     "rate_weight=0.02": Variant("rate_weight = 0.02", {"objective": {"rate_weight": 0.02}}),
     "open": Variant(
         "gates open, with the readout and loss of the default",
