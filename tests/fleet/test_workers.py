@@ -1,7 +1,11 @@
 """Workers: the same results wherever the work is done, and a process that dies costs one item."""
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +47,37 @@ def test_items_are_taken_only_as_workers_become_free() -> None:
 def test_at_least_one_process_is_required() -> None:
     with pytest.raises(UsageError, match="jobs must be at least 1"):
         Processes(0)
+
+
+INTERRUPTED = """
+import time
+from ibforecast.fleet import Processes
+
+if __name__ == "__main__":
+    for number, _ in enumerate(Processes(2).run([0.01, *[3600.0] * 5], time.sleep)):
+        print("first", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be held here")
+def test_an_interrupt_ends_the_processes_at_once_and_only_the_parent_says_so(tmp_path: Path) -> None:
+    """A terminal sends Ctrl-C to every process of its group."""
+    path = tmp_path / "script.py"
+    path.write_text(INTERRUPTED, "utf8")
+    with subprocess.Popen(
+        [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "first\n"
+        os.killpg(parent.pid, signal.SIGINT)
+        try:
+            _, said = parent.communicate(timeout=120)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGKILL)
+    assert parent.returncode != 0
+    assert said.count("Traceback") == 1, said
+    assert said.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_a_missing_ray_is_reported_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,17 @@ They yield each item with its result and an empty text, or with None and the rea
 
 import multiprocessing
 import os
+import signal
 import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from typing import Any, TypeVar
 
@@ -80,13 +83,16 @@ class Processes(Workers):
     ) -> Done[Item, Result]:
         """Work through the queue; if a process dies, stop and append the items in progress to `in_progress`."""
         # Spawned, not forked: a fork copies the locks of running threads, such as those of PyTorch, and may hang.
-        pool = ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"), _end_with_parent)
+        context = multiprocessing.get_context("spawn")
+        end, held = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(self.jobs, context, _end_with_parent, (end,))
         running: dict[Future[Result], Item] = {}
         try:
             while True:
                 for item in islice(queue, 0 if in_progress else 2 * self.jobs - len(running)):
                     try:
-                        running[pool.submit(work, item)] = item
+                        with _interrupts_held():
+                            running[pool.submit(work, item)] = item
                     except BrokenProcessPool:
                         in_progress.append(item)
                         break
@@ -100,8 +106,13 @@ class Processes(Workers):
                         yield item, None, "".join(traceback.format_exception_only(error)).strip()
                     else:
                         yield item, future.result(), ""
+        except (KeyboardInterrupt, GeneratorExit):
+            held.close()  # ends the processes, which would otherwise finish their items first
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
+            held.close()
+            end.close()
 
 
 @dataclass(frozen=True)
@@ -147,13 +158,26 @@ def _call(work: Callable[[Item], Result], item: Item) -> Result:
     return work(item)
 
 
-def _end_with_parent() -> None:
-    """End this process when its parent is killed; otherwise it would wait for work for ever."""
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, because one that is interrupted may keep a lock of the pool."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # processes start with the mask of their parent
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent(end: Connection) -> None:
+    """End this process when its parent is killed or closes the other end; otherwise it would wait for work for ever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def watch() -> None:
-        wait_for([parent.sentinel])
+        wait_for([parent.sentinel, end])
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
