@@ -533,7 +533,9 @@ def _attacks(path: Path) -> list[Line]:
             continue
         figures = dict(parts[name])
         broken = len(figures["broken"])
-        figures |= {f"kinds_of_{key}": len(each) for key, each in figures.items() if isinstance(each, dict)}
+        counts = {key: list(each.values()) for key, each in figures.items() if isinstance(each, dict)}
+        figures |= {f"kinds_of_{key}": len(each) for key, each in counts.items()}
+        figures |= {f"tried_of_{key}": sum(map(bool, each)) for key, each in counts.items()}
         outcome_of = "nothing" if not broken else f"**broken: {broken:,}**"
         line |= {"attack": attack, "how much": amount.format(**figures)}
         line |= {"what broke": outcome_of + outcome.format(**figures)}
@@ -549,7 +551,7 @@ ATTACKS = {
     ),
     "storage": (
         "the disk is full, broken, read-only or slow, the clock jumps, or two processes write to one place",
-        "{points:,} faults",
+        "{points:,} faults, of {tried_of_points_by_fault} of these {kinds_of_points_by_fault} kinds",
         "; the same bits {finished_to_the_same_bits:,} times",
     ),
     "fuzz": (
@@ -563,8 +565,8 @@ ATTACKS = {
         "; {changed:,} changed",
     ),
     "numerics": (
-        "models are fitted to numbers of every size",
-        "{cases:,} cases, of which {refused_cases:,} were refused",
+        "models are fitted to numbers of very different sizes and shapes, drawn at random",
+        "{cases:,} cases; {kinds_of_forecast} kinds were forecast and {kinds_of_refused} refused",
         "",
     ),
     "distributed": (
