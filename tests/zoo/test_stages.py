@@ -17,11 +17,14 @@ from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import ChoosingForecast, SealedForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Training
+from ibforecast.train.deadline import AIM, Deadline
+from ibforecast.train.loop import Pace, Training
 from ibforecast.zoo.recipes import Recipe, resolve
 from ibforecast.zoo.stages import (
     FEWEST_EPOCHS,
+    FEWEST_VALIDATED,
     STAGES,
+    TAIL_SHARE,
     TRIAL_EPOCHS,
     USED_SHARE,
     Contest,
@@ -310,28 +313,38 @@ def test_a_sealed_recipe_is_its_own_sealed_counterpart() -> None:
     assert sealed_of(recipe("choosing")).config == sealed.config
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, sealed: float, choosing: float) -> None:
-    """Let an epoch of a sealed reader, whatever its readout, and of a choosing one take these seconds."""
+def measured(monkeypatch: pytest.MonkeyPatch, sealed: float, choosing: float, window: float = 0.0) -> None:
+    """Let a step of a sealed reader, whatever its readout, and of a choosing one take these seconds; stop the clock."""
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     monkeypatch.setattr(
-        "ibforecast.zoo.stages.epoch_seconds",
-        lambda forecaster, *_: choosing if isinstance(forecaster, ChoosingForecast) else sealed,
+        "ibforecast.zoo.stages.pace_of",
+        lambda forecaster, *_: Pace(choosing if isinstance(forecaster, ChoosingForecast) else sealed, window),
     )
 
 
-@given(some.floats(0.01, 1e4), some.floats(0.001, 60), some.floats(1, 8))
+def stepping(name: str) -> Recipe:
+    """Return a recipe whose epochs have one step, so that both take as long."""
+    resolved = resolve(name, SIZES)
+    return replace(resolved, train=replace(resolved.train, most_steps=1))
+
+
+@given(some.floats(0.01, 1e4), some.floats(0.001, 60), some.floats(1, 8), some.floats(0, 0.01))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_recipe_within_a_time_is_as_long_as_the_time_allows(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, sealed: float, times: float
+    monkeypatch: pytest.MonkeyPatch, seconds: float, sealed: float, times: float, window: float
 ) -> None:
-    measured(monkeypatch, sealed, sealed * times)
-    default = resolve("default", SIZES)
-    pace = within(default, TRAINING, VALIDATION, seconds).train
+    measured(monkeypatch, sealed, sealed * times, window)
+    default, limit = stepping("default"), Deadline(0.0, seconds)
+    limited, validation = within(default, TRAINING, VALIDATION, limit)
+    pace, validated = limited.train, window * len(validation)
     contest = pace.contest.epochs * (1 + times) * sealed if pace.contest_margin else 0.0
     planned = pace.epochs * (1 + bool(pace.additive_margin)) * sealed + contest + pace.second_epochs * times * sealed
-    assert planned <= seconds * USED_SHARE * (1 + 1e-9) or 1 in (pace.epochs, pace.second_epochs)
+    assert planned + limit.tail <= limit.left * USED_SHARE * (1 + 1e-9) or 1 in (pace.epochs, pace.second_epochs)
+    assert limit.tail <= TAIL_SHARE * limit.left * (1 + 1e-9) or len(validation) == FEWEST_VALIDATED
     assert pace.contest_margin == 0 or pace.epochs >= FEWEST_EPOCHS
     assert pace.epochs <= default.train.epochs
-    if seconds * USED_SHARE >= (72 + 2 * (1 + times) + 12 * times) * sealed * (1 + 1e-9):
+    enough = 72 * (sealed + validated) + 2 * ((1 + times) * sealed + 2 * validated) + 12 * (sealed * times + validated)
+    if limit.left * USED_SHARE - limit.tail >= (enough + 2 * validated) * (1 + 1e-9):
         assert pace == default.train
 
 
@@ -339,10 +352,10 @@ def test_a_reader_without_time_for_a_contest_is_sealed_and_one_chosen_by_hand_ch
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measured(monkeypatch, 1.0, 3.0)
-    short = within(resolve("default", SIZES), TRAINING, VALIDATION, 20.0)
+    short, _ = within(stepping("default"), TRAINING, VALIDATION, Deadline(0.0, 20.0))
     assert short.config == sealed_of(resolve("default", SIZES)).config
-    assert short.train == replace(resolve("sealed", SIZES).train, epochs=16)
-    by_hand = within(resolve("choosing", SIZES), TRAINING, VALIDATION, 20.0)
+    assert short.train == replace(stepping("sealed").train, epochs=int(20 * AIM * USED_SHARE))
+    by_hand, _ = within(stepping("choosing"), TRAINING, VALIDATION, Deadline(0.0, 20.0))
     assert by_hand.config.chooses
     assert by_hand.train.second_epochs >= 1
 

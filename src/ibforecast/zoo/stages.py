@@ -15,7 +15,7 @@ Last, channels that a naive forecast describes better get an anchor (`zoo.anchor
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 from typing import cast
 
@@ -29,13 +29,23 @@ from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Hopeless, Training, epoch_seconds, epoch_seed, never, never_hopeless, train
+from ibforecast.train.deadline import TAIL_PASSES, Deadline
+from ibforecast.train.loop import Hopeless, Training, epoch_seed, never, never_hopeless, pace_of, train
 from ibforecast.train.stack import Member, train_stacked
 from ibforecast.zoo.anchoring import anchored
 from ibforecast.zoo.recipes import Recipe
 
-USED_SHARE = 0.8
-"""The share of a time limit that is planned; the rest is for measuring, calibrating and saving."""
+USED_SHARE = 0.9
+"""The share of the time until a deadline that is planned; the rest is for what is slower than it was measured."""
+
+MEASURED_SHARE = 0.03
+"""About the share of a time limit in which the pace of each candidate is measured."""
+
+TAIL_SHARE = 0.3
+"""The largest share of the time that the end of a fit may take; if it would take more, fewer windows are validated."""
+
+FEWEST_VALIDATED = 64
+"""A time limit never leaves fewer validation windows than this."""
 
 FIRST_SHARE = 2 / 3
 """The largest share of the planned time, without the contest, that the first of two stages takes."""
@@ -122,6 +132,11 @@ class Stage:
     config: TrainConfig
     done: int = 0
     hopeless: Hopeless = never_hopeless
+    needed: bool = False
+    """Whether there is no result without it, so that it has an epoch, however late it is."""
+
+    share: float = 1.0
+    """The share of the time until a deadline that it may take; the rest is for a later stage."""
 
     def seed(self, seed: int) -> int:
         """Return the seed of this stage in a training with some seed; all that go on from another have the same."""
@@ -141,6 +156,7 @@ def train_recipe(
     identity: str = "",
     on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
     until: Callable[[], bool] = never,
+    deadline: Deadline | None = None,
 ) -> Trained:
     """Train a recipe in all its stages; arguments as in `ibforecast.train.loop.train`.
 
@@ -150,6 +166,8 @@ def train_recipe(
     plan = stages(recipe, seed)
     stage = next(plan)
     while True:
+        if deadline:
+            deadline.grant(stage.share)
         outcome = train(
             stage.forecaster,
             training,
@@ -161,6 +179,8 @@ def train_recipe(
             partial(_counted, on_epoch, stage.done),
             until,
             stage.hopeless,
+            deadline,
+            stage.needed,
         )
         try:
             stage = plan.send(outcome)
@@ -213,12 +233,12 @@ def stages(recipe: Recipe, seed: int) -> Plan:
     """Yield the stages of a recipe; return the outcome of the last, with the history of all."""
     if not recipe.train.second_epochs:
         forecaster = recipe.build(seed)
-        return Trained(forecaster, recipe, (yield Stage(STAGES[0], forecaster, recipe.train)))
+        return Trained(forecaster, recipe, (yield Stage(STAGES[0], forecaster, recipe.train, needed=True)))
     sealed = sealed_of(recipe)
     first = sealed.build(seed)
-    early = yield Stage(STAGES[0], first, recipe.train)
-    fixed = Trained(first, replace(sealed, train=recipe.train.single), early)
     by_hand = recipe.config.chooses and not recipe.train.contest_margin
+    early = yield Stage(STAGES[0], first, recipe.train, needed=True, share=FIRST_SHARE if by_hand else 1.0)
+    fixed = Trained(first, replace(sealed, train=recipe.train.single), early)
     if early.stopped and not by_hand:
         return fixed
     done = len(early.history)
@@ -237,7 +257,7 @@ def stages(recipe: Recipe, seed: int) -> Plan:
         if contest is None or contest.winner != "choosing":
             return replace(fixed, training=replace(fixed.training, stopped=contest is None))
     second = _grown(recipe, first, seed)
-    late = yield Stage(STAGES[4], second, recipe.train.second, done)
+    late = yield Stage(STAGES[4], second, recipe.train.second, done, needed=by_hand)
     schedule = replace(recipe.train, contest_margin=0.0, additive_margin=0.0)
     if by_hand or late.best_error < fixed.training.best_error:
         return Trained(second, replace(recipe, train=schedule), _after(early, late), fixed.contest)
@@ -245,26 +265,52 @@ def stages(recipe: Recipe, seed: int) -> Plan:
     return replace(fixed, recipe=replace(fixed.recipe, train=schedule), training=whole)
 
 
-def within(recipe: Recipe, training: Windows, validation: Windows, seconds: float) -> Recipe:
-    """Return the recipe with as many epochs as this machine can train in a time, by a measurement of a few steps.
+def within(recipe: Recipe, training: Windows, validation: Windows, deadline: Deadline) -> tuple[Recipe, Windows]:
+    """Return the recipe with as many epochs as this machine can train until a deadline, and the windows to validate on.
 
-    A contest that would leave too few epochs is left out, and the reader is sealed.
+    Both follow from a measurement of a few steps. A contest that would leave too few epochs is left out, and the
+    reader is sealed. If the end of the fit would take too large a share of the time, the validation windows are fewer,
+    evenly spaced.
     """
-    first = epoch_seconds(sealed_of(recipe).build(0), training, validation, recipe.train)
-    pace, alone = recipe.train, seconds * USED_SHARE / (recipe.train.epochs * first)
+    plain, pace = sealed_of(recipe), recipe.train
+    by_hand = bool(pace.second_epochs) and not pace.contest_margin
+
+    def measured(candidate: Recipe, windows: Windows, most: float = inf) -> tuple[float, float, Windows]:
+        """Return the seconds of an epoch and of a pass, and the windows of the pass."""
+        network = candidate.build(0)
+        speed = pace_of(network, training, windows, pace, MEASURED_SHARE * deadline.seconds)
+        if speed.window * len(windows) * TAIL_PASSES > most:
+            windows = windows.spaced(max(FEWEST_VALIDATED, int(most / (speed.window * TAIL_PASSES))))
+        deadline.note(type(network).__name__, speed.window * len(windows))
+        return speed.epoch(training, windows, pace), speed.window * len(windows), windows
+
+    def planned(passes: float) -> float:
+        """Return the seconds for training, if a pass over all validation windows takes a time."""
+        return max(0.0, USED_SHARE * deadline.left - TAIL_PASSES * passes)
+
+    # A reader that was chosen by hand determines how long the end takes; otherwise usually the sealed one.
+    later = later_pass = 0.0
+    if by_hand:
+        later, later_pass, validation = measured(recipe, validation, TAIL_SHARE * deadline.left)
+    first, first_pass, validation = measured(plain, validation, inf if by_hand else TAIL_SHARE * deadline.left)
+    single = replace(plain, train=pace.single.scaled(min(1.0, planned(first_pass) / (pace.epochs * first))))
     if not pace.second_epochs:
-        return replace(recipe, train=pace.scaled(min(1.0, alone)))
-    later = epoch_seconds(recipe.build(0), training, validation, pace.second)
-    contest = pace.contest.epochs * (first + later) if pace.contest_margin else 0.0
-    left = seconds * USED_SHARE - contest
+        return single, validation
+    candidates = 2 if pace.additive_margin else 1
+    if not by_hand:
+        if planned(first_pass) * FIRST_SHARE < FEWEST_EPOCHS * candidates * first:  # without measuring the others
+            return single, validation
+        later, later_pass, _ = measured(recipe, validation)
     if pace.additive_margin:  # the first stage again, with another readout
-        first += epoch_seconds(additive_of(sealed_of(recipe)).build(0), training, validation, recipe.train)
+        first += measured(additive_of(plain), validation)[0]
+    contest = pace.contest.epochs * (first / candidates + later) + 2 * later_pass if pace.contest_margin else 0.0
+    left = max(0.0, planned(max(first_pass, later_pass)) - contest)
     share = left * FIRST_SHARE / (pace.epochs * first)
     if pace.contest_margin and share * pace.epochs < FEWEST_EPOCHS:
-        return replace(sealed_of(recipe), train=pace.single.scaled(min(1.0, alone)))
-    epochs = pace.scaled(min(1.0, max(share, 0.0))).epochs
+        return single, validation
+    epochs = pace.scaled(min(1.0, share)).epochs
     second = max(1, min(pace.second_epochs, int((left - epochs * first) / later)))
-    return replace(recipe, train=replace(pace, epochs=epochs, second_epochs=second))
+    return replace(recipe, train=replace(pace, epochs=epochs, second_epochs=second)), validation
 
 
 def sealed_of(recipe: Recipe) -> Recipe:
