@@ -12,7 +12,7 @@ import pytest
 from ibforecast import IBForecaster
 from ibforecast.model.reading import ChoosingForecast
 from ibforecast.train.deadline import AIM
-from ibforecast.zoo.stages import FEWEST_VALIDATED
+from ibforecast.zoo.stages import FEWEST_VALIDATED, NoContest
 
 RECIPE = """
 extends = "{name}"
@@ -128,3 +128,27 @@ def test_a_long_end_is_shortened_by_validating_fewer_windows(tmp_path: Path, mon
         windows.append(calibration.windows)
         assert machine.now - 1000 <= 30
     assert windows[0] > windows[1] > windows[2] == FEWEST_VALIDATED
+
+
+@pytest.mark.parametrize(
+    ("machine", "minutes", "reason"),
+    [(Machine(0.1, 1e-3), 0.5, "no time"), (Machine(0.1, 1e-3, steady=12.0, slower=6.0), 2.0, "out of time")],
+)
+def test_a_contest_that_the_time_does_not_allow_is_named_and_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine, minutes: float, reason: str
+) -> None:
+    with monkeypatch.context() as context:
+        machine.install(context)
+        model = fitted(tmp_path, "default", minutes)
+    model.save(tmp_path / "model")
+    summary = IBForecaster.load(tmp_path / "model").fitted.summary
+    assert summary.contest is None
+    assert summary.no_contest == model.fitted.summary.no_contest == NoContest(reason)
+    assert str(summary.no_contest).startswith("sealed by rule: ")
+    assert model.fitted.config.sealed
+
+
+def test_a_recipe_without_a_contest_misses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Machine(0.1, 1e-3).install(monkeypatch)
+    assert fitted(tmp_path, "sealed", 0.5).fitted.summary.no_contest is None
+    assert fitted(tmp_path, "choosing", 0.5).fitted.summary.no_contest is None

@@ -34,7 +34,7 @@ from ibforecast.train.loop import never
 from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import Behind, FittedModel, TrainingSummary
-from ibforecast.zoo.stages import train_recipe, within
+from ibforecast.zoo.stages import NoContest, train_recipe, within
 
 TOLERATED = 0.02
 """By how much the error of a channel may exceed that of its best naive forecast before a fit says so."""
@@ -113,6 +113,7 @@ def fit_source(
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()
     validation = training.at(starts["validation"]).usable()
+    wanted = recipe
     if deadline is not None:
         recipe, validation = within(recipe, training, validation, deadline)
     if device.type == "cpu":
@@ -137,6 +138,8 @@ def fit_source(
         until,
         deadline,
     )
+    left_out = wanted.train.contest_margin and not recipe.train.contest_margin
+    no_contest = NoContest("no time") if left_out else trained.no_contest
     network, run = trained.forecaster, trained.training
     assert isinstance(network, IBForecast)
     seconds = round(time.perf_counter() - begun, 3)
@@ -162,6 +165,7 @@ def fit_source(
             stopped=run.stopped,
             schedule=trained.recipe.train,
             contest=trained.contest,
+            no_contest=no_contest,
         ),
         known=known,
         limits=limits,

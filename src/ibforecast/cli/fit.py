@@ -161,8 +161,10 @@ def _announce_fit(model: "IBForecaster") -> None:
     if model.cycle == "auto" and config.further_cycles:
         lengths = " and ".join(map(str, config.further_cycles))
         announce(f"cycles of {', '.join(map(str, config.cycles))} steps: {lengths} found in the training rows")
-    if summary.contest:
-        announce(str(summary.contest))
+    if outcome := summary.contest or summary.no_contest:
+        announce(str(outcome))
+    if summary.contest and summary.contest.winner == "choosing" and config.sealed:
+        announce("the sealed reader was kept: training the choosing one further gave nothing better")
     for line in model.fitted.anchors():
         announce(f"anchor: {line}")
     if summary.behind:

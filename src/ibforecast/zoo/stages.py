@@ -7,7 +7,8 @@ at first reads the same, learns to choose. Between the two there may be a contes
   the mean squared and the mean absolute one together, are smaller by a margin. It is given up after a few epochs if it
   is not ahead of the first reader by as much at the same epoch.
 - A sealed and a choosing candidate are trained from the first reader's weights for a few epochs, with the same seed.
-  The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin.
+  The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin. It also wins
+  if there are too few validation windows to know, or if the choosing one hardly chooses: `Contest.doubt`.
 
 Last, channels that a naive forecast describes better get an anchor (`zoo.anchoring`).
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, sqrt
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import torch
 
@@ -32,7 +33,7 @@ from ibforecast.train.config import TrainConfig
 from ibforecast.train.deadline import TAIL_PASSES, Deadline
 from ibforecast.train.loop import Hopeless, Training, epoch_seed, never, never_hopeless, pace_of, train
 from ibforecast.train.stack import Member, train_stacked
-from ibforecast.zoo.anchoring import anchored
+from ibforecast.zoo.anchoring import BATCH, anchored
 from ibforecast.zoo.recipes import Recipe
 
 USED_SHARE = 0.9
@@ -56,6 +57,20 @@ FEWEST_EPOCHS = 8
 TRIAL_EPOCHS = 4
 """After how many epochs an additive candidate is compared with the first reader, and given up if it is not ahead."""
 
+FEWEST_APART = 25
+"""With fewer validation windows, of which no two forecast the same step, a choosing reader never wins a contest.
+
+From window to window the errors of both candidates differ by about 5 % (quarter hours of ETTm1, ten minutes of
+Tetuan). So the standard error of their mean difference is 1 % with 25 windows, and the usual margin of 2 % is twice
+that. With fewer, chance alone would give up the stronger promise.
+"""
+
+LEAST_VARIED = 0.01
+"""A choosing reader that reads, on average, a smaller share of other tokens than usual never wins a contest."""
+
+VARIED_WINDOWS = 512
+"""The number of validation windows, evenly spaced, whose masks are compared."""
+
 STAGES = ("", ".additive", ".sealed", ".choosing", ".second")
 """What is appended to the path of a checkpoint: first stage, the three candidates of a contest, second stage."""
 
@@ -65,7 +80,8 @@ class Contest:
     """The validation errors of a sealed and a choosing reader after a short training, and the time of all candidates.
 
     `additive` is the error of an additive reader as a share of that of the first one, which is sealed as well; None if
-    none took part.
+    none took part. `windows` is the number of validation windows of which no two forecast the same step, and `varied`
+    how much the choosing reader's mask changes, as in `varied`; it is measured only if nothing else decides.
     """
 
     sealed: float
@@ -74,6 +90,8 @@ class Contest:
     seconds: float
     additive: float | None = None
     additive_margin: float = 0.0
+    windows: int | None = None
+    varied: float | None = None
 
     @property
     def additive_wins(self) -> bool:
@@ -87,9 +105,18 @@ class Contest:
         return 1 - self.choosing / best if best else 0.0
 
     @property
+    def doubt(self) -> str:
+        """Why a choosing reader cannot win, however much better it is; empty if it can."""
+        if self.windows is not None and self.windows < FEWEST_APART:
+            return f"there are fewer than {FEWEST_APART} validation windows without overlap ({self.windows})"
+        if self.varied is not None and self.varied < LEAST_VARIED:
+            return "it reads the same places in nearly every validation window"
+        return ""
+
+    @property
     def winner(self) -> str:
         """The name of the winner."""
-        if self.gain > self.margin:
+        if self.gain > self.margin and not self.doubt:
             return "choosing"
         return "additive" if self.additive_wins else "sealed"
 
@@ -103,6 +130,8 @@ class Contest:
         verdict = _compared(self.gain)
         if self.winner == "choosing":
             verdict += f", more than the {self.margin:.0%} that the weaker promise must be worth"
+        elif self.gain > self.margin:
+            verdict += f", but the stronger promise is kept by rule: {self.doubt}"
         elif self.gain > 0:
             verdict += f", not worth the weaker promise (margin {self.margin:.0%})"
         words.append(f"a choosing reader was {verdict}")
@@ -113,14 +142,36 @@ def _compared(gain: float) -> str:
     return f"{abs(gain):.1%} {'better' if gain > 0 else 'worse'}"
 
 
+Reason = Literal["no time", "out of time", "stopped"]
+
+
+@dataclass(frozen=True)
+class NoContest:
+    """A contest without an outcome, and the reason; the reader is then sealed by rule."""
+
+    reason: Reason
+
+    def __str__(self) -> str:
+        why = {
+            "no time": "there was no contest, because the time limit was too short for one",
+            "out of time": "the contest has no outcome, because the time was over before it ended",
+            "stopped": "the contest has no outcome, because the fit was stopped before it ended",
+        }
+        return f"sealed by rule: {why[self.reason]}"
+
+
 @dataclass(frozen=True)
 class Trained:
-    """A trained forecaster, its recipe with the configuration it ended with, and the history of all its stages."""
+    """A trained forecaster, its recipe with the configuration it ended with, and the history of all its stages.
+
+    A recipe with a contest gives its outcome, or why there is none.
+    """
 
     forecaster: Forecaster
     recipe: Recipe
     training: Training
     contest: Contest | None = None
+    no_contest: NoContest | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +214,7 @@ def train_recipe(
     With a `checkpoint` path every stage has a file there; `forget` removes them. A training that is stopped in a
     contest has no outcome of it, and keeps the sealed reader.
     """
-    plan = stages(recipe, seed)
+    plan = stages(recipe, seed, validation)
     stage = next(plan)
     while True:
         if deadline:
@@ -185,7 +236,12 @@ def train_recipe(
         try:
             stage = plan.send(outcome)
         except StopIteration as end:
-            return _with_anchor(cast(Trained, end.value), validation)
+            trained = _with_anchor(cast(Trained, end.value), validation)
+            break
+    if recipe.train.contest_margin and not trained.contest:
+        reason: Reason = "out of time" if deadline and deadline.reached else "stopped"
+        return replace(trained, no_contest=NoContest(reason))
+    return trained
 
 
 def train_recipes_stacked(
@@ -196,7 +252,7 @@ def train_recipes_stacked(
     Models that are in the same stage are one stack; the winners of a contest go on in smaller stacks. A model that
     does not stay finite is an error in its place.
     """
-    plans = [stages(recipe, seed) for seed in seeds]
+    plans = [stages(recipe, seed, part[1]) for seed, part in zip(seeds, windows, strict=True)]
     waiting = {place: next(plan) for place, plan in enumerate(plans)}
     trained: dict[int, Trained | IBForecastError] = {}
     while waiting:
@@ -229,7 +285,7 @@ def _with_anchor(trained: Trained, validation: Windows) -> Trained:
     return replace(trained, forecaster=network, recipe=replace(trained.recipe, config=network.config))
 
 
-def stages(recipe: Recipe, seed: int) -> Plan:
+def stages(recipe: Recipe, seed: int, validation: Windows) -> Plan:
     """Yield the stages of a recipe; return the outcome of the last, with the history of all."""
     if not recipe.train.second_epochs:
         forecaster = recipe.build(seed)
@@ -249,7 +305,7 @@ def stages(recipe: Recipe, seed: int) -> Plan:
             done += len(rival.training.history)
             if rival.training.stopped:
                 return replace(fixed, training=replace(early, stopped=True))
-        contest = yield from _contest(recipe, fixed, rival, seed, done)
+        contest = yield from _contest(recipe, fixed, rival, seed, done, validation)
         done += 2 * recipe.train.contest.epochs
         if rival and contest and contest.additive_wins:
             fixed = replace(rival, training=_after(early, rival.training))
@@ -259,7 +315,10 @@ def stages(recipe: Recipe, seed: int) -> Plan:
     second = _grown(recipe, first, seed)
     late = yield Stage(STAGES[4], second, recipe.train.second, done, needed=by_hand)
     schedule = replace(recipe.train, contest_margin=0.0, additive_margin=0.0)
-    if by_hand or late.best_error < fixed.training.best_error:
+    if fixed.contest and late.history:
+        fixed = replace(fixed, contest=replace(fixed.contest, varied=varied(second, validation)))
+    won = fixed.contest is not None and fixed.contest.winner == "choosing"
+    if by_hand or (won and late.best_error < fixed.training.best_error):
         return Trained(second, replace(recipe, train=schedule), _after(early, late), fixed.contest)
     whole = replace(fixed.training, history=(*fixed.training.history, *late.history), stopped=late.stopped)
     return replace(fixed, recipe=replace(fixed.recipe, train=schedule), training=whole)
@@ -377,20 +436,40 @@ def _after(early: Training, late: Training) -> Training:
 
 
 def _contest(
-    recipe: Recipe, fixed: Trained, rival: Trained | None, seed: int, done: int
+    recipe: Recipe, fixed: Trained, rival: Trained | None, seed: int, done: int, validation: Windows
 ) -> Generator[Stage, Training, Contest | None]:
     """Train a sealed and a choosing candidate for a few epochs from the first reader's weights; None if stopped."""
     config, first = recipe.train.contest, fixed.forecaster
     sealed = yield Stage(STAGES[2], _grown(fixed.recipe, first, seed), config, done)
     if sealed.stopped:
         return None
-    chosen = yield Stage(STAGES[3], _grown(recipe, first, seed), config, done + config.epochs)
+    candidate = _grown(recipe, first, seed)
+    chosen = yield Stage(STAGES[3], candidate, config, done + config.epochs)
     if chosen.stopped:
         return None
     seconds = sealed.seconds + chosen.seconds + (rival.training.seconds if rival else 0.0)
     margin, wanted = recipe.train.contest_margin, recipe.train.additive_margin
     additive = _relative(rival.training, fixed.training, wanted) if rival else None
-    return Contest(sealed.best_error, chosen.best_error, margin, round(seconds, 3), additive, wanted)
+    errors, apart = (sealed.best_error, chosen.best_error), validation.apart()
+    contest = Contest(*errors, margin, round(seconds, 3), additive, wanted, apart)
+    if contest.winner != "choosing":
+        return contest
+    return replace(contest, varied=varied(candidate, validation))
+
+
+@torch.no_grad()
+def varied(reader: Forecaster, windows: Windows) -> float:
+    """Return how much a reader's mask changes: the mean share of its open tokens that are not open as usual.
+
+    The usual tokens are those that are open most often, as many as are open at once.
+    """
+    assert isinstance(reader, IBForecast)
+    some = windows.spaced(VARIED_WINDOWS)
+    masks = torch.cat([reader.read(window).mask.bool().flatten(1) for window, _ in some.batches(some.at_once(BATCH))])
+    counts = masks.sum(dim=1)
+    usual = masks.sum(dim=0).topk(int(counts.max())).indices
+    others = counts - masks[:, usual].sum(dim=1)
+    return round(float((others / counts.clamp(min=1)).mean()), 6)
 
 
 def _counted(on_epoch: Callable[[int, Epoch], None], done: int, epoch: int, outcome: Epoch) -> None:
