@@ -167,6 +167,8 @@ def _announce_fit(model: "IBForecaster") -> None:
         announce("the sealed reader was kept: training the choosing one further gave nothing better")
     for line in model.fitted.anchors():
         announce(f"anchor: {line}")
+    if (calibration := model.fitted.calibration) and calibration.warning:
+        announce(calibration.warning)
     if summary.behind:
         announce(_behind(summary.behind, config))
     if model.fitted.limits is not None:

@@ -62,7 +62,7 @@ FEWEST_APART = 25
 
 From window to window the errors of both candidates differ by about 5 % (quarter hours of ETTm1, ten minutes of
 Tetuan). So the standard error of their mean difference is 1 % with 25 windows, and the usual margin of 2 % is twice
-that. With fewer, chance alone would give up the stronger promise.
+that. With fewer, chance might give up the stronger promise.
 """
 
 LEAST_VARIED = 0.01
