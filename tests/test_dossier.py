@@ -225,6 +225,13 @@ def test_a_loss_to_the_best_yardstick_of_evaluate_is_named() -> None:
     assert own.naive_cycle == 168
 
 
+def test_intervals_of_few_windows_are_a_weakness(dossier: Dossier) -> None:
+    coverage = dossier.facts.coverage
+    assert coverage is not None
+    facts = replace(dossier.facts, coverage=replace(coverage, calibrated_on=5))
+    assert "The intervals were calibrated on only 5 windows, so their levels are rough." in weaknesses(facts)
+
+
 def test_a_model_that_is_not_calibrated_says_so(dossier: Dossier) -> None:
     facts = dossier.facts
     assert any(text.startswith("The model is not calibrated") for text in weaknesses(replace(facts, coverage=None)))

@@ -17,6 +17,7 @@ import pytest
 import ibforecast
 from ibforecast import DataError, IBForecaster, IBForecastError, UsageError
 from ibforecast.data.tables import write
+from ibforecast.train.loop import Pace
 from ibforecast.zoo import recipes
 
 ROWS, LOOK_BACK, HORIZON, PATCHES = 400, 48, 12, 4
@@ -586,7 +587,7 @@ def test_an_interrupted_fit_continues_from_its_checkpoint(
 def test_a_fit_within_minutes_states_the_schedule_that_it_had(
     unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("ibforecast.zoo.stages.epoch_seconds", lambda *_: 15.0)
+    monkeypatch.setattr("ibforecast.zoo.stages.pace_of", lambda *_: Pace(15.0, 0.0))
     seen: list[tuple[int, int]] = []
     model = unfitted().fit(frame(), minutes=0.5, on_epoch=lambda epoch, epochs, _: seen.append((epoch, epochs)))
     assert seen == [(1, 1)]
@@ -605,8 +606,8 @@ def test_a_time_limit_must_be_positive(unfitted: Callable[..., IBForecaster], mi
 def test_a_fit_that_is_over_its_time_stops_and_says_so(
     unfitted: Callable[..., IBForecaster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ibforecast.zoo.stages.epoch_seconds", lambda *_: 1e-9)
-    monkeypatch.setattr("ibforecast.fitting.Limit.over", lambda limit: True)
+    monkeypatch.setattr("ibforecast.zoo.stages.pace_of", lambda *_: Pace(1e-9, 1e-9))
+    monkeypatch.setattr("ibforecast.fitting.Deadline.over", lambda deadline: True)
     model = unfitted().fit(frame(), minutes=10)
     assert (model.fitted.summary.epochs, model.fitted.summary.stopped) == (1, True)
 

@@ -29,15 +29,12 @@ from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
 from ibforecast.model.network import IBForecast
 from ibforecast.settings import EVERY, Settings
 from ibforecast.train.checkpoint import Epoch
+from ibforecast.train.deadline import Deadline
 from ibforecast.train.loop import never
 from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import Behind, FittedModel, TrainingSummary
-from ibforecast.zoo.stages import train_recipe, within
-
-LATEST_END = 0.9
-"""The share of a time limit after which training stops, whatever was planned."""
-
+from ibforecast.zoo.stages import NoContest, train_recipe, within
 
 TOLERATED = 0.02
 """By how much the error of a channel may exceed that of its best naive forecast before a fit says so."""
@@ -77,33 +74,17 @@ def fit(
     minutes: int | float | None = None,
     until: Callable[[], bool] = never,
     on_start: OnStart = ignore_start,
+    begun: float | None = None,
 ) -> FittedModel:
-    """Fit to a table: a path, or a pandas, polars or pyarrow table."""
-    begun = time.perf_counter()
+    """Fit to a table: a path, or a pandas, polars or pyarrow table; the `minutes` count from now, or since `begun`."""
+    begun = time.perf_counter() if begun is None else begun
     if minutes is not None:
         require(0 < minutes < inf, "minutes must be positive", f"minutes={minutes}", "try 2")
     source = tables.read(table, settings.layout)
     split = Split.by_fractions(settings.split, source.series.rows)
     recipe = recipe_for(settings, source.series)
-    limit = None if minutes is None else Limit(begun, 60.0 * minutes)
-    return fit_source(source, settings, recipe, split, checkpoint, on_epoch, limit, until, on_start)
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A time limit of a fit, in seconds since it began."""
-
-    begun: float
-    seconds: float
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left."""
-        return self.begun + self.seconds - time.perf_counter()
-
-    def over(self) -> bool:
-        """Return whether training must stop, so that the model can be calibrated and saved in time."""
-        return self.left < (1 - LATEST_END) * self.seconds
+    deadline = None if minutes is None else Deadline(begun, 60.0 * minutes)
+    return fit_source(source, settings, recipe, split, checkpoint, on_epoch, deadline, until, on_start)
 
 
 def fit_source(
@@ -113,13 +94,13 @@ def fit_source(
     split: Split,
     checkpoint: str | Path | None = None,
     on_epoch: OnEpoch = ignore_epoch,
-    limit: Limit | None = None,
+    deadline: Deadline | None = None,
     until: Callable[[], bool] = never,
     on_start: OnStart = ignore_start,
 ) -> FittedModel:
     """Fit to a table that was read, with a recipe resolved for it and a split.
 
-    With a `checkpoint` path, a run that was killed continues after its last finished epoch. With a time limit the
+    With a `checkpoint` path, a run that was killed continues after its last finished epoch. With a deadline the
     recipe gets as many epochs as it allows. Training also stops once `until` returns True, with the best so far.
     """
     series, look_back, horizon = source.series, settings.look_back, settings.horizon
@@ -132,11 +113,12 @@ def fit_source(
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()
     validation = training.at(starts["validation"]).usable()
-    if limit is not None:
-        recipe = within(recipe, training, validation, limit.left)
+    wanted = recipe
+    if deadline is not None:
+        recipe, validation = within(recipe, training, validation, deadline)
     if device.type == "cpu":
         cost = cost_of(recipe, series.rows, len(training), len(validation))
-        on_start(cost if limit is None else cost.within(limit.seconds))
+        on_start(cost if deadline is None else cost.within(deadline.seconds))
     compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
     cycles = naive_cycles(recipe.config.cycles, series.clock.frequency)
     naive = naive_forecasts(compared, cycles)
@@ -153,8 +135,11 @@ def fit_source(
             f"{settings.seed}/{device.type}".encode()
         ),
         lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=yardstick)),
-        until if limit is None else lambda: until() or limit.over(),
+        until,
+        deadline,
     )
+    left_out = wanted.train.contest_margin and not recipe.train.contest_margin
+    no_contest = NoContest("no time") if left_out else trained.no_contest
     network, run = trained.forecaster, trained.training
     assert isinstance(network, IBForecast)
     seconds = round(time.perf_counter() - begun, 3)
@@ -180,6 +165,7 @@ def fit_source(
             stopped=run.stopped,
             schedule=trained.recipe.train,
             contest=trained.contest,
+            no_contest=no_contest,
         ),
         known=known,
         limits=limits,

@@ -1,6 +1,7 @@
 """IBForecaster: the main class of the library."""
 
 import dataclasses
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -103,14 +104,16 @@ class IBForecaster(Settings):
         """Fit to a table: a path, or a pandas, polars or pyarrow table.
 
         `minutes` limits the time: the number of epochs is chosen so that the fit ends well before, from a measurement
-        of a few steps on this machine. `threads` is how many a processor trains with, by default one, so that the
-        weights do not depend on the number of cores. With a `checkpoint` path, a run that was killed continues after
-        its last finished epoch. `on_epoch` is called after each epoch with its number, the largest number of epochs,
-        and its outcome. `on_start` is called once, before training on a processor, with the `Cost` of the fit: roughly
-        the seconds on one thread and the memory. Once `until` returns True, training stops and keeps the best so far.
+        of a few steps on this machine, and training stops early if it turns out slower. `threads` is how many a
+        processor trains with, by default one, so that the weights do not depend on the number of cores. With a
+        `checkpoint` path, a run that was killed continues after its last finished epoch. `on_epoch` is called after
+        each epoch with its number, the largest number of epochs, and its outcome. `on_start` is called once, before
+        training on a processor, with the `Cost` of the fit: roughly the seconds on one thread and the memory. Once
+        `until` returns True, training stops and keeps the best so far.
 
         If the table is too short for the default look-back or split, shorter ones are taken, with a warning.
         """
+        begun = time.perf_counter()
         source = tables.read(table, self.layout)
         settings = self.sized(source.series)
         if settings is not self:
@@ -123,7 +126,7 @@ class IBForecaster(Settings):
                 "leave it out",
             )
         with computing_with(threads or 1):
-            return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until, on_start))
+            return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until, on_start, begun))
 
     def predict(
         self,

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import IBForecaster
+from ibforecast.evaluate.conformal import FEW_WINDOWS
 from ibforecast.zoo.saved import INTERVALS
 
 Call = Callable[..., Any]
@@ -70,3 +71,15 @@ def test_training_rows_cannot_be_chosen(desk: Any, call: Call) -> None:
 def test_a_folder_without_a_model_is_refused_and_left_unchanged(desk: Any, call: Call, tmp_path: Path) -> None:
     assert call("calibrate", tmp_path, desk.table).code == 5
     assert list(tmp_path.iterdir()) == []
+
+
+def test_few_windows_are_warned_of_by_fit_and_by_calibrate(desk: Any, call: Call, tmp_path: Path) -> None:
+    table, folder = tmp_path / "short.csv", tmp_path / "model"
+    table.write_text("\n".join(desk.table.read_text().splitlines()[:171]) + "\n")
+    words = ("--horizon", 12, "--look-back", 48, "--split", "0.7,0.1,0.2", "--epochs", 1, "--sealed", "--device", "cpu")
+    fitted = call("fit", table, *words, "--out", folder)
+    calibration = IBForecaster.load(folder).fitted.calibration
+    assert calibration is not None
+    assert calibration.windows < FEW_WINDOWS
+    assert calibration.warning in fitted.err.splitlines()
+    assert calibration.warning in call("calibrate", folder, table).err.splitlines()

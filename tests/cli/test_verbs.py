@@ -21,6 +21,7 @@ import torch
 from ibforecast import Evaluation, ExplainedForecast, IBForecaster
 from ibforecast.cli import fit
 from ibforecast.cli.main import LAB_VERBS, VERBS, run
+from ibforecast.zoo.stages import NoContest
 
 Call = Callable[..., Any]
 
@@ -551,6 +552,15 @@ def test_a_plain_fit_prints_the_outcome_of_its_contest(desk: Any, call: Call, tm
     assert choosing.document["training"]["contest"] is None
     assert not IBForecaster.load(tmp_path / "choosing").fitted.config.sealed
     assert names_in(tmp_path) == ["choosing", "plain"]
+
+
+def test_a_fit_without_time_for_a_contest_says_so(desk: Any, call: Call, tmp_path: Path) -> None:
+    words = ("--horizon", 12, "--look-back", 48, "--device", "cpu", "--minutes", 0.001)
+    limited = call("fit", desk.table, *words, "--out", tmp_path / "limited", "--json")
+    line = "sealed by rule: there was no contest, because the time limit was too short for one"
+    assert line in limited.err.splitlines()
+    assert limited.document["training"]["no_contest"] == {"reason": "no time"}
+    assert IBForecaster.load(tmp_path / "limited").fitted.summary.no_contest == NoContest("no time")
 
 
 def test_a_fit_computes_with_the_threads_it_is_given(

@@ -146,6 +146,15 @@ def test_windows_at_other_starts_come_from_the_same_series() -> None:
     assert elsewhere.values.data_ptr() == windows.values.data_ptr()
 
 
+@pytest.mark.parametrize(
+    ("starts", "apart"), [([], 0), ([7], 1), (range(5), 1), (range(6), 2), (range(5, 0, -1), 1), ([0, 4, 5, 9, 40], 3)]
+)
+def test_windows_are_apart_if_they_forecast_no_step_twice(starts: range | list[int], apart: int) -> None:
+    _, windows = cut(with_calendar=False)
+    assert HORIZON == 5
+    assert windows.at(np.array(starts, dtype=np.int64)).apart() == apart
+
+
 def test_usable_windows_observe_every_channel_in_past_and_future() -> None:
     series = gappy(share=0.75)
     _, windows = cut_from(series)

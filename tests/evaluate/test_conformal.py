@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ibforecast.core.errors import UsageError
-from ibforecast.evaluate.conformal import LEVELS, PACE, Calibration, checked_levels, inside, quantiles, tracked
+from ibforecast.evaluate.conformal import (
+    FEW_WINDOWS,
+    LEVELS,
+    PACE,
+    Calibration,
+    checked_levels,
+    inside,
+    quantiles,
+    tracked,
+)
 
 STEPS, CHANNELS = 3, 2
 
@@ -76,6 +85,16 @@ def test_a_level_between_two_others_gets_the_next_higher_one() -> None:
 @pytest.mark.parametrize(("windows", "highest"), [(1, 50), (4, 80), (18, 94), (19, 95), (99, 99)])
 def test_the_highest_level_depends_on_the_number_of_windows(windows: int, highest: int) -> None:
     assert calibrate(draw_scores(windows)).highest_level == highest
+
+
+def test_a_calibration_on_few_windows_warns_what_that_means_and_what_to_do() -> None:
+    assert calibrate(draw_scores(FEW_WINDOWS)).warning == ""
+    assert calibrate(draw_scores(5)).warning == (
+        "intervals are rough: they were calibrated on only 5 windows, so their highest level is 80 %, and one of 80 % "
+        "may contain the truth about 15 points less or more often than that; give a longer table or a larger "
+        "validation part, or calibrate again on later rows (ibforecast calibrate)"
+    )
+    assert "only 1 window, so their highest level is 50 %" in calibrate(draw_scores(1)).warning
 
 
 def test_one_step_with_too_few_scores_lowers_the_highest_level() -> None:

@@ -1,6 +1,7 @@
 """The training loop: the epoch it keeps, when it stops, its random numbers, and its silence."""
 
 import random
+import time
 from dataclasses import replace
 from importlib import import_module
 from math import exp
@@ -22,7 +23,9 @@ from ibforecast.model.config import GateConfig, ModelConfig, ReadoutConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Training, best_of, epoch_seconds, epoch_seed, train
+from ibforecast.train.deadline import Deadline
+from ibforecast.train.loop import Pace, Training, best_of, epoch_seed, pace_of, train
+from ibforecast.train.step import Step
 
 LOOK_BACK, HORIZON, ROWS = 12, 4, 70
 PACE = TrainConfig(epochs=3, batch=16, learning_rate=1e-2, constant_epochs=1, decay=0.5)
@@ -466,9 +469,38 @@ def test_the_first_epoch_is_finished_even_if_training_must_stop_at_once() -> Non
     assert (len(run.history), run.best_epoch, run.stopped) == (1, 1, True)
 
 
-def test_measuring_an_epoch_draws_no_random_number_of_the_caller() -> None:
+def test_measuring_the_pace_draws_no_random_number_of_the_caller() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    assert epoch_seconds(network(0.3), TRAINING, VALIDATION, PACE) > 0
+    for most_seconds in (0.0, 60.0):
+        pace = pace_of(network(0.3), TRAINING, VALIDATION, PACE, most_seconds)
+        assert min(pace.step, pace.window) > 0
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_an_epoch_takes_all_its_steps_and_the_windows_that_are_validated() -> None:
+    pace, steps = Pace(2.0, 0.5), PACE.steps_of(len(TRAINING))
+    assert pace.epoch(TRAINING, VALIDATION, PACE) == 2.0 * steps + 0.5 * len(VALIDATION)
+    assert pace.epoch(TRAINING, VALIDATION, replace(PACE, validated=3, most_steps=1)) == 2.0 + 1.5
+
+
+def test_at_a_deadline_a_needed_first_epoch_is_short_and_another_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    run_step = Step.run
+    monkeypatch.setattr(Step, "run", lambda step, starts: steps.append(1) or run_step(step, starts))
+    late = Deadline(time.perf_counter() - 60, 1.0)
+    run = train(network(), TRAINING, VALIDATION, PACE, seed=3, deadline=late)
+    assert (len(run.history), run.best_epoch, run.stopped, len(steps)) == (1, 1, True, 1)
+    assert late.reached
+    run = train(network(), TRAINING, VALIDATION, PACE, seed=3, deadline=late, needed=False)
+    assert (run.history, run.best_epoch, run.best_error, run.stopped) == ((), 0, float("inf"), True)
+    assert len(steps) == 1
+
+
+def test_a_deadline_that_is_far_away_changes_nothing() -> None:
+    plain, limited, deadline = network(), network(), Deadline(time.perf_counter(), 6000.0)
+    expected = train(plain, TRAINING, VALIDATION, PACE, seed=3)
+    assert train(limited, TRAINING, VALIDATION, PACE, seed=3, deadline=deadline) == expected
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), limited.parameters(), strict=True))
+    assert deadline.tail > 0

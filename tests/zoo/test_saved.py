@@ -30,7 +30,7 @@ from ibforecast.model.reading import network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo import saved
 from ibforecast.zoo.saved import DOCUMENT, FORMAT, VERSION, WEIGHTS, FittedModel, TrainingSummary, load
-from ibforecast.zoo.stages import Contest
+from ibforecast.zoo.stages import Contest, NoContest
 
 RULE_VALUE_REMEDY = r"(?s)^.+ \(.+\); .+"
 
@@ -119,6 +119,27 @@ def test_a_loaded_model_has_the_contest_and_the_schedule_of_its_training(tmp_pat
     assert again == summary
     assert isinstance(again.contest, Contest)
     assert str(again.contest).startswith("choosing: a choosing reader was 10.0% better")
+
+
+def test_a_loaded_model_has_the_reason_why_a_contest_has_no_outcome(tmp_path: Path) -> None:
+    model = fitted_model()
+    stopped = replace(model, summary=replace(model.summary, no_contest=NoContest("out of time")))
+    stopped.save(tmp_path / "model")
+    assert load(tmp_path / "model").summary == stopped.summary
+    assert stopped.weights_sha256 != model.weights_sha256
+
+
+def test_parts_of_a_training_that_older_models_do_not_have_are_left_out_of_a_document() -> None:
+    model = fitted_model()
+    older = replace(model, summary=replace(model.summary, contest=Contest(1.0, 0.9, 0.02, 12.5)))
+    training = json.loads(older.files()[DOCUMENT])["training"]
+    assert "no_contest" not in training
+    assert not {"windows", "varied"} & set(training["contest"])
+    newer = replace(
+        older, summary=replace(older.summary, contest=Contest(1.0, 0.9, 0.02, 12.5, windows=30, varied=0.1))
+    )
+    contest = json.loads(newer.files()[DOCUMENT])["training"]["contest"]
+    assert (contest["windows"], contest["varied"]) == (30, 0.1)
 
 
 def test_a_loaded_model_has_the_same_configuration_layout_and_summary(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,11 +18,16 @@ from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import ChoosingForecast, SealedForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Training
+from ibforecast.train.deadline import AIM, Deadline
+from ibforecast.train.loop import Pace, Training
 from ibforecast.zoo.recipes import Recipe, resolve
 from ibforecast.zoo.stages import (
+    FEWEST_APART,
     FEWEST_EPOCHS,
+    FEWEST_VALIDATED,
+    LEAST_VARIED,
     STAGES,
+    TAIL_SHARE,
     TRIAL_EPOCHS,
     USED_SHARE,
     Contest,
@@ -32,6 +38,7 @@ from ibforecast.zoo.stages import (
     stages,
     train_recipe,
     train_recipes_stacked,
+    varied,
     within,
 )
 
@@ -83,6 +90,7 @@ def rigged(monkeypatch: pytest.MonkeyPatch, winner: str) -> None:
     """Let one of the three candidates win every contest."""
     monkeypatch.setattr(Contest, "gain", property(lambda contest: 1.0 if winner == "choosing" else -1.0))
     monkeypatch.setattr(Contest, "additive_wins", property(lambda contest: winner == "additive"))
+    monkeypatch.setattr(Contest, "doubt", "")
 
 
 @pytest.mark.parametrize("name", ["sealed", "additive"])
@@ -154,7 +162,7 @@ def history(*errors: float) -> tuple[Epoch, ...]:
 
 def test_an_additive_candidate_is_given_up_if_it_is_not_ahead_at_the_end_of_its_trial() -> None:
     first = (*[2.0] * (TRIAL_EPOCHS - 1), 1.0, 0.5)
-    plan = stages(recipe("default", epochs=24), 7)
+    plan = stages(recipe("default", epochs=24), 7, VALIDATION)
     assert next(plan).name == ""
     stage = plan.send(Training(history(*first), len(first), 0.5, 0.6))
     assert (stage.name, stage.done, stage.seed(7)) == (".additive", len(first), 7)
@@ -178,7 +186,7 @@ def test_an_additive_candidate_is_given_up_if_it_is_not_ahead_at_the_end_of_its_
 def test_an_additive_candidate_is_compared_by_both_errors_or_where_it_was_given_up(
     errors: list[float], absolute: float, additive: float
 ) -> None:
-    plan, done = stages(recipe("default", epochs=24), 7), Training(history(1.0, 1.0), 2, 1.0, 1.0)
+    plan, done = stages(recipe("default", epochs=24), 7, VALIDATION), Training(history(1.0, 1.0), 2, 1.0, 1.0)
     next(plan)
     plan.send(Training(history(*[1.0] * 12), 12, 1.0, 0.5))
     plan.send(Training(history(*errors), len(errors), errors[-1], absolute))
@@ -223,6 +231,70 @@ def test_an_additive_candidate_is_compared_by_both_errors_or_where_it_was_given_
 )
 def test_a_contest_says_who_won_and_why(choosing: float, additive: float | None, words: str) -> None:
     assert str(Contest(1.0, choosing, 0.02, 12.3, additive, 0.05)) == words
+
+
+def test_a_choosing_reader_never_wins_on_few_windows_or_with_the_same_mask_in_all() -> None:
+    enough = Contest(1.0, 0.9, 0.02, 12.0, windows=FEWEST_APART, varied=LEAST_VARIED)
+    assert enough.winner == "choosing"
+    few, alike = replace(enough, windows=1), replace(enough, varied=LEAST_VARIED / 2)
+    assert (few.winner, alike.winner) == ("sealed", "sealed")
+    assert str(few) == (
+        "sealed: a choosing reader was 10.0% better, but the stronger promise is kept by rule: there are "
+        "fewer than 25 validation windows without overlap (1); 2 candidates, 12 s"
+    )
+    assert "kept by rule: it reads the same places in nearly every validation window; 2 candidates" in str(alike)
+    additive = replace(few, additive=0.9, additive_margin=0.05, choosing=0.8)
+    assert additive.winner == "additive", "it has the stronger promise, too"
+    assert "rule" not in str(replace(few, choosing=1.1)), "it lost without the rule"
+
+
+def generous(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every choosing candidate be better by far, and no additive one."""
+    monkeypatch.setattr(Contest, "gain", 0.5)
+    monkeypatch.setattr(Contest, "additive_wins", False)
+
+
+def test_with_few_validation_windows_a_fit_stays_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    generous(monkeypatch)
+    assert VALIDATION.apart() < FEWEST_APART
+    outcome = trained(recipe("default"))
+    assert isinstance(outcome.forecaster, SealedForecast)
+    assert outcome.contest is not None
+    assert (outcome.contest.windows, outcome.contest.varied) == (VALIDATION.apart(), None)
+    assert same_weights(outcome, trained(recipe("sealed")))
+
+
+@pytest.mark.parametrize(
+    ("variety", "sealed"), [([0.5, 0.5], False), ([0.0], True), ([0.5, 0.0], True)], ids=["varied", "never", "later"]
+)
+def test_a_choosing_reader_whose_mask_hardly_changes_gives_way_to_a_sealed_one(
+    monkeypatch: pytest.MonkeyPatch, variety: list[float], sealed: bool
+) -> None:
+    generous(monkeypatch)
+    monkeypatch.setattr("ibforecast.zoo.stages.FEWEST_APART", 2)
+    left = list(variety)
+    monkeypatch.setattr("ibforecast.zoo.stages.varied", lambda reader, windows: left.pop(0))
+    second = replace(recipe("default"), train=replace(recipe("default", epochs=4).train, epochs=2))
+    outcome = trained(second)
+    assert left == []
+    assert outcome.contest is not None
+    assert outcome.contest.varied == variety[-1]
+    assert outcome.contest.winner == ("sealed" if sealed else "choosing")
+    if sealed:
+        assert isinstance(outcome.forecaster, SealedForecast)
+
+
+def test_the_mask_of_a_sealed_reader_does_not_change_and_that_of_a_choosing_one_may() -> None:
+    whole = replace(VALIDATION, observed=torch.ones_like(VALIDATION.observed))
+    assert varied(recipe("sealed").build(1).eval(), whole) == 0.0
+    choosing = recipe("choosing").build(1).eval()
+    masks = torch.zeros(70, 4, 2)
+    masks[:, 0] = 1.0
+    masks[0, 0, 0], masks[0, 3, 0] = 0.0, 1.0  # one of two open tokens, in one of seventy windows
+    read = iter(masks[:, None])
+    assert isinstance(choosing, ChoosingForecast)
+    object.__setattr__(choosing, "read", lambda window: SimpleNamespace(mask=torch.cat(list(read))))
+    assert varied(choosing, whole) == pytest.approx(0.5 / 70, abs=1e-6)
 
 
 def test_a_contest_compares_the_best_errors_of_both_candidates() -> None:
@@ -310,28 +382,38 @@ def test_a_sealed_recipe_is_its_own_sealed_counterpart() -> None:
     assert sealed_of(recipe("choosing")).config == sealed.config
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, sealed: float, choosing: float) -> None:
-    """Let an epoch of a sealed reader, whatever its readout, and of a choosing one take these seconds."""
+def measured(monkeypatch: pytest.MonkeyPatch, sealed: float, choosing: float, window: float = 0.0) -> None:
+    """Let a step of a sealed reader, whatever its readout, and of a choosing one take these seconds; stop the clock."""
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     monkeypatch.setattr(
-        "ibforecast.zoo.stages.epoch_seconds",
-        lambda forecaster, *_: choosing if isinstance(forecaster, ChoosingForecast) else sealed,
+        "ibforecast.zoo.stages.pace_of",
+        lambda forecaster, *_: Pace(choosing if isinstance(forecaster, ChoosingForecast) else sealed, window),
     )
 
 
-@given(some.floats(0.01, 1e4), some.floats(0.001, 60), some.floats(1, 8))
+def stepping(name: str) -> Recipe:
+    """Return a recipe whose epochs have one step, so that both take as long."""
+    resolved = resolve(name, SIZES)
+    return replace(resolved, train=replace(resolved.train, most_steps=1))
+
+
+@given(some.floats(0.01, 1e4), some.floats(0.001, 60), some.floats(1, 8), some.floats(0, 0.01))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_recipe_within_a_time_is_as_long_as_the_time_allows(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, sealed: float, times: float
+    monkeypatch: pytest.MonkeyPatch, seconds: float, sealed: float, times: float, window: float
 ) -> None:
-    measured(monkeypatch, sealed, sealed * times)
-    default = resolve("default", SIZES)
-    pace = within(default, TRAINING, VALIDATION, seconds).train
+    measured(monkeypatch, sealed, sealed * times, window)
+    default, limit = stepping("default"), Deadline(0.0, seconds)
+    limited, validation = within(default, TRAINING, VALIDATION, limit)
+    pace, validated = limited.train, window * len(validation)
     contest = pace.contest.epochs * (1 + times) * sealed if pace.contest_margin else 0.0
     planned = pace.epochs * (1 + bool(pace.additive_margin)) * sealed + contest + pace.second_epochs * times * sealed
-    assert planned <= seconds * USED_SHARE * (1 + 1e-9) or 1 in (pace.epochs, pace.second_epochs)
+    assert planned + limit.tail <= limit.left * USED_SHARE * (1 + 1e-9) or 1 in (pace.epochs, pace.second_epochs)
+    assert limit.tail <= TAIL_SHARE * limit.left * (1 + 1e-9) or len(validation) == FEWEST_VALIDATED
     assert pace.contest_margin == 0 or pace.epochs >= FEWEST_EPOCHS
     assert pace.epochs <= default.train.epochs
-    if seconds * USED_SHARE >= (72 + 2 * (1 + times) + 12 * times) * sealed * (1 + 1e-9):
+    enough = 72 * (sealed + validated) + 2 * ((1 + times) * sealed + 2 * validated) + 12 * (sealed * times + validated)
+    if limit.left * USED_SHARE - limit.tail >= (enough + 2 * validated) * (1 + 1e-9):
         assert pace == default.train
 
 
@@ -339,10 +421,10 @@ def test_a_reader_without_time_for_a_contest_is_sealed_and_one_chosen_by_hand_ch
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measured(monkeypatch, 1.0, 3.0)
-    short = within(resolve("default", SIZES), TRAINING, VALIDATION, 20.0)
+    short, _ = within(stepping("default"), TRAINING, VALIDATION, Deadline(0.0, 20.0))
     assert short.config == sealed_of(resolve("default", SIZES)).config
-    assert short.train == replace(resolve("sealed", SIZES).train, epochs=16)
-    by_hand = within(resolve("choosing", SIZES), TRAINING, VALIDATION, 20.0)
+    assert short.train == replace(stepping("sealed").train, epochs=int(20 * AIM * USED_SHARE))
+    by_hand, _ = within(stepping("choosing"), TRAINING, VALIDATION, Deadline(0.0, 20.0))
     assert by_hand.config.chooses
     assert by_hand.train.second_epochs >= 1
 
@@ -359,6 +441,9 @@ def test_a_training_stopped_before_the_second_stage_keeps_the_sealed_reader(last
         until=lambda: len(seen) >= last,
     )
     assert outcome.contest is None
+    assert str(outcome.no_contest) == (
+        "sealed by rule: the contest has no outcome, because the fit was stopped before it ended"
+    )
     assert isinstance(outcome.forecaster, SealedForecast)
     assert outcome.training.stopped
     assert outcome.recipe.train.second_epochs == 0
@@ -375,6 +460,7 @@ def test_stacked_models_take_part_in_the_same_contests_as_on_their_own(monkeypat
     wins = property(lambda contest: 1.0 if contest.choosing == pytest.approx(best, rel=1e-4) else -1.0)
     monkeypatch.setattr(Contest, "gain", wins)
     monkeypatch.setattr(Contest, "additive_wins", property(lambda contest: False))
+    monkeypatch.setattr(Contest, "doubt", "")
     alone = [train_recipe(default, *parts, seed) for seed in seeds]
     stacked = train_recipes_stacked(default, [parts] * 3, seeds)
     assert {type(one.forecaster) for one in alone} == {SealedForecast, ChoosingForecast}

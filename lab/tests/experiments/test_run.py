@@ -214,6 +214,17 @@ def test_only_missing_or_outdated_cells_are_run(tmp_path: Path, in_this_process:
     assert {record.cell for record in Ledger(packed).records()} == {CELL, other}
 
 
+def test_a_cell_has_one_thread_whatever_the_number_of_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_this_process: list[Cell]
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    for jobs in (1, 2):
+        cells = [replace(CELL, seed=10 * jobs), replace(CELL, seed=10 * jobs + 1)]
+        assert run_missing(cells, tmp_path / "ledger.jsonl.zst", "cpu", jobs) == {}
+    assert threads == [1] * 4
+
+
 def test_failures_are_collected_with_their_reasons_and_the_other_cells_are_run(
     tmp_path: Path, in_this_process: list[Cell]
 ) -> None:

@@ -37,6 +37,8 @@ def command(model: Path, table: str, split: Literal["validation", "test", "all"]
     assert calibration is not None
     highest = calibration.highest_level
     announce(f"calibrated on {calibration.windows} windows ({split}): intervals of up to {highest} %")
+    if calibration.warning:
+        announce(calibration.warning)
     document = {"model": str(model), "split": split, "windows": calibration.windows, "since": calibration.since}
     deliver({**document, "highest_level": highest}, str(model), as_json)
 

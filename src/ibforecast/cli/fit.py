@@ -1,5 +1,6 @@
 """ibforecast fit: from a table to a saved model."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -63,6 +64,7 @@ def command(
     ibforecast fit load.csv --horizon 24 --cycle 24,168 --past temperature --future holiday --out model
     torchrun --nproc-per-node 2 -m ibforecast fit load.csv --horizon 24 --out model
     """
+    begun = time.perf_counter()  # loading PyTorch takes seconds
     from ibforecast.core.devices import find_device
     from ibforecast.fitting import ignore_start
     from ibforecast.train.ranks import joined
@@ -76,7 +78,7 @@ def command(
             begin = partial(_announce_cost, limited=minutes is not None) if first else ignore_start
             model.fit(
                 table,
-                minutes=minutes,
+                minutes=minutes and _left(minutes, begun),
                 threads=threads,
                 checkpoint=checkpoint,
                 on_epoch=advance,
@@ -110,6 +112,11 @@ def check_folder(out: Path, overwrite: bool) -> None:
     if out.exists() and not (out / DOCUMENT).is_file():
         raise UsageError("only a model may be overwritten", f"{out}, which is not a model", "choose another folder")
     check_place(out)
+
+
+def _left(minutes: float, begun: float) -> float:
+    """Return the minutes that are left of a time limit, never less than half; an invalid limit stays as it is."""
+    return max(minutes - (time.perf_counter() - begun) / 60, minutes / 2) if minutes > 0 else minutes
 
 
 def _announce_cost(cost: "Cost", limited: bool) -> None:
@@ -154,10 +161,14 @@ def _announce_fit(model: "IBForecaster") -> None:
     if model.cycle == "auto" and config.further_cycles:
         lengths = " and ".join(map(str, config.further_cycles))
         announce(f"cycles of {', '.join(map(str, config.cycles))} steps: {lengths} found in the training rows")
-    if summary.contest:
-        announce(str(summary.contest))
+    if outcome := summary.contest or summary.no_contest:
+        announce(str(outcome))
+    if summary.contest and summary.contest.winner == "choosing" and config.sealed:
+        announce("the sealed reader was kept: training the choosing one further gave nothing better")
     for line in model.fitted.anchors():
         announce(f"anchor: {line}")
+    if (calibration := model.fitted.calibration) and calibration.warning:
+        announce(calibration.warning)
     if summary.behind:
         announce(_behind(summary.behind, config))
     if model.fitted.limits is not None:

@@ -1,5 +1,6 @@
 """Windows, indexed from a series that stays on the device."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -105,6 +106,14 @@ class Windows:
     def spaced(self, count: int) -> "Windows":
         """Return this many of the windows, evenly spaced from first to last; all if there are fewer."""
         return replace(self, starts=self.starts[evenly_spaced(count, len(self)).to(self.starts.device)])
+
+    def apart(self) -> int:
+        """Return how many of the windows can be chosen so that no two forecast the same step."""
+        starts: list[int] = self.starts.sort().values.tolist()
+        count = place = 0
+        while place < len(starts):
+            count, place = count + 1, bisect_left(starts, starts[place] + self.horizon, place)
+        return count
 
     def usable(self) -> "Windows":
         """Return the windows in which every channel is observed at least once: where it is read, and in the target.

@@ -170,13 +170,17 @@ def _data(facts: Facts) -> Iterator[str]:
 
 def _training(facts: Facts) -> Iterator[str]:
     training, contest = facts.training, facts.training.contest
-    outcome = "none: the recipe decides whether the model looks at a window to choose what it reads"
+    outcome = (
+        training.no_contest or "none: the recipe decides whether the model looks at a window to choose what it reads"
+    )
     if contest:
         outcome = (
             f"{contest.winner} won: validation error {contest.sealed:.4g} sealed, {contest.choosing:.4g} choosing; "
             "choosing "
             f"had to be better by {percent(contest.margin)}"
         )
+        if contest.doubt:
+            outcome += f", and was, but the stronger promise is kept by rule: {contest.doubt}"
         if contest.additive is not None:
             outcome += f"; the error of an additive readout was {contest.additive:.4g} times that of the sealed reader"
     yield pairs(

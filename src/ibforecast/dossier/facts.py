@@ -108,7 +108,8 @@ class Setting:
 class ContestFacts:
     """The validation errors of a sealed and a choosing reader, the margin, the winner, and how an additive one did.
 
-    `additive` is its error as a share of the sealed reader's; None if none took part.
+    `additive` is its error as a share of the sealed reader's; None if none took part. `doubt` is why the choosing
+    reader could not win, if it was better by the margin.
     """
 
     sealed: float
@@ -116,11 +117,15 @@ class ContestFacts:
     margin: float
     winner: str
     additive: float | None
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """How the model was trained and selected; `validation_error` is the MSE in standardised units."""
+    """How the model was trained and selected; `validation_error` is the MSE in standardised units.
+
+    `no_contest` is why the contest of the recipe has no outcome; empty if it has one, or if the recipe has none.
+    """
 
     recipe: str
     recipe_sha256: str
@@ -134,6 +139,7 @@ class TrainingFacts:
     contest: ContestFacts | None
     settings: tuple[Setting, ...]
     versions: tuple[Setting, ...]
+    no_contest: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ibforecast.audit import MIN_FIDELITY
 from ibforecast.core.words import percent
 from ibforecast.dossier.facts import Facts
+from ibforecast.evaluate.conformal import FEW_WINDOWS as FEW_CALIBRATED
 
 MISS = 0.02
 """By how much coverage may stay below its level before a dossier names the channel."""
@@ -55,6 +56,8 @@ def _of_coverage(facts: Facts) -> Iterator[str]:
     if coverage is None:
         yield "The model is not calibrated, so it gives no intervals at the usual levels."
         return
+    if coverage.calibrated_on < FEW_CALIBRATED:
+        yield f"The intervals were calibrated on only {coverage.calibrated_on} windows, so their levels are rough."
     if coverage.same_windows:
         yield "Coverage was measured on the windows that the intervals were calibrated on, which flatters them."
     for row in coverage.channels:

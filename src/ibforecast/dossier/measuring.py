@@ -221,8 +221,16 @@ def _training(fitted: FittedModel) -> TrainingFacts:
         contest=(
             None
             if contest is None
-            else ContestFacts(contest.sealed, contest.choosing, contest.margin, contest.winner, contest.additive)
+            else ContestFacts(
+                contest.sealed,
+                contest.choosing,
+                contest.margin,
+                contest.winner,
+                contest.additive,
+                contest.doubt if contest.gain > contest.margin else "",
+            )
         ),
+        no_contest=str(summary.no_contest or ""),
         settings=tuple(_flat(settings)),
         versions=(
             Setting("ibforecast", summary.ibforecast_version),

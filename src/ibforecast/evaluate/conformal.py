@@ -7,6 +7,7 @@ level says.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import torch
 from jaxtyping import Float
@@ -21,6 +22,12 @@ Level = int | float
 
 LEVELS = (*range(5, 90, 5), *range(90, 100))
 """The levels whose quantiles are kept, in percent; for a level in between, the next higher one is used."""
+
+FEW_WINDOWS = 20
+"""With fewer windows, a calibration has a warning: a level of 95 % needs 19, and one of 80 % is off by 9 points."""
+
+USUAL_LEVEL = 80
+"""The level, in percent, by which a warning describes how far off levels may be."""
 
 PACE = 0.02
 """The share of its calibrated width by which a tracked interval adapts; chosen on validation windows."""
@@ -48,6 +55,22 @@ class Calibration:
         """The highest level with enough windows for every step and channel; 0 if there is none."""
         enough = self.quantiles.isfinite().all(dim=2).all(dim=1).tolist()
         return max((level for level, finite in zip(LEVELS, enough, strict=True) if finite), default=0)
+
+    @property
+    def warning(self) -> str:
+        """What few windows mean for the intervals, and what to do, in one line; empty if there are enough."""
+        if self.windows >= FEW_WINDOWS:
+            return ""
+        # How often an interval of n windows contains the truth has a beta distribution; this is its spread.
+        share = USUAL_LEVEL / 100
+        points = round(100 * sqrt(share * (1 - share) / (self.windows + 2)))
+        windows = "1 window" if self.windows == 1 else f"{self.windows} windows"
+        return (
+            f"intervals are rough: they were calibrated on only {windows}, "
+            f"so their highest level is {self.highest_level} %, and one of {USUAL_LEVEL} % may contain the truth about "
+            f"{points} points less or more often than that; give a longer table or a larger validation part, or "
+            "calibrate again on later rows (ibforecast calibrate)"
+        )
 
     def half_width(self, level: Level) -> Float[Tensor, "horizon channel"]:
         """Return how far an interval of this level reaches on either side of the forecast, in units of the scale."""

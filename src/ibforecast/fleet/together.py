@@ -129,6 +129,7 @@ def fit_together(
         stopped=run.stopped,
         schedule=trained.recipe.train,
         contest=trained.contest,
+        no_contest=trained.no_contest,
     )
     models = {name: (_model_of(network.cpu(), each, settings, summary), each.source) for name, each in opened.items()}
     some, _ = next(iter(models.values()))

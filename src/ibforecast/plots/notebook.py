@@ -45,10 +45,15 @@ def model_html(fitted: FittedModel) -> str:
         "trained": f"recipe {summary.recipe}, seed {summary.seed}, {summary.windows:,} windows of {summary.rows:,} "
         f"rows; epoch {summary.best_epoch} of {summary.epochs}, {summary.seconds:.3g} s on {summary.device}",
         "validation error": f"{summary.validation_error:.4g} (MSE, standardised)",
-        "intervals": f"calibrated on {fitted.calibration.windows:,} windows" if fitted.calibration else "",
+        "intervals": _intervals(fitted),
         "weights": fitted.weights_sha256[:12],
     }
     return _box("IBForecaster, fitted", _facts(facts))
+
+
+def _intervals(fitted: FittedModel) -> str:
+    calibration = fitted.calibration
+    return (calibration.warning or f"calibrated on {calibration.windows:,} windows") if calibration else ""
 
 
 def settings_html(settings: Mapping[str, str]) -> str:

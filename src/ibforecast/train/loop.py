@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from ibforecast.data.windows import Windows
 from ibforecast.train import ranks
 from ibforecast.train.checkpoint import Checkpoint, Epoch
 from ibforecast.train.config import TrainConfig
+from ibforecast.train.deadline import Deadline
 from ibforecast.train.step import Step
 
 VALIDATION_BATCH = 1024
-TIMED_STEPS = 4
+TIMED_STEPS, REHEARSED_WINDOWS = 4, 64
 
 
 Hopeless = Callable[[tuple[Epoch, ...]], bool]
@@ -40,7 +42,10 @@ def never_hopeless(history: tuple[Epoch, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Training:
-    """The history of a run, the epoch whose weights were kept, counted from 1, and its errors on all windows."""
+    """The history of a run, the epoch whose weights were kept, counted from 1, and its errors on all windows.
+
+    A run that was stopped before its first epoch has no history, epoch 0 and infinite errors.
+    """
 
     history: tuple[Epoch, ...]
     best_epoch: int
@@ -66,11 +71,14 @@ def train(
     on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
     until: Callable[[], bool] = never,
     hopeless: Hopeless = never_hopeless,
+    deadline: Deadline | None = None,
+    needed: bool = True,
 ) -> Training:
     """Fit a forecaster on one part and select on another; the same seed on the same machine gives the same weights.
 
-    Once `until` returns True, training stops and keeps the best epoch so far; the first epoch is always finished. It is
-    over early if its history is `hopeless`.
+    Once `until` returns True, training stops and keeps the best epoch so far. It also stops at a `deadline`, which
+    learns how long validation takes. If the result is `needed`, the first epoch is always finished, or ended early at
+    the deadline; otherwise training may stop before it. It is over early if its history is `hopeless`.
 
     With a `checkpoint` path every finished epoch is saved there, and a run with the same `identity` continues
     after the last one. Every epoch has its own seed, so a resumed run draws the same numbers as an uninterrupted one.
@@ -83,8 +91,13 @@ def train(
     history: tuple[Epoch, ...] = ()
     stopped, first = False, ranks.rank() == 0
 
+    def late() -> bool:
+        return deadline is not None and bool(ranks.of_the_first(float(deadline.over()), device))
+
     def enough() -> bool:
-        return bool(history) and bool(ranks.of_the_first(float(until()), device))
+        if needed and not history:
+            return False
+        return bool(ranks.of_the_first(float(until()), device)) or late()
 
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), in_order(device):
@@ -108,7 +121,7 @@ def train(
         while not (is_over(history, config) or hopeless(history)):
             if stopped := enough():
                 break
-            number, begun = len(history), time.perf_counter()
+            number, begun, short = len(history), time.perf_counter(), False
             drawn = epoch_seed(seed, number)
             noise = drawn if first else epoch_seed(drawn, ranks.rank())
             torch.manual_seed(noise)
@@ -117,13 +130,17 @@ def train(
             step.set_pace(rate, config.progress_at(number))
             for starts in drawn_starts(training, batch, steps, drawn):
                 step.run(starts)
-                if stopped := enough():
+                if (stopped := enough()) or (short := needed and not history and late()):
                     break
             if stopped:
                 break
             ((loss, open_rate),) = step.means()
             with step.averaged():
-                outcome = Epoch(loss, open_rate, error_on(forecaster, compared), rate, time.perf_counter() - begun)
+                trained = time.perf_counter()
+                error, ended = error_on(forecaster, compared), time.perf_counter()
+                if deadline:
+                    deadline.note(type(forecaster).__name__, (ended - trained) * len(validation) / len(compared))
+                outcome = Epoch(loss, open_rate, error, rate, ended - begun)
                 if best_of((*history, outcome)) == number:
                     write_into(best_weights, forecaster.state_dict())
             if diverged := divergence(outcome, number):
@@ -134,6 +151,11 @@ def train(
                     identity, history, forecaster.state_dict(), best_weights, step.moments(), step.averages
                 ).save(checkpoint)
             on_epoch(number + 1, outcome)
+            if stopped := short:
+                break
+        if not history:
+            forecaster.eval()
+            return Training((), 0, inf, inf, stopped=True)
         forecaster.load_state_dict(best_weights)
         best = best_of(history)
         every = compared is validation or len(compared) == len(validation)
@@ -142,26 +164,48 @@ def train(
     return Training(history, best + 1, history[best].validation_error if every else squared, absolute, stopped)
 
 
-def epoch_seconds(forecaster: Forecaster, training: Windows, validation: Windows, config: TrainConfig) -> float:
-    """Return about how long an epoch takes on this machine, from a few steps; the weights of `forecaster` change."""
+@dataclass(frozen=True)
+class Pace:
+    """The seconds of a training step, and of a window in validation."""
+
+    step: float
+    window: float
+
+    def epoch(self, training: Windows, validation: Windows, config: TrainConfig) -> float:
+        """Return the seconds of an epoch on these windows."""
+        validated = min(config.validated or len(validation), len(validation))
+        return self.step * config.steps_of(len(training)) + self.window * validated
+
+
+def pace_of(
+    forecaster: Forecaster, training: Windows, validation: Windows, config: TrainConfig, most_seconds: float = inf
+) -> Pace:
+    """Return how fast a forecaster is on this machine, from a few steps; the weights of `forecaster` change.
+
+    The first step and a few windows are a rehearsal, because they take longer. They are all, if more would take more
+    than `most_seconds`.
+    """
     device, count = training.values.device, min(config.validated or len(validation), len(validation))
     batch, steps = ranks.shared_batch(config.batch_of(len(training))), config.steps_of(len(training))
     with torch.random.fork_rng([device] if device.type == "cuda" else []), in_order(device):
         forecaster.to(device).train()
         step = Step(forecaster, training, batch, torch.Generator(device), config.kept_share(steps), config.bfloat16)
-        some, starts = (
-            validation.spaced(min(count, validation.at_once(VALIDATION_BATCH))),
-            drawn_starts(training, batch, 1, 0)[0],
-        )
-        for work in (lambda: step.run(starts), lambda: error_on(forecaster, some)):
-            work()
-        begun = time.perf_counter()
-        for _ in range(TIMED_STEPS):
-            step.run(starts)
-        trained = time.perf_counter()
-        error_on(forecaster, some)
-        validated = time.perf_counter() - trained
-    return ranks.of_the_first((trained - begun) / TIMED_STEPS * steps + validated * count / len(some), device)
+        starts = drawn_starts(training, batch, 1, 0)[0]
+
+        def timed(times: int, windows: Windows) -> Pace:
+            begun = time.perf_counter()
+            for _ in range(times):
+                step.run(starts)
+            trained = time.perf_counter()
+            error_on(forecaster, windows)
+            seconds = (trained - begun) / times, (time.perf_counter() - trained) / len(windows)
+            return Pace(*(ranks.of_the_first(each, device) for each in seconds))
+
+        some = validation.spaced(min(count, validation.at_once(VALIDATION_BATCH)))
+        first = timed(1, some.spaced(REHEARSED_WINDOWS))
+        if first.step * TIMED_STEPS + first.window * len(some) > most_seconds:
+            return first
+        return timed(TIMED_STEPS, some)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import SealedForecast, network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
-from ibforecast.zoo.stages import Contest
+from ibforecast.zoo.stages import Contest, NoContest
 
 FORMAT, VERSION = "ibforecast.model", 1
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
@@ -75,6 +75,9 @@ class TrainingSummary:
     validation_error: float
     schedule: TrainConfig | None = None
     contest: Contest | None = None
+    no_contest: NoContest | None = None
+    """Why the contest of the recipe has no outcome; None if it has one, or if the recipe has none."""
+
     stopped: bool = False
     """Whether training was stopped before its schedule ended."""
 
@@ -260,7 +263,7 @@ class FittedModel:
             "split": asdict(self.split),
             "standardisation": self.standardiser.document(),
             "known": None if self.known is None else self.known.document(),
-            "training": asdict(self.summary),
+            "training": _training(self.summary),
             "weights": _facts(WEIGHTS, self.weights),
         }
         if self.limits is not None:
@@ -372,6 +375,16 @@ class _Bounded(TorchFunctionMode):
                     "save the model again",
                 )
         return func(*args, **(kwargs or {}))
+
+
+def _training(summary: TrainingSummary) -> dict[str, Any]:
+    """Return a summary as plain data, without parts that older models do not have, so that these keep fingerprints."""
+    training = asdict(summary)
+    contest = training["contest"]
+    for part, name in ((training, "no_contest"), (contest, "windows"), (contest, "varied")):
+        if part is not None and part[name] is None:
+            del part[name]
+    return training
 
 
 def _quantiles(calibration: Calibration) -> bytes:

@@ -7,7 +7,8 @@ at first reads the same, learns to choose. Between the two there may be a contes
   the mean squared and the mean absolute one together, are smaller by a margin. It is given up after a few epochs if it
   is not ahead of the first reader by as much at the same epoch.
 - A sealed and a choosing candidate are trained from the first reader's weights for a few epochs, with the same seed.
-  The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin.
+  The sealed reader has the stronger promise, so it wins unless the choosing one is better by the margin. It also wins
+  if there are too few validation windows to know, or if the choosing one hardly chooses: `Contest.doubt`.
 
 Last, channels that a naive forecast describes better get an anchor (`zoo.anchoring`).
 """
@@ -15,9 +16,9 @@ Last, channels that a naive forecast describes better get an anchor (`zoo.anchor
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import torch
 
@@ -29,13 +30,23 @@ from ibforecast.model.config import GateConfig, ModelConfig
 from ibforecast.model.network import IBForecast
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.config import TrainConfig
-from ibforecast.train.loop import Hopeless, Training, epoch_seconds, epoch_seed, never, never_hopeless, train
+from ibforecast.train.deadline import TAIL_PASSES, Deadline
+from ibforecast.train.loop import Hopeless, Training, epoch_seed, never, never_hopeless, pace_of, train
 from ibforecast.train.stack import Member, train_stacked
-from ibforecast.zoo.anchoring import anchored
+from ibforecast.zoo.anchoring import BATCH, anchored
 from ibforecast.zoo.recipes import Recipe
 
-USED_SHARE = 0.8
-"""The share of a time limit that is planned; the rest is for measuring, calibrating and saving."""
+USED_SHARE = 0.9
+"""The share of the time until a deadline that is planned; the rest is for what is slower than it was measured."""
+
+MEASURED_SHARE = 0.03
+"""About the share of a time limit in which the pace of each candidate is measured."""
+
+TAIL_SHARE = 0.3
+"""The largest share of the time that the end of a fit may take; if it would take more, fewer windows are validated."""
+
+FEWEST_VALIDATED = 64
+"""A time limit never leaves fewer validation windows than this."""
 
 FIRST_SHARE = 2 / 3
 """The largest share of the planned time, without the contest, that the first of two stages takes."""
@@ -46,6 +57,20 @@ FEWEST_EPOCHS = 8
 TRIAL_EPOCHS = 4
 """After how many epochs an additive candidate is compared with the first reader, and given up if it is not ahead."""
 
+FEWEST_APART = 25
+"""With fewer validation windows, of which no two forecast the same step, a choosing reader never wins a contest.
+
+From window to window the errors of both candidates differ by about 5 % (quarter hours of ETTm1, ten minutes of
+Tetuan). So the standard error of their mean difference is 1 % with 25 windows, and the usual margin of 2 % is twice
+that. With fewer, chance might give up the stronger promise.
+"""
+
+LEAST_VARIED = 0.01
+"""A choosing reader that reads, on average, a smaller share of other tokens than usual never wins a contest."""
+
+VARIED_WINDOWS = 512
+"""The number of validation windows, evenly spaced, whose masks are compared."""
+
 STAGES = ("", ".additive", ".sealed", ".choosing", ".second")
 """What is appended to the path of a checkpoint: first stage, the three candidates of a contest, second stage."""
 
@@ -55,7 +80,8 @@ class Contest:
     """The validation errors of a sealed and a choosing reader after a short training, and the time of all candidates.
 
     `additive` is the error of an additive reader as a share of that of the first one, which is sealed as well; None if
-    none took part.
+    none took part. `windows` is the number of validation windows of which no two forecast the same step, and `varied`
+    how much the choosing reader's mask changes, as in `varied`; it is measured only if nothing else decides.
     """
 
     sealed: float
@@ -64,6 +90,8 @@ class Contest:
     seconds: float
     additive: float | None = None
     additive_margin: float = 0.0
+    windows: int | None = None
+    varied: float | None = None
 
     @property
     def additive_wins(self) -> bool:
@@ -77,9 +105,18 @@ class Contest:
         return 1 - self.choosing / best if best else 0.0
 
     @property
+    def doubt(self) -> str:
+        """Why a choosing reader cannot win, however much better it is; empty if it can."""
+        if self.windows is not None and self.windows < FEWEST_APART:
+            return f"there are fewer than {FEWEST_APART} validation windows without overlap ({self.windows})"
+        if self.varied is not None and self.varied < LEAST_VARIED:
+            return "it reads the same places in nearly every validation window"
+        return ""
+
+    @property
     def winner(self) -> str:
         """The name of the winner."""
-        if self.gain > self.margin:
+        if self.gain > self.margin and not self.doubt:
             return "choosing"
         return "additive" if self.additive_wins else "sealed"
 
@@ -93,6 +130,8 @@ class Contest:
         verdict = _compared(self.gain)
         if self.winner == "choosing":
             verdict += f", more than the {self.margin:.0%} that the weaker promise must be worth"
+        elif self.gain > self.margin:
+            verdict += f", but the stronger promise is kept by rule: {self.doubt}"
         elif self.gain > 0:
             verdict += f", not worth the weaker promise (margin {self.margin:.0%})"
         words.append(f"a choosing reader was {verdict}")
@@ -103,14 +142,36 @@ def _compared(gain: float) -> str:
     return f"{abs(gain):.1%} {'better' if gain > 0 else 'worse'}"
 
 
+Reason = Literal["no time", "out of time", "stopped"]
+
+
+@dataclass(frozen=True)
+class NoContest:
+    """A contest without an outcome, and the reason; the reader is then sealed by rule."""
+
+    reason: Reason
+
+    def __str__(self) -> str:
+        why = {
+            "no time": "there was no contest, because the time limit was too short for one",
+            "out of time": "the contest has no outcome, because the time was over before it ended",
+            "stopped": "the contest has no outcome, because the fit was stopped before it ended",
+        }
+        return f"sealed by rule: {why[self.reason]}"
+
+
 @dataclass(frozen=True)
 class Trained:
-    """A trained forecaster, its recipe with the configuration it ended with, and the history of all its stages."""
+    """A trained forecaster, its recipe with the configuration it ended with, and the history of all its stages.
+
+    A recipe with a contest gives its outcome, or why there is none.
+    """
 
     forecaster: Forecaster
     recipe: Recipe
     training: Training
     contest: Contest | None = None
+    no_contest: NoContest | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +183,11 @@ class Stage:
     config: TrainConfig
     done: int = 0
     hopeless: Hopeless = never_hopeless
+    needed: bool = False
+    """Whether there is no result without it, so that it has an epoch, however late it is."""
+
+    share: float = 1.0
+    """The share of the time until a deadline that it may take; the rest is for a later stage."""
 
     def seed(self, seed: int) -> int:
         """Return the seed of this stage in a training with some seed; all that go on from another have the same."""
@@ -141,15 +207,18 @@ def train_recipe(
     identity: str = "",
     on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
     until: Callable[[], bool] = never,
+    deadline: Deadline | None = None,
 ) -> Trained:
     """Train a recipe in all its stages; arguments as in `ibforecast.train.loop.train`.
 
     With a `checkpoint` path every stage has a file there; `forget` removes them. A training that is stopped in a
     contest has no outcome of it, and keeps the sealed reader.
     """
-    plan = stages(recipe, seed)
+    plan = stages(recipe, seed, validation)
     stage = next(plan)
     while True:
+        if deadline:
+            deadline.grant(stage.share)
         outcome = train(
             stage.forecaster,
             training,
@@ -161,11 +230,18 @@ def train_recipe(
             partial(_counted, on_epoch, stage.done),
             until,
             stage.hopeless,
+            deadline,
+            stage.needed,
         )
         try:
             stage = plan.send(outcome)
         except StopIteration as end:
-            return _with_anchor(cast(Trained, end.value), validation)
+            trained = _with_anchor(cast(Trained, end.value), validation)
+            break
+    if recipe.train.contest_margin and not trained.contest:
+        reason: Reason = "out of time" if deadline and deadline.reached else "stopped"
+        return replace(trained, no_contest=NoContest(reason))
+    return trained
 
 
 def train_recipes_stacked(
@@ -176,7 +252,7 @@ def train_recipes_stacked(
     Models that are in the same stage are one stack; the winners of a contest go on in smaller stacks. A model that
     does not stay finite is an error in its place.
     """
-    plans = [stages(recipe, seed) for seed in seeds]
+    plans = [stages(recipe, seed, part[1]) for seed, part in zip(seeds, windows, strict=True)]
     waiting = {place: next(plan) for place, plan in enumerate(plans)}
     trained: dict[int, Trained | IBForecastError] = {}
     while waiting:
@@ -209,16 +285,16 @@ def _with_anchor(trained: Trained, validation: Windows) -> Trained:
     return replace(trained, forecaster=network, recipe=replace(trained.recipe, config=network.config))
 
 
-def stages(recipe: Recipe, seed: int) -> Plan:
+def stages(recipe: Recipe, seed: int, validation: Windows) -> Plan:
     """Yield the stages of a recipe; return the outcome of the last, with the history of all."""
     if not recipe.train.second_epochs:
         forecaster = recipe.build(seed)
-        return Trained(forecaster, recipe, (yield Stage(STAGES[0], forecaster, recipe.train)))
+        return Trained(forecaster, recipe, (yield Stage(STAGES[0], forecaster, recipe.train, needed=True)))
     sealed = sealed_of(recipe)
     first = sealed.build(seed)
-    early = yield Stage(STAGES[0], first, recipe.train)
-    fixed = Trained(first, replace(sealed, train=recipe.train.single), early)
     by_hand = recipe.config.chooses and not recipe.train.contest_margin
+    early = yield Stage(STAGES[0], first, recipe.train, needed=True, share=FIRST_SHARE if by_hand else 1.0)
+    fixed = Trained(first, replace(sealed, train=recipe.train.single), early)
     if early.stopped and not by_hand:
         return fixed
     done = len(early.history)
@@ -229,7 +305,7 @@ def stages(recipe: Recipe, seed: int) -> Plan:
             done += len(rival.training.history)
             if rival.training.stopped:
                 return replace(fixed, training=replace(early, stopped=True))
-        contest = yield from _contest(recipe, fixed, rival, seed, done)
+        contest = yield from _contest(recipe, fixed, rival, seed, done, validation)
         done += 2 * recipe.train.contest.epochs
         if rival and contest and contest.additive_wins:
             fixed = replace(rival, training=_after(early, rival.training))
@@ -237,34 +313,63 @@ def stages(recipe: Recipe, seed: int) -> Plan:
         if contest is None or contest.winner != "choosing":
             return replace(fixed, training=replace(fixed.training, stopped=contest is None))
     second = _grown(recipe, first, seed)
-    late = yield Stage(STAGES[4], second, recipe.train.second, done)
+    late = yield Stage(STAGES[4], second, recipe.train.second, done, needed=by_hand)
     schedule = replace(recipe.train, contest_margin=0.0, additive_margin=0.0)
-    if by_hand or late.best_error < fixed.training.best_error:
+    if fixed.contest and late.history:
+        fixed = replace(fixed, contest=replace(fixed.contest, varied=varied(second, validation)))
+    won = fixed.contest is not None and fixed.contest.winner == "choosing"
+    if by_hand or (won and late.best_error < fixed.training.best_error):
         return Trained(second, replace(recipe, train=schedule), _after(early, late), fixed.contest)
     whole = replace(fixed.training, history=(*fixed.training.history, *late.history), stopped=late.stopped)
     return replace(fixed, recipe=replace(fixed.recipe, train=schedule), training=whole)
 
 
-def within(recipe: Recipe, training: Windows, validation: Windows, seconds: float) -> Recipe:
-    """Return the recipe with as many epochs as this machine can train in a time, by a measurement of a few steps.
+def within(recipe: Recipe, training: Windows, validation: Windows, deadline: Deadline) -> tuple[Recipe, Windows]:
+    """Return the recipe with as many epochs as this machine can train until a deadline, and the windows to validate on.
 
-    A contest that would leave too few epochs is left out, and the reader is sealed.
+    Both follow from a measurement of a few steps. A contest that would leave too few epochs is left out, and the
+    reader is sealed. If the end of the fit would take too large a share of the time, the validation windows are fewer,
+    evenly spaced.
     """
-    first = epoch_seconds(sealed_of(recipe).build(0), training, validation, recipe.train)
-    pace, alone = recipe.train, seconds * USED_SHARE / (recipe.train.epochs * first)
+    plain, pace = sealed_of(recipe), recipe.train
+    by_hand = bool(pace.second_epochs) and not pace.contest_margin
+
+    def measured(candidate: Recipe, windows: Windows, most: float = inf) -> tuple[float, float, Windows]:
+        """Return the seconds of an epoch and of a pass, and the windows of the pass."""
+        network = candidate.build(0)
+        speed = pace_of(network, training, windows, pace, MEASURED_SHARE * deadline.seconds)
+        if speed.window * len(windows) * TAIL_PASSES > most:
+            windows = windows.spaced(max(FEWEST_VALIDATED, int(most / (speed.window * TAIL_PASSES))))
+        deadline.note(type(network).__name__, speed.window * len(windows))
+        return speed.epoch(training, windows, pace), speed.window * len(windows), windows
+
+    def planned(passes: float) -> float:
+        """Return the seconds for training, if a pass over all validation windows takes a time."""
+        return max(0.0, USED_SHARE * deadline.left - TAIL_PASSES * passes)
+
+    # A reader that was chosen by hand determines how long the end takes; otherwise usually the sealed one.
+    later = later_pass = 0.0
+    if by_hand:
+        later, later_pass, validation = measured(recipe, validation, TAIL_SHARE * deadline.left)
+    first, first_pass, validation = measured(plain, validation, inf if by_hand else TAIL_SHARE * deadline.left)
+    single = replace(plain, train=pace.single.scaled(min(1.0, planned(first_pass) / (pace.epochs * first))))
     if not pace.second_epochs:
-        return replace(recipe, train=pace.scaled(min(1.0, alone)))
-    later = epoch_seconds(recipe.build(0), training, validation, pace.second)
-    contest = pace.contest.epochs * (first + later) if pace.contest_margin else 0.0
-    left = seconds * USED_SHARE - contest
+        return single, validation
+    candidates = 2 if pace.additive_margin else 1
+    if not by_hand:
+        if planned(first_pass) * FIRST_SHARE < FEWEST_EPOCHS * candidates * first:  # without measuring the others
+            return single, validation
+        later, later_pass, _ = measured(recipe, validation)
     if pace.additive_margin:  # the first stage again, with another readout
-        first += epoch_seconds(additive_of(sealed_of(recipe)).build(0), training, validation, recipe.train)
+        first += measured(additive_of(plain), validation)[0]
+    contest = pace.contest.epochs * (first / candidates + later) + 2 * later_pass if pace.contest_margin else 0.0
+    left = max(0.0, planned(max(first_pass, later_pass)) - contest)
     share = left * FIRST_SHARE / (pace.epochs * first)
     if pace.contest_margin and share * pace.epochs < FEWEST_EPOCHS:
-        return replace(sealed_of(recipe), train=pace.single.scaled(min(1.0, alone)))
-    epochs = pace.scaled(min(1.0, max(share, 0.0))).epochs
+        return single, validation
+    epochs = pace.scaled(min(1.0, share)).epochs
     second = max(1, min(pace.second_epochs, int((left - epochs * first) / later)))
-    return replace(recipe, train=replace(pace, epochs=epochs, second_epochs=second))
+    return replace(recipe, train=replace(pace, epochs=epochs, second_epochs=second)), validation
 
 
 def sealed_of(recipe: Recipe) -> Recipe:
@@ -331,20 +436,40 @@ def _after(early: Training, late: Training) -> Training:
 
 
 def _contest(
-    recipe: Recipe, fixed: Trained, rival: Trained | None, seed: int, done: int
+    recipe: Recipe, fixed: Trained, rival: Trained | None, seed: int, done: int, validation: Windows
 ) -> Generator[Stage, Training, Contest | None]:
     """Train a sealed and a choosing candidate for a few epochs from the first reader's weights; None if stopped."""
     config, first = recipe.train.contest, fixed.forecaster
     sealed = yield Stage(STAGES[2], _grown(fixed.recipe, first, seed), config, done)
     if sealed.stopped:
         return None
-    chosen = yield Stage(STAGES[3], _grown(recipe, first, seed), config, done + config.epochs)
+    candidate = _grown(recipe, first, seed)
+    chosen = yield Stage(STAGES[3], candidate, config, done + config.epochs)
     if chosen.stopped:
         return None
     seconds = sealed.seconds + chosen.seconds + (rival.training.seconds if rival else 0.0)
     margin, wanted = recipe.train.contest_margin, recipe.train.additive_margin
     additive = _relative(rival.training, fixed.training, wanted) if rival else None
-    return Contest(sealed.best_error, chosen.best_error, margin, round(seconds, 3), additive, wanted)
+    errors, apart = (sealed.best_error, chosen.best_error), validation.apart()
+    contest = Contest(*errors, margin, round(seconds, 3), additive, wanted, apart)
+    if contest.winner != "choosing":
+        return contest
+    return replace(contest, varied=varied(candidate, validation))
+
+
+@torch.no_grad()
+def varied(reader: Forecaster, windows: Windows) -> float:
+    """Return how much a reader's mask changes: the mean share of its open tokens that are not open as usual.
+
+    The usual tokens are those that are open most often, as many as are open at once.
+    """
+    assert isinstance(reader, IBForecast)
+    some = windows.spaced(VARIED_WINDOWS)
+    masks = torch.cat([reader.read(window).mask.bool().flatten(1) for window, _ in some.batches(some.at_once(BATCH))])
+    counts = masks.sum(dim=1)
+    usual = masks.sum(dim=0).topk(int(counts.max())).indices
+    others = counts - masks[:, usual].sum(dim=1)
+    return round(float((others / counts.clamp(min=1)).mean()), 6)
 
 
 def _counted(on_epoch: Callable[[int, Epoch], None], done: int, epoch: int, outcome: Epoch) -> None:

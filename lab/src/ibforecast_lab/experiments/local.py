@@ -1,6 +1,5 @@
 """The local engine: run cells in several processes on this machine."""
 
-import multiprocessing
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -28,15 +27,16 @@ def run_missing(
     failures: dict[Cell, str] = {}
     jobs = min(jobs, max(1, len(missing)))
     engine = Processes(jobs)
-    for cell, record, failure in engine.run(missing, partial(_run, packed=packed, device=device, jobs=jobs)):
+    for cell, record, failure in engine.run(missing, partial(_run, packed=packed, device=device)):
         if failure:
             failures[cell] = failure
         on_cell(cell, record, failure)
     return failures
 
 
-def _run(cell: Cell, packed: Path, device: str, jobs: int) -> Record:
-    torch.set_num_threads(max(1, multiprocessing.cpu_count() // jobs))  # otherwise the processes compete for the cores
+def _run(cell: Cell, packed: Path, device: str) -> Record:
+    # The number of threads may change the last bits of sums, and so a record; it must not depend on the number of jobs.
+    torch.set_num_threads(1)
     ledger = Ledger(packed)
     checkpoint = ledger.path(cell).with_suffix(".safetensors")
     record = run(cell, torch.device(device), checkpoint)
