@@ -77,7 +77,7 @@ class Table:
 
         Only the time column and the covariates of the other table are read; rows up to the last one here are skipped.
         """
-        return replace(self, series=with_ahead(self.series, *self._covariates(source)))
+        return replace(self, series=with_ahead(self.series, *self._covariates(source), self.layout.irregular == "fill"))
 
     def known_at(self, source: Any, steps: int) -> Float64[np.ndarray, "steps covariate"]:
         """Return the covariates of another table, which may have more rows, at `steps` times from the first row on."""
@@ -138,7 +138,8 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     long = layout.shape == "long"
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
-    series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
+    series = axis.series(values, columns, layout.frequency, layout.irregular)
+    series = by_role(series, layout.past, layout.future, layout.irregular == "fill")
     series = replace(series, clock=replace(series.clock, numbered=layout.numbered))
     if layout.zero_at:
         step = series.clock.frequency
