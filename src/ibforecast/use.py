@@ -25,6 +25,7 @@ from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
 from ibforecast.data import tables
+from ibforecast.data.dates import read_moment
 from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, from_rows, kind_for_files, to_native
@@ -120,9 +121,13 @@ class Desk:
             return source
         return replace(source, series=replace(source.series, clock=clock))
 
+    def moment(self, at: Any) -> Any:
+        """Return a moment as clocks take it: a text may be written as the times of a table may be."""
+        return read_moment(at, self.fitted.layout.dates)
+
     def start(self, series: Series, at: Any, budget: float | None = None) -> int:
         """Return the first row of the window that ends at a moment, or with the series (None)."""
-        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(at), budget)
+        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(self.moment(at)), budget)
 
     def start_of(self, series: Series, last: int, budget: float | None = None) -> int:
         """Return the first row of the window that ends with the row `last`."""
@@ -142,12 +147,12 @@ class Desk:
 
         Without a moment their times are None.
         """
-        return running.reads(facts_of(self.fitted), self.fitted.at_budget(budget).cells, at)
+        return running.reads(facts_of(self.fitted), self.fitted.at_budget(budget).cells, self.moment(at))
 
     def reader(self, at: Any, budget: float | None = None, future: Any = None) -> Reader:
         """Return a reader of the window of a sealed model that ends at a moment."""
         engine, kind = TorchEngine(self.fitted.at_budget(budget)), kind_for_files()
-        facts, clock = engine.facts, running.window_at(engine.facts, at)
+        facts, clock = engine.facts, running.window_at(engine.facts, self.moment(at))
         nothing = np.full((facts.look_back, len(facts.channels)), np.nan)
         series = Series(nothing, facts.channels, clock, len(facts.past), facts.covariates)
         window = Table(series, self.fitted.layout, kind)
@@ -215,7 +220,7 @@ class Desk:
         If steps are a day or longer, or counted by row, it was made one step before.
         """
         series = source.series
-        last = series.rows - 1 if at is None else series.clock.row_of(at)
+        last = series.rows - 1 if at is None else series.clock.row_of(self.moment(at))
         return self.explain(source, self.start_of(series, last - series.clock.day, budget), budget)
 
     def verify(

@@ -54,7 +54,7 @@ def test_an_invalid_table_is_refused_with_the_librarys_message(client: Any, desk
     ("at", "words"),
     [
         ("2031-01-01", "the nearest is 2023-01-17 15:00"),
-        ("yesterday", "must be an ISO time (got 'yesterday'); try '2023-01-01 00:00'"),
+        ("yesterday", "must be an ISO time (got 'yesterday'); try '2023-01-17 15:00'"),
         ("2023-01-10 05:00+01:00", "have no zone"),
         ("0001-01-01T00:00:00", "the nearest is 2023-01-01 00:00"),
         ("2023-01-01 05:00", "look_back = 48 rows before it (got 6)"),

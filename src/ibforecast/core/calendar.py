@@ -353,10 +353,14 @@ class Clock:
         return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)
 
     def _utc(self, moment: str | datetime | np.datetime64) -> np.datetime64:
+        if self.numbered and re.fullmatch(r"-?\d{1,15}", str(moment)):
+            return np.datetime64(MONDAY + int(str(moment)) * SECOND)
         try:
             time = datetime.fromisoformat(str(moment)) if not isinstance(moment, datetime) else moment
         except ValueError as error:
-            raise UsageError("a moment must be an ISO time", repr(moment), f"try {self.labels(0, 1)[0]!r}") from error
+            # The last row: before the first ones there are too few to forecast from.
+            last = self.labels(len(self.stamps) - 1, 1)[0]
+            raise UsageError("a moment must be an ISO time", repr(moment), f"try {last!r}") from error
         if time.tzinfo is not None:
             if self.zone is None:
                 raise UsageError("the table's times have no zone", moment, "leave out the offset, or set the zone")

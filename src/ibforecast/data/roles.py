@@ -42,9 +42,7 @@ def by_role(series: Series, past: tuple[str, ...], future: tuple[str, ...], fill
     return replace(separated, values=values[:rows], clock=clock, covariates=future, known=known[: max(rows, ahead)])
 
 
-def _warn_of_made(
-    made: Bool[np.ndarray, " row"], names: tuple[str, ...], wall: Shaped[np.ndarray, " row"]
-) -> None:
+def _warn_of_made(made: Bool[np.ndarray, " row"], names: tuple[str, ...], wall: Shaped[np.ndarray, " row"]) -> None:
     listed, count = ", ".join(map(repr, names)), int(made.sum())
     rows = f"{count} {'row' if count == 1 else 'rows'} that irregular='fill' made, the first at"
     warnings.warn(
