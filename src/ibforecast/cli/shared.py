@@ -74,6 +74,27 @@ def at_option(command: Command) -> Command:
     )
 
 
+class Ahead(click.ParamType[Any]):
+    """A number of steps ahead, or "mean" for the mean over the horizon."""
+
+    name = "integer or mean"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or "mean"; whether the horizon has it is checked with the forecast."""
+        return value if value == "mean" else click.INT.convert(value, param, ctx)
+
+
+def step_option(command: Command) -> Command:
+    """Add --step."""
+    return click.option(
+        "--step",
+        type=Ahead(),
+        default="mean",
+        show_default=True,
+        help="A step ahead, counted from 1, or mean: the mean over the horizon.",
+    )(command)
+
+
 def budget_option(command: Command) -> Command:
     """Add --budget."""
     return click.option(
