@@ -346,3 +346,11 @@ def test_settings_that_a_fit_refuses_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as refused_by_fit:
         IBForecaster(**{"horizon": 24} | wrong).fit(hourly())
     assert str(refused.value) == str(refused_by_fit.value)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_a_table_whose_clock_changes_gets_a_zone(zone: str) -> None:
+    table = hourly()
+    table["time"] = pd.date_range("2023-10-01", periods=2000, freq="h", tz=zone).tz_localize(None)
+    findings = look(table)
+    assert (findings.options, findings.missing, findings.rows) == ((f"--zone {zone}",), 0, 2000)

@@ -31,6 +31,9 @@ from ibforecast.zoo.recipes import Recipe
 LONGEST_ADVISED = 336
 """No longer look-back is advised: each step costs time."""
 
+ZONES = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York")
+"""Zones to try if the clock seems to change in a table: in others it does so at the same local times."""
+
 REPEATED = "--missing-value"
 """The option that the advice may have several times."""
 
@@ -139,6 +142,14 @@ def open_table(table: Any, settings: Settings) -> Opened:
     except DataError as error:
         if settings.irregular != "error" or "even steps" not in error.rule:
             raise
+        for zone in ZONES if settings.zone is None and "zone=" in error.remedy else ():
+            with suppress(DataError):
+                return _reading(
+                    *read_with_marks(table, replace(settings, zone=zone).layout),
+                    {"zone": zone},
+                    f"{error.rule} ({error.got}); by the clock of {zone}, which changes there, all are",
+                    f"give the time zone of the table, such as --zone {zone}",
+                )
         try:
             source, marks = read_with_marks(table, replace(settings.layout, irregular="fill"))
         except DataError:

@@ -59,6 +59,18 @@ class Axis:
                 f"{self._clock_change(again)}",
             )
 
+    def warn_of_repeats(self) -> None:
+        """Warn of rows whose time appears twice, of which only the first is kept."""
+        if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
+            count = f"{len(again)} {'row' if len(again) == 1 else 'rows'}"
+            details = ", ".join(text_of(moment) for moment in self.wall[again[:NAMED_AT_MOST]])
+            more = "" if len(again) <= NAMED_AT_MOST else " and others"
+            warnings.warn(
+                f"a time must be there once ({count} with a time that appears twice left out: {details}{more}); "
+                f"correct the times{self._clock_change(again)}",
+                stacklevel=5,
+            )
+
     def series(
         self,
         values: Float64[np.ndarray, "row channel"],
@@ -138,8 +150,8 @@ class Axis:
         if self.zone is not None or not (at_night & (np.abs(off) == HOUR)).any():
             return ""
         return (
-            ", or set zone='Europe/Berlin' (fit --zone Europe/Berlin) if the clock changed here, and write the times "
-            "with their offsets if it was put back"
+            ", or set zone='Europe/Berlin' (fit --zone Europe/Berlin) if the clock changed here: an hour that is there "
+            "twice is then read first in summer time"
         )
 
     def _filled(
@@ -161,6 +173,7 @@ class Axis:
                 ),
             )
         self._check_grid(position, frequency)
+        self.warn_of_repeats()
         grid = frequency.after(even[0], np.arange(position[-1] + 1), day)
         filled = np.full((len(grid), len(channels)), np.nan)
         filled[position[::-1]] = values[::-1]  # in reverse, so that the first of repeated times is kept

@@ -10,7 +10,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Float64, Shaped
 
 from ibforecast.core.errors import DataError
-from ibforecast.core.zones import IN_YEARS, outside_years, to_utc, to_wall, uncertain
+from ibforecast.core.zones import IN_YEARS, in_order, outside_years, to_wall
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
@@ -113,11 +113,16 @@ def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArr
 
 
 def as_moments(
-    name: str, column: pa.ChunkedArray, zone: str | None, numbered: bool
+    name: str,
+    column: pa.ChunkedArray,
+    zone: str | None,
+    numbered: bool,
+    groups: Shaped[np.ndarray, " row"] | None = None,
 ) -> tuple[Shaped[np.ndarray, " row"], str | None]:
     """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own.
 
-    Moments of `numbered` rows may have any year.
+    Moments of `numbered` rows may have any year. An hour that the clock of the zone showed twice is read by the order of
+    its rows; `groups` says which rows of a long table are of one channel.
     """
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
@@ -130,14 +135,17 @@ def as_moments(
         raise DataError(IN_YEARS, f"{got} in {name!r}", "correct them, or remove the rows")
     if own_zone is not None or zone is None:
         return moments, zone or own_zone
-    if (unsure := uncertain(moments, zone)).any():
+    wall = moments
+    moments, unsure = in_order(wall, zone, groups)
+    if unsure.any():
         rows = np.flatnonzero(unsure)
         raise DataError(
             f"a local time must be one the clock of {zone} showed exactly once",
-            describe_rows(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]]),
-            "give the times in UTC or with their offsets",
+            describe_rows(rows, [text_of(moment) for moment in wall[rows[:NAMED_AT_MOST]]]),
+            "give the times in UTC or with their offsets; an hour that the clock showed twice may also be there twice, "
+            "first in summer time",
         )
-    return to_utc(moments, zone), zone
+    return moments, zone
 
 
 def as_numbers(
