@@ -151,7 +151,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "decimal commas": Mistake(("check", "TABLE"), DATA, "'10,5'", "points, not commas", replaced("load", 5, "10,5")),
     "thousands separators": Mistake(
-        ("check", "TABLE"), DATA, "'1,234.5'", "correct the cells", replaced("load", 5, "1,234.5")
+        ("check", "TABLE"), DATA, "'1,234.5'", "1234.5 instead", replaced("load", 5, "1,234.5")
     ),
     "units in cells": Mistake(("check", "TABLE"), DATA, "'10 kW'", "correct the cells", replaced("load", 5, "10 kW")),
     "infinite values": Mistake(
@@ -248,7 +248,7 @@ MISTAKES: dict[str, Mistake] = {
     "a moment outside the table": Mistake(
         ("predict", "MODEL", "TABLE", "--at", "2031-01-01"), DATA, "2031-01-01", "the nearest is"
     ),
-    "a moment in words": Mistake(("predict", "MODEL", "TABLE", "--at", "today"), USAGE, "today", "2024-01-01"),
+    "a moment in words": Mistake(("predict", "MODEL", "TABLE", "--at", "today"), USAGE, "today", "2024-01-13 11:00"),
     "a table as an explanation": Mistake(("verify", "MODEL", "TABLE"), USAGE, "a table", "--table"),
     "model and explanation swapped": Mistake(
         ("verify", "TABLE", "MODEL"), USAGE, "a file", "swapped? ibforecast verify", lambda _: "{}", "why.json"

@@ -428,7 +428,7 @@ def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
 def test_points_between_semicolons_that_may_mean_thousands(separator: str, tmp_path: Path) -> None:
     rows = ["date,a,b", *(f"2020-01-0{day},{day}.250,{day}" for day in range(1, 8)), "2020-01-08,900,3"]
     (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", separator))
-    with pytest.raises(DataError, match=r"numbers must have one meaning where .* \(got '1.250' in 'a', which is 1 or"):
+    with pytest.raises(DataError, match=r"numbers must have one meaning where .* \(got row \d: '1.250' in 'a', which is 1 or"):
         read(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", separator).replace("900", "900.5"))
     assert read(tmp_path / "t.csv").series.values[0].tolist() == [1.25, 1.0]
@@ -473,3 +473,24 @@ def test_the_weather_file_as_a_users_table(data_folder: Path) -> None:
     assert filled.rows == 366 * 144
     assert not (filled.values == -9999).any()
     assert np.isnan(filled.values).all(axis=1).sum() == 9
+
+
+@pytest.mark.parametrize(
+    ("cells", "named", "remedy"),
+    [
+        (["1", "1,234.5", "7"], r"row 1: '1,234.5' at 2020-01-01 01:00 in", "1234.5 instead of 1,234.5"),
+        (["0,5", "37,25", "1.234,5"], r"got row 2: '1.234,5' at", "1234,5 instead of 1.234,5"),
+        (["0,5", "1.234", "37,25"], r"got row 1: '1.234' at 2020-01-01 01:00 in", "1234 instead of 1.234"),
+        (["7", "1,234", "999"], r"got row 1: '1,234' at", "1234 instead of 1,234, or 1.234 if the comma is a decimal"),
+        (["7", "1,234,567", "999"], r"got row 1: '1,234,567' at", "1234567 instead of 1,234,567$"),
+        (["1 234,5", "1'234.5", "1.234.567"], r"row 0: .*row 1: .*row 2: ", "1234,5 instead of 1 234,5"),
+        (["1,5", "1,234", "3"], r"row 0: '1,5' .*row 1: '1,234'", "decimal marks as points"),
+        (["1,5", "1.234,5", "n/a?"], r"got row 2: 'n/a\?' at", "correct the cells"),
+    ],
+)
+def test_marks_between_thousands_are_named_with_their_rows_and_the_number_to_write(
+    cells: list[str], named: str, remedy: str
+) -> None:
+    with pytest.raises(DataError, match=named) as refused:
+        read(table([0, 1, 2], a=cells))
+    assert re.search(remedy, refused.value.remedy)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool, Float64, Shaped
+from jaxtyping import Bool, Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError
 from ibforecast.core.zones import IN_YEARS, in_order, outside_years, to_wall
@@ -23,6 +23,18 @@ PIECE = 100_000
 NAMED_AT_MOST = 3
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 """A number as text; Python's `float` would also read 1_000 and the digits of other scripts."""
+
+MARKS = ",.' \u00a0\u202f\u2019"
+"""What may be between thousands, or before decimals."""
+
+WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+POINTED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*", re.ASCII)
+GROUPED = re.compile(
+    r"\s*[+-]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*|(\.\d{3}){2,}|([' \u00a0\u202f\u2019]\d{3})+([.,]\d*)?)\s*",
+    re.ASCII,
+)
+POINTS_FIRST = re.compile(r"\.\d{3},")
+"""Numbers with a decimal comma, with points that may be between thousands, and with marks between thousands."""
 
 Parse = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 
@@ -165,10 +177,8 @@ def as_numbers(
         cells = column.to_pylist()
         rows = np.array([row for row, cell in enumerate(cells) if not _is_number(cell)], dtype=np.int64)
         if len(rows):
+            rows, remedy = _wrong_numbers(cells, rows)
             details = [f"{cells[row]!r} at {text}" for row, text in _dated(rows, moments, zone)]
-            remedy = "correct the cells, or leave the channel out by naming the others (fit --channels)"
-            if all(_is_number(str(cells[row]).replace(",", ".")) for row in rows):
-                remedy = "write decimal marks as points, not commas: 1.5"
             raise DataError("a channel must contain numbers", f"{describe_rows(rows, details)} in {name!r}", remedy)
         values = np.array([np.nan if cell is None else float(cell) for cell in cells])
     if len(rows := np.flatnonzero(np.isinf(values))):
@@ -177,6 +187,39 @@ def as_numbers(
             "values must be finite", f"{describe_rows(rows, details)} in {name!r}", "correct them or leave them empty"
         )
     return values
+
+
+def _wrong_numbers(
+    cells: list[Any], rows: Int64[np.ndarray, " fault"]
+) -> tuple[Int64[np.ndarray, " named"], str]:
+    """Return which of the rows whose cells are no numbers to name, and what to do about them.
+
+    Cells that nobody can read come first, then those with marks between thousands, then those with decimal commas. Next
+    to more decimal commas, "1.234" has such a mark, too.
+    """
+    texts = {int(row): str(cells[row]) for row in rows}
+    commas = {row for row, text in texts.items() if WITH_COMMA.fullmatch(text)}
+    grouped = {row for row, text in texts.items() if GROUPED.fullmatch(text)}
+    if odd := sorted(set(texts) - commas - grouped):
+        return np.array(odd), "correct the cells, or leave the channel out by naming the others (fit --channels)"
+    if commas - grouped or any(POINTS_FIRST.search(texts[row]) for row in grouped):  # so commas are decimal marks
+        pointed = {row for row, cell in enumerate(cells) if POINTED.fullmatch(str(cell))}
+        grouped = (grouped - commas) | (pointed if len(pointed) < len(texts) else set())
+    if not grouped:
+        return rows, "write decimal marks as points, not commas: 1.5"
+    named = sorted(grouped)
+    first = str(cells[named[0]]).strip()
+    remedy = f"write numbers without marks between thousands: {_ungrouped(first)} instead of {first}"
+    either = f", or {first.replace(',', '.')} if the comma is a decimal mark"
+    return np.array(named), remedy + either * (grouped <= commas)
+
+
+def _ungrouped(text: str) -> str:
+    """Return a number without its marks between thousands: all marks, but for a last one that is another."""
+    marks = [mark for mark in text if mark in MARKS]
+    head, mark, tail = text.rpartition(marks[-1])
+    keeps = marks.count(marks[-1]) == 1 and len(set(marks)) > 1
+    return "".join(each for each in head if each not in MARKS) + (mark if keeps else "") + tail
 
 
 def _cast(column: pa.ChunkedArray) -> Float64[np.ndarray, " row"] | None:

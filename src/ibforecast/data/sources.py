@@ -290,12 +290,15 @@ def _check_thousands(texts: pa.Table, separator: str) -> None:
     import pyarrow.compute as pc  # slow, and few tables need it
 
     for name, column in zip(texts.column_names, texts.columns, strict=True):
-        pointed = column.filter(pc.match_substring(column, "."))
+        has_point = pc.match_substring(column, ".")
+        pointed = column.filter(has_point)
         if len(pointed) and pc.all(pc.match_substring_regex(pointed, THOUSANDS)).as_py():
+            row, first = pc.index(has_point, True).as_py(), pointed[0].as_py()
             raise DataError(
                 f"numbers must have one meaning where {separator!r} is between the columns",
-                f"{pointed[0].as_py()!r} in {name!r}, which is 1 or 1000 times as much",
-                "write them without points between thousands, or with another number of digits after the point",
+                f"row {row}: {first!r} in {name!r}, which is 1 or 1000 times as much",
+                f"write them without points between thousands, {first.replace('.', '')}, or with another number of "
+                "digits after the point",
             )
 
 
