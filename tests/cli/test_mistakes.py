@@ -305,3 +305,15 @@ def test_a_byte_order_mark_and_an_old_encoding_are_no_mistakes(
     path.write_bytes(text(good().rename(columns={"wind": "Wärme"})).encode(encoding))
     outcome = call("check", path, "--json")
     assert (outcome.code, outcome.document["channels"]) == (0, ["load", "Wärme"])
+
+
+@pytest.mark.parametrize("words", [("predict",), ("explain",), ("backtest", "--windows", "1"), ("dossier",), ("report",)])
+def test_a_file_in_a_folder_that_does_not_exist_is_refused_and_no_folder_is_made(
+    desk: Any, call: Callable[..., Any], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    verb, *rest = words
+    suffix = {"explain": "json", "dossier": "html", "report": "html"}.get(verb, "csv")
+    outcome = call(verb, desk.model, desk.table, *rest, "--out", tmp_path / "no" / "folder" / f"f.{suffix}")
+    assert outcome.code == USAGE
+    assert f"the folder of a file must exist (got {tmp_path / 'no' / 'folder'}, which does not)" in outcome.err
+    assert not list(tmp_path.iterdir())

@@ -504,7 +504,7 @@ def test_an_unwritable_path_is_refused_before_the_work(
     command = [{"MODEL": desk.model, "TABLE": desk.table}.get(word, word) for word in words]
     assert refused(call(*command, desk.table / f"new{suffix}"), 2, f"new{suffix}: Not a directory", "choose another")
     monkeypatch.setattr("tempfile.TemporaryFile", failing(PermissionError(errno.EACCES, "Permission denied")))
-    path = tmp_path / "not" / "there" / f"new{suffix}"
+    path = tmp_path / ("not/there" if words[0] == "fit" else "") / f"new{suffix}"
     assert refused(call(*command, path), 2, f"(got {path}: Permission denied)", "check its permissions")
     assert names_in(tmp_path) == []
 

@@ -43,8 +43,12 @@ def check_place(*paths: Path) -> None:
 
 
 def check_file(*paths: Path) -> None:
-    """Refuse a path to which no file can be written: `check_place`, and it must not be a folder."""
+    """Refuse a path to which no file can be written: `check_place`, its folder must exist, and it must be none."""
     for path in paths:
+        if not path.parent.exists():
+            raise UsageError(
+                "the folder of a file must exist", f"{path.parent}, which does not", "make it, or choose another"
+            )
         check_place(path)
         if path.is_dir():
             raise UsageError(
