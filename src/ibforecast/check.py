@@ -95,7 +95,7 @@ class Findings:
     def __str__(self) -> str:
         values = self.rows * len(self.channels)
         lines = [
-            f"{self.rows:,} rows x {len(self.channels)} channels, steps of {self.step}, {self.first} to {self.last}",
+            f"{self.rows:,} rows x {len(self.channels)} channels, steps of {self._step()}, {self.first} to {self.last}",
             f"  channels  {_named(self.channels)}",
             f"  gaps      {self.missing:,} of {values:,} values are missing ({self.missing / values:.1%}), "
             f"in {self.gaps:,} gaps; {self.unreadable:.1%} of the tokens cannot be read"
@@ -114,6 +114,10 @@ class Findings:
         for each in self.advice:
             lines += ["", f"{each.topic}: {each.finding}", f"  {each.remedy}"]
         return "\n".join(lines)
+
+    def _step(self) -> str:
+        step = self.step
+        return step if step.split()[-1].startswith("step") else Frequency.parse(step).words
 
     def _in_values(self) -> str:
         if not self.rhythms:

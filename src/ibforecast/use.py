@@ -445,5 +445,5 @@ def difference(series: Series, fitted: FittedModel) -> str:
     if clock.stamps[0] != np.datetime64(fitted.origin) or clock.zone != layout.zone:
         return f"has its values, but begins at {clock.labels(0, 1)[0]}"
     if layout.frequency is not None and clock.frequency != Frequency.parse(layout.frequency):
-        return f"has its values, but steps of {clock.frequency}"
+        return f"has its values, but steps of {clock.frequency.words}"
     return ""

@@ -195,3 +195,18 @@ def test_a_limit_that_changes_nothing_that_is_printed_is_not_named_in_one_line_o
     ]
     lines = replace(plain, receipts=tuple(own)).in_words().splitlines()[1:4]
     assert [line.partition(", limit ")[2] for line in lines] == ["", "", "+1.50."]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.1984, "19.8 %"),
+        (0.0, "0 %"),
+        (1.57e-16, "under 0.001 %"),
+        (-1e-16, "0 %"),
+        (12.346, "1235 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_shares_are_printed_without_exponents(fraction: float, text: str) -> None:
+    assert words.percent(fraction) == text

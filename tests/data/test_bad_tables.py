@@ -428,7 +428,9 @@ def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
 def test_points_between_semicolons_that_may_mean_thousands(separator: str, tmp_path: Path) -> None:
     rows = ["date,a,b", *(f"2020-01-0{day},{day}.250,{day}" for day in range(1, 8)), "2020-01-08,900,3"]
     (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", separator))
-    with pytest.raises(DataError, match=r"numbers must have one meaning where .* \(got row \d: '1.250' in 'a', which is 1 or"):
+    with pytest.raises(
+        DataError, match=r"numbers must have one meaning where .* \(got row \d: '1.250' in 'a', which is 1 or"
+    ):
         read(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", separator).replace("900", "900.5"))
     assert read(tmp_path / "t.csv").series.values[0].tolist() == [1.25, 1.0]

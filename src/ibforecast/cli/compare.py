@@ -6,7 +6,15 @@ from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import at_option, budget_option, deliver, future_option, json_option, step_option
+from ibforecast.cli.shared import (
+    at_option,
+    budget_option,
+    deliver,
+    future_option,
+    json_option,
+    load_model,
+    step_option,
+)
 from ibforecast.core.errors import UsageError
 
 
@@ -46,9 +54,8 @@ def command(
     ibforecast compare model load.csv --with '2018-01-05 10:00' --channel load --step 1 --json
     """
     from ibforecast.core.comparison import compare
-    from ibforecast.forecaster import IBForecaster
 
-    forecaster = IBForecaster.load(model)
+    forecaster = load_model(model, table)
     source = forecaster.open(table, future)
     later = forecaster.explain(source, at, budget=budget)
     if earlier is None:

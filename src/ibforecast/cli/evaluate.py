@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ibforecast.cli.shared import budget_option, deliver, device_option, json_option
+from ibforecast.cli.shared import budget_option, deliver, device_option, json_option, load_model
 
 if TYPE_CHECKING:
     from ibforecast.use import ChannelEvaluation, Evaluation
@@ -37,9 +37,8 @@ def command(
     ibforecast evaluate model load.csv
     ibforecast evaluate model next-year.csv --split all --json
     """
-    from ibforecast.forecaster import IBForecaster
 
-    result = IBForecaster.load(model, device).evaluate(table, split, budget=budget)
+    result = load_model(model, table, device).evaluate(table, split, budget=budget)
     text = (
         f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
         f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"

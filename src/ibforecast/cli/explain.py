@@ -13,6 +13,7 @@ from ibforecast.cli.shared import (
     deliver,
     future_option,
     json_option,
+    load_model,
     step_option,
 )
 from ibforecast.core.errors import UsageError
@@ -72,7 +73,6 @@ def command(
     from ibforecast.adapters import spreadsheet as formulas
     from ibforecast.data.sources import check_suffix
     from ibforecast.data.tables import write
-    from ibforecast.forecaster import IBForecaster
     from ibforecast.plots.explanation import check_suffix as check_figure
 
     for path in plot:
@@ -82,7 +82,7 @@ def command(
     for path in filter(None, (tokens, known)):
         check_suffix(path)
     check_file(*filter(None, (out, *plot, tokens, known, spreadsheet)))
-    forecaster = IBForecaster.load(model)
+    forecaster = load_model(model, table)
     if spreadsheet:
         formulas.check_model(forecaster.fitted)
     if known and not forecaster.fitted.layout.future:

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
+from shlex import quote
 from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import ModelFileError, UsageError
 from ibforecast.core.files import not_usable, to_json
 from ibforecast.core.folders import sweep
 
 if TYPE_CHECKING:
     from ibforecast.fitting import Progress
+    from ibforecast.forecaster import IBForecaster
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -54,6 +56,20 @@ def check_file(*paths: Path) -> None:
             raise UsageError(
                 "a file must not take the place of a folder", f"{path}, which is a folder", "choose another"
             )
+
+
+def load_model(model: Path, table: str, device: str = "auto") -> "IBForecaster":
+    """Load the model of a verb; refuse a table and a model that are most likely swapped."""
+    from ibforecast.forecaster import IBForecaster
+
+    if model.is_file() and Path(table).is_dir():
+        verb = click.get_current_context().info_name
+        raise ModelFileError(
+            "the first argument must be the folder of a model, the second one a table",
+            f"{model}, a file, and {table}, a folder",
+            f"swapped? ibforecast {verb} {quote(table)} {quote(str(model))}",
+        )
+    return IBForecaster.load(model, device)
 
 
 def deliver(document: Any, text: str, as_json: bool) -> None:

@@ -89,6 +89,11 @@ class Frequency:
         return f"{self.seconds // IN_SECONDS[unit]}{unit}"
 
     @property
+    def words(self) -> str:
+        """The frequency for people: as `str` writes it, but for workdays, whose unit nobody knows."""
+        return f"{self.workdays} workday{'s' if self.workdays > 1 else ''}" if self.workdays else str(self)
+
+    @property
     def by_date(self) -> bool:
         """Whether steps are whole days, workdays or months, which keep the time of day when the clock changes."""
         return self.seconds % DAY == 0
@@ -206,7 +211,7 @@ class Clock:
         return DataError(
             (
                 f"rows read by number must be counted from the first one of training, {first}, unless all follow "
-                f"each other in even steps, here of {self.frequency}"
+                f"each other in even steps, here of {self.frequency.words}"
             ),
             f"a table from {self.labels(0, 1)[0]} on, {why}",
             "give the table from its beginning",
@@ -316,7 +321,7 @@ class Clock:
         if not self.by_row and len(off := np.flatnonzero(expected != even)):
             row = int(off[0])
             raise DataError(
-                f"times must follow each other in even steps, here of {self.frequency}",
+                f"times must follow each other in even steps, here of {self.frequency.words}",
                 f"{even[row]} in row {row} where {expected[row]} belongs",
                 "give a missing moment a row of NaN",
             )

@@ -104,7 +104,7 @@ class Axis:
         if requested != inferred and not is_even[requested] and (strict or is_even[inferred]):
             raise DataError(
                 "the table must have the requested frequency",
-                f"steps of {inferred}, requested {requested}",
+                f"steps of {inferred.words}, requested {requested}",
                 f"resample the table, or request {inferred}",
             )
         return requested
@@ -118,7 +118,7 @@ class Axis:
             for at in rows[:NAMED_AT_MOST]
         ]
         rule, got = (
-            f"timestamps must follow each other in even steps, here of {frequency}",
+            f"timestamps must follow each other in even steps, here of {frequency.words}",
             describe_rows(rows, details),
         )
         if frequency.workdays:
@@ -165,7 +165,7 @@ class Axis:
         if len(off := np.flatnonzero(frequency.after(even[0], position, day) != even)):
             details = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
             raise DataError(
-                f"to fill the grid, times must lie on steps of {frequency} from the first on",
+                f"to fill the grid, times must lie on steps of {frequency.words} from the first on",
                 describe_rows(off, details),
                 (
                     "round the times, give another frequency (fit --freq), or read by row number with "
@@ -190,7 +190,7 @@ class Axis:
             raise DataError(
                 f"a grid to fill must have at most {FILLED_AT_MOST} times the rows of the table",
                 (
-                    f"{grid:,} steps of {frequency} for {rows:,} rows, most of them in row {widest}: {after} follows "
+                    f"{grid:,} steps of {frequency.words} for {rows:,} rows, most of them in row {widest}: {after} follows "
                     f"{before}"
                 ),
                 (

@@ -189,9 +189,7 @@ def as_numbers(
     return values
 
 
-def _wrong_numbers(
-    cells: list[Any], rows: Int64[np.ndarray, " fault"]
-) -> tuple[Int64[np.ndarray, " named"], str]:
+def _wrong_numbers(cells: list[Any], rows: Int64[np.ndarray, " fault"]) -> tuple[Int64[np.ndarray, " named"], str]:
     """Return which of the rows whose cells are no numbers to name, and what to do about them.
 
     Cells that nobody can read come first, then those with marks between thousands, then those with decimal commas. Next

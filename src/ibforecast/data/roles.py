@@ -76,7 +76,7 @@ def with_ahead(
             for at in off[:NAMED_AT_MOST]
         ]
         raise DataError(
-            f"covariates known ahead must continue from the table's last row in steps of {clock.frequency}",
+            f"covariates known ahead must continue from the table's last row in steps of {clock.frequency.words}",
             describe_rows(later[off], details),
             "give a row for every step",
         )
