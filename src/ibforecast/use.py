@@ -35,7 +35,7 @@ from ibforecast.data.windows import Windows
 from ibforecast.engine import TorchEngine, facts_of
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.channels import ChannelErrors, channel_errors
-from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
+from ibforecast.evaluate.naive import Naive, SeasonalMean, naive_cycles, naive_forecasts, seasonal_mean
 from ibforecast.fitting import calibrated_on
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.saved import FittedModel
@@ -72,6 +72,8 @@ class Evaluation:
     replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value. (A
     channel without one, which a sealed model need not read, is repeated as its mean in training.) `channels` has the
     errors of each channel that is forecast, in its units.
+    `seasonal_mse` and `seasonal_mae` are the errors of the mean of the training rows at the same phase of a cycle of
+    `seasonal_cycle` steps, the best by MAE of those above; None for another table than that of the fit.
     """
 
     split: str
@@ -85,6 +87,9 @@ class Evaluation:
     naive_mae: float
     naive_cycle: int
     channels: tuple[ChannelEvaluation, ...] = ()
+    seasonal_mse: float | None = None
+    seasonal_mae: float | None = None
+    seasonal_cycle: int | None = None
 
 
 @dataclass(frozen=True)
@@ -356,6 +361,8 @@ class Desk:
             measured = accuracy(predictor, usable)
             own = channel_errors(lambda window: predictor(window).values, usable)
             naive = naive_forecasts(usable, cycles)
+            means = [] if split == "all" else self._seasonal_means(source.series, usable, cycles)
+        seasonal = min(means, key=lambda each: each.mae, default=None)
         best = min(naive, key=lambda each: each.mae)
         return Evaluation(
             split=split,
@@ -369,7 +376,19 @@ class Desk:
             naive_mae=best.mae,
             naive_cycle=best.cycle,
             channels=tuple(self._by_channel(own, naive)),
+            seasonal_mse=None if seasonal is None else seasonal.mse,
+            seasonal_mae=None if seasonal is None else seasonal.mae,
+            seasonal_cycle=None if seasonal is None else seasonal.cycle,
         )
+
+    def _seasonal_means(self, series: Series, windows: Windows, cycles: Sequence[int]) -> list[SeasonalMean]:
+        """Measure the means of the training rows by phase, for each cycle that is at least twice in them."""
+        trained, rows = self.fitted.split.train_end, series.rows + self.horizon
+        return [
+            seasonal_mean(windows, torch.from_numpy(series.clock.phase(0, rows, cycle)), cycle, trained)
+            for cycle in cycles
+            if 1 < cycle <= trained // 2
+        ]
 
     def _by_channel(self, own: ChannelErrors, naive: list[Naive]) -> Iterator[ChannelEvaluation]:
         """Yield the errors of each channel, in its units, with those of its best naive forecast."""

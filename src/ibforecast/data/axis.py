@@ -190,8 +190,8 @@ class Axis:
             raise DataError(
                 f"a grid to fill must have at most {FILLED_AT_MOST} times the rows of the table",
                 (
-                    f"{grid:,} steps of {frequency.words} for {rows:,} rows, most of them in row {widest}: {after} follows "
-                    f"{before}"
+                    f"{grid:,} steps of {frequency.words} for {rows:,} rows, most of them in row {widest}: {after} "
+                    f"follows {before}"
                 ),
                 (
                     "correct the time, cut the table there, give another frequency (fit --freq), or read by row "

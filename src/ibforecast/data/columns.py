@@ -133,8 +133,8 @@ def as_moments(
 ) -> tuple[Shaped[np.ndarray, " row"], str | None]:
     """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own.
 
-    Moments of `numbered` rows may have any year. An hour that the clock of the zone showed twice is read by the order of
-    its rows; `groups` says which rows of a long table are of one channel.
+    Moments of `numbered` rows may have any year. An hour that the clock of the zone showed twice is read by the order
+    of its rows; `groups` says which rows of a long table are of one channel.
     """
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
