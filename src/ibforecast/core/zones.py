@@ -82,8 +82,8 @@ def in_order(
 ) -> tuple[Shaped[np.ndarray, " row"], Bool[np.ndarray, " row"]]:
     """Convert the wall-clock times of a table to UTC, and return which of them have no meaning or two.
 
-    Times that the clock showed twice are distinguished by the order of their rows: where they are repeated, the first are
-    those before the clock was put back. `groups` says which rows are of one series; by default all are.
+    The order of rows distinguishes times that the clock showed twice: where they are repeated, the first are those
+    before the clock was put back. `groups` says which rows are of one series; by default all are.
     """
     early, late = to_utc(wall, zone), to_utc(wall, zone, fold=1)
     unsure, moments = early != late, early.copy()
