@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ibforecast import DataError, IBForecaster
+from ibforecast import DataError, IBForecaster, UsageError
 from ibforecast.check import Findings
 from ibforecast.cli.main import run
 from ibforecast.data.demo import demo_table
@@ -253,3 +253,104 @@ def test_a_flag_that_must_be_forecast_gets_its_limits() -> None:
     open_hours = (np.arange(2000) % 24 > 8).astype(float)
     assert topics(look(hourly(shop=open_hours)))["flags"].endswith("; if it must be forecast: --limit shop=0..1")
     assert "--limit" not in topics(look(hourly(shop=open_hours), limits={"shop": (0, 1)}))["flags"]
+
+
+# --- Rows that are left out ---
+
+
+def sales(step: str = "h", rows: int = 2000) -> pd.DataFrame:
+    """Make counts of a shop that is open by day, with a row only if something was sold."""
+    times = pd.date_range("2024-01-01", periods=rows, freq=step)
+    mean = np.maximum(0, 5 * np.sin(2 * np.pi * (times.hour + times.minute / 60 - 6) / 24))
+    table = pd.DataFrame({"time": times, "sales": np.random.default_rng(7).poisson(mean)})
+    return table[table["sales"] > 0]
+
+
+@pytest.mark.parametrize(("step", "span"), [("h", "00:00..23:00"), ("15min", "00:00..23:45")])
+def test_steps_of_counts_that_are_left_out_are_asked_about_and_can_be_read_as_zero(step: str, span: str) -> None:
+    findings = look(sales(step))
+    advice = topics(findings)
+    assert "no row = 0?" in advice["left out"]
+    assert f"--zero-at {span} --irregular fill" in advice["left out"]
+    assert findings.options == ("--irregular fill", f"--zero-at {span}")
+    assert not {"empty hours", "empty channels"} & set(advice)
+    again = look(sales(step), zero_at=[span], irregular="fill")
+    assert (again.missing, "left out" in topics(again)) == (0, False)
+
+
+def test_cells_of_counts_that_are_empty_are_asked_about_as_well() -> None:
+    table = sales().set_index("time").asfreq("h").reset_index()
+    advice = topics(look(table))["left out"]
+    assert "no value = 0?" not in advice  # every cell of such a row is empty
+    table["temperature"] = np.random.default_rng(8).normal(size=len(table))
+    advice = topics(look(table))["left out"]
+    assert "no value = 0?" in advice
+    assert "the other channels must be left out: --channels sales" in advice
+
+
+def test_gaps_of_other_channels_are_not_taken_for_zeros() -> None:
+    large = hourly(meter=np.random.default_rng(9).integers(5000, 9000, 2000))[["time", "meter"]]
+    assert "left out" not in topics(look(large.drop(index=range(500, 700))))
+    with_zeros = sales().set_index("time").asfreq("h").reset_index().fillna(0).drop(index=range(500, 700))
+    assert "left out" not in topics(look(with_zeros))
+    assert "left out" not in topics(look(hourly().drop(index=range(500, 700))))
+
+
+def test_counts_of_days_are_to_be_written_as_zeros() -> None:
+    table = pd.DataFrame({"time": pd.date_range("2020-01-01", periods=900, freq="D")})
+    table["sales"] = np.random.default_rng(7).poisson(1, 900)
+    advice = topics(look(table[table["sales"] > 0], horizon=7))["left out"]
+    assert "write them into the table as 0" in advice
+
+
+def test_workdays_are_counted_as_such() -> None:
+    table = hourly(500)
+    table["time"] = pd.bdate_range("2022-01-03", periods=500)
+    findings = look(table, horizon=5)
+    assert (findings.options, findings.missing) == (("--freq B",), 0)
+    findings = look(table.drop(index=[77, 200]), horizon=5)
+    assert (findings.options, findings.missing) == (("--freq B", "--irregular fill"), 2)
+
+
+def test_rows_of_the_same_hours_of_every_day_are_counted_and_all_advice_agrees(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = hourly()
+    trading = table[table["time"].dt.hour.between(9, 17)]
+    findings = look(trading)
+    assert findings.options == ("--irregular by_row", "--cycle 9")
+    assert (findings.cycle, findings.missing, "empty hours" in topics(findings)) == ((9,), 0, False)
+    findings = look(trading.drop(index=trading.index[50:53]))  # counted, later rows would be at other phases
+    assert findings.options == ("--irregular fill",)
+    assert "by_row" not in str(findings)
+    trading.to_csv(tmp_path / "trading.csv", index=False)
+    with pytest.raises(SystemExit):
+        run(["check", str(tmp_path / "trading.csv")])
+    assert capsys.readouterr().out.endswith("--horizon 9 --irregular by_row --cycle 9 --out model\n")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"budget": 0.0},
+        {"horizon": 0},
+        {"limits": {"lod": (0, None)}},
+        {"whole": ["lod"]},
+        {"recipe": "none"},
+        {"patch_len": 7},
+    ],
+)
+def test_settings_that_a_fit_refuses_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as refused:
+        look(hourly(), **wrong)
+    with pytest.raises(UsageError) as refused_by_fit:
+        IBForecaster(**{"horizon": 24} | wrong).fit(hourly())
+    assert str(refused.value) == str(refused_by_fit.value)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_a_table_whose_clock_changes_gets_a_zone(zone: str) -> None:
+    table = hourly()
+    table["time"] = pd.date_range("2023-10-01", periods=2000, freq="h", tz=zone).tz_localize(None)
+    findings = look(table)
+    assert (findings.options, findings.missing, findings.rows) == ((f"--zone {zone}",), 0, 2000)

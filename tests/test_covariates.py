@@ -259,8 +259,8 @@ def broken(change: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
     [
         (
             broken(lambda t: t[: ROWS + 5]),
-            r"needs 'holiday', 'plan' up to its last step, 2024-01-18 03:00 \(got no values for 7 of its 60 steps\); "
-            r"give a table that continues to that step, or the 7 rows after its end as future",
+            r"needs 'holiday', 'plan' up to its last step, 2024-01-18 03:00 \(got no values for its last 7 steps\); "
+            r"give a table that continues to that step, or all 12 rows after its end as another table, with future=",
         ),
         (broken(lambda t: t.drop(columns="plan")), r"the covariate 'plan' must be in the table"),
         (broken(lambda t: t.drop(columns="wind")), r"the channel 'wind' must be in the table"),
@@ -285,7 +285,7 @@ def test_a_table_without_the_required_covariates_is_refused(
 @pytest.mark.parametrize(
     ("future", "message"),
     [
-        (broken(lambda t: t[ROWS : ROWS + 5]), r"got no values for 7 of its 60 steps"),
+        (broken(lambda t: t[ROWS : ROWS + 5]), r"got no values for its last 7 steps"),
         (
             broken(lambda t: t[ROWS + 1 :]),
             r"must continue from the table's last row in steps of 1h \(got row 0: 2024-01-17 17:00 where "

@@ -214,6 +214,16 @@ def test_weaknesses_follow_from_the_measurements(dossier: Dossier) -> None:
     assert replace(row, naive=naive[2:]).worse == ()
 
 
+@pytest.mark.parametrize(("error", "is_named"), [(None, False), (0.0, False), (0.25, True)])
+def test_only_amounts_that_are_estimates_have_a_standard_error(
+    dossier: Dossier, error: float | None, is_named: bool
+) -> None:
+    example = replace(dossier.facts.example, receipt=replace(dossier.facts.example.receipt, error=error))
+    texts = "\n".join(weaknesses(replace(dossier.facts, example=example)))
+    assert ("their largest standard error is 0.25" in texts) == is_named
+    assert ("sampled" in texts) == is_named
+
+
 def test_a_loss_to_the_best_yardstick_of_evaluate_is_named() -> None:
     hour = np.arange(600)
     weekly = table(600).assign(wind=40 + 5 * np.sin(2 * np.pi * hour / 168))  # the last week again is exact

@@ -1,8 +1,9 @@
 """A look at a table before a model is fitted to it: what is in it, what a fit will need, and what to change first."""
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
+from ibforecast.core.calendar import DAY, Frequency
 from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.hours import MINUTES_OF_DAY, minutes
 from ibforecast.core.limits import SHARE_OF_ZEROS, rests_at_zero
@@ -21,7 +23,7 @@ from ibforecast.data.series import Series
 from ibforecast.data.splits import Part, Split
 from ibforecast.data.tables import Table, read_with_marks
 from ibforecast.data.windows import Windows
-from ibforecast.fitting import cycles_of, recipe_for
+from ibforecast.fitting import cycles_of, limits_for, recipe_for
 from ibforecast.settings import EVERY, Settings
 from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import Recipe
@@ -29,10 +31,19 @@ from ibforecast.zoo.recipes import Recipe
 LONGEST_ADVISED = 336
 """No longer look-back is advised: each step costs time."""
 
+ZONES = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York")
+"""Zones to try if the clock seems to change in a table: in others it does so at the same local times."""
+
+REPEATED = "--missing-value"
+"""The option that the advice may have several times."""
+
 CONSTANT_SHARE, OWNING_SHARE, EMPTY_SHARE = 0.995, 0.5, 0.99
 FEW_WINDOWS = 200
 SATURATED_SHARE, SATURATED_RUNS, SATURATED_FACTOR = 0.01, 10, 1.5
 STUCK_SHARE, STUCK_STEPS, STUCK_FACTOR = 0.1, 24, 10
+FEW_EMPTY, FEW_ZEROS, FEW_COUNTED, SMALL_SHARE = 0.01, 0.1, 2.0, 0.1
+"""What says that steps of counts are left out when nothing happened: `_left_out` has the rule."""
+
 NAMED = 4
 
 
@@ -76,13 +87,15 @@ class Findings:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of `fit` that follow the advice."""
-        return tuple(dict.fromkeys(option for each in self.advice for option in each.options))
+        """The options of `fit` that follow the advice: one of each name, the first, but every mark."""
+        options = list(dict.fromkeys(option for each in self.advice for option in each.options))
+        names = [option if option.startswith(REPEATED) else option.partition(" ")[0] for option in options]
+        return tuple(option for place, option in enumerate(options) if names.index(names[place]) == place)
 
     def __str__(self) -> str:
         values = self.rows * len(self.channels)
         lines = [
-            f"{self.rows:,} rows x {len(self.channels)} channels, steps of {self.step}, {self.first} to {self.last}",
+            f"{self.rows:,} rows x {len(self.channels)} channels, steps of {self._step()}, {self.first} to {self.last}",
             f"  channels  {_named(self.channels)}",
             f"  gaps      {self.missing:,} of {values:,} values are missing ({self.missing / values:.1%}), "
             f"in {self.gaps:,} gaps; {self.unreadable:.1%} of the tokens cannot be read"
@@ -102,6 +115,10 @@ class Findings:
             lines += ["", f"{each.topic}: {each.finding}", f"  {each.remedy}"]
         return "\n".join(lines)
 
+    def _step(self) -> str:
+        step = self.step
+        return step if step.split()[-1].startswith("step") else Frequency.parse(step).words
+
     def _in_values(self) -> str:
         if not self.rhythms:
             return "; none found in the values"
@@ -111,38 +128,116 @@ class Findings:
 
 @dataclass(frozen=True)
 class Opened:
-    """A table that was read to be checked: its content, what looks like marks, and advice if its times are uneven."""
+    """A table that was read to be checked: its content, what looks like marks, and how to read it if it is uneven.
+
+    `reading` are the settings by which it was read in place of those given, and `advice` says why.
+    """
 
     source: Table
     marks: list[Mark]
-    uneven: tuple[Advice, ...] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    advice: tuple[Advice, ...] = ()
 
 
 def open_table(table: Any, settings: Settings) -> Opened:
-    """Read a table, on the even grid if its times are uneven."""
+    """Read a table; one whose times are uneven by workdays, by row number or on the even grid, as fits it best."""
     try:
         return Opened(*read_with_marks(table, settings.layout))
     except DataError as error:
         if settings.irregular != "error" or "even steps" not in error.rule:
             raise
+        for zone in ZONES if settings.zone is None and "zone=" in error.remedy else ():
+            with suppress(DataError):
+                return _reading(
+                    *read_with_marks(table, replace(settings, zone=zone).layout),
+                    {"zone": zone},
+                    f"{error.rule} ({error.got}); by the clock of {zone}, which changes there, all are",
+                    f"give the time zone of the table, such as --zone {zone}",
+                )
         try:
             source, marks = read_with_marks(table, replace(settings.layout, irregular="fill"))
         except DataError:
             raise error from None
-        finding = f"{error.rule} ({error.got}); on the even grid the table has {source.series.rows:,} rows"
-        remedy = "put the rows on the even grid, with --irregular fill, or count rows, with --irregular by_row"
-        return Opened(source, marks, (Advice("uneven times", finding, remedy, ("--irregular fill",)),))
+        return _evened(table, settings, source, marks, error)
+
+
+def _evened(table: Any, settings: Settings, source: Table, marks: list[Mark], error: DataError) -> Opened:
+    """Return an uneven table as it is best read, with the advice to do so; `source` is the table on the even grid."""
+    series, finding = source.series, f"{error.rule} ({error.got})"
+    absent = np.isnan(series.values)
+    workdays = settings.freq is None and series.clock.frequency == Frequency(DAY)
+    if workdays and np.is_busday(series.clock.wall[~absent.all(axis=1)].astype("datetime64[D]")).all():
+        ways: tuple[dict[str, Any], ...] = ({"freq": "B"}, {"freq": "B", "irregular": "fill"})
+        holidays = ("", ", and make holidays rows of missing values")
+        for reading, more in zip(ways, holidays, strict=True):
+            with suppress(DataError):
+                evened = read_with_marks(table, replace(settings, **reading).layout)
+                options = _reading_options(reading)
+                return _reading(
+                    *evened,
+                    reading,
+                    f"{finding}; no row is on a Saturday or Sunday",
+                    f"count days from Monday to Friday{more}: {' '.join(options)}",
+                )
+    cycle = usual_horizon(series)
+    if settings.cycle == "auto" and not counts_left_out(series) and (empty := _never_there(series, cycle)):
+        reading = {"irregular": "by_row", "cycle": cycle - empty}
+        return _reading(
+            *read_with_marks(table, replace(settings, **reading).layout),
+            reading,
+            f"{finding}; {empty} of {cycle} phases of the cycle have no rows, and all others always do",
+            f"count the rows, {cycle - empty} to a cycle: {' '.join(_reading_options(reading))}",
+        )
+    grid = f"{finding}; on the even grid the table has {series.rows:,} rows"
+    return _reading(source, marks, {"irregular": "fill"}, grid, "put the rows on the even grid: --irregular fill")
+
+
+def _reading(source: Table, marks: list[Mark], reading: dict[str, Any], finding: str, remedy: str) -> Opened:
+    return Opened(source, marks, reading, (Advice("uneven times", finding, remedy, _reading_options(reading)),))
+
+
+def _reading_options(reading: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"--{name} {value}" for name, value in reading.items())
+
+
+def _never_there(series: Series, cycle: int) -> int:
+    """Return how many phases of a cycle have no row, if all others always do; 0 if not."""
+    if cycle < 2 or series.rows < 3 * cycle:
+        return 0
+    absent, phase = np.isnan(series.values).all(axis=1), series.clock.phase(0, series.rows, cycle)
+    never = np.array([absent[phase == each].all() for each in range(cycle)])
+    return int(never.sum()) if (absent == never[phase]).all() else 0
+
+
+def counts_left_out(series: Series) -> tuple[str, ...]:
+    """Return the channels of counts whose steps seem to be left out when nothing happened; none if there are none.
+
+    That is so if many steps have no value, all values are whole and at least 0, some are small, and few are 0.
+    """
+    return tuple(
+        name
+        for name, column in zip(series.channels, series.values.T, strict=True)
+        if _left_out(column[~np.isnan(column)], len(column))
+    )
+
+
+def _left_out(seen: Float64[np.ndarray, " value"], steps: int) -> bool:
+    gone = steps - len(seen)
+    if not len(seen) or gone < FEW_EMPTY * steps or seen.min() < 0 or (seen != np.rint(seen)).any():
+        return False
+    is_small = seen.min() <= max(FEW_COUNTED, SMALL_SHARE * float(np.median(seen)))
+    return bool(is_small and len(np.unique(seen)) > 2 and (seen == 0).sum() <= FEW_ZEROS * gone)
 
 
 def check(table: Any, settings: Settings) -> Findings:
     """Look at a table: a path, or a pandas, polars or pyarrow table. Nothing is trained.
 
-    A table whose times are uneven is filled for the look, and the advice says so. Raises DataError if the table cannot
-    be read, as `fit` does.
+    A table whose times are uneven is read as the advice says. Raises DataError if the table cannot be read, and
+    UsageError for settings that no table can be fitted with, as `fit` does.
     """
     opened = table if isinstance(table, Opened) else open_table(table, settings)
-    series, declared = opened.source.series, replace(settings, irregular=opened.source.layout.irregular)
-    declared = declared.sized(series)
+    settings, series = replace(settings, **opened.reading), opened.source.series
+    declared = settings.sized(series)
     rhythms = rhythms_of(series.values, series.clock.frequency)
     given = _given_cycle(settings, series)
     cycle = given or tuple(each.length for each in rhythms[:1])
@@ -151,12 +246,12 @@ def check(table: Any, settings: Settings) -> Findings:
     patch_len = recipe.config.patch_len if recipe else declared.patch_len or 1
     absent = np.isnan(series.values)
     advice = (
-        *opened.uneven,
+        *opened.advice,
         *_about_marks(opened.marks),
-        *_about_gaps(series, absent, max(cycle, default=1)),
+        *_about_gaps(settings, series, absent, max(cycle, default=1)),
         *_about_channels(settings, series),
         *_about_runs(series),
-        *_about_cycles(settings, rhythms, given),
+        *(() if "cycle" in opened.reading else _about_cycles(settings, rhythms, given)),
         *_about_defaults(settings, declared, series),
         *_about_size(declared, series, rhythms, cycle, starts.get("train", 0)),
     )
@@ -199,11 +294,20 @@ def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
 
 
 def _plan(settings: Settings, series: Series) -> tuple[Recipe | None, dict[Part, int], str]:
-    """Return the recipe of a fit, the number of windows of each part, and why it would be refused, or nothing."""
+    """Return the recipe of a fit, the number of windows of each part, and why it would be refused, or nothing.
+
+    Raises UsageError for settings that are wrong for any table. A cycle that is only missing is not wrong.
+    """
     recipe, starts = None, dict[Part, int]()
+    split = Split.by_fractions(settings.split, series.rows)
+    limits_for(settings, series, split)
     try:
-        recipe = recipe_for(settings, series)
-        split = Split.by_fractions(settings.split, series.rows)
+        cycles_of(settings, series)
+    except IBForecastError as error:
+        recipe_for(replace(settings, cycle=1), series)  # raises if another setting is wrong
+        return None, starts, str(error)
+    recipe = recipe_for(settings, series)
+    try:
         sizes = (settings.look_back, settings.horizon)
         standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
         windows = Windows.of(series, standardiser, recipe.config.period, range(0), *sizes)
@@ -228,16 +332,24 @@ def _about_marks(marks: list[Mark]) -> Iterator[Advice]:
         yield Advice("missing values", finding, f"if it is one: {' '.join(options)}", options)
 
 
-def _about_gaps(series: Series, absent: Bool[np.ndarray, "row channel"], cycle: int) -> Iterator[Advice]:
-    """Advise on channels that are mostly empty, and on phases of the cycle that are always empty."""
-    shares = absent.mean(axis=0)
+def _about_gaps(
+    settings: Settings, series: Series, absent: Bool[np.ndarray, "row channel"], cycle: int
+) -> Iterator[Advice]:
+    """Advise on steps of counts that are left out, on channels that are mostly empty, and on phases that always are."""
+    shares, is_filled = absent.mean(axis=0), settings.irregular == "fill"
+    phase = series.clock.phase(0, series.rows, max(cycle, 1))
+    always = _always_empty(absent[:, shares < EMPTY_SHARE], phase, max(cycle, 1))
+    at_other_times = absent[~always[phase]] if cycle > 1 and series.rows >= 3 * cycle else absent
+    counts = counts_left_out(series)
+    if counts and not series.clock.by_row and at_other_times.mean() > FEW_EMPTY:
+        yield _about_left_out(series, absent, counts, is_filled)
+        return
     if sparse := [name for name, share in zip(series.channels, shares, strict=True) if share > 0.5]:
         worst = f"more than half of the values of {_named(sparse)} are missing"
         yield Advice("empty channels", worst, *_leaving_out(series, sparse))
     if not absent.any() or cycle < 2 or series.rows < 3 * cycle:
         return
-    phase, absent = series.clock.phase(0, series.rows, cycle), absent[:, shares < EMPTY_SHARE]
-    empty = np.flatnonzero(_always_empty(absent, phase, cycle))
+    empty = np.flatnonzero(always)
     if not len(empty):
         return
     times = _phase_names(series, [int(np.flatnonzero(phase == each)[0]) for each in empty], cycle)
@@ -245,11 +357,52 @@ def _about_gaps(series: Series, absent: Bool[np.ndarray, "row channel"], cycle: 
         f"{len(empty)} of {cycle} phases of the cycle are always empty, in all channels: {times}; "
         f"so {len(empty) / cycle:.0%} of every window can never be read"
     )
-    remedy = f"leave these rows out of the table and count the rest: --irregular by_row --cycle {cycle - len(empty)}"
-    if spans := _empty_times(series, absent):
-        zero = f"if nothing happened then, read them as 0: --zero-at {','.join(spans)}"
-        remedy = f"{zero}; if nothing was measured, {remedy}"
-    yield Advice("empty hours" if series.clock.frequency.seconds < 86_400 else "empty phases", finding, remedy)
+    by_row = f"leave these rows out of the table and count the rest: --irregular by_row --cycle {cycle - len(empty)}"
+    if is_filled:  # rows are missing at other times, too: counted, they would be at other phases from then on
+        by_row = "leave it so: other rows are missing, too, so rows cannot be counted"
+    options, remedy = tuple[str, ...](), by_row
+    if spans := _empty_times(series, absent[:, shares < EMPTY_SHARE]):
+        options = (f"--zero-at {','.join(spans)}",)
+        remedy = f"if nothing happened then, read them as 0: {options[0]}; if nothing was measured, {by_row}"
+    is_count = bool(counts) and len(counts) == len(series.channels) and is_filled
+    yield Advice(
+        "empty hours" if series.clock.frequency.seconds < 86_400 else "empty phases",
+        finding,
+        remedy,
+        options if is_count else (),
+    )
+
+
+def _about_left_out(
+    series: Series, absent: Bool[np.ndarray, "row channel"], counts: tuple[str, ...], is_filled: bool
+) -> Advice:
+    """Ask whether a step without a row, or without a value, means that nothing happened."""
+    what = "row" if absent.all(axis=1).sum() >= absent.any(axis=1).sum() / 2 else "value"
+    gone = max(int(absent[:, series.channels.index(name)].sum()) for name in counts)
+    finding = (
+        f"only whole numbers, none below 0, in {_named(counts)}, and no {what} in {gone:,} of {series.rows:,} steps: "
+        f"no {what} = 0?"
+    )
+    unknown = "if not, these steps stay unknown"
+    if not (span := _whole_day(series)):
+        return Advice("left out", finding, f"if nothing happened then, write them into the table as 0; {unknown}")
+    options = (f"--zero-at {span}", *(("--irregular fill",) if is_filled else ()))
+    remedy = f"if nothing happened then, read them as 0: {' '.join(options)}"
+    if len(counts) < len(series.channels):  # an empty cell of a temperature is no 0
+        others = f"the other channels must be left out: {_listing('--channels', list(counts))}"
+        return Advice("left out", finding, f"{remedy}, for which {others}; {unknown}", options[1:])
+    return Advice("left out", finding, f"{remedy}; {unknown}, so leave out --zero-at", options)
+
+
+def _whole_day(series: Series) -> str:
+    """Return all times of the day of a series as a span of `zero_at`; empty if steps do not divide a day."""
+    steps, length = series.clock.day, MINUTES_OF_DAY // series.clock.day
+    minute = minutes(series.clock.wall)
+    if steps < 2 or not length or (minute % length != minute[0] % length).any():
+        return ""
+    first = int(minute[0]) % length
+    last = first + (steps - 1) * length
+    return f"{first // 60:02}:{first % 60:02}..{last // 60:02}:{last % 60:02}"
 
 
 def _always_empty(

@@ -25,6 +25,7 @@ from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
 from ibforecast.data import tables
+from ibforecast.data.dates import read_moment
 from ibforecast.data.roles import known_in
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, from_rows, kind_for_files, to_native
@@ -34,7 +35,7 @@ from ibforecast.data.windows import Windows
 from ibforecast.engine import TorchEngine, facts_of
 from ibforecast.evaluate.accuracy import accuracy
 from ibforecast.evaluate.channels import ChannelErrors, channel_errors
-from ibforecast.evaluate.naive import Naive, naive_cycles, naive_forecasts
+from ibforecast.evaluate.naive import Naive, SeasonalMean, naive_cycles, naive_forecasts, seasonal_mean
 from ibforecast.fitting import calibrated_on
 from ibforecast.model.network import IBForecast
 from ibforecast.zoo.saved import FittedModel
@@ -71,6 +72,8 @@ class Evaluation:
     replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value. (A
     channel without one, which a sealed model need not read, is repeated as its mean in training.) `channels` has the
     errors of each channel that is forecast, in its units.
+    `seasonal_mse` and `seasonal_mae` are the errors of the mean of the training rows at the same phase of a cycle of
+    `seasonal_cycle` steps, the best by MAE of those above; None for another table than that of the fit.
     """
 
     split: str
@@ -84,6 +87,9 @@ class Evaluation:
     naive_mae: float
     naive_cycle: int
     channels: tuple[ChannelEvaluation, ...] = ()
+    seasonal_mse: float | None = None
+    seasonal_mae: float | None = None
+    seasonal_cycle: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,9 +126,13 @@ class Desk:
             return source
         return replace(source, series=replace(source.series, clock=clock))
 
+    def moment(self, at: Any) -> Any:
+        """Return a moment as clocks take it: a text may be written as the times of a table may be."""
+        return read_moment(at, self.fitted.layout.dates)
+
     def start(self, series: Series, at: Any, budget: float | None = None) -> int:
         """Return the first row of the window that ends at a moment, or with the series (None)."""
-        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(at), budget)
+        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(self.moment(at)), budget)
 
     def start_of(self, series: Series, last: int, budget: float | None = None) -> int:
         """Return the first row of the window that ends with the row `last`."""
@@ -142,12 +152,12 @@ class Desk:
 
         Without a moment their times are None.
         """
-        return running.reads(facts_of(self.fitted), self.fitted.at_budget(budget).cells, at)
+        return running.reads(facts_of(self.fitted), self.fitted.at_budget(budget).cells, self.moment(at))
 
     def reader(self, at: Any, budget: float | None = None, future: Any = None) -> Reader:
         """Return a reader of the window of a sealed model that ends at a moment."""
         engine, kind = TorchEngine(self.fitted.at_budget(budget)), kind_for_files()
-        facts, clock = engine.facts, running.window_at(engine.facts, at)
+        facts, clock = engine.facts, running.window_at(engine.facts, self.moment(at))
         nothing = np.full((facts.look_back, len(facts.channels)), np.nan)
         series = Series(nothing, facts.channels, clock, len(facts.past), facts.covariates)
         window = Table(series, self.fitted.layout, kind)
@@ -215,7 +225,7 @@ class Desk:
         If steps are a day or longer, or counted by row, it was made one step before.
         """
         series = source.series
-        last = series.rows - 1 if at is None else series.clock.row_of(at)
+        last = series.rows - 1 if at is None else series.clock.row_of(self.moment(at))
         return self.explain(source, self.start_of(series, last - series.clock.day, budget), budget)
 
     def verify(
@@ -351,6 +361,8 @@ class Desk:
             measured = accuracy(predictor, usable)
             own = channel_errors(lambda window: predictor(window).values, usable)
             naive = naive_forecasts(usable, cycles)
+            means = [] if split == "all" else self._seasonal_means(source.series, usable, cycles)
+        seasonal = min(means, key=lambda each: each.mae, default=None)
         best = min(naive, key=lambda each: each.mae)
         return Evaluation(
             split=split,
@@ -364,7 +376,19 @@ class Desk:
             naive_mae=best.mae,
             naive_cycle=best.cycle,
             channels=tuple(self._by_channel(own, naive)),
+            seasonal_mse=None if seasonal is None else seasonal.mse,
+            seasonal_mae=None if seasonal is None else seasonal.mae,
+            seasonal_cycle=None if seasonal is None else seasonal.cycle,
         )
+
+    def _seasonal_means(self, series: Series, windows: Windows, cycles: Sequence[int]) -> list[SeasonalMean]:
+        """Measure the means of the training rows by phase, for each cycle that is at least twice in them."""
+        trained, rows = self.fitted.split.train_end, series.rows + self.horizon
+        return [
+            seasonal_mean(windows, torch.from_numpy(series.clock.phase(0, rows, cycle)), cycle, trained)
+            for cycle in cycles
+            if 1 < cycle <= trained // 2
+        ]
 
     def _by_channel(self, own: ChannelErrors, naive: list[Naive]) -> Iterator[ChannelEvaluation]:
         """Yield the errors of each channel, in its units, with those of its best naive forecast."""
@@ -440,5 +464,5 @@ def difference(series: Series, fitted: FittedModel) -> str:
     if clock.stamps[0] != np.datetime64(fitted.origin) or clock.zone != layout.zone:
         return f"has its values, but begins at {clock.labels(0, 1)[0]}"
     if layout.frequency is not None and clock.frequency != Frequency.parse(layout.frequency):
-        return f"has its values, but steps of {clock.frequency}"
+        return f"has its values, but steps of {clock.frequency.words}"
     return ""

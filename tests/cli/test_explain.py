@@ -72,3 +72,13 @@ def test_a_spreadsheet_of_another_ending_or_without_openpyxl_is_refused_before_a
     assert "a spreadsheet's file must end in .xlsx (got 'why.csv')" in call(*words, tmp_path / "why.csv").err
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     assert "pip install 'ibforecast[spreadsheet]'" in call(*words, tmp_path / "why.xlsx").err
+
+
+def test_the_mean_that_the_hint_of_a_wrong_step_proposes_is_taken(desk: Any, call: Call) -> None:
+    wrong = call("explain", desk.model, desk.table, "--step", 0)
+    assert (wrong.code, wrong.err.splitlines()[1]) == (2, 'hint: try "mean"')
+    usual = call("explain", desk.model, desk.table, "--channel", "wind")
+    assert call("explain", desk.model, desk.table, "--channel", "wind", "--step", "mean").out == usual.out
+    words = ("compare", desk.model, desk.table, "--channel", "wind")
+    assert call(*words, "--step", "mean").out == call(*words).out
+    assert "got 'newest', which is not a valid integer" in call(*words, "--step", "newest").err

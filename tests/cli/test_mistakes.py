@@ -1,6 +1,7 @@
 """Typical mistakes at the command line: each gets rule, value and remedy, and the documented exit code."""
 
 import gzip
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,8 +72,8 @@ MISTAKES: dict[str, Mistake] = {
     "json by its suffix": Mistake(("check", "TABLE"), USAGE, "table.json", "convert", name="table.json"),
     "text by its suffix": Mistake(("check", "TABLE"), USAGE, "table.txt", "rename", name="table.txt"),
     "a model that does not exist": Mistake(("predict", "modell", "TABLE"), MODEL, "modell", "folder of a model"),
-    "model and table exchanged": Mistake(("predict", "TABLE", "MODEL"), MODEL, "table.csv", "folder of a model"),
-    "a folder of a model that exists": Mistake(fit("--out", "MODEL"), USAGE, "model", "--overwrite"),
+    "model and table exchanged": Mistake(("predict", "TABLE", "MODEL"), MODEL, "table.csv", "swapped?"),
+    "a swapped? that exists": Mistake(fit("--out", "MODEL"), USAGE, "model", "--overwrite"),
     "an output of another format": Mistake(
         ("predict", "MODEL", "TABLE", "--out", "next.pdf"), USAGE, "next.pdf", "convert or rename"
     ),
@@ -151,7 +152,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "decimal commas": Mistake(("check", "TABLE"), DATA, "'10,5'", "points, not commas", replaced("load", 5, "10,5")),
     "thousands separators": Mistake(
-        ("check", "TABLE"), DATA, "'1,234.5'", "correct the cells", replaced("load", 5, "1,234.5")
+        ("check", "TABLE"), DATA, "'1,234.5'", "1234.5 instead", replaced("load", 5, "1,234.5")
     ),
     "units in cells": Mistake(("check", "TABLE"), DATA, "'10 kW'", "correct the cells", replaced("load", 5, "10 kW")),
     "infinite values": Mistake(
@@ -248,7 +249,7 @@ MISTAKES: dict[str, Mistake] = {
     "a moment outside the table": Mistake(
         ("predict", "MODEL", "TABLE", "--at", "2031-01-01"), DATA, "2031-01-01", "the nearest is"
     ),
-    "a moment in words": Mistake(("predict", "MODEL", "TABLE", "--at", "today"), USAGE, "today", "2024-01-01"),
+    "a moment in words": Mistake(("predict", "MODEL", "TABLE", "--at", "today"), USAGE, "today", "2024-01-13 11:00"),
     "a table as an explanation": Mistake(("verify", "MODEL", "TABLE"), USAGE, "a table", "--table"),
     "model and explanation swapped": Mistake(
         ("verify", "TABLE", "MODEL"), USAGE, "a file", "swapped? ibforecast verify", lambda _: "{}", "why.json"
@@ -305,3 +306,40 @@ def test_a_byte_order_mark_and_an_old_encoding_are_no_mistakes(
     path.write_bytes(text(good().rename(columns={"wind": "Wärme"})).encode(encoding))
     outcome = call("check", path, "--json")
     assert (outcome.code, outcome.document["channels"]) == (0, ["load", "Wärme"])
+
+
+@pytest.mark.parametrize(
+    "words", [("predict",), ("explain",), ("backtest", "--windows", "1"), ("dossier",), ("report",)]
+)
+def test_a_file_in_a_folder_that_does_not_exist_is_refused_and_no_folder_is_made(
+    desk: Any, call: Callable[..., Any], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    verb, *rest = words
+    suffix = {"explain": "json", "dossier": "html", "report": "html"}.get(verb, "csv")
+    outcome = call(verb, desk.model, desk.table, *rest, "--out", tmp_path / "no" / "folder" / f"f.{suffix}")
+    assert outcome.code == USAGE
+    assert f"the folder of a file must exist (got {tmp_path / 'no' / 'folder'}, which does not)" in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "verb", ["predict", "explain", "evaluate", "audit", "drivers", "report", "dossier", "calibrate"]
+)
+def test_a_table_before_its_model_gets_the_words_in_order(desk: Any, call: Callable[..., Any], verb: str) -> None:
+    outcome = call(verb, desk.table, desk.model)
+    assert outcome.code == MODEL
+    assert f"hint: swapped? ibforecast {verb} {desk.model} {desk.table}" in outcome.err
+
+
+def test_a_file_with_tabs_is_read_by_its_name_and_written_with_tabs(
+    desk: Any, call: Callable[..., Any], tmp_path: Path
+) -> None:
+    pd.read_csv(desk.table).to_csv(tmp_path / "load.tsv", sep="\t", index=False)
+    usual = call("predict", desk.model, desk.table)
+    assert call("predict", desk.model, tmp_path / "load.tsv").out == usual.out
+    for name in ("next.tsv", "next.tsv.gz"):
+        assert call("predict", desk.model, desk.table, "--out", tmp_path / name).code == 0
+        pd.testing.assert_frame_equal(
+            pd.read_csv(tmp_path / name, sep="\t", parse_dates=["when"]),
+            pd.read_csv(io.StringIO(usual.out), parse_dates=["when"]),
+        )

@@ -505,7 +505,7 @@ def test_an_unwritable_path_is_refused_before_the_work(
     command = [{"MODEL": desk.model, "TABLE": desk.table}.get(word, word) for word in words]
     assert refused(call(*command, desk.table / f"new{suffix}"), 2, f"new{suffix}: Not a directory", "choose another")
     monkeypatch.setattr("tempfile.TemporaryFile", failing(PermissionError(errno.EACCES, "Permission denied")))
-    path = tmp_path / "not" / "there" / f"new{suffix}"
+    path = tmp_path / ("not/there" if words[0] == "fit" else "") / f"new{suffix}"
     assert refused(call(*command, path), 2, f"(got {path}: Permission denied)", "check its permissions")
     assert names_in(tmp_path) == []
 
@@ -668,3 +668,13 @@ def test_a_warning_is_one_line_and_the_work_continues(desk: Any, call: Call, tmp
     assert outcome.err.startswith("warning: a number must be a value, not a mark")
     assert "-9999 in 'load'" in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_the_mean_of_the_training_rows_is_a_yardstick_of_the_training_table_only(desk: Any, call: Call) -> None:
+    lines = call("evaluate", desk.model, desk.table).out.splitlines()
+    result = IBForecaster.load(desk.model).evaluate(desk.table)
+    assert result.seasonal_mae is not None
+    text = f"mean of the training rows by phase of {result.seasonal_cycle} steps: MSE {result.seasonal_mse:.4f}, "
+    assert lines[2].startswith(f"{text}MAE {result.seasonal_mae:.4f}")
+    elsewhere = IBForecaster.load(desk.model).evaluate(desk.table, "all")
+    assert (elsewhere.seasonal_mse, elsewhere.seasonal_mae, elsewhere.seasonal_cycle) == (None, None, None)

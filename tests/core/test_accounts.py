@@ -14,6 +14,7 @@ from ibforecast.core.errors import UsageError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.limits import Limits
 from ibforecast.core.receipt import FINE, Receipt, adding_up, decimals_of, places, rounded
+from ibforecast.plots.waterfall import waterfall_of
 
 TINY = -0.0004
 
@@ -164,3 +165,48 @@ def test_full_words_are_of_every_channel_and_step() -> None:
     for arguments in (("alpha",), (None, 2)):
         with pytest.raises(UsageError, match="full words describe every channel and step"):
             sample().in_words(*arguments, full=True)
+
+
+def test_words_and_picture_name_the_same_amount_for_a_place_and_their_rest_takes_the_residue() -> None:
+    plain = sample(APART, sealed=True, forecast=np.full((HORIZON, 3), 20.0))
+    read = [-3.004, 2.006, 1.0049, 0.004, 0.0044, 0.0041]
+    decimals = decimals_of(float(plain.units.std[0]), FINE)
+    calendar, *amounts = adding_up([20.0 - sum(read), *read], 20.0, decimals)
+    made = replace(plain, receipts=(Receipt("alpha", "mean", 20.0, calendar, tuple(amounts)),))
+    lines = made.in_words("alpha").splitlines()
+    by_place = dict(re.findall(r"^(\w+ 2020[^:]*(?::\d\d[^:]*)*): ([-+]\d+\.\d\d) \(", "\n".join(lines), re.MULTILINE))
+    bars = waterfall_of(made, made.receipts[0]).bars
+    in_picture = {bar.text.replace(",", ""): bar.number.replace("−", "-") for bar in bars if bar.part == "read"}
+    assert sorted(by_place.values()) == sorted(in_picture.values()) == ["+1.00", "+2.01", "-3.00"]
+    for numbers in (
+        [re.search(r": ([-+]?\d+\.\d\d)", line) for line in lines[1:-1]],
+        [re.search(r"([-+]?\d+\.\d\d)", bar.number.replace("−", "-")) for bar in bars[:-1]],
+    ):
+        assert sum(Decimal(number[1]) for number in numbers if number) == Decimal("20.00")
+
+
+def test_a_limit_that_changes_nothing_that_is_printed_is_not_named_in_one_line_of_several_channels() -> None:
+    limits = Limits(np.zeros(3), np.full(3, np.inf), np.zeros(3, dtype=bool))
+    forecast = np.full((HORIZON, 3), 20.0)
+    plain = sample(APART, sealed=True, forecast=forecast, unlimited=forecast, limits=limits)
+    own = [
+        Receipt(name, "mean", 20.0, 20.0 - limit, (0.0,) * 6, limit=limit)
+        for name, limit in zip(plain.channels, (0.0, 0.0003, 1.5), strict=True)
+    ]
+    lines = replace(plain, receipts=tuple(own)).in_words().splitlines()[1:4]
+    assert [line.partition(", limit ")[2] for line in lines] == ["", "", "+1.50."]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.1984, "19.8 %"),
+        (0.0, "0 %"),
+        (1.57e-16, "under 0.001 %"),
+        (-1e-16, "0 %"),
+        (12.346, "1235 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_shares_are_printed_without_exponents(fraction: float, text: str) -> None:
+    assert words.percent(fraction) == text

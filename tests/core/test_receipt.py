@@ -75,3 +75,18 @@ def test_a_receipt_that_misses_the_forecast_by_one_unit_does_not_add_up() -> Non
     assert receipt.adds_up
     assert not Receipt("load", "mean", 10.3, 7.1, (3.0, 0.1)).adds_up
     assert not Receipt("load", "mean", 10.3, 7.1, (3.0, 0.2), unread=0.1).adds_up
+
+
+@given(
+    amounts=st.lists(st.floats(-100, 100), min_size=2, max_size=12),
+    decimals=st.integers(0, 3),
+    rest=st.integers(0, 1),
+)
+def test_a_rest_takes_what_rounding_leaves_and_all_others_are_only_rounded(
+    amounts: list[float], decimals: int, rest: int
+) -> None:
+    total = fsum(amounts)
+    printed = adding_up(amounts, total, decimals, kept=1, rest=rest)
+    assert round(fsum(printed), decimals) == rounded(total, decimals)
+    others = [(one, other) for place, (one, other) in enumerate(zip(printed, amounts, strict=True)) if place != rest]
+    assert [one for one, _ in others] == [pytest.approx(rounded(other, decimals)) for _, other in others]

@@ -316,12 +316,44 @@ def test_local_times_that_the_clock_skipped_or_repeated(first: str, row: int) ->
 @pytest.mark.parametrize(
     ("minutes", "rule"), [(60, r"even steps.*02:00 appears twice"), (30, r"must increase .*02:00 comes after .*02:30")]
 )
-def test_after_a_clock_change_a_zone_and_offsets_are_proposed(minutes: int, rule: str) -> None:
+def test_after_a_clock_change_a_zone_is_proposed_and_reads_the_table(minutes: int, rule: str) -> None:
     utc = np.datetime64("2018-10-27T12", "us") + np.arange(40) * np.timedelta64(minutes, "m")
     back = (utc >= np.datetime64("2018-10-28T01")) * np.timedelta64(1, "h")
     local = utc + np.timedelta64(2, "h") - back
-    with pytest.raises(DataError, match=rule + r".*zone='Europe/Berlin' \(fit --zone Europe/Berlin\).*their offsets"):
+    with pytest.raises(DataError, match=rule + r".*zone='Europe/Berlin' \(fit --zone Europe/Berlin\).*twice"):
         read(pl.DataFrame({"when": local, "a": [1.0] * 40}))
+    clock = read(pl.DataFrame({"when": local, "a": [1.0] * 40}), Layout(zone="Europe/Berlin")).series.clock
+    assert (clock.stamps == utc).all()
+
+
+BACK = np.datetime64("2018-10-28T00", "us") + np.array([0, 1, 2, 2, 3, 4]) * np.timedelta64(1, "h")
+"""The hours of a night in which the clock of Berlin was put back."""
+
+
+def test_the_doubled_hour_of_a_long_table_is_read_by_the_order_of_the_rows_of_each_channel() -> None:
+    by_time = pl.DataFrame({"unique_id": ["x", "y"] * 6, "ds": np.repeat(BACK, 2), "y": np.arange(12.0)})
+    series = read(by_time, Layout(zone="Europe/Berlin")).series
+    assert (np.diff(series.clock.stamps) == np.timedelta64(1, "h")).all()
+    np.testing.assert_array_equal(series.values[:, 1], [1, 3, 5, 7, 9, 11])
+    by_channel = read(by_time.sort("unique_id", maintain_order=True), Layout(zone="Europe/Berlin")).series
+    np.testing.assert_array_equal(by_channel.values, series.values)
+
+
+def test_the_doubled_hour_of_a_csv_file_is_read_and_of_a_single_one_nobody_knows_which(tmp_path: Path) -> None:
+    times = [f"28.10.2018 {hour:02}:00" for hour in (0, 1, 2, 2, 3, 4)]
+    path = tmp_path / "lastgang.csv"
+    path.write_text("Zeit;Last\n" + "".join(f"{time};{row},5\n" for row, time in enumerate(times)))
+    table = read(path, Layout(zone="Europe/Berlin"))
+    assert table.series.clock.labels(2, 2) == ("2018-10-28 02:00+02:00", "2018-10-28 02:00+01:00")
+    assert table.series.values[:, 0].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    single = pl.DataFrame({"when": np.delete(BACK, 3), "a": [1.0] * 5})
+    with pytest.raises(DataError, match=r"exactly once \(got row 2: 2018-10-28 02:00\); .* first in summer time"):
+        read(single, Layout(zone="Europe/Berlin"))
+
+
+def test_without_a_zone_a_doubled_hour_is_never_left_out_silently() -> None:
+    with pytest.warns(UserWarning, match=r"1 row with a time that appears twice left out: 2018-10-28 02:00\).*zone="):
+        read(pl.DataFrame({"when": BACK, "a": np.arange(6.0)}), Layout(irregular="fill"))
 
 
 def test_a_missing_day_is_not_blamed_on_the_clock() -> None:
@@ -357,7 +389,8 @@ def test_a_long_table_with_a_repeated_time_in_a_channel() -> None:
     frame = pl.DataFrame({"unique_id": ["x", "y"] * 4, "ds": HOURS[[0, 0, 1, 1, 2, 1, 3, 2]], "y": np.arange(8.0)})
     with pytest.raises(DataError, match=r"one value per time \(got row 5: 2020-01-01 01:00 appears twice\)"):
         read(frame)
-    filled = read(frame, Layout(irregular="fill")).series.values
+    with pytest.warns(UserWarning, match="1 row with a time that appears twice left out: 2020-01-01 01:00"):
+        filled = read(frame, Layout(irregular="fill")).series.values
     np.testing.assert_array_equal(filled[:, 1], [1, 3, 7, np.nan])
 
 
@@ -395,7 +428,9 @@ def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
 def test_points_between_semicolons_that_may_mean_thousands(separator: str, tmp_path: Path) -> None:
     rows = ["date,a,b", *(f"2020-01-0{day},{day}.250,{day}" for day in range(1, 8)), "2020-01-08,900,3"]
     (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", separator))
-    with pytest.raises(DataError, match=r"numbers must have one meaning where .* \(got '1.250' in 'a', which is 1 or"):
+    with pytest.raises(
+        DataError, match=r"numbers must have one meaning where .* \(got row \d: '1.250' in 'a', which is 1 or"
+    ):
         read(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", separator).replace("900", "900.5"))
     assert read(tmp_path / "t.csv").series.values[0].tolist() == [1.25, 1.0]
@@ -435,7 +470,29 @@ def test_the_weather_file_as_a_users_table(data_folder: Path) -> None:
     assert "missing_values=(-9999,)" in str(caught.value)
     with pytest.warns(UserWarning, match="read as numbers: .*50 x -9999 in 'OT'"):
         assert read(path, Layout(irregular="by_row")).series.rows == 52_696
-    filled = read(path, Layout(irregular="fill", missing_values=(-9999.0,))).series
+    with pytest.warns(UserWarning, match="appears twice left out: 2020-05-12 06:00"):
+        filled = read(path, Layout(irregular="fill", missing_values=(-9999.0,))).series
     assert filled.rows == 366 * 144
     assert not (filled.values == -9999).any()
     assert np.isnan(filled.values).all(axis=1).sum() == 9
+
+
+@pytest.mark.parametrize(
+    ("cells", "named", "remedy"),
+    [
+        (["1", "1,234.5", "7"], r"row 1: '1,234.5' at 2020-01-01 01:00 in", "1234.5 instead of 1,234.5"),
+        (["0,5", "37,25", "1.234,5"], r"got row 2: '1.234,5' at", "1234,5 instead of 1.234,5"),
+        (["0,5", "1.234", "37,25"], r"got row 1: '1.234' at 2020-01-01 01:00 in", "1234 instead of 1.234"),
+        (["7", "1,234", "999"], r"got row 1: '1,234' at", "1234 instead of 1,234, or 1.234 if the comma is a decimal"),
+        (["7", "1,234,567", "999"], r"got row 1: '1,234,567' at", "1234567 instead of 1,234,567$"),
+        (["1 234,5", "1'234.5", "1.234.567"], r"row 0: .*row 1: .*row 2: ", "1234,5 instead of 1 234,5"),
+        (["1,5", "1,234", "3"], r"row 0: '1,5' .*row 1: '1,234'", "decimal marks as points"),
+        (["1,5", "1.234,5", "n/a?"], r"got row 2: 'n/a\?' at", "correct the cells"),
+    ],
+)
+def test_marks_between_thousands_are_named_with_their_rows_and_the_number_to_write(
+    cells: list[str], named: str, remedy: str
+) -> None:
+    with pytest.raises(DataError, match=named) as refused:
+        read(table([0, 1, 2], a=cells))
+    assert re.search(remedy, refused.value.remedy)

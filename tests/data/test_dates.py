@@ -1,14 +1,16 @@
 """Times as people and programs write them: one meaning, or a question."""
 
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ibforecast import DataError, IBForecaster
-from ibforecast.data.layout import Layout
+from ibforecast import DataError, IBForecaster, UsageError
+from ibforecast.data.dates import read_moment
+from ibforecast.data.layout import Dates, Layout
 from ibforecast.data.tables import Table, read
 
 DAYS = pd.date_range("2023-01-28", periods=40, freq="D")
@@ -149,3 +151,49 @@ def test_months_and_quarters_mean_their_first_days(texts: list[str], firsts: lis
 def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
     with pytest.raises(DataError, match="time column"):
         read(table_of(["2014-11", "2014-12", odd]))
+
+
+# --- One moment, as --at has it ---
+
+
+@pytest.mark.parametrize(
+    ("text", "dates", "moment"),
+    [
+        ("2024-12", "auto", "2024-12-01 00:00"),
+        ("2024Q2", "auto", "2024-04-01 00:00"),
+        ("2024/03/03 22:00", "auto", "2024-03-03 22:00"),
+        ("03.03.2024 22:00", "auto", "2024-03-03 22:00"),
+        ("03.04.2024", "monthfirst", "2024-04-03 00:00"),  # points mean the day first, as in a column
+        ("11/24/2023", "auto", "2023-11-24 00:00"),
+        ("11/04/2023 6:00 PM", "monthfirst", "2023-11-04 18:00"),
+        ("11/04/2023", "dayfirst", "2023-04-11 00:00"),
+        ("45292.5", "excel", "2024-01-01 12:00"),
+    ],
+)
+def test_a_moment_is_read_as_the_times_of_a_table_are(text: str, dates: Dates, moment: str) -> None:
+    assert read_moment(text, dates) == datetime.fromisoformat(moment)
+
+
+def test_a_moment_in_seconds_is_in_utc_and_an_iso_text_is_left_to_the_clock() -> None:
+    assert read_moment("1704067200", "s") == datetime(2024, 1, 1, tzinfo=UTC)
+    for moment in ("2024-01-01 10:00", "2024-01-01 10:00+02:00", "noon", None, datetime(2024, 1, 1)):
+        assert read_moment(moment) is moment
+
+
+def test_a_moment_that_could_be_two_is_refused_with_both() -> None:
+    message = r"day or month first\? \(got '11/04/2023'\); write '2023-04-11 00:00' or '2023-11-04 00:00'"
+    with pytest.raises(UsageError, match=message):
+        read_moment("11/04/2023")
+
+
+def test_a_moment_of_a_forecast_may_be_written_as_in_its_table() -> None:
+    days = pd.date_range("2023-01-01", periods=160, freq="D")
+    table = pd.DataFrame({"day": days.strftime("%m/%d/%Y"), "a": np.sin(np.arange(160.0))})
+    model = IBForecaster(horizon=4, look_back=24, epochs=1, sealed=True, device="cpu").fit(table)
+    assert model.explain(table, at="05/04/2023").at == "2023-05-04"
+    assert model.explain(table, at="2023-05-04").sha256 == model.explain(table, at="05/04/2023").sha256
+    assert model.reads("05/04/2023").equals(model.reads("2023-05-04"))
+    with pytest.raises(UsageError, match="must be an ISO time") as refused:
+        model.explain(table, at="soon")
+    hint = refused.value.remedy.split("'")[1]
+    assert model.explain(table, at=hint).at == hint

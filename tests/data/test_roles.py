@@ -62,9 +62,7 @@ def test_the_fingerprint_depends_on_roles_and_covariates_but_not_on_their_length
 def test_a_window_without_all_its_covariate_steps_is_refused() -> None:
     parted = by_role(series(), (), ("plan", "holiday"))
     np.testing.assert_array_equal(known_in(parted, 4, 10), series().values[4:14, [0, 3]])
-    with pytest.raises(
-        DataError, match=r"up to its last step, 2024-01-01 14:00 \(got no values for 1 of its 10 steps\)"
-    ):
+    with pytest.raises(DataError, match=r"up to its last step, 2024-01-01 14:00 \(got no values for its last step\)"):
         known_in(parted, 5, 10)
     assert known_in(by_role(series(), (), ()), 5, 10) is None
 
@@ -91,3 +89,51 @@ def test_by_row_number_the_future_follows_in_row_order() -> None:
     frame = pd.DataFrame({"when": days, "load": 1.0, "plan": np.arange(30.0)})
     table = read(frame[:20], Layout(future=("plan",), irregular="by_row"))
     assert table.with_future(frame[20:]).series.known.ravel().tolist() == list(range(30))
+
+
+def workdays(rows: int = 30) -> pd.DataFrame:
+    """Make workdays without rows on holidays: 2024-01-10 in the table, and 2024-02-07 and 2024-02-12 after it."""
+    days = pd.bdate_range("2024-01-01", periods=rows + 10)
+    numbers = np.arange(float(len(days)))
+    table = pd.DataFrame({"when": days, "load": numbers, "plan": numbers + 100})
+    return table[~days.isin(pd.to_datetime(["2024-01-10", "2024-02-07", "2024-02-12"]))]
+
+
+FILLED = Layout(frequency="B", irregular="fill", future=("plan",))
+
+
+def test_rows_that_fill_makes_take_the_covariates_of_the_row_before_and_a_warning_says_so() -> None:
+    with pytest.warns(UserWarning, match=r"1 row that irregular='fill' made, the first at 2024-01-10 00:00"):
+        parted = read(workdays()[:20], FILLED).series
+    assert parted.known is not None
+    assert np.isnan(parted.values[7]).all()
+    assert parted.known[6:9, 0].tolist() == [106, 106, 108]
+
+
+def test_a_future_table_may_leave_out_the_rows_that_fill_makes() -> None:
+    rows = workdays()
+    until = rows["when"] < "2024-02-12"
+    with pytest.warns(UserWarning, match="irregular='fill' made"):
+        table = read(rows[until], FILLED)
+    with pytest.warns(UserWarning, match=r"1 row that irregular='fill' made, the first at 2024-02-12 00:00"):
+        known = table.with_future(rows[["when", "plan"]][~until]).series.known
+    assert known is not None
+    assert known[29:33, 0].tolist() == [129, 129, 131, 132]
+    assert len(known) == 40
+
+
+def test_a_future_table_off_the_grid_is_refused_even_if_rows_are_filled() -> None:
+    rows = workdays()
+    with pytest.warns(UserWarning, match="irregular='fill' made"):
+        table = read(rows[:25], FILLED)
+    later = rows[["when", "plan"]][25:]
+    with pytest.raises(DataError, match=r"must continue from the table.s last row in steps of 1 workday"):
+        table.with_future(later.assign(when=later["when"] + pd.Timedelta("1h")))
+
+
+def test_a_short_future_table_is_refused_with_all_the_rows_that_are_needed() -> None:
+    parted = by_role(series(ahead=0), (), ("plan", "holiday"))
+    with pytest.raises(DataError, match=r"its last 4 steps\).*all 4 rows after its end .*--future FILE"):
+        known_in(parted, 4, 10)
+    with pytest.raises(DataError, match=r"its last 2 steps\).*all 6 rows after its end"):
+        known_in(by_role(series(), (), ("plan", "holiday")), 6, 10)

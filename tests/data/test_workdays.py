@@ -49,7 +49,7 @@ def test_days_without_weekends_are_refused_with_the_remedy() -> None:
 
 def test_a_holiday_is_an_uneven_time_that_can_be_filled() -> None:
     holed = table_of(DAYS.delete([7, 50]))
-    with pytest.raises(DataError, match="even steps, here of 1b") as refused:
+    with pytest.raises(DataError, match="even steps, here of 1 workday") as refused:
         read(holed, Layout(frequency="B"))
     assert "if these are holidays" in refused.value.remedy
     assert "fit --irregular fill" in refused.value.remedy
@@ -96,3 +96,11 @@ def test_a_table_of_trading_days_is_fitted_explained_and_verified(irregular: str
     if irregular == "fill":
         assert model.verify(explained.to_json())  # its times show the phases
     assert model.predict(table)["day"].tolist() == pd.bdate_range("2024-12-31", periods=6)[1:].tolist()
+
+
+def test_steps_of_workdays_are_named_by_a_word() -> None:
+    assert (Frequency.parse("B").words, Frequency.parse("3B").words) == ("1 workday", "3 workdays")
+    assert (str(Frequency.parse("B")), Frequency.parse("15min").words) == ("1b", "15min")
+    findings = IBForecaster(horizon=5, freq="B").check(table_of(DAYS))
+    assert "steps of 1 workday, " in str(findings)
+    assert findings.step == "1b"

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from ibforecast.core.calendar import Clock, Frequency
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.window import Window
+from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
-from ibforecast.evaluate.naive import longest_repeatable, naive_errors, repeated
+from ibforecast.evaluate.naive import longest_repeatable, naive_errors, repeated, seasonal_mean
 
 LOOK_BACK, HORIZON, CHANNELS, ROWS = 12, 7, 3, 80
 CYCLES = [1, 4, 5, 12]
@@ -101,3 +104,22 @@ def test_a_channel_without_any_value_is_forecast_as_zero() -> None:
     assert not forecast[0, :, 1].any()
     assert torch.equal(forecast[1], whole[1])
     assert torch.equal(forecast[0][:, [0, 2]], whole[0][:, [0, 2]])
+
+
+def test_a_seasonal_mean_is_that_of_the_training_rows_at_the_same_phase() -> None:
+    random, rows, cycle, trained = np.random.default_rng(3), 120, 6, 70
+    values = random.normal(size=(rows, 2)) + np.sin(np.arange(rows) / cycle * 2 * np.pi)[:, None]
+    values[[3, 40, 90], 0] = np.nan
+    stamps = np.datetime64("2024-01-01", "us") + np.arange(rows) * np.timedelta64(1, "h")
+    series = Series(values, ("a", "b"), Clock(stamps, Frequency(3600)))
+    standardiser = Standardiser.of(values[:trained], series.channels)
+    windows = Windows.of(series, standardiser, 24, range(70, 100), 12, 5)
+    measured = seasonal_mean(windows, torch.from_numpy(series.clock.phase(0, rows + 5, cycle)), cycle, trained)
+    plain = standardiser.standardise(values)
+    means = np.array([np.nanmean(plain[:trained][np.arange(trained) % cycle == each], axis=0) for each in range(cycle)])
+    gaps = [
+        plain[start + 12 : start + 17] - means[np.arange(start + 12, start + 17) % cycle] for start in range(70, 100)
+    ]
+    assert measured.cycle == cycle
+    assert measured.mse == pytest.approx(np.mean([np.nanmean(gap**2) for gap in gaps]), rel=1e-5)
+    assert measured.mae == pytest.approx(np.mean([np.nanmean(np.abs(gap)) for gap in gaps]), rel=1e-5)

@@ -41,7 +41,7 @@ def test_an_invalid_table_is_refused_with_the_librarys_message(client: Any, desk
         "every row must have a time": columns | {"when": [None, *columns["when"][1:]]},
         "of a size the model can compute with": columns | {"load": [1e300] * 400},
         "(got row 0: '[1]'": columns | {"load": [[1], *columns["load"][1:]]},
-        "must have one meaning where ';' is between the columns (got '1.250'": "when;load\n2023-01-01;1.250\n",
+        "must have one meaning where ';' is between the columns (got row 0: '1.250'": "when;load\n2023-01-01;1.250\n",
         "id of a table kept here (got 5)": 5,
     }
     for words, table in cases.items():
@@ -54,7 +54,7 @@ def test_an_invalid_table_is_refused_with_the_librarys_message(client: Any, desk
     ("at", "words"),
     [
         ("2031-01-01", "the nearest is 2023-01-17 15:00"),
-        ("yesterday", "must be an ISO time (got 'yesterday'); try '2023-01-01 00:00'"),
+        ("yesterday", "must be an ISO time (got 'yesterday'); try '2023-01-17 15:00'"),
         ("2023-01-10 05:00+01:00", "have no zone"),
         ("0001-01-01T00:00:00", "the nearest is 2023-01-01 00:00"),
         ("2023-01-01 05:00", "look_back = 48 rows before it (got 6)"),

@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from ibforecast.cli.main import EXIT_CODES
-from ibforecast.cli.shared import announce, deliver, device_option, json_option
+from ibforecast.cli.shared import announce, deliver, device_option, json_option, load_model
 from ibforecast.core.errors import VerificationError
 
 
@@ -43,10 +43,9 @@ def command(
     ibforecast audit model next-year.csv --split all --json
     """
     from ibforecast.audit import check_bar
-    from ibforecast.forecaster import IBForecaster
 
     check_bar(min_fidelity)
-    audit = IBForecaster.load(model, device).audit(table, split, windows)
+    audit = load_model(model, table, device).audit(table, split, windows)
     shortfalls = audit.shortfalls(min_fidelity)
     verdict = f"{'NOT passed' if shortfalls else 'passed'}, with a bar of {min_fidelity:g}: {model}"
     deliver(audit.document(min_fidelity), f"{audit.in_words()}\n{verdict}", as_json)

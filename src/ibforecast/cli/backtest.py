@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ibforecast.cli.predict import deliver_table, level_options, out_option
-from ibforecast.cli.shared import check_file, device_option, json_option
+from ibforecast.cli.shared import check_file, device_option, json_option, load_model
 
 
 @click.command("backtest")
@@ -45,12 +45,11 @@ def command(
     ibforecast backtest model load.csv --windows 4 --refit --json
     """
     from ibforecast.data.sources import check_suffix
-    from ibforecast.forecaster import IBForecaster
 
     if out:
         check_suffix(out)
         check_file(out)
-    forecasts = IBForecaster.load(model, device).cross_validation(
+    forecasts = load_model(model, table, device).cross_validation(
         table, windows, step, refit, level or None, adaptive=adaptive
     )
     deliver_table({"model": str(model)}, "backtest", forecasts, out, as_json)

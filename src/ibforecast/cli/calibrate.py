@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ibforecast.cli.shared import announce, check_place, deliver, device_option, json_option
+from ibforecast.cli.shared import announce, check_place, deliver, device_option, json_option, load_model
 
 if TYPE_CHECKING:
     from ibforecast.forecaster import IBForecaster
@@ -28,10 +28,9 @@ def command(model: Path, table: str, split: Literal["validation", "test", "all"]
     ibforecast calibrate model load.csv
     ibforecast calibrate model next-year.csv --split all --json
     """
-    from ibforecast.forecaster import IBForecaster
 
     check_place(model.resolve())
-    forecaster = IBForecaster.load(model, device).calibrate(table, split)
+    forecaster = load_model(model, table, device).calibrate(table, split)
     _save_back(forecaster, model.resolve())
     calibration = forecaster.fitted.calibration
     assert calibration is not None

@@ -31,7 +31,7 @@ def command(table: str, as_json: bool, **settings: Any) -> None:
     chosen = Settings(**{"horizon": 1} | wanted)
     opened = open_table(table, chosen)
     if "horizon" not in wanted:
-        chosen = replace(chosen, horizon=usual_horizon(opened.source.series))
+        chosen = replace(chosen, horizon=opened.reading.get("cycle") or usual_horizon(opened.source.series))
     findings = check(opened, chosen)
     options = _options(wanted | {"horizon": chosen.horizon}, findings.options)
     deliver(findings, f"{findings}\n\nnext: ibforecast fit {shlex.quote(table)} {options} --out model", as_json)
@@ -39,6 +39,8 @@ def command(table: str, as_json: bool, **settings: Any) -> None:
 
 def _options(settings: dict[str, Any], advised: Sequence[str]) -> str:
     """Return the options of a fit: those that were given, then those of the advice, which replaces no given one."""
-    options, repeated = written(settings), "--missing-value"
-    more = [option for option in advised if (flag := option.partition(" ")[0]) == repeated or flag not in options]
+    from ibforecast.check import REPEATED
+
+    options = written(settings)
+    more = [option for option in advised if (flag := option.partition(" ")[0]) == REPEATED or flag not in options]
     return " ".join((*(option for each in options.values() for option in each), *more))

@@ -2,10 +2,19 @@
 
 from pathlib import Path
 from shlex import quote
+from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import at_option, budget_option, deliver, future_option, json_option
+from ibforecast.cli.shared import (
+    at_option,
+    budget_option,
+    deliver,
+    future_option,
+    json_option,
+    load_model,
+    step_option,
+)
 from ibforecast.core.errors import UsageError
 
 
@@ -20,7 +29,7 @@ from ibforecast.core.errors import UsageError
     "longer.",
 )
 @click.option("--channel", help="The channel to compare; needed if more than one is forecast.")
-@click.option("--step", type=click.IntRange(min=1), help="A number of steps ahead; default: the mean over the horizon.")
+@step_option
 @budget_option
 @future_option
 @json_option
@@ -30,7 +39,7 @@ def command(
     at: str | None,
     earlier: str | None,
     channel: str | None,
-    step: int | None,
+    step: int | Literal["mean"],
     budget: float | None,
     future: str | None,
     as_json: bool,
@@ -45,9 +54,8 @@ def command(
     ibforecast compare model load.csv --with '2018-01-05 10:00' --channel load --step 1 --json
     """
     from ibforecast.core.comparison import compare
-    from ibforecast.forecaster import IBForecaster
 
-    forecaster = IBForecaster.load(model)
+    forecaster = load_model(model, table)
     source = forecaster.open(table, future)
     later = forecaster.explain(source, at, budget=budget)
     if earlier is None:
@@ -63,5 +71,5 @@ def command(
             f"{len(forecast)} channels that are forecast",
             f"try --channel {quote(forecast[0])}",
         )
-    comparison = compare(later, other, channel or forecast[0], step or "mean")
+    comparison = compare(later, other, channel or forecast[0], step)
     deliver(comparison, comparison.in_words(), as_json)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import announce, check_file, device_option, json_option
+from ibforecast.cli.shared import announce, check_file, device_option, json_option, load_model
 from ibforecast.core.errors import UsageError
 
 
@@ -45,12 +45,11 @@ def command(
     ibforecast dossier model load.csv --purpose 'Day-ahead purchase of energy' --out model-2024.html
     ibforecast dossier model load.csv --json > dossier.json
     """
-    from ibforecast.forecaster import IBForecaster
 
     if out.suffix.lower() not in (".html", ".htm", ".json"):
         raise UsageError("a dossier must end in .html or .json", repr(out.name), f"try {out.stem + '.html'!r}")
     check_file(out)
-    dossier = IBForecaster.load(model, device).dossier(
+    dossier = load_model(model, table, device).dossier(
         table, split, windows, purpose=purpose, model_name=model.resolve().name
     )
     announce(f"dossier written to {dossier.save(out)}")

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import announce, check_file, deliver, json_option
+from ibforecast.cli.shared import announce, check_file, deliver, json_option, load_model
 
 
 @click.command("drivers")
@@ -57,7 +57,6 @@ def command(
     """
     from ibforecast.data.sources import check_suffix
     from ibforecast.data.tables import write
-    from ibforecast.forecaster import IBForecaster
     from ibforecast.plots.heat import check_suffix as check_picture
 
     if out:
@@ -65,7 +64,7 @@ def command(
     if plot:
         check_picture(plot)
     check_file(*filter(None, (out, plot)))
-    drivers = IBForecaster.load(model).drivers(table, split, windows, channel, by)
+    drivers = load_model(model, table).drivers(table, split, windows, channel, by)
     shown = drivers if by is None else drivers.by(by)
     if out:
         write(shown.to_table(), out)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ibforecast.cli.shared import budget_option, deliver, device_option, json_option
+from ibforecast.cli.shared import budget_option, deliver, device_option, json_option, load_model
 
 if TYPE_CHECKING:
     from ibforecast.use import ChannelEvaluation, Evaluation
@@ -37,20 +37,30 @@ def command(
     ibforecast evaluate model load.csv
     ibforecast evaluate model next-year.csv --split all --json
     """
-    from ibforecast.forecaster import IBForecaster
 
-    result = IBForecaster.load(model, device).evaluate(table, split, budget=budget)
+    result = load_model(model, table, device).evaluate(table, split, budget=budget)
     text = (
         f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
         f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"
     )
-    deliver(result, "\n".join([text, _naive_line(result), *_channel_lines(result)]), as_json)
+    deliver(result, "\n".join([text, _naive_line(result), *_seasonal_line(result), *_channel_lines(result)]), as_json)
 
 
 def _naive_line(result: "Evaluation") -> str:
     """Return a line with the errors of the best naive forecast; it says if the model's are larger."""
-    text = f"{_repeating(result.naive_cycle)}: MSE {result.naive_mse:.4f}, MAE {result.naive_mae:.4f}"
-    larger = {"MSE": result.mse > result.naive_mse, "MAE": result.mae > result.naive_mae}
+    return _yardstick(_repeating(result.naive_cycle), result, result.naive_mse, result.naive_mae)
+
+
+def _seasonal_line(result: "Evaluation") -> Iterator[str]:
+    """Yield a line with the errors of the mean of the training rows, if it was measured."""
+    if result.seasonal_mse is not None and result.seasonal_mae is not None:
+        name = f"mean of the training rows by phase of {result.seasonal_cycle} steps"
+        yield _yardstick(name, result, result.seasonal_mse, result.seasonal_mae)
+
+
+def _yardstick(name: str, result: "Evaluation", mse: float, mae: float) -> str:
+    text = f"{name}: MSE {mse:.4f}, MAE {mae:.4f}"
+    larger = {"MSE": result.mse > mse, "MAE": result.mae > mae}
     worse = [name for name, is_larger in larger.items() if is_larger]
     return f"{text}; the model is worse in {' and '.join(worse)}" if worse else text
 

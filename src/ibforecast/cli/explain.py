@@ -5,7 +5,17 @@ from typing import Literal
 
 import click
 
-from ibforecast.cli.shared import announce, at_option, budget_option, check_file, deliver, future_option, json_option
+from ibforecast.cli.shared import (
+    announce,
+    at_option,
+    budget_option,
+    check_file,
+    deliver,
+    future_option,
+    json_option,
+    load_model,
+    step_option,
+)
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 
@@ -17,7 +27,7 @@ from ibforecast.core.files import write_atomically
 @budget_option
 @future_option
 @click.option("--channel", help="Say what the forecast of this channel is made of; default: all, in one line each.")
-@click.option("--step", type=int, help="A step ahead, counted from 1; default: the mean over the horizon.")
+@step_option
 @click.option("--out", type=click.Path(path_type=Path), help="Write the explanation to this .json file.")
 @click.option("--plot", type=click.Path(path_type=Path), multiple=True, help="Draw it as .png, .svg or .html.")
 @click.option("--tokens", type=click.Path(path_type=Path), help="Write one row per token as .csv, .csv.gz or .parquet.")
@@ -39,7 +49,7 @@ def command(
     budget: float | None,
     future: str | None,
     channel: str | None,
-    step: int | None,
+    step: int | Literal["mean"],
     out: Path | None,
     plot: tuple[Path, ...],
     tokens: Path | None,
@@ -63,7 +73,6 @@ def command(
     from ibforecast.adapters import spreadsheet as formulas
     from ibforecast.data.sources import check_suffix
     from ibforecast.data.tables import write
-    from ibforecast.forecaster import IBForecaster
     from ibforecast.plots.explanation import check_suffix as check_figure
 
     for path in plot:
@@ -73,21 +82,20 @@ def command(
     for path in filter(None, (tokens, known)):
         check_suffix(path)
     check_file(*filter(None, (out, *plot, tokens, known, spreadsheet)))
-    forecaster = IBForecaster.load(model)
+    forecaster = load_model(model, table)
     if spreadsheet:
         formulas.check_model(forecaster.fitted)
     if known and not forecaster.fitted.layout.future:
         raise UsageError("--known needs a model with future covariates", "a model without them", "drop --known")
     explanation = forecaster.explain(table, at, budget=budget, future=future)
-    ahead: int | Literal["mean"] = "mean" if step is None else step
     channels = None if channel is None else [channel]
-    explanation = explanation.with_receipts(channels, ahead)
+    explanation = explanation.with_receipts(channels, step)
     document = explanation.to_json()
     if out:
         write_atomically(out, document.encode())
         announce(f"explanation written to {out}")
     for path in plot:
-        explanation.plot(path, channel, ahead)
+        explanation.plot(path, channel, step)
         announce(f"picture drawn at {path}")
     if tokens:
         write(explanation.to_table(), tokens)
@@ -96,6 +104,6 @@ def command(
         write(explanation.known_to_table(), known)
         announce(f"what was known ahead written to {known}")
     if spreadsheet:
-        explanation.to_spreadsheet(spreadsheet, channels, None if step is None else [step])
+        explanation.to_spreadsheet(spreadsheet, channels, None if step == "mean" else [step])
         announce(f"spreadsheet written to {spreadsheet}")
-    deliver(json.loads(document), explanation.in_words(channel, ahead), as_json)
+    deliver(json.loads(document), explanation.in_words(channel, step), as_json)

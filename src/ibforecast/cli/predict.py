@@ -15,6 +15,7 @@ from ibforecast.cli.shared import (
     deliver,
     future_option,
     json_option,
+    load_model,
 )
 
 
@@ -64,12 +65,11 @@ def command(
     ibforecast predict model load.csv --at '2023-11-05 10:00' --json
     """
     from ibforecast.data.sources import check_suffix
-    from ibforecast.forecaster import IBForecaster
 
     if out:
         check_suffix(out)
         check_file(out)
-    forecast = IBForecaster.load(model).predict(
+    forecast = load_model(model, table).predict(
         table, at, budget=budget, level=level or None, adaptive=adaptive, future=future
     )
     deliver_table({"model": str(model)}, "forecast", forecast, out, as_json)

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import click
 
-from ibforecast.cli.shared import announce, budget_option, check_file, deliver, future_option, json_option
+from ibforecast.cli.shared import (
+    announce,
+    budget_option,
+    check_file,
+    deliver,
+    future_option,
+    json_option,
+    load_model,
+)
 from ibforecast.core.errors import UsageError
 from ibforecast.core.files import write_atomically
 
@@ -44,7 +52,6 @@ def command(
     ibforecast report model load.csv
     ibforecast report model load.csv --at '2023-11-05 10:00' --at '2023-11-06 10:00' --out november.html
     """
-    from ibforecast.forecaster import IBForecaster
     from ibforecast.report import to_html
 
     if out.suffix.lower() not in (".html", ".htm"):
@@ -52,7 +59,7 @@ def command(
     check_file(out)
     moments = at or (None,)
     name = model.resolve().name
-    page = to_html(IBForecaster.load(model), table, moments, name, Path(table).name, budget, future, drivers)
+    page = to_html(load_model(model, table), table, moments, name, Path(table).name, budget, future, drivers)
     write_atomically(out, page)
     announce(f"{len(moments)} verified explanation{'s' if len(moments) > 1 else ''} written to {out}")
     deliver({"report": str(out), "moments": len(moments), "verified": True}, str(out), as_json)

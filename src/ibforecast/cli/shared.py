@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
+from shlex import quote
 from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ibforecast.core.errors import UsageError
+from ibforecast.core.errors import ModelFileError, UsageError
 from ibforecast.core.files import not_usable, to_json
 from ibforecast.core.folders import sweep
 
 if TYPE_CHECKING:
     from ibforecast.fitting import Progress
+    from ibforecast.forecaster import IBForecaster
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,13 +45,31 @@ def check_place(*paths: Path) -> None:
 
 
 def check_file(*paths: Path) -> None:
-    """Refuse a path to which no file can be written: `check_place`, and it must not be a folder."""
+    """Refuse a path to which no file can be written: `check_place`, its folder must exist, and it must be none."""
     for path in paths:
+        if not path.parent.exists():
+            raise UsageError(
+                "the folder of a file must exist", f"{path.parent}, which does not", "make it, or choose another"
+            )
         check_place(path)
         if path.is_dir():
             raise UsageError(
                 "a file must not take the place of a folder", f"{path}, which is a folder", "choose another"
             )
+
+
+def load_model(model: Path, table: str, device: str = "auto") -> "IBForecaster":
+    """Load the model of a verb; refuse a table and a model that are most likely swapped."""
+    from ibforecast.forecaster import IBForecaster
+
+    if model.is_file() and Path(table).is_dir():
+        verb = click.get_current_context().info_name
+        raise ModelFileError(
+            "the first argument must be the folder of a model, the second one a table",
+            f"{model}, a file, and {table}, a folder",
+            f"swapped? ibforecast {verb} {quote(table)} {quote(str(model))}",
+        )
+    return IBForecaster.load(model, device)
 
 
 def deliver(document: Any, text: str, as_json: bool) -> None:
@@ -72,6 +92,27 @@ def at_option(command: Command) -> Command:
     return click.option("--at", help="The last moment to be read, e.g. '2018-01-05 10:00'; default: the table's end.")(
         command
     )
+
+
+class Ahead(click.ParamType[Any]):
+    """A number of steps ahead, or "mean" for the mean over the horizon."""
+
+    name = "integer or mean"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or "mean"; whether the horizon has it is checked with the forecast."""
+        return value if value == "mean" else click.INT.convert(value, param, ctx)
+
+
+def step_option(command: Command) -> Command:
+    """Add --step."""
+    return click.option(
+        "--step",
+        type=Ahead(),
+        default="mean",
+        show_default=True,
+        help="A step ahead, counted from 1, or mean: the mean over the horizon.",
+    )(command)
 
 
 def budget_option(command: Command) -> Command:

@@ -70,7 +70,7 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
     most = len(runs) if len(runs) <= min(room, large) + 1 else min(room, large)
     kept, rest = runs[:most], runs[most:]
     values = [receipt.calendar, *(run.amount for run in kept), sum((run.amount for run in rest), 0.0), *receipt.known]
-    printed, decimals = _printed(explained, receipt, values)
+    printed, decimals = _printed(explained, receipt, values, 1 + len(kept) if rest else None)
     total, calendar, amounts = printed[0], printed[1], printed[2:]
     yield f"{receipt.channel}, {when}: {total}{_against_before(explained, receipt, column, decimals)}."
     yield f"Calendar: {calendar}, the forecast if every value that was read had been at its learned profile."
@@ -98,25 +98,31 @@ def _line(explained: ExplainedForecast, receipt: Receipt) -> str:
     """Return the receipt of one channel of several: calendar, what was read, and the places that moved it most."""
     column = column_of(explained, receipt.channel)
     known = [sum(receipt.known, 0.0)] if receipt.known else []
-    printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read, 0.0), *known])
+    printed, decimals = _printed(explained, receipt, [receipt.calendar, sum(receipt.read, 0.0), *known], 1, False)
     runs, large = _ranked(explained, receipt, column)
     largest = runs[: min(large, NAMED)]
     named = ", ".join(f"{shown(run.amount, decimals, '+')} by {_place(explained, run)}" for run in largest)
     most = f" (most: {named})" if named else ""
     ahead = f", known ahead {printed[3]}" if known else ""
     others = iter(printed[3 + len(known) :])
-    limit = f", limit {next(others)}" if receipt.limit else ""
+    limit = f", limit {next(others)}" if rounded(receipt.limit or 0.0, decimals) else ""
     elsewhere = f", unread {next(others)}" if receipt.unread is not None else ""
     head = f"{receipt.channel} {printed[0]}{_against_before(explained, receipt, column, decimals)}"
     return f"{head}: calendar {printed[1]}, values read {printed[2]}{most}{ahead}{limit}{elsewhere}."
 
 
-def _printed(explained: ExplainedForecast, receipt: Receipt, amounts: list[float]) -> tuple[list[str], int]:
-    """Return the forecast and its amounts as text, rounded so that they add up, and the number of decimals."""
+def _printed(
+    explained: ExplainedForecast, receipt: Receipt, amounts: list[float], rest: int | None, every_limit: bool = True
+) -> tuple[list[str], int]:
+    """Return the forecast and its amounts as text, rounded so that they add up, and the number of decimals.
+
+    The amount with the number `rest`, if there is one, takes what rounding leaves. A limit that is not 0 is one of the
+    amounts, unless it would be printed as 0 and not `every_limit` is wanted.
+    """
     decimals = decimals_of(float(explained.units.std[column_of(explained, receipt.channel)]), COARSE)
-    limit = [receipt.limit] if receipt.limit else []  # not named if it changes nothing
+    limit = [receipt.limit] if receipt.limit and (every_limit or rounded(receipt.limit, decimals)) else []
     every = [*amounts, *limit, *(() if receipt.unread is None else (receipt.unread,))]
-    first, *others = adding_up(every, receipt.forecast, decimals, kept=1)
+    first, *others = adding_up(every, receipt.forecast, decimals, kept=1, rest=rest)
     signed = (shown(amount, decimals, "+") for amount in others)
     return [shown(receipt.forecast, decimals), shown(first, decimals), *signed], decimals
 

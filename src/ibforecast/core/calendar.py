@@ -89,6 +89,11 @@ class Frequency:
         return f"{self.seconds // IN_SECONDS[unit]}{unit}"
 
     @property
+    def words(self) -> str:
+        """The frequency for people: as `str` writes it, but for workdays, whose unit nobody knows."""
+        return f"{self.workdays} workday{'s' if self.workdays > 1 else ''}" if self.workdays else str(self)
+
+    @property
     def by_date(self) -> bool:
         """Whether steps are whole days, workdays or months, which keep the time of day when the clock changes."""
         return self.seconds % DAY == 0
@@ -206,7 +211,7 @@ class Clock:
         return DataError(
             (
                 f"rows read by number must be counted from the first one of training, {first}, unless all follow "
-                f"each other in even steps, here of {self.frequency}"
+                f"each other in even steps, here of {self.frequency.words}"
             ),
             f"a table from {self.labels(0, 1)[0]} on, {why}",
             "give the table from its beginning",
@@ -316,7 +321,7 @@ class Clock:
         if not self.by_row and len(off := np.flatnonzero(expected != even)):
             row = int(off[0])
             raise DataError(
-                f"times must follow each other in even steps, here of {self.frequency}",
+                f"times must follow each other in even steps, here of {self.frequency.words}",
                 f"{even[row]} in row {row} where {expected[row]} belongs",
                 "give a missing moment a row of NaN",
             )
@@ -353,10 +358,14 @@ class Clock:
         return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)
 
     def _utc(self, moment: str | datetime | np.datetime64) -> np.datetime64:
+        if self.numbered and re.fullmatch(r"-?\d{1,15}", str(moment)):
+            return np.datetime64(MONDAY + int(str(moment)) * SECOND)
         try:
             time = datetime.fromisoformat(str(moment)) if not isinstance(moment, datetime) else moment
         except ValueError as error:
-            raise UsageError("a moment must be an ISO time", repr(moment), f"try {self.labels(0, 1)[0]!r}") from error
+            # The last row: before the first ones there are too few to forecast from.
+            last = self.labels(len(self.stamps) - 1, 1)[0]
+            raise UsageError("a moment must be an ISO time", repr(moment), f"try {last!r}") from error
         if time.tzinfo is not None:
             if self.zone is None:
                 raise UsageError("the table's times have no zone", moment, "leave out the offset, or set the zone")

@@ -205,18 +205,23 @@ def shown(value: float, decimals: int, sign: Literal["-", "+"] = "-") -> str:
     return f"{value:{sign if value else '-'}.{decimals}f}"
 
 
-def adding_up(amounts: Sequence[float], total: float, decimals: int, kept: int = 0) -> list[float]:
+def adding_up(
+    amounts: Sequence[float], total: float, decimals: int, kept: int = 0, rest: int | None = None
+) -> list[float]:
     """Round amounts so that they still add up to their rounded total.
 
     Each is rounded to the nearest number. The difference that remains is given, one unit each, to those that rounding
     changed most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an
     amount that is too small to be shown is hardly ever shown in one sum and not in another. The first `kept` amounts
-    are only rounded if there are others, so that they are the same in every sum.
+    are only rounded if there are others, so that they are the same in every sum. If one of them is a `rest`, the sum
+    of what has no name, it takes the whole difference, so that all others are the same in every sum.
     """
     counts = np.array(amounts) * 10.0**decimals
     nearest = np.rint(counts)
     whole = [int(count) for count in nearest.tolist()]  # a float cannot count beyond 2**53
     missing = int(printed(rounded(total, decimals)).scaleb(decimals)) - sum(whole)
+    if rest is not None:
+        whole[rest], missing = whole[rest] + missing, 0
     one = 1 if missing > 0 else -1
     left = one * (counts - nearest)
     turns = (nearest == 0) | (nearest == -one)

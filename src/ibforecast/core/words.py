@@ -9,6 +9,9 @@ import numpy as np
 
 from ibforecast.core.explained import ExplainedForecast
 
+TINY = 1e-5
+"""A fraction below this is not printed as a number."""
+
 FEW_PLACES = 3
 """The places of a channel are named up to this number, and counted above it."""
 
@@ -71,8 +74,10 @@ def rate_line(explained: ExplainedForecast) -> str:
 
 
 def percent(fraction: float) -> str:
-    """Return a fraction as a percentage with three significant digits."""
-    return f"{100 * fraction:.3g} %"
+    """Return a fraction as a percentage with three significant digits, or as a bound if it is tiny."""
+    if 0 < abs(fraction) < TINY:
+        return "0 %" if fraction < 0 else f"under {100 * TINY:g} %"  # below 0 it is rounding
+    return f"{100 * fraction:{'.0f' if abs(fraction) >= 10 else '.3g'}} %"
 
 
 def first_difference(stated: Any, own: Any) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from jaxtyping import Bool, Shaped
+from jaxtyping import Bool, Int64, Shaped
 
 from ibforecast.core.errors import DataError, UsageError
 
@@ -75,6 +75,37 @@ def to_utc(wall: Shaped[np.ndarray, " row"], zone: str | None, fold: int = 0) ->
 def uncertain(wall: Shaped[np.ndarray, " row"], zone: str | None) -> Bool[np.ndarray, " row"]:
     """Return which wall-clock times the zone's clock showed twice, or never."""
     return np.asarray(to_utc(wall, zone) != to_utc(wall, zone, fold=1))
+
+
+def in_order(
+    wall: Shaped[np.ndarray, " row"], zone: str, groups: Shaped[np.ndarray, " row"] | None = None
+) -> tuple[Shaped[np.ndarray, " row"], Bool[np.ndarray, " row"]]:
+    """Convert the wall-clock times of a table to UTC, and return which of them have no meaning or two.
+
+    The order of rows distinguishes times that the clock showed twice: where they are repeated, the first are those
+    before the clock was put back. `groups` says which rows are of one series; by default all are.
+    """
+    early, late = to_utc(wall, zone), to_utc(wall, zone, fold=1)
+    unsure, moments = early != late, early.copy()
+    for group in [np.arange(len(wall))] if groups is None else _members(groups, unsure):
+        places = np.flatnonzero(early[group] < late[group])
+        for run in np.split(places, np.flatnonzero(np.diff(places) != 1) + 1):
+            rows = group[run]
+            if len(back := np.flatnonzero(np.diff(wall[rows]) <= np.timedelta64(0))) == 1:
+                second = rows[back[0] + 1 :]
+                moments[second], unsure[rows] = late[second], False
+    return moments, unsure
+
+
+def _members(
+    groups: Shaped[np.ndarray, " row"], unsure: Bool[np.ndarray, " row"]
+) -> list[Int64[np.ndarray, " member"]]:
+    """Return the rows of each group that has a row which is unsure."""
+    if not unsure.any():
+        return []
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(groups[order][1:] != groups[order][:-1]) + 1
+    return [rows for rows in np.split(order, starts) if unsure[rows].any()]
 
 
 def _plain(moments: Shaped[np.ndarray, " row"]) -> list[datetime]:

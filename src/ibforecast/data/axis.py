@@ -59,6 +59,18 @@ class Axis:
                 f"{self._clock_change(again)}",
             )
 
+    def warn_of_repeats(self) -> None:
+        """Warn of rows whose time appears twice, of which only the first is kept."""
+        if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
+            count = f"{len(again)} {'row' if len(again) == 1 else 'rows'}"
+            details = ", ".join(text_of(moment) for moment in self.wall[again[:NAMED_AT_MOST]])
+            more = "" if len(again) <= NAMED_AT_MOST else " and others"
+            warnings.warn(
+                f"a time must be there once ({count} with a time that appears twice left out: {details}{more}); "
+                f"correct the times{self._clock_change(again)}",
+                stacklevel=5,
+            )
+
     def series(
         self,
         values: Float64[np.ndarray, "row channel"],
@@ -92,7 +104,7 @@ class Axis:
         if requested != inferred and not is_even[requested] and (strict or is_even[inferred]):
             raise DataError(
                 "the table must have the requested frequency",
-                f"steps of {inferred}, requested {requested}",
+                f"steps of {inferred.words}, requested {requested}",
                 f"resample the table, or request {inferred}",
             )
         return requested
@@ -106,7 +118,7 @@ class Axis:
             for at in rows[:NAMED_AT_MOST]
         ]
         rule, got = (
-            f"timestamps must follow each other in even steps, here of {frequency}",
+            f"timestamps must follow each other in even steps, here of {frequency.words}",
             describe_rows(rows, details),
         )
         if frequency.workdays:
@@ -138,8 +150,8 @@ class Axis:
         if self.zone is not None or not (at_night & (np.abs(off) == HOUR)).any():
             return ""
         return (
-            ", or set zone='Europe/Berlin' (fit --zone Europe/Berlin) if the clock changed here, and write the times "
-            "with their offsets if it was put back"
+            ", or set zone='Europe/Berlin' (fit --zone Europe/Berlin) if the clock changed here: an hour that is there "
+            "twice is then read first in summer time"
         )
 
     def _filled(
@@ -153,7 +165,7 @@ class Axis:
         if len(off := np.flatnonzero(frequency.after(even[0], position, day) != even)):
             details = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
             raise DataError(
-                f"to fill the grid, times must lie on steps of {frequency} from the first on",
+                f"to fill the grid, times must lie on steps of {frequency.words} from the first on",
                 describe_rows(off, details),
                 (
                     "round the times, give another frequency (fit --freq), or read by row number with "
@@ -161,6 +173,7 @@ class Axis:
                 ),
             )
         self._check_grid(position, frequency)
+        self.warn_of_repeats()
         grid = frequency.after(even[0], np.arange(position[-1] + 1), day)
         filled = np.full((len(grid), len(channels)), np.nan)
         filled[position[::-1]] = values[::-1]  # in reverse, so that the first of repeated times is kept
@@ -177,8 +190,8 @@ class Axis:
             raise DataError(
                 f"a grid to fill must have at most {FILLED_AT_MOST} times the rows of the table",
                 (
-                    f"{grid:,} steps of {frequency} for {rows:,} rows, most of them in row {widest}: {after} follows "
-                    f"{before}"
+                    f"{grid:,} steps of {frequency.words} for {rows:,} rows, most of them in row {widest}: {after} "
+                    f"follows {before}"
                 ),
                 (
                     "correct the time, cut the table there, give another frequency (fit --freq), or read by row "

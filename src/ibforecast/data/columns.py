@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool, Float64, Shaped
+from jaxtyping import Bool, Float64, Int64, Shaped
 
 from ibforecast.core.errors import DataError
-from ibforecast.core.zones import IN_YEARS, outside_years, to_utc, to_wall, uncertain
+from ibforecast.core.zones import IN_YEARS, in_order, outside_years, to_wall
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 
 FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
@@ -23,6 +23,18 @@ PIECE = 100_000
 NAMED_AT_MOST = 3
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE)
 """A number as text; Python's `float` would also read 1_000 and the digits of other scripts."""
+
+MARKS = ",.' \u00a0\u202f\u2019"
+"""What may be between thousands, or before decimals."""
+
+WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+POINTED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*", re.ASCII)
+GROUPED = re.compile(
+    r"\s*[+-]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*|(\.\d{3}){2,}|([' \u00a0\u202f\u2019]\d{3})+([.,]\d*)?)\s*",
+    re.ASCII,
+)
+POINTS_FIRST = re.compile(r"\.\d{3},")
+"""Numbers with a decimal comma, with points that may be between thousands, and with marks between thousands."""
 
 Parse = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 
@@ -113,11 +125,16 @@ def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArr
 
 
 def as_moments(
-    name: str, column: pa.ChunkedArray, zone: str | None, numbered: bool
+    name: str,
+    column: pa.ChunkedArray,
+    zone: str | None,
+    numbered: bool,
+    groups: Shaped[np.ndarray, " row"] | None = None,
 ) -> tuple[Shaped[np.ndarray, " row"], str | None]:
     """Return the moments of the time column, in UTC if there is a zone, and that zone: `zone` or the column's own.
 
-    Moments of `numbered` rows may have any year.
+    Moments of `numbered` rows may have any year. An hour that the clock of the zone showed twice is read by the order
+    of its rows; `groups` says which rows of a long table are of one channel.
     """
     if column.null_count:
         rows = np.flatnonzero(_nulls(column))
@@ -130,14 +147,17 @@ def as_moments(
         raise DataError(IN_YEARS, f"{got} in {name!r}", "correct them, or remove the rows")
     if own_zone is not None or zone is None:
         return moments, zone or own_zone
-    if (unsure := uncertain(moments, zone)).any():
+    wall = moments
+    moments, unsure = in_order(wall, zone, groups)
+    if unsure.any():
         rows = np.flatnonzero(unsure)
         raise DataError(
             f"a local time must be one the clock of {zone} showed exactly once",
-            describe_rows(rows, [text_of(moment) for moment in moments[rows[:NAMED_AT_MOST]]]),
-            "give the times in UTC or with their offsets",
+            describe_rows(rows, [text_of(moment) for moment in wall[rows[:NAMED_AT_MOST]]]),
+            "give the times in UTC or with their offsets; an hour that the clock showed twice may also be there twice, "
+            "first in summer time",
         )
-    return to_utc(moments, zone), zone
+    return moments, zone
 
 
 def as_numbers(
@@ -157,10 +177,8 @@ def as_numbers(
         cells = column.to_pylist()
         rows = np.array([row for row, cell in enumerate(cells) if not _is_number(cell)], dtype=np.int64)
         if len(rows):
+            rows, remedy = _wrong_numbers(cells, rows)
             details = [f"{cells[row]!r} at {text}" for row, text in _dated(rows, moments, zone)]
-            remedy = "correct the cells, or leave the channel out by naming the others (fit --channels)"
-            if all(_is_number(str(cells[row]).replace(",", ".")) for row in rows):
-                remedy = "write decimal marks as points, not commas: 1.5"
             raise DataError("a channel must contain numbers", f"{describe_rows(rows, details)} in {name!r}", remedy)
         values = np.array([np.nan if cell is None else float(cell) for cell in cells])
     if len(rows := np.flatnonzero(np.isinf(values))):
@@ -169,6 +187,37 @@ def as_numbers(
             "values must be finite", f"{describe_rows(rows, details)} in {name!r}", "correct them or leave them empty"
         )
     return values
+
+
+def _wrong_numbers(cells: list[Any], rows: Int64[np.ndarray, " fault"]) -> tuple[Int64[np.ndarray, " named"], str]:
+    """Return which of the rows whose cells are no numbers to name, and what to do about them.
+
+    Cells that nobody can read come first, then those with marks between thousands, then those with decimal commas. Next
+    to more decimal commas, "1.234" has such a mark, too.
+    """
+    texts = {int(row): str(cells[row]) for row in rows}
+    commas = {row for row, text in texts.items() if WITH_COMMA.fullmatch(text)}
+    grouped = {row for row, text in texts.items() if GROUPED.fullmatch(text)}
+    if odd := sorted(set(texts) - commas - grouped):
+        return np.array(odd), "correct the cells, or leave the channel out by naming the others (fit --channels)"
+    if commas - grouped or any(POINTS_FIRST.search(texts[row]) for row in grouped):  # so commas are decimal marks
+        pointed = {row for row, cell in enumerate(cells) if POINTED.fullmatch(str(cell))}
+        grouped = (grouped - commas) | (pointed if len(pointed) < len(texts) else set())
+    if not grouped:
+        return rows, "write decimal marks as points, not commas: 1.5"
+    named = sorted(grouped)
+    first = str(cells[named[0]]).strip()
+    remedy = f"write numbers without marks between thousands: {_ungrouped(first)} instead of {first}"
+    either = f", or {first.replace(',', '.')} if the comma is a decimal mark"
+    return np.array(named), remedy + either * (grouped <= commas)
+
+
+def _ungrouped(text: str) -> str:
+    """Return a number without its marks between thousands: all marks, but for a last one that is another."""
+    marks = [mark for mark in text if mark in MARKS]
+    head, mark, tail = text.rpartition(marks[-1])
+    keeps = marks.count(marks[-1]) == 1 and len(set(marks)) > 1
+    return "".join(each for each in head if each not in MARKS) + (mark if keeps else "") + tail
 
 
 def _cast(column: pa.ChunkedArray) -> Float64[np.ndarray, " row"] | None:

@@ -5,7 +5,9 @@ not: `dates` names one, and without it a way is taken only if the whole column f
 """
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ import pyarrow as pa
 from jaxtyping import Bool, Int64, Shaped
 
 from ibforecast.core.calendar import DAY, SECOND, Frequency
-from ibforecast.core.errors import DataError
+from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.axis import uneven
-from ibforecast.data.columns import in_pieces, parse_times, text_of
+from ibforecast.data.columns import NUMBER, in_pieces, parse_times, text_of
 from ibforecast.data.layout import Dates
+from ibforecast.data.sources import moments_of
 
 WRITTEN = (
     r"^\s*(?P<a>\d{1,2})[/.-](?P<b>\d{1,2})[/.-](?P<year>\d{4}|\d{2})"
@@ -74,6 +77,35 @@ def read_times(name: str, column: pa.ChunkedArray, dates: Dates = "auto") -> Tim
             _say(name, way, moments, "")
         return Times(_column(moments, way), way)
     return _decided(name, column, readings)
+
+
+def read_moment(moment: Any, dates: Dates = "auto") -> Any:
+    """Return a moment that is written as a table's times may be, as a datetime; any other as it is.
+
+    `dates` is how the times of the table are written. Raises UsageError if the text could mean two moments.
+    """
+    if not isinstance(moment, str):
+        return moment
+    with suppress(ValueError):
+        datetime.fromisoformat(moment)
+        return moment  # with its offset, if it has one
+    written = pa.chunked_array([pa.array([moment.strip()])])
+    if dates in (*SINCE_1970, "excel") and NUMBER.fullmatch(moment):
+        written = pa.chunked_array([pa.array([float(moment)])])
+    elif dates not in ("dayfirst", "monthfirst"):
+        dates = "auto"
+    if (plain := parse_times(written)) is None and dates == "auto" and len(ways := _written(written)) > 1:
+        both = [text_of(moments[0]) for moments in ways.values()]
+        raise UsageError(
+            "a moment must have one meaning: day or month first?",
+            repr(moment),
+            " or ".join(f"write {both[0]!r}" if not at else repr(each) for at, each in enumerate(both)),
+        )
+    times = Times(plain, "auto") if plain is not None else read_times("at", written, dates)
+    if times is None:
+        return moment
+    read, zone = moments_of(times.moments)
+    return read[0].item() if zone is None else read[0].item().replace(tzinfo=UTC)
 
 
 def _decided(name: str, column: pa.ChunkedArray, readings: dict[Dates, Shaped[np.ndarray, " row"]]) -> Times:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["pandas", "polars", "pyarrow"]
 KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".tsv", ".tsv.gz")
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 PIECE = 2**24
 """Bytes of a file that are read at a time."""
@@ -93,7 +93,7 @@ def from_rows(kind: type[Any], rows: Iterable[Any]) -> pa.Table:
 
 
 def write(native: Any, path: Path) -> None:
-    """Write a table of any kind as CSV, gzipped CSV or Parquet, whole or not at all."""
+    """Write a table of any kind as CSV, with commas or tabs, perhaps gzipped, or Parquet, whole or not at all."""
     table = _from_native(native, _frame(native))
     suffix = check_suffix(path)
     if suffix == ".parquet":
@@ -103,16 +103,16 @@ def write(native: Any, path: Path) -> None:
         parquet.write_table(table, buffer)
         write_atomically(path, buffer.getvalue())
     else:
-        text = to_csv(table)
+        text = to_csv(table, "\t" if suffix.startswith(".tsv") else ",")
         # Without a time stamp, the same table always gives the same file.
-        write_atomically(path, gzip.compress(text, mtime=0) if suffix == ".csv.gz" else text)
+        write_atomically(path, gzip.compress(text, mtime=0) if suffix.endswith(".gz") else text)
 
 
-def to_csv(native: Any) -> bytes:
+def to_csv(native: Any, separator: str = ",") -> bytes:
     """Return a table of any kind as the content of a CSV file."""
     table = _from_native(native, _frame(native))
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
     writer.writerow(table.column_names)
     writer.writerows(zip(*(_cells(column) for column in table.columns), strict=True))
     return text.getvalue().encode()
@@ -140,7 +140,7 @@ def _read_file(path: Path) -> pa.Table:
     try:
         if suffix == ".parquet":
             return _read_parquet(path)
-        with gzip.open(path) if suffix == ".csv.gz" else path.open("rb") as file:
+        with gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
             head = file.read(LONGEST_HEADER + 1)
             _check_format(path.name, head)
             columns = _check_header(head)
@@ -290,12 +290,15 @@ def _check_thousands(texts: pa.Table, separator: str) -> None:
     import pyarrow.compute as pc  # slow, and few tables need it
 
     for name, column in zip(texts.column_names, texts.columns, strict=True):
-        pointed = column.filter(pc.match_substring(column, "."))
+        has_point = pc.match_substring(column, ".")
+        pointed = column.filter(has_point)
         if len(pointed) and pc.all(pc.match_substring_regex(pointed, THOUSANDS)).as_py():
+            row, first = pc.index(has_point, True).as_py(), pointed[0].as_py()
             raise DataError(
                 f"numbers must have one meaning where {separator!r} is between the columns",
-                f"{pointed[0].as_py()!r} in {name!r}, which is 1 or 1000 times as much",
-                "write them without points between thousands, or with another number of digits after the point",
+                f"row {row}: {first!r} in {name!r}, which is 1 or 1000 times as much",
+                f"write them without points between thousands, {first.replace('.', '')}, or with another number of "
+                "digits after the point",
             )
 
 

@@ -77,7 +77,7 @@ class Table:
 
         Only the time column and the covariates of the other table are read; rows up to the last one here are skipped.
         """
-        return replace(self, series=with_ahead(self.series, *self._covariates(source)))
+        return replace(self, series=with_ahead(self.series, *self._covariates(source), self.layout.irregular == "fill"))
 
     def known_at(self, source: Any, steps: int) -> Float64[np.ndarray, "steps covariate"]:
         """Return the covariates of another table, which may have more rows, at `steps` times from the first row on."""
@@ -92,7 +92,7 @@ class Table:
             )
         arrow, _ = load(source)
         layout, time, times = _find_time(arrow, replace(self.layout, channels=covariates, past=(), future=()))
-        axis = Axis(*as_moments(time, times, self.series.clock.zone, self.layout.numbered), time)
+        axis = _axis(arrow, replace(layout, zone=self.series.clock.zone), time, times)
         axis, columns, values = (_from_long if layout.shape == "long" else _from_wide)(arrow, layout, axis)
         axis.check_order()
         values[np.isin(values, layout.missing_values)] = np.nan
@@ -134,11 +134,12 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     layout, time, times = _find_time(arrow, layout or Layout())
     if layout.zone is None and layout.dates not in SINCE_1970:
         check_offsets(arrow.schema.field(time), arrow[time], times)
-    axis = Axis(*as_moments(time, times, layout.zone, layout.numbered), time)
+    axis = _axis(arrow, layout, time, times)
     long = layout.shape == "long"
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
-    series = by_role(axis.series(values, columns, layout.frequency, layout.irregular), layout.past, layout.future)
+    series = axis.series(values, columns, layout.frequency, layout.irregular)
+    series = by_role(series, layout.past, layout.future, layout.irregular == "fill")
     series = replace(series, clock=replace(series.clock, numbered=layout.numbered))
     if layout.zero_at:
         step = series.clock.frequency
@@ -158,6 +159,15 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
         indexed=kind == "pandas" and not isinstance(source, str | Path) and time not in map(str, source.columns),
     )
     return table, marks_in(values, columns)
+
+
+def _axis(arrow: pa.Table, layout: Layout, time: str, times: pa.ChunkedArray) -> Axis:
+    """Return the moments of a table; `layout` has its zone, and its ids if it is long."""
+    groups = None
+    if layout.shape == "long" and layout.zone is not None:
+        ids: Any = arrow[layout.id].combine_chunks()
+        groups = np.array(ids.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return Axis(*as_moments(time, times, layout.zone, layout.numbered, groups), time)
 
 
 def _check_file(source: Any) -> None:
@@ -316,6 +326,8 @@ def _from_long(
         own.check_order(rows)
         if layout.irregular != "fill":
             own.check_repeats(rows)
+        else:
+            own.warn_of_repeats()
         values[np.searchsorted(moments, own.moments[::-1]), column] = numbers[rows[::-1]]
     return Axis(moments, axis.zone, axis.name), channels, values
 

@@ -350,7 +350,8 @@ def _example(facts: Facts) -> Iterator[str]:
     if rest:
         total = float(sum(Decimal(repr(part.amount)) for part in rest))
         rows.append(("read", f"{len(rest)} further values", "", shown(total, decimals, "+")))
-    rows += [_entry(part, decimals) for part in parts if part.part in ("known ahead", "unread", "limit")]
+    rows += [_entry(part, decimals) for part in parts if part.part in ("known ahead", "unread")]
+    rows += [_entry(part, decimals) for part in parts if part.part == "limit" and part.amount]
     rows.append(("forecast", receipt.channel, "the sum", shown(receipt.forecast, decimals)))
     yield table(("part", "channel", "time", "amount"), rows, texts=3)
     adds_up = "add up to the forecast to the last digit" if receipt.adds_up else "do NOT add up to the forecast"

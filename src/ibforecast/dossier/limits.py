@@ -80,7 +80,7 @@ def _of_reading(facts: Facts) -> Iterator[str]:
     if unread:
         yield f"Nothing is read of: {', '.join(unread)}."
     error = facts.example.receipt.error
-    if error is not None:
+    if error:  # 0 if the values that were read have only one order, or none
         yield f"The amounts of the receipt are sampled: their largest standard error is {error:.3g}, in table units."
     if not facts.example.verification:
         yield "The worked example did not pass every check."

@@ -1,10 +1,11 @@
-"""The naive yardsticks: forecasts that repeat the last value, day, week or other cycle."""
+"""The naive yardsticks: forecasts that repeat the last value, day, week or other cycle, and means of training rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ibforecast.core.anchors import repeatable
@@ -38,6 +39,15 @@ class Naive:
     def mae(self) -> float:
         """The mean absolute error."""
         return float(self.absolute.mean())
+
+
+@dataclass(frozen=True)
+class SeasonalMean:
+    """The errors of forecasting the mean of the training rows at the same phase of a cycle, on all windows."""
+
+    cycle: int
+    mse: float
+    mae: float
 
 
 def longest_repeatable(cycles: Sequence[int], look_back: int) -> int:
@@ -80,3 +90,23 @@ def naive_forecasts(windows: Windows, cycles: Sequence[int]) -> list[Naive]:
         by_channel = channel_errors(partial(repeated, cycle=cycle, horizon=windows.horizon), longer, batch)
         measured.append(Naive(cycle, *naive_errors(longer, cycle, batch), by_channel))
     return measured
+
+
+def seasonal_mean(windows: Windows, phase: Int[Tensor, " row_and_beyond"], cycle: int, trained: int) -> SeasonalMean:
+    """Measure the mean of the first `trained` rows at the same phase of a cycle, on the same targets as `accuracy`.
+
+    `phase` is that of every row, and of the steps beyond the last one. A phase without a value has the mean of all.
+    """
+    own = phase[:trained].to(windows.values.device)
+    observed = windows.observed[:trained].double()
+    values = windows.values[:trained].double() * observed
+    sums, counts = (torch.zeros(cycle, values.shape[1], dtype=values.dtype, device=values.device) for _ in range(2))
+    sums.index_add_(0, own, values)
+    counts.index_add_(0, own, observed)
+    overall = values.sum(dim=0) / observed.sum(dim=0).clamp(min=1)
+    means = torch.where(counts > 0, sums / counts.clamp(min=1), overall).to(windows.values.dtype)
+    by_cycle = replace(windows, phase=phase.to(windows.values.device), tokens=None)
+    squared, absolute = per_window(
+        by_cycle, lambda window, target: errors(means[window.phase[:, windows.look_back :]], target), 2, 1024
+    )
+    return SeasonalMean(cycle, float(squared.mean()), float(absolute.mean()))

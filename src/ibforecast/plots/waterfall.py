@@ -93,9 +93,10 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         parts.append(("known ahead", f"known ahead: {labels.shortened(names, _NAME_WIDTH)}", sum(own.known)))
     if own.unread is not None:
         parts.append(("unread", receipt.UNREAD, own.unread))
-    if own.limit:
-        parts.append(("limit", LIMIT, own.limit))
-    amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals, kept=1)
+    if receipt.rounded(own.limit or 0.0, decimals):
+        parts.append(("limit", LIMIT, own.limit or 0.0))
+    rest = next((place for place, (part, *_) in enumerate(parts) if part == "others"), None)
+    amounts = receipt.adding_up([amount for *_, amount in parts], own.forecast, decimals, kept=1, rest=rest)
     bars, height = [], amounts[0]
     bars.append(Bar("calendar", "calendar", _number(height, decimals), height, height, height))
     for (part, text, _), amount in zip(parts[1:], amounts[1:], strict=True):

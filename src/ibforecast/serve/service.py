@@ -395,7 +395,7 @@ class Service:
             with reading("at"):
                 for moment in moments:
                     if moment is not None:
-                        source.series.clock.row_of(moment)
+                        source.series.clock.row_of(model.forecaster.desk.moment(moment))
 
         # Before any window is computed: one invalid moment among many refuses the request at once.
         if len(moments) == 1:
