@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ibforecast import backtest, drivers, fitting, intervals
 from ibforecast.core.devices import computing_with
-from ibforecast.core.errors import UsageError, require
+from ibforecast.core.errors import UsageError, require, require_threads
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.reader import Reader
 from ibforecast.core.running import Cell
@@ -119,12 +119,7 @@ class IBForecaster(Settings):
         if settings is not self:
             warnings.warn(self._shortening(settings, source.series.rows), stacklevel=2)
         if threads is not None:
-            require(
-                whole_number("threads", threads) >= 1,
-                "threads must be at least 1",
-                f"threads={threads}",
-                "leave it out",
-            )
+            require_threads(whole_number("threads", threads))
         with computing_with(threads or 1):
             return self._with(fitting.fit(source, settings, checkpoint, on_epoch, minutes, until, on_start, begun))
 

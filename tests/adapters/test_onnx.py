@@ -1206,8 +1206,9 @@ def test_an_existing_file_is_replaced_only_with_overwrite(model: IBForecaster, p
 
 
 def test_an_invalid_number_of_threads_is_refused(path: Path) -> None:
-    with pytest.raises(UsageError, match=r"threads must be at least 1 \(got 0\); try 1"):
-        OnnxForecaster(path, threads=0)
+    for threads in (0, 100_000):
+        with pytest.raises(UsageError, match=rf"threads must be from 1 to 1024 \(got threads={threads}\); try 1"):
+            OnnxForecaster(path, threads=threads)
 
 
 @pytest.mark.parametrize("library", ["onnxruntime", "onnxscript"])

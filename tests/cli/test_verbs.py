@@ -580,6 +580,7 @@ def test_a_fit_computes_with_the_threads_it_is_given(
     assert call(*words, "--threads", before + 1, "--out", tmp_path / "more").code == 0
     assert seen == [1, 1, before + 1, before + 1]
     assert torch.get_num_threads() == before
+    assert refused(call(*words, "--threads", 10**5, "--out", tmp_path / "none"), 2, "threads must be from 1 to 1024")
     assert refused(call(*words, "--threads", 0, "--out", tmp_path / "none"), 2, "0, which is not in the range")
 
 

@@ -34,6 +34,8 @@ def moments(table: Table) -> list[str]:
         "%d.%m.%Y",
         "%d-%m-%Y",
         "%m/%d/%y",
+        "%d.%m.%y",
+        "%d/%m/%y",
         "%m/%d/%Y %I:%M %p",
         "%d/%m/%Y %H:%M:%S",
         "%d.%m.%Y %H:%M",
@@ -41,6 +43,20 @@ def moments(table: Table) -> list[str]:
 )
 def test_a_column_that_fits_one_way_is_read_that_way(pattern: str) -> None:
     assert moments(read(table_of(list(DAYS.strftime(pattern))))) == list(DAYS.strftime("%Y-%m-%d"))
+
+
+def test_two_digits_are_a_year_of_the_last_or_this_century_and_points_put_the_day_first() -> None:
+    january = pd.date_range("1998-01-01", periods=12)  # each could be a month
+    assert moments(read(table_of(list(january.strftime("%d.%m.%y"))))) == list(january.strftime("%Y-%m-%d"))
+    evening = pd.date_range("2023-12-30", periods=48, freq="h")
+    assert moments(read(table_of(list(evening.strftime("%d.%m.%y %H:%M"))))) == list(evening.strftime("%Y-%m-%d %H:%M"))
+
+
+@pytest.mark.parametrize("pattern", ["%y/%m/%d", "%y-%m-%d"])
+def test_years_of_two_digits_that_come_first_are_refused(pattern: str) -> None:
+    """The day would count years, which nobody means."""
+    with pytest.raises(DataError, match="the time column must contain times"):
+        read(table_of(list(DAYS.strftime(pattern))), Layout(time="date"))
 
 
 @pytest.mark.parametrize("pattern", ["%m/%d/%Y %I:%M %p", "%m/%d/%Y %H:%M:%S"])

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float32, Float64, Int64, Shaped
 
 from ibforecast.adapters.onnx_file import CARD, Card, read
 from ibforecast.core import running, verification
-from ibforecast.core.errors import DataError, MissingExtraError, ModelFileError, UsageError, require
+from ibforecast.core.errors import DataError, MissingExtraError, ModelFileError, UsageError, require, require_threads
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import FIELDS, Explanation, Field
 from ibforecast.core.facts import ModelFacts
@@ -59,7 +59,7 @@ class OnnxForecaster:
     """
 
     def __init__(self, path: str | Path, threads: int = 1) -> None:
-        require(threads >= 1, "threads must be at least 1", str(threads), "try 1")
+        require_threads(threads)
         content = read(Path(path))
         self.threads, self.sha256 = threads, sha256(content)
         self._session = _session(content, path, threads)

@@ -1,6 +1,7 @@
 """ibforecast evaluate: the errors of a model, and how much it reads."""
 
 from collections.abc import Iterator
+from math import inf, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -77,12 +78,13 @@ def _channel_lines(result: "Evaluation") -> Iterator[str]:
 
 
 def next_to_naive(row: "ChannelEvaluation | Behind") -> str:
-    """Return the error of a channel as a percentage of that of its best naive forecast."""
-    return f"{_ratio(row):.0%} of {_repeating(row.naive_cycle)}"
+    """Return the error of a channel as a percentage of that of its best naive forecast, if that has any."""
+    ratio, naive = _ratio(row), _repeating(row.naive_cycle)
+    return f"worse than {naive}" if isinf(ratio) else f"{ratio:.0%} of {naive}"
 
 
 def _ratio(row: "ChannelEvaluation | Behind") -> float:
-    return row.mae / row.naive_mae if row.naive_mae else float(row.mae > 0) or 1.0
+    return row.mae / row.naive_mae if row.naive_mae else inf if row.mae else 1.0
 
 
 def _repeating(cycle: int) -> str:

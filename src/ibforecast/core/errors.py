@@ -10,6 +10,9 @@ IBForecastError
 
 from difflib import get_close_matches
 
+MOST_THREADS = 1024
+"""Many more cannot be started, and libraries end with an error of their own."""
+
 
 class IBForecastError(Exception):
     """The base class of all errors of this library.
@@ -72,6 +75,16 @@ def require(holds: bool, rule: str, value: object, remedy: str) -> None:
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise UsageError unless the value is one of the choices."""
     require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")
+
+
+def require_threads(threads: int) -> None:
+    """Raise UsageError unless so many threads can be started."""
+    require(
+        1 <= threads <= MOST_THREADS,
+        f"threads must be from 1 to {MOST_THREADS}",
+        f"threads={written(threads)}",
+        "try 1",
+    )
 
 
 def hint(word: str, known: list[str], otherwise: str = "") -> str:

@@ -88,7 +88,8 @@ def _dated_as(column: pa.ChunkedArray, way: str) -> pa.ChunkedArray | None:
     import pyarrow.compute as pc  # slow, and few tables need it
 
     parsed = pc.strptime(column, format=way, unit="us", error_is_null=True)
-    return parsed if parsed.null_count == column.null_count else None
+    # A year of two digits is not one of the first century: `dates` reads it.
+    return parsed if parsed.null_count == column.null_count and pc.min(pc.year(parsed)).as_py() > 99 else None
 
 
 def _months(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

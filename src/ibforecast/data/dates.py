@@ -183,16 +183,24 @@ def _written(texts: pa.ChunkedArray) -> dict[Dates, Shaped[np.ndarray, " row"]]:
     hour = np.where(half == "", hour, hour % 12 + 12 * (half == "p"))
     if hour.max() > 23 or minute.max() > 59 or second.max() > 59:
         return {}
-    year = np.where(year < 100, year + np.where(year < 70, 2000, 1900), year)
     clock = (hour * 3600 + minute * 60 + second) * SECOND
-    readings: dict[Dates, Shaped[np.ndarray, " row"]] = {}
-    orders: tuple[tuple[Dates, Any, Any], ...] = (("dayfirst", a, b), ("monthfirst", b, a))
-    for way, day, month in orders:
-        if _exist(day, month, year).all():
-            months = np.datetime64("0000-01", "M") + (year * 12 + month - 1)
-            readings[way] = (months.astype("datetime64[D]") + (day - 1)).astype("datetime64[us]") + clock
-    if len(readings) == 2 and (a == b).all():
-        readings.pop("monthfirst")  # the same moments
+
+    def moments(day: Any, month: Any, year: Any) -> Shaped[np.ndarray, " row"] | None:
+        year = np.where(year < 100, year + np.where(year < 70, 2000, 1900), year)
+        if not _exist(day, month, year).all():
+            return None
+        months = np.datetime64("0000-01", "M") + (year * 12 + month - 1)
+        return np.asarray((months.astype("datetime64[D]") + (day - 1)).astype("datetime64[us]") + clock)
+
+    ways: tuple[Dates, ...] = ("dayfirst", "monthfirst")
+    read = zip(ways, (moments(a, b, year), moments(b, a, year)), strict=True)
+    readings = {way: each for way, each in read if each is not None}
+    if len(readings) == 2 and ((a == b).all() or pc.all(pc.match_substring(texts, ".")).as_py()):
+        readings.pop("monthfirst")  # the same moments, or dots, which are written after a day
+    if (year < 100).all() and not any(map(_is_even, readings.values())):
+        years_first = moments(year, b, a)
+        if years_first is not None and _is_even(years_first):
+            return {}  # a day that counts years: nobody means that
     return readings
 
 

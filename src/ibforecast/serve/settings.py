@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from math import inf
 from pathlib import Path
 
-from ibforecast.core.errors import UsageError, require
+from ibforecast.core.errors import UsageError, require, require_threads
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 SHORTEST_TOKEN = 8
@@ -42,7 +42,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         limits = ("max_body", "max_windows", "max_concurrent", "max_tables", "max_history", "max_waiting")
-        for name in (*limits, "threads", "workers"):
+        require_threads(self.threads)
+        for name in (*limits, "workers"):
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "leave it out for the default")
         for name in ("head_seconds", "body_seconds"):

@@ -5,6 +5,7 @@ errors are added up over all of them, so all ranks have the same weights after e
 A process on its own is rank 0 of 1.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,9 @@ def joined(device: str) -> Iterator[bool]:
     distributed.init_process_group("nccl" if device == "cuda" else "gloo")
     try:
         yield rank() == 0
+        distributed.barrier()
     finally:
+        gc.collect()
         distributed.destroy_process_group()
 
 
