@@ -45,9 +45,13 @@ ZERO = 1e-6
 
 @dataclass(frozen=True)
 class Progress(Epoch):
-    """The outcome of an epoch, with the error of the best naive forecast on the same validation windows."""
+    """The outcome of an epoch, with the error of the best naive forecast on the same validation windows.
+
+    `reader` names the reader of a contest that is trained; it is empty for the first one, or if there is no contest.
+    """
 
     naive_error: float = nan
+    reader: str = ""
 
 
 OnEpoch = Callable[[int, int, Progress], None]
@@ -134,7 +138,9 @@ def fit_source(
             f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
             f"{settings.seed}/{device.type}".encode()
         ),
-        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=yardstick)),
+        lambda epoch, outcome, reader: on_epoch(
+            epoch, recipe.epochs, Progress(**vars(outcome), naive_error=yardstick, reader=reader)
+        ),
         until,
         deadline,
     )

@@ -72,7 +72,7 @@ def recipe(name: str, margin: float | None = None, epochs: int = 2) -> Recipe:
 def trained(
     recipe: Recipe,
     checkpoint: Path | None = None,
-    on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
+    on_epoch: Callable[[int, Epoch, str], None] = lambda epoch, outcome, reader: None,
 ) -> Trained:
     return train_recipe(recipe, TRAINING, VALIDATION, 7, checkpoint, "identity", on_epoch)
 
@@ -299,7 +299,16 @@ def test_the_mask_of_a_sealed_reader_does_not_change_and_that_of_a_choosing_one_
 
 def test_a_contest_compares_the_best_errors_of_both_candidates() -> None:
     epochs: list[tuple[int, Epoch]] = []
-    outcome = trained(recipe("default", margin=0.5), on_epoch=lambda epoch, outcome: epochs.append((epoch, outcome)))
+    readers: list[str] = []
+
+    def note(epoch: int, outcome: Epoch, reader: str) -> None:
+        epochs.append((epoch, outcome))
+        readers.append(reader)
+
+    outcome = trained(recipe("default", margin=0.5), on_epoch=note)
+    assert readers == [
+        name for name in ("", "additive candidate", "sealed candidate", "choosing candidate") for _ in range(2)
+    ]
     assert [epoch for epoch, _ in epochs] == list(range(1, 9)), "a sealed reader that wins needs no second stage"
     errors = [outcome.validation_error for _, outcome in epochs]
     assert outcome.contest is not None
@@ -437,7 +446,7 @@ def test_a_training_stopped_before_the_second_stage_keeps_the_sealed_reader(last
         TRAINING,
         VALIDATION,
         7,
-        on_epoch=lambda epoch, outcome: seen.append(epoch),
+        on_epoch=lambda epoch, outcome, reader: seen.append(epoch),
         until=lambda: len(seen) >= last,
     )
     assert outcome.contest is None

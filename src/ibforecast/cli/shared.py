@@ -189,9 +189,10 @@ def epochs_bar(shown: bool = True) -> Iterator[Callable[[int, int, "Progress"], 
 
 
 def _outcome(epoch: "Progress") -> str:
-    """Return the validation error of an epoch, compared with the naive yardstick."""
+    """Return the validation error of an epoch, compared with the naive yardstick, and whose it is in a contest."""
     naive = f", {epoch.validation_error / epoch.naive_error:.0%} of the naive one" if epoch.naive_error > 0 else ""
-    return f"validation error {epoch.validation_error:.4f}{naive}"
+    whose = f"{epoch.reader}, " if epoch.reader else ""
+    return f"{whose}validation error {epoch.validation_error:.4f}{naive}"
 
 
 @contextmanager

@@ -109,7 +109,9 @@ def fit_together(
         settings.seed,
         checkpoint,
         sha256(f"{__version__}/{recipe.sha256}/{fingerprint}/{longest.source.layout}/{settings.seed}".encode()),
-        lambda epoch, outcome: on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=naive)),
+        lambda epoch, outcome, reader: on_epoch(
+            epoch, recipe.epochs, Progress(**vars(outcome), naive_error=naive, reader=reader)
+        ),
         until,
     )
     network, run = trained.forecaster, trained.training

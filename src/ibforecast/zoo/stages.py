@@ -74,6 +74,11 @@ VARIED_WINDOWS = 512
 STAGES = ("", ".additive", ".sealed", ".choosing", ".second")
 """What is appended to the path of a checkpoint: first stage, the three candidates of a contest, second stage."""
 
+READERS = dict(
+    zip(STAGES, ("", "additive candidate", "sealed candidate", "choosing candidate", "choosing reader"), strict=True)
+)
+"""What the stages are called in the progress of a fit."""
+
 
 @dataclass(frozen=True)
 class Contest:
@@ -205,12 +210,13 @@ def train_recipe(
     seed: int,
     checkpoint: Path | None = None,
     identity: str = "",
-    on_epoch: Callable[[int, Epoch], None] = lambda epoch, outcome: None,
+    on_epoch: Callable[[int, Epoch, str], None] = lambda epoch, outcome, reader: None,
     until: Callable[[], bool] = never,
     deadline: Deadline | None = None,
 ) -> Trained:
     """Train a recipe in all its stages; arguments as in `ibforecast.train.loop.train`.
 
+    `on_epoch` is also told which reader of a contest is trained; an empty text is the first one.
     With a `checkpoint` path every stage has a file there; `forget` removes them. A training that is stopped in a
     contest has no outcome of it, and keeps the sealed reader.
     """
@@ -227,7 +233,7 @@ def train_recipe(
             stage.seed(seed),
             None if checkpoint is None else Path(f"{checkpoint}{stage.name}"),
             sha256(f"{identity}{stage.name}".encode()),
-            partial(_counted, on_epoch, stage.done),
+            partial(_counted, on_epoch, stage),
             until,
             stage.hopeless,
             deadline,
@@ -472,8 +478,8 @@ def varied(reader: Forecaster, windows: Windows) -> float:
     return round(float((others / counts.clamp(min=1)).mean()), 6)
 
 
-def _counted(on_epoch: Callable[[int, Epoch], None], done: int, epoch: int, outcome: Epoch) -> None:
-    on_epoch(done + epoch, outcome)
+def _counted(on_epoch: Callable[[int, Epoch, str], None], stage: Stage, epoch: int, outcome: Epoch) -> None:
+    on_epoch(stage.done + epoch, outcome, READERS[stage.name])
 
 
 def _grown(recipe: Recipe, first: Forecaster, seed: int) -> Forecaster:
