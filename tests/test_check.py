@@ -122,6 +122,14 @@ def test_a_fit_that_would_be_refused_says_why() -> None:
     assert (findings.windows, findings.cost) == (0, None)
 
 
+def test_a_huge_value_is_named_without_a_warning_of_another_library() -> None:
+    table = hourly()
+    table.loc[40, "load"] = 1e300
+    findings = look(table)
+    assert "above 1e+30" in findings.refusal
+    assert any("1e+300" in finding for finding in topics(findings).values())
+
+
 def test_a_short_table_gets_other_defaults_and_advice_says_so() -> None:
     findings = look(hourly(120))
     assert (findings.look_back, findings.refusal) == (24, "")
@@ -148,6 +156,9 @@ def test_the_command_prints_one_screen_or_one_document(
     code, text = call()
     assert code == 0
     assert text.endswith("next: ibforecast fit 'my load.csv' --horizon 24 --out model\n")
+    code, text = call("--horizon", "1500")
+    assert code == 0
+    assert "next, once nothing is refused: ibforecast fit 'my load.csv' --horizon 1500" in text
     code, document = call("--json", "--horizon", "12")
     assert (code, json.loads(document)["horizon"]) == (0, 12)
 

@@ -558,11 +558,12 @@ def _about_runs(series: Series) -> Iterator[Advice]:
 def _owner(series: Series, place: int, seen: Float64[np.ndarray, " value"]) -> str:
     """Say which values own the scale: at most one in a thousand that make up more than half of the variance."""
     few = max(1, len(seen) // 1000)
-    squares = np.sort((seen - np.median(seen)) ** 2)
+    apart = np.abs(seen - np.median(seen))
+    squares = np.sort((apart / (apart.max() or 1.0)) ** 2)  # of shares, because squares of huge values overflow
     if len(seen) < 30 or squares.sum() == 0 or squares[-few:].sum() <= OWNING_SHARE * squares.sum():
         return ""
     column = series.values[:, place]
-    row = int(np.nanargmax((column - np.median(seen)) ** 2))
+    row = int(np.nanargmax(np.abs(column - np.median(seen))))
     share = squares[-few:].sum() / squares.sum()
     values = "1 value makes" if few == 1 else f"{few} values make"
     return (

@@ -34,7 +34,8 @@ def command(table: str, as_json: bool, **settings: Any) -> None:
         chosen = replace(chosen, horizon=opened.reading.get("cycle") or usual_horizon(opened.source.series))
     findings = check(opened, chosen)
     options = _options(wanted | {"horizon": chosen.horizon}, findings.options)
-    deliver(findings, f"{findings}\n\nnext: ibforecast fit {shlex.quote(table)} {options} --out model", as_json)
+    begin = "next, once nothing is refused" if findings.refusal else "next"
+    deliver(findings, f"{findings}\n\n{begin}: ibforecast fit {shlex.quote(table)} {options} --out model", as_json)
 
 
 def _options(settings: dict[str, Any], advised: Sequence[str]) -> str:
