@@ -78,7 +78,7 @@ def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def require_threads(threads: int) -> None:
-    """Raise UsageError unless so many threads can be started."""
+    """Raise UsageError unless a number of threads can be started."""
     require(
         1 <= threads <= MOST_THREADS,
         f"threads must be from 1 to {MOST_THREADS}",

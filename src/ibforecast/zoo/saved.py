@@ -297,8 +297,8 @@ def of_files(files: Mapping[str, bytes]) -> FittedModel:
 def _require_as_written(model: FittedModel, content: dict[str, Any], where: str) -> None:
     """Refuse a document that this model, saved again, would not have: with other members, types or bytes of weights.
 
-    The fingerprint of a model is of what saving it writes. What is left out or changed when a model is read, such as a
-    member that nothing reads, would otherwise be stated by the folder and covered by no fingerprint.
+    The fingerprint of a model is of what saving it writes. Otherwise a folder could state something that no fingerprint
+    covers, such as a member that nothing reads.
     """
     if model.calibration is None:  # of other levels, which are computed again
         content = {name: value for name, value in content.items() if name != "intervals"}

@@ -216,7 +216,7 @@ def train_recipe(
 ) -> Trained:
     """Train a recipe in all its stages; arguments as in `ibforecast.train.loop.train`.
 
-    `on_epoch` is also told which reader of a contest is trained; an empty text is the first one.
+    `on_epoch` also takes the name of the reader of a contest that is trained; that of the first one is empty.
     With a `checkpoint` path every stage has a file there; `forget` removes them. A training that is stopped in a
     contest has no outcome of it, and keeps the sealed reader.
     """
