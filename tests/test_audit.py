@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ibforecast import DataError, IBForecaster, ModelFileError, UsageError
 from ibforecast import audit as auditing
 from ibforecast.audit import FILE, Audit, FidelityAudit, audit_guest, saved_audit
+from ibforecast.core import document as documents
 from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.contracts import Explainer, Importance, Predictor
 from ibforecast.core.explanation import Explanation
@@ -372,6 +373,20 @@ def test_an_edited_audit_is_refused(audit: Audit, folder: Path, change: Callable
     path.write_text(change(path.read_text()))
     with pytest.raises(ModelFileError, match=rf"{FILE} must be as it was written .+; audit again"):
         saved_audit(folder, audit.weights_sha256)
+
+
+@pytest.mark.parametrize("change", [{"score": 0.5}, {"passed": None}, {"approved_by": "the regulator"}], ids=str)
+def test_an_audit_that_states_more_than_it_measured_is_refused(
+    audit: Audit, folder: Path, change: dict[str, Any]
+) -> None:
+    path = audit.save(folder)
+    content = {name: each for name, each in json.loads(path.read_text()).items() if name != "sha256"}
+    kind, version = content.pop("format"), content.pop("version")
+    path.write_text(documents.write(kind, version, content | change))
+    with pytest.raises(ModelFileError, match="must follow from its measurements"):
+        saved_audit(folder, audit.weights_sha256)
+    path.write_text(documents.write(kind, version, content))
+    assert saved_audit(folder, audit.weights_sha256) == audit
 
 
 def test_an_audit_is_saved_only_with_a_model(audit: Audit, tmp_path: Path) -> None:

@@ -379,6 +379,8 @@ def saved_audit(folder: str | Path, weights_sha256: str) -> Audit | None:
     try:
         content = document.read(path.read_bytes(), FORMAT, VERSION, ModelFileError)
         audit = build(Audit, _map_leaves(content["audit"], lambda value: nan if value is None else value), FILE)
+        if document.fingerprint(content) != document.fingerprint(audit.document(content["min_fidelity"])):
+            raise ModelFileError("what it states must follow from its measurements", "something else", "audit again")
     except (ModelFileError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFileError(f"{FILE} must be as it was written", f"{error} in {folder}", "audit again") from error
     return audit if audit.weights_sha256 == weights_sha256 else None

@@ -17,7 +17,10 @@ from ibforecast.forecaster import IBForecaster
 from ibforecast.plots.labels import MANY
 from ibforecast.plots.page import DATA_BEGINS, moment, page
 
-MADE = {"on": r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "version": r"\d[0-9A-Za-z.+-]{0,40}"}
+MADE = {
+    "on": r"2\d{3}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d UTC",
+    "version": r"\d{1,4}(\.\d{1,4}){1,3}((a|b|rc|\.dev|\.post)\d{1,4})?",
+}
 """The form of what a page states about how it was made, which nothing can confirm."""
 
 WINDOWS = 24

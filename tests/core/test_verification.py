@@ -395,6 +395,8 @@ def test_the_rounding_of_decimal_text_passes_with_a_remark_unless_exact_is_set()
     assert "rounding" not in detail(verify(Toy(), explain(), original()), "table")
     further = history() * (1 + 8 * np.finfo(float).eps)
     assert failures(verify(Toy(), explain(), original(history=further))) == {"table"}
+    outlier = Toy(replace(FACTS, units=replace(UNITS, std=UNITS.std * 1e17)))  # as one huge value of training gives
+    assert failures(verify(outlier, explain(outlier), original(history=history() + 0.1))) == {"table"}
     infinite = history()
     infinite[0, 0] = 1e308
     assert failures(verify(Toy(), explain(), original(history=infinite))) == {"table"}

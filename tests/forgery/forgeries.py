@@ -309,11 +309,7 @@ def times_of_the_forecast_moved_by_twenty_minutes(scene: Scene) -> Any:
 def _all_times_moved(scene: Scene, minutes: int) -> Any:
     """Move every time by less than a step, so that phases stay."""
     clock = scene.explained.clock
-    return (
-        None
-        if clock.by_row
-        else replace(scene.explained, clock=replace(clock, stamps=clock.stamps + np.timedelta64(minutes, "m")))
-    )
+    return replace(scene.explained, clock=replace(clock, stamps=clock.stamps + np.timedelta64(minutes, "m")))
 
 
 @forgery()
@@ -1001,6 +997,18 @@ def amounts_each_within_rounding_that_together_move_a_sum_to_the_calendar(scene:
     for number in numbers:
         one["read"][number] = round(one["read"][number] - 2 * 10.0**-digits, digits)
     one["calendar"] = round(one["calendar"] + 2 * len(numbers) * 10.0**-digits, digits)
+    return lie
+
+
+@forgery()
+def amounts_of_all_channels_moved_by_one_unit_of_their_last_digit(scene: Scene) -> Any:
+    lie = _with_receipts(scene)
+    one, count = lie["receipts"][0], len(receipt.places(scene.explained))
+    unit, digits = 10.0 ** -_decimals(scene, one), _decimals(scene, one)
+    if count < 5:
+        return None
+    one["read"] = [round(amount - unit, digits) for amount in one["read"]]
+    one["calendar"] = round(one["calendar"] + count * unit, digits)
     return lie
 
 

@@ -128,6 +128,40 @@ def test_weights_in_a_file_that_says_more_than_the_model_are_not_loaded(case: Ca
         IBForecaster.load(folder, device="cpu")
 
 
+INTERVALS: dict[str, Change] = {
+    "a text for the windows": lambda facts: facts.update(windows="10000 (audited)"),
+    "fewer windows than none": lambda facts: facts.update(windows=-5),
+    "a sentence for the moment": lambda facts: facts.update(since="2030; approved by the regulator"),
+    "an unknown member": lambda facts: facts.update(coverage=0.999),
+    "an unknown member and other levels": lambda facts: facts.update(coverage=0.999, levels=[*range(2, 101)]),
+}
+
+
+@pytest.mark.parametrize("change", INTERVALS.values(), ids=INTERVALS)
+def test_intervals_that_state_what_no_calibration_gives_are_refused(case: Case, change: Change, tmp_path: Path) -> None:
+    folder = forged(case, tmp_path / "model", lambda model: change(model["intervals"]))
+    with pytest.raises(ModelFileError):
+        IBForecaster.load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("width", [-1.0, np.nan, "falling", "flat"])
+def test_intervals_whose_widths_no_calibration_gives_are_refused(case: Case, width: Any, tmp_path: Path) -> None:
+    path = case.folder / "model" / "intervals.safetensors"
+    widths = load(path.read_bytes())["quantiles"].copy()
+    if width == "falling":
+        widths = widths[::-1].copy()
+    elif width == "flat":
+        widths = widths[..., 0].copy()
+    else:
+        widths[0, 0, 0] = width
+    content = save({"quantiles": widths})
+    facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    folder = forged(case, tmp_path / "model", lambda model: model["intervals"].update(facts))
+    (folder / "intervals.safetensors").write_bytes(content)
+    with pytest.raises(REFUSED):
+        IBForecaster.load(folder, device="cpu")
+
+
 def test_a_forged_model_cannot_pass_off_its_explanations_as_those_of_the_true_one(case: Case, tmp_path: Path) -> None:
     change = CHANGES["a spread three times as large"]
     model = IBForecaster.load(forged(case, tmp_path / "model", change), device="cpu")

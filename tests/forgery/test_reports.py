@@ -45,7 +45,12 @@ def test_what_a_report_calls_itself_is_named_and_has_its_form(model: IBForecaste
     """The date and the version are taken from the page, so they could be any text, and would be printed on it."""
     detail = verify_html(model, report, ROWS).checks[0].detail
     assert "what it calls itself is not checked: model 'model', table 'table.parquet', made on 2" in detail
-    for name, text in (("on", "2024-01-01 00:00 UTC, approved"), ("version", "1.0 approved by the regulator")):
+    for name, text in (
+        ("on", "2024-01-01 00:00 UTC, approved"),
+        ("on", "9999-99-99 99:99 UTC"),
+        ("version", "1.0 approved by the regulator"),
+        ("version", "9.9.9+approved-by-the-regulator"),
+    ):
         made = {"on": "2024-01-01 00:00 UTC", "version": "0.1.0", name: text}
         lie = to_html(model, ROWS, [ROWS["when"][380]], "model", "table.parquet", drivers=2, made=made)
         (check,) = verify_html(model, lie, ROWS).checks

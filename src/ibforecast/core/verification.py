@@ -19,7 +19,6 @@ from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.receipt import Receipt, column_of, decimals_for, places
 from ibforecast.core.signatures import is_signed_by
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Check, Verification
 
 LAST_DIGIT = 2.0**-23
@@ -148,7 +147,7 @@ def verify(
     ]
     notes = [NOT_COMPARED] if original is None else []
     if original is not None:
-        checks.append(_table(original, explained, facts.units, exact))
+        checks.append(_table(original, explained, exact))
         notes += _unstated_truth(original, explained)
     if key is not None:
         checks.append(_signature(explained, key))
@@ -242,22 +241,25 @@ def _times(facts: ModelFacts, explained: ExplainedForecast, original: Original |
         return Check("times", own == row, f"{counted} is {row}" + ("" if own == row else f", in the table {own}"))
     try:
         replace(explained.clock, by_row=False).check_steps()
-        own = facts.clock(explained.clock.stamps).offset
+        clock = facts.clock(explained.clock.stamps)
+        own, on_grid = clock.offset, replace(clock, by_row=False).on_grid
     except DataError:
+        own, on_grid = 0, False
+    if not on_grid:
         return Check("times", False, f"{counted} does not follow from the times here; give the table")
     detail = "follows from the times" if own == row else f"is {row}, by the times {own}; give the table if it has gaps"
     return Check("times", own == row, f"{counted} {detail}")
 
 
-def _table(original: Original, explained: ExplainedForecast, units: Standardiser, exact: bool) -> Check:
+def _table(original: Original, explained: ExplainedForecast, exact: bool) -> Check:
     """Compare with the rows of the table, unless `exact` up to how a library reads decimal text."""
     differing = [] if np.array_equal(original.clock.stamps, explained.clock.stamps) else ["times"]
     steps, truth, now = _observed(explained.truth), explained.truth, original.truth
     compared = {
-        "history": (original.history, explained.history, units),
-        "known": (original.known, explained.known, explained.known_units),
+        "history": (original.history, explained.history),
+        "known": (original.known, explained.known),
         # The table may have grown since, so the truth is compared up to its last observed step.
-        "truth": (now if now is None else now[:steps], truth if truth is None else truth[:steps], units),
+        "truth": (now if now is None else now[:steps], truth if truth is None else truth[:steps]),
     }
     if not steps:
         del compared["truth"]
@@ -271,16 +273,13 @@ def _table(original: Original, explained: ExplainedForecast, units: Standardiser
     return Check("table", not differing, f"not the table's: {', '.join(differing)}" if differing else same)
 
 
-def _apart(one: Any, other: Any, units: Standardiser | None) -> float:
-    """Return the largest difference of two arrays, in last binary digits of their size or of a channel's spread.
-
-    It is infinite if only one of them has a number.
-    """
+def _apart(one: Any, other: Any) -> float:
+    """Return the largest difference of two arrays, in last binary digits; infinite if only one has a number."""
     if one is None or other is None:
         return 0.0 if one is other else np.inf
     if one.shape != other.shape or (np.isnan(one) != np.isnan(other)).any():
         return np.inf
-    size = np.maximum(np.maximum(np.abs(one), np.abs(other)), 0.0 if units is None else units.std)
+    size = np.maximum(np.abs(one), np.abs(other))
     with np.errstate(over="ignore"):  # two huge numbers of opposite sign are infinitely apart
         return float(np.nan_to_num(np.abs(one - other) / np.spacing(size), nan=0.0, posinf=np.inf).max(initial=0.0))
 
@@ -420,7 +419,7 @@ def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bo
         if (
             not _same_error(own.error, stated.error, allowed * unit, std)
             or largest > allowed
-            or _drift(explained, apart[1 : 1 + len(stated.read)]) > allowed
+            or _drift(explained, apart, len(stated.read)) > allowed
         ):
             return Check("receipts", False, f"{claim}: not those of {stated.channel!r}, {stated.step}")
         worst = max(worst, largest)
@@ -428,12 +427,16 @@ def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bo
     return Check("receipts", True, f"{claim}, to the last digit{apart_by}")
 
 
-def _drift(explained: ExplainedForecast, apart: Sizes) -> float:
-    """Return the largest sum of differences over a stretch of places of a channel, by the root of their number."""
+def _drift(explained: ExplainedForecast, apart: Sizes, count: int) -> float:
+    """Return the largest sum of differences over a stretch of amounts of a kind, by the root of their number.
+
+    Of a kind are the `count` places that were read, those of each channel, and the covariates that are known ahead.
+    """
+    read, known = apart[1 : 1 + count], apart[1 + count : 1 + count + len(explained.covariates)]
     columns, largest = np.array([column for _, column in places(explained)]), 0.0
-    for column in np.unique(columns):
-        sums = np.cumsum(apart[columns == column])
-        largest = max(largest, (sums.max(initial=0.0) - sums.min(initial=0.0)) / len(sums) ** 0.5)
+    for amounts in (read, known, *(read[columns == column] for column in np.unique(columns))):
+        sums = np.cumsum(np.append(0.0, amounts))
+        largest = max(largest, float(sums.max() - sums.min()) / max(1, len(amounts)) ** 0.5)
     return largest
 
 
@@ -471,14 +474,18 @@ def _rerun(engine: Engine, explained: ExplainedForecast) -> tuple[Explanation[np
 
 
 def _tolerances(engine: Engine, explained: ExplainedForecast) -> PerChannel:
-    """Return how far each result may differ: a multiple of the effect of the last digits of the history."""
+    """Return how far each result may differ: a multiple of the effect of the last digits of the history.
+
+    They move at random, and all up or all down: at random, the changes of many values cancel in a mean.
+    """
     units, random = engine.facts.units, np.random.default_rng(1)
     phase, known = explained.explanation.context.phase, explained.known
     own, values = _rerun(engine, explained)
     scales, largest = units.std * own.context.scale, PerChannel()
-    for _ in range(DRAWS):
-        signs = random.choice([-LAST_DIGIT, LAST_DIGIT], explained.history.shape)
-        history = units.to_units(units.standardise(explained.history) * (1 + signs))
+    shape = explained.history.shape
+    drawn = [random.choice([-LAST_DIGIT, LAST_DIGIT], shape) for _ in range(DRAWS)]
+    for moves in (*drawn, np.full(shape, LAST_DIGIT), np.full(shape, -LAST_DIGIT)):
+        history = units.to_units(units.standardise(explained.history) * (1 + moves))
         again, forecast = engine.run(history, phase, known)
         changes = _field_differences(own, again) | {"forecast": _shift(forecast, values, scales)}
         # A draw that changes the mask is skipped: its effect is not rounding.

@@ -409,10 +409,27 @@ def _read_content(folder: Path) -> dict[str, Any]:
 
 
 def _read_calibration(files: Mapping[str, bytes], facts: dict[str, Any], where: str) -> Calibration | None:
-    """Read the widths of intervals; None if another version stored other levels, so that they are computed again."""
-    quantiles = tensors_from(_read_file(files, facts, where))["quantiles"]
-    known = tuple(facts["levels"]) == LEVELS
-    return Calibration(quantiles, facts["windows"], facts["since"]) if known else None
+    """Read the widths of intervals; None if another version stored other levels, so that they are computed again.
+
+    No fingerprint of the model covers them, so they are at least what a calibration can give.
+    """
+    tensors, windows, since = tensors_from(_read_file(files, facts, where)), facts["windows"], facts["since"]
+    quantiles = tensors["quantiles"]
+    rules = {
+        "have the members that saving writes": facts.keys() == {"levels", "windows", "since", *_facts("", b"")},
+        "be of a number of windows": type(windows) is int and windows >= 1,
+        "be since a moment": isinstance(since, str) and str(np.datetime64(since)) == since,
+        "have one table of single-precision numbers": tensors.keys() == {"quantiles"}
+        and quantiles.dtype == torch.float32
+        and quantiles.dim() == 3
+        and len(quantiles) == len(facts["levels"]),
+        "have widths from 0 on that grow with the level": bool((quantiles >= 0).all())
+        and bool((quantiles[1:] >= quantiles[:-1]).all()),
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            raise ModelFileError(f"the intervals of a saved model must {rule}", where, "calibrate it again")
+    return Calibration(quantiles, windows, since) if tuple(facts["levels"]) == LEVELS else None
 
 
 def _read_file(files: Mapping[str, bytes], facts: dict[str, Any], where: str) -> bytes:
