@@ -334,7 +334,7 @@ def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights
     rigged(monkeypatch, winner)
     checkpoint = tmp_path / "run"
 
-    def stop(epoch: int, outcome: Epoch) -> None:
+    def stop(epoch: int, outcome: Epoch, reader: str) -> None:
         if epoch == last:
             raise KeyboardInterrupt
 
@@ -342,7 +342,7 @@ def test_a_training_that_was_interrupted_in_any_stage_ends_with_the_same_weights
     with pytest.raises(KeyboardInterrupt):
         trained(recipe("default"), checkpoint, stop)
     seen: list[int] = []
-    resumed = trained(recipe("default"), checkpoint, lambda epoch, outcome: seen.append(epoch))
+    resumed = trained(recipe("default"), checkpoint, lambda epoch, outcome, reader: seen.append(epoch))
     assert seen == list(range(last + 1, 11 if winner == "choosing" else 9))
     assert same_weights(resumed, expected)
     assert resumed.training.best_epoch == expected.training.best_epoch

@@ -171,6 +171,7 @@ def test_growth_with_the_channels_comes_from_the_benchmarks_that_measured_it(tmp
 @pytest.mark.parametrize("form", ["png", "svg"])
 def test_show_draws_into_a_file(ledger: Ledger, tmp_path: Path, form: str) -> None:
     out = tmp_path / "new" / f"cost.{form}"
+    out.parent.mkdir()
     words = ["show", "cost", "--format", form, "--out", str(out), "--ledger", str(ledger.packed)]
     outcome = CliRunner().invoke(main, words)
     assert outcome.exit_code == 0, outcome.output

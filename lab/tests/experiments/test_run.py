@@ -192,7 +192,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
         ran.append(cell)
         return run(cell, device, checkpoint)
 
-    monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda jobs, context, first: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda jobs, *_: ThreadPoolExecutor(jobs))
     monkeypatch.setattr(local, "run", run_and_record)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     return ran

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import receipts
 
 from ibforecast import ExplainedForecast, IBForecaster
-from ibforecast.core.receipt import Receipt
+from ibforecast.core.receipt import Receipt, printed
 
 COUNT, ROWS, HORIZON = 150, 300, 4
 KINDS: dict[str, dict[str, Any]] = {
@@ -58,7 +58,8 @@ def test_a_model_whose_receipts_miss_the_forecast_is_noticed(
 
     def wrong(explained: ExplainedForecast, channel: str, step: Any = "mean") -> Receipt:
         own = true(explained, channel, step)
-        return replace(own, calendar=own.calendar + float(receipts._unit(explained, explained.channels.index(channel))))
+        unit = receipts._unit(explained, explained.channels.index(channel))
+        return replace(own, calendar=float(printed(own.calendar) + unit))
 
     monkeypatch.setattr(ExplainedForecast, "itemised", wrong)
     monkeypatch.setattr("ibforecast.core.receipt.Receipt.adds_up", property(lambda own: True))
