@@ -129,6 +129,10 @@ def test_the_report_has_the_worst_series_first(fleet: Fleet) -> None:
     ratios = report["ratio"].dropna().to_numpy()
     assert len(ratios) == 3
     assert (np.diff(ratios) <= 0).all()
+    assert (report["channel"].dropna() == "y").all()
+    assert (report["channel_mae"] / report["channel_naive_mae"]).to_numpy()[:3] == pytest.approx(
+        report["ratio"].to_numpy()[:3], rel=1e-4
+    )
     assert report["ratio"].to_numpy()[:3] == pytest.approx((report["mae"] / report["naive_mae"]).to_numpy()[:3])
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -36,8 +37,9 @@ class Outcome:
 
     Errors are of the validation windows, in standardised units: `validation_error` is the mean squared one, `mae` the
     mean absolute one, `naive_mae` that of the best naive forecast, and `ratio` the quotient of both: above 1, the
-    naive forecast is better. `open_rate` is that of the validation windows, or of the one window that a forecast was
-    made from.
+    naive forecast is better. `channel` is the one that is worst next to its best naive forecast, and `channel_mae` and
+    `channel_naive_mae` are its mean absolute error and that forecast's, in its units. `open_rate` is that of the
+    validation windows, or of the one window that a forecast was made from.
     """
 
     name: str
@@ -51,12 +53,16 @@ class Outcome:
     mae: float | None = None
     naive_mae: float | None = None
     ratio: float | None = None
+    channel: str | None = None
+    channel_mae: float | None = None
+    channel_naive_mae: float | None = None
     open_rate: float | None = None
     folder: str = ""
     message: str = ""
 
 
-TEXTS, COUNTS = ("name", "state", "folder", "message"), ("rows", "channels", "windows", "epochs")
+REQUIRED = ("name", "state", "seconds", "folder", "message")
+TEXTS, COUNTS = ("name", "state", "channel", "folder", "message"), ("rows", "channels", "windows", "epochs")
 
 
 def read_outcome(content: Any) -> Outcome:
@@ -65,7 +71,7 @@ def read_outcome(content: Any) -> Outcome:
 
     def read(name: str) -> Any:
         kind = reading.text if name in TEXTS else reading.whole_number if name in COUNTS else reading.number
-        return reading.maybe(kind, values[name], f"outcome.{name}", name not in (*TEXTS, "seconds"))
+        return reading.maybe(kind, values[name], f"outcome.{name}", name not in REQUIRED)
 
     return Outcome(**{name: read(name) for name in values})
 
@@ -99,12 +105,16 @@ def outcome_of(member: Member, model: IBForecaster, measured: Evaluation | None,
     )
     if measured is None:
         return outcome
+    worst = max(measured.channels, key=lambda each: each.mae / each.naive_mae if each.naive_mae else each.mae and inf)
     return replace(
         outcome,
         validation_error=measured.mse,
         mae=measured.mae,
         naive_mae=measured.naive_mae,
         ratio=measured.mae / measured.naive_mae if measured.naive_mae else None,
+        channel=worst.channel,
+        channel_mae=worst.mae,
+        channel_naive_mae=worst.naive_mae,
         open_rate=measured.open_rate,
     )
 
