@@ -698,6 +698,13 @@ def a_slightly_larger_budget_that_allows_the_same_tokens(scene: Scene) -> Any:
 
 
 @forgery()
+def a_prior_so_small_that_bits_are_infinite(scene: Scene) -> Any:
+    lie = scene.document
+    lie["prior"] = 5e-324
+    return lie
+
+
+@forgery()
 def another_prior(scene: Scene) -> Any:
     return replace(scene.explained, prior=scene.explained.prior * 0.9)
 

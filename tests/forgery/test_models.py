@@ -128,6 +128,12 @@ def test_weights_in_a_file_that_says_more_than_the_model_are_not_loaded(case: Ca
         IBForecaster.load(folder, device="cpu")
 
 
+def test_a_model_with_more_spreads_than_channels_is_refused(case: Case, tmp_path: Path) -> None:
+    folder = forged(case, tmp_path / "model", lambda model: model["standardisation"]["std"].append(1.0))
+    with pytest.raises(REFUSED):
+        IBForecaster.load(folder, device="cpu")
+
+
 INTERVALS: dict[str, Change] = {
     "a text for the windows": lambda facts: facts.update(windows="10000 (audited)"),
     "fewer windows than none": lambda facts: facts.update(windows=-5),

@@ -81,6 +81,7 @@ def _check_names(explained: ExplainedForecast) -> None:
 def _check_numbers(explained: ExplainedForecast) -> None:
     _require(0 < explained.budget <= 1, "budget", "lie in (0, 1]", explained.budget)
     _require(0 < explained.prior < 1, "prior", "lie in (0, 1)", explained.prior)
+    _require(np.isfinite(explained.rate_bits), "prior", "give a finite number of bits", explained.prior)
     _require(not np.isinf(explained.history).any(), "history", "be finite or missing", "an infinite value")
     _require(
         explained.truth is None or not np.isinf(explained.truth).any(), "truth", "be finite or missing", "infinity"

@@ -126,6 +126,8 @@ class FittedModel:
             "covariates known ahead": (len(layout.future), config.future),
             "units of covariates": (0 if self.known is None else len(self.known.mean), config.future),
             "units": (len(self.standardiser.mean), config.channels),
+            "number of spreads": (len(self.standardiser.std), config.channels),
+            "spreads of covariates": (0 if self.known is None else len(self.known.std), config.future),
         }
         for name, (there, needed) in facts.items():
             require(there == needed, f"the {name} of a model must be those of its network", there, f"give {needed}")
