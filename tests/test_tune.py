@@ -1,7 +1,9 @@
 """The search is reproducible and resumable, ignores the test windows, and returns a recipe it tried."""
 
+import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -283,6 +285,35 @@ def test_an_invalid_table_or_setting_is_refused(
     for kind, message, source, settings in cases:
         with pytest.raises(kind, match=message):
             tune(source, **{"forecaster": forecaster(), "trials": 2} | settings)
+
+
+@pytest.mark.parametrize("failing", [3, 9])
+def test_half_a_line_that_a_full_disk_leaves_is_removed(
+    failing: int, table: pd.DataFrame, forecaster: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
+    """The search goes on writing, that it failed, and would join it to the half line."""
+    expected = tune(table, forecaster(), 2, storage=tmp_path / "undisturbed.log")
+    from optuna.storages.journal import JournalFileBackend
+
+    written, path = JournalFileBackend.append_logs, tmp_path / "search.log"
+    calls: list[int] = []
+
+    def append(backend: Any, logs: list[dict[str, Any]]) -> None:
+        calls.append(len(logs))
+        if len(calls) == failing:
+            with path.open("ab") as file:
+                file.write(b'{"op_code": 5, "worker')
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written(backend, logs)
+
+    with pytest.MonkeyPatch.context() as patch, suppress(OSError):
+        patch.setattr(JournalFileBackend, "append_logs", append)
+        tune(table, forecaster(), 2, storage=path)
+    assert len(calls) >= failing
+    assert path.read_bytes().endswith(b"\n")
+    again = tune(table, forecaster(), 2, storage=path)
+    assert again.recipe == expected.recipe
+    assert [trial.validation_error for trial in again.trials] == [trial.validation_error for trial in expected.trials]
 
 
 @pytest.mark.parametrize("cut", [1, 40, 10**9], ids=["the end of a line", "half a line", "all but the first letters"])

@@ -226,9 +226,19 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
     from optuna.storages.journal import JournalFileBackend
     from optuna.trial import TrialState
 
+    class Journal(JournalFileBackend):
+        def append_logs(self, logs: list[dict[str, Any]]) -> None:
+            """Append whole lines or nothing: if the disk is full, what follows half a line would be joined to it."""
+            size = Path(str(storage)).stat().st_size
+            try:
+                super().append_logs(logs)
+            except OSError:
+                os.truncate(str(storage), size)
+                raise
+
     kept = None
     if storage is not None:
-        kept = JournalStorage(JournalFileBackend(str(storage), cast(Any, _Held())))
+        kept = JournalStorage(Journal(str(storage), cast(Any, _Held())))
     pruner = MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_epochs)
     study = create_study(storage=kept, study_name=name, pruner=pruner, load_if_exists=True)
     for trial in study.get_trials(states=(TrialState.RUNNING,)):

@@ -32,11 +32,20 @@ UNREAD = "values that were not read"
 SIGNIFICANT = 14
 """Digits that every number of a receipt may have: one less than a float keeps, because amounts are also added."""
 
+MOST_DIGITS = 8
+"""Digits of a receipt after the first one of the standard deviation, even if these are no whole numbers.
+
+An amount may be a million times as large as the deviation, where values are far from the usual ones, and a float must
+keep its last digit."""
+
 LARGEST_REST = 1e-3
 """By how much amounts may miss the forecast before they are rounded, in standard deviations: single precision."""
 
 EVERY_DIGIT = Context(prec=1000)
 """Decimal arithmetic in which sums of doubles are exact, whatever their sizes."""
+
+LARGEST_COUNT = 2.0**53
+"""The largest number of last digits that a float can count."""
 
 REST_OF_AMOUNTS = 2.0**-18
 """The same as a part of all amounts: values far from the usual ones lose more to single precision."""
@@ -158,6 +167,12 @@ def receipt_of(
             "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
         )
     exact[0] += rest
+    if max(map(abs, exact)) * 10.0**decimals > LARGEST_COUNT:
+        raise VerificationError(
+            "the amounts of a receipt must be of a size that a float can keep to its last digit",
+            f"{max(exact, key=abs):g}, where the forecast is {total:g}",
+            "look for values that are far from the usual ones",
+        )
     listed = iter(adding_up(exact, total, decimals))
     return Receipt(
         channel=channel,
@@ -180,9 +195,11 @@ def decimals_of(std: float, digits: int) -> int:
 def decimals_for(explained: "ExplainedForecast", column: int, step: Step, digits: int = FINE) -> int:
     """Return how many decimals the receipt of a number gets; negative if its last digits are zeros.
 
-    There are fewer if the number is so large, compared with the spread of its channel, that a float cannot keep them.
+    There are fewer if the spread of its channel is very large, or if the number is so large, compared with the spread,
+    that a float cannot keep them.
     """
-    units, decimals = explained.units, decimals_of(float(explained.units.std[column]), digits)
+    units, std = explained.units, float(explained.units.std[column])
+    decimals = min(decimals_of(std, digits), MOST_DIGITS - floor(log10(std)))
     totals = (total_of(explained, column, step), total_of(explained, column, step, before_limits=True))
     size = max(*map(abs, totals), abs(float(units.mean[column])))
     return min(decimals, SIGNIFICANT - 1 - floor(log10(size))) if size > 0 else decimals
