@@ -37,7 +37,7 @@ def with_receipt(amount: float, total: float) -> ExplainedForecast:
 def test_zero_has_no_sign(total: float) -> None:
     text = with_receipt(TINY, total).in_words("alpha")
     assert "known ahead: holiday 0.00" in text.lower()
-    assert "level computed: 0.00." in text
+    assert "or the level: 0.00." in text
     assert "(0.00 at " in text
     assert not re.search(r"[-+]0\.00\b", text)
 
@@ -97,7 +97,7 @@ def test_eight_lines_name_the_place_that_moved_most_whatever_else_is_said(
         text = replace(plain, receipts=(receipt,)).in_words("alpha")
         assert len(text.splitlines()) <= 8
         assert text.count("Anchor: ") == anchors
-        assert ("Limit: " in text, "an estimate" in text, "Known ahead: " in text) == (
+        assert ("Limit: " in text, "are estimates" in text, "Known ahead: " in text) == (
             limited,
             error is not None,
             covariates > 0,

@@ -236,7 +236,7 @@ def _limited(explained: ExplainedForecast, receipt: Receipt) -> list[str]:
 
 
 def _seen_elsewhere(receipt: Receipt) -> list[str]:
-    return [] if receipt.unread is None else ["Unread values, by which places were chosen or the level computed: {}."]
+    return [] if receipt.unread is None else ["Unread values, through the choice of places or the level: {}."]
 
 
 def _anchor(explained: ExplainedForecast, column: int) -> list[str]:
@@ -252,7 +252,7 @@ def _sampled(receipt: Receipt) -> list[str]:
     if not receipt.error:  # exact, or one value that has no order
         return []
     error = f"{float(f'{receipt.error:.2g}'):g}"  # two digits, and 160 rather than 1.6e+02
-    return [f"How much each value adds is an estimate, with a standard error of at most {error}; the sum is exact."]
+    return [f"The amounts are estimates, with a standard error of at most {error}; their sum is exact."]
 
 
 def _promise(explained: ExplainedForecast) -> list[str]:
