@@ -17,12 +17,12 @@ model = IBForecaster(horizon=24, look_back=96, sealed=True, epochs=1).fit(table)
 
 @dataclass
 class Meter:
-    """A source that charges for every value once: those it has given are kept."""
+    """A source that charges for each value only once, because it keeps what it has fetched."""
 
     kept: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def fetch(self, channel: str, time: str) -> float:
-        """Return a value, from those that are kept if it is one of them."""
+        """Return a value, and pay for it unless it was fetched before."""
         if (channel, time) not in self.kept:
             self.kept[channel, time] = values.at[pd.Timestamp(time), channel]  # the slow, expensive line
         return self.kept[channel, time]

@@ -3,8 +3,8 @@
     python examples/own_table.py load.csv Europe/Berlin
 
 The table has a time column and one column per channel. Rows are evenly spaced, but some may be absent. Times have
-their offset (2024-03-31 03:00+02:00) or are in UTC (…Z). Without either they are local times of the zone, and a time
-that the zone's clock showed twice or never is refused.
+their offset (2024-03-31 03:00+02:00) or are in UTC (…Z). Without either they are local times of the zone. A time that
+its clock never showed is refused, and so is one that it showed twice if the table has it once.
 """
 
 import sys

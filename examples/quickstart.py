@@ -14,16 +14,16 @@ from ibforecast import IBForecaster, demo_table
 demo = demo_table(seed=2024)
 table = pa.table(demo.columns())
 
-# At most a fifth of every look-back window may be read, with any weights. A contest decides whether the mask is fixed
-# (sealed) or chosen by a look at the window (choosing).
+# At most a fifth of every look-back window may be read, whatever the weights are. A contest decides whether the mask is
+# fixed (sealed) or chosen by a look at the window (choosing).
 model = IBForecaster(horizon=24, look_back=96, budget=0.2).fit(table)
 print(model.fitted.summary.contest)
 print(model.evaluate(table))
 
-# The forecast after the end of the table, as a table of the same kind in the same units.
+# The first row of the forecast, which follows the table and has the same kind and units.
 print(model.predict(table).slice(0, 1).to_pylist())
 
-# A forecast in the test part, shortly before something unusual happens again, and what it was computed from.
+# A forecast in the test part, shortly before something unusual happens again, and the values it was computed from.
 explanation = model.explain(table, at=demo.moment_before_echo(model.fitted.split.validation_end))
 print(explanation.in_words())
 print(explanation.verify())

@@ -1,4 +1,4 @@
-"""Forecast two weeks of a shop's sales, with promotions that are planned ahead, on a table made here.
+"""Forecast two weeks of a shop's sales with promotions that are planned ahead. The table is made here.
 
 python examples/shop_sales.py
 """
