@@ -29,10 +29,10 @@ from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import Recipe
 
 LONGEST_ADVISED = 336
-"""No longer look-back is advised: each step costs time."""
+"""The longest look-back that is advised, because each step costs time."""
 
 ZONES = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York")
-"""Zones to try if the clock seems to change in a table: in others it does so at the same local times."""
+"""Zones to try if the clock seems to change in a table; in all others it changes at the same local times as in one."""
 
 REPEATED = "--missing-value"
 """The option that the advice may have several times."""
@@ -42,7 +42,7 @@ FEW_WINDOWS = 200
 SATURATED_SHARE, SATURATED_RUNS, SATURATED_FACTOR = 0.01, 10, 1.5
 STUCK_SHARE, STUCK_STEPS, STUCK_FACTOR = 0.1, 24, 10
 FEW_EMPTY, FEW_ZEROS, FEW_COUNTED, SMALL_SHARE = 0.01, 0.1, 2.0, 0.1
-"""What says that steps of counts are left out when nothing happened: `_left_out` has the rule."""
+"""Thresholds of the rule in `_left_out`, which finds counts whose steps are left out when nothing happened."""
 
 NAMED = 4
 
@@ -140,7 +140,8 @@ class Opened:
 
 
 def open_table(table: Any, settings: Settings) -> Opened:
-    """Read a table; one whose times are uneven by workdays, by row number or on the even grid, as fits it best."""
+    """Read a table. One with uneven times is read by workdays, by row number or on the even grid, whichever fits
+    best."""
     try:
         return Opened(*read_with_marks(table, settings.layout))
     except DataError as error:
@@ -162,7 +163,8 @@ def open_table(table: Any, settings: Settings) -> Opened:
 
 
 def _evened(table: Any, settings: Settings, source: Table, marks: list[Mark], error: DataError) -> Opened:
-    """Return an uneven table as it is best read, with the advice to do so; `source` is the table on the even grid."""
+    """Return an uneven table, read in the way that fits it best, and the advice to read it so; `source` is the table on
+    the even grid."""
     series, finding = source.series, f"{error.rule} ({error.got})"
     absent = np.isnan(series.values)
     workdays = settings.freq is None and series.clock.frequency == Frequency(DAY)
@@ -201,7 +203,7 @@ def _reading_options(reading: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _never_there(series: Series, cycle: int) -> int:
-    """Return how many phases of a cycle have no row, if all others always do; 0 if not."""
+    """Return how many phases of a cycle have no row, if all others always have one; otherwise 0."""
     if cycle < 2 or series.rows < 3 * cycle:
         return 0
     absent, phase = np.isnan(series.values).all(axis=1), series.clock.phase(0, series.rows, cycle)
@@ -278,7 +280,7 @@ def check(table: Any, settings: Settings) -> Findings:
 
 
 def usual_horizon(series: Series) -> int:
-    """Return a horizon to look at a table with if none is given: the cycle of its step, 24 if it has none."""
+    """Return the horizon for a check if none is given: the cycle of the table's step, or 24 if it has none."""
     try:
         return series.clock.frequency.cycle()
     except IBForecastError:
@@ -294,7 +296,8 @@ def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
 
 
 def _plan(settings: Settings, series: Series) -> tuple[Recipe | None, dict[Part, int], str]:
-    """Return the recipe of a fit, the number of windows of each part, and why it would be refused, or nothing.
+    """Return the recipe of a fit, the number of windows of each part, and why it would be refused (empty if it would
+    not).
 
     Raises UsageError for settings that are wrong for any table. A cycle that is only missing is not wrong.
     """
@@ -335,7 +338,8 @@ def _about_marks(marks: list[Mark]) -> Iterator[Advice]:
 def _about_gaps(
     settings: Settings, series: Series, absent: Bool[np.ndarray, "row channel"], cycle: int
 ) -> Iterator[Advice]:
-    """Advise on steps of counts that are left out, on channels that are mostly empty, and on phases that always are."""
+    """Advise on steps of counts that are left out, on channels that are mostly empty, and on phases that are always
+    empty."""
     shares, is_filled = absent.mean(axis=0), settings.irregular == "fill"
     phase = series.clock.phase(0, series.rows, max(cycle, 1))
     always = _always_empty(absent[:, shares < EMPTY_SHARE], phase, max(cycle, 1))
@@ -408,7 +412,7 @@ def _whole_day(series: Series) -> str:
 def _always_empty(
     absent: Bool[np.ndarray, "row channel"], phase: Int64[np.ndarray, " row"], cycle: int
 ) -> Bool[np.ndarray, " cycle"]:
-    """Return the phases at which no channel has a value, but for a few rows; none if there is no channel."""
+    """Return the phases at which no channel has a value, except in a few rows; none if there is no channel."""
     rows = np.maximum(np.bincount(phase, minlength=cycle), 1)
     shares = [np.bincount(phase, weights=column, minlength=cycle) / rows for column in absent.T]
     return np.all([share >= EMPTY_SHARE for share in shares], axis=0) if shares else np.zeros(cycle, dtype=bool)
@@ -422,7 +426,7 @@ def _empty_times(series: Series, absent: Bool[np.ndarray, "row channel"]) -> tup
         return ()
     empty = _always_empty(absent, minute // length, steps)
     times = [f"{each // 60:02}:{each % 60:02}" for each in range(int(minute[0]) % length, MINUTES_OF_DAY, length)]
-    # A day that begins after a time with values, so that no span goes beyond its end.
+    # The day begins after a time with values, so that no span crosses its end.
     first = int(np.flatnonzero(~empty)[0])
     spans, order = list[list[str]](), [(first + step) % steps for step in range(steps)]
     for before, step in pairwise(order):
@@ -441,9 +445,9 @@ def _phase_names(series: Series, places: list[int], cycle: int) -> str:
 
 
 def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
-    """Advise on channels by their values: constant ones, marks of 0 and 1, counts, and values that own the scale.
+    """Advise on channels by their values: constant ones, flags of 0 and 1, counts, and values that dominate the scale.
 
-    A channel that is not forecast needs no advice on its forecasts, nor on its limits one that has some.
+    A channel that is not forecast gets no advice on its forecasts, and one that has limits gets none on limits.
     """
     free = set() if EVERY in settings.ranges else set(series.targets) - set(settings.ranges)
     constant, flags, counts, resting, positive, saturated, owned = [], [], [], [], [], [], []
@@ -502,10 +506,10 @@ def _about_channels(settings: Settings, series: Series) -> Iterator[Advice]:
 
 
 def _saturation(series: Series, place: int) -> tuple[float, float] | None:
-    """Return the largest value of a channel and its share, if values seem to end there; None if not.
+    """Return the largest value of a channel and its share, if values seem to end there; otherwise None.
 
-    That is so if the largest value is in one of a hundred rows, in ten separate runs, and more often than the next
-    lower one by half: a distribution that just thins out has its largest value less often than the next one.
+    They seem to if the largest value is in one of a hundred rows, in ten separate runs, and half as often again as the
+    next lower one. In a distribution that just thins out, it is less frequent than the next lower one.
     """
     column = series.values[:, place]
     seen = column[~np.isnan(column)]
@@ -525,9 +529,9 @@ def _limit_option(names: list[str]) -> str:
 def _about_runs(series: Series) -> Iterator[Advice]:
     """Advise on long runs of one value, as of a sensor that is stuck.
 
-    A run is named if it is longer than a week of steps (but at least 24) or a tenth of the rows, and longer than ten
-    times the run in which the median row of the channel is. Zeros of counts that are often 0 are left out, and so are
-    channels that are nearly constant.
+    A run is named if it is longer than a week of steps (but at least 24) or a tenth of the rows, and also longer than
+    ten times the run that contains the median row of the channel. Zeros of counts that are often 0 are left out, and so
+    are channels that are nearly constant.
     """
     week = max(STUCK_STEPS, 7 * 86_400 // (series.clock.frequency.seconds or 86_400))
     shortest = min(week, STUCK_SHARE * series.rows)
@@ -556,7 +560,7 @@ def _about_runs(series: Series) -> Iterator[Advice]:
 
 
 def _owner(series: Series, place: int, seen: Float64[np.ndarray, " value"]) -> str:
-    """Say which values own the scale: at most one in a thousand that make up more than half of the variance."""
+    """Say which values dominate the scale: at most one in a thousand that make up more than half of the variance."""
     few = max(1, len(seen) // 1000)
     apart = np.abs(seen - np.median(seen))
     squares = np.sort((apart / (apart.max() or 1.0)) ** 2)  # of shares, because squares of huge values overflow

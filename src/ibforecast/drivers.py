@@ -60,7 +60,7 @@ PREPOSITIONS = {"weekday": "on", "hour": "at"}
 """The words before the names of groups, if not "in"."""
 
 GOLDEN = (5**0.5 - 1) / 2
-"""Its multiples, less their whole part, are spread evenly over 0 to 1 and never repeat."""
+"""The fractional parts of its multiples are spread evenly over 0 to 1 and never repeat."""
 
 EVENTS = 10
 """One of this number of windows is an event."""
@@ -278,8 +278,8 @@ class Drivers:
     def in_words(self) -> str:
         """Return the largest sources of each channel and the largest place of each, in at most eight lines.
 
-        The own past of a channel comes first, because most of what it will be is usually in what it was; then what
-        moves it from outside, and the largest of these sources.
+        The own past of a channel comes first, because it usually explains most of the forecast; then what moves it from
+        outside, and the largest of these sources.
         """
         headline = (
             f"Sources of each channel, as shares of what all sources add, over {_windows(self.windows)} ({self.split}):"
@@ -388,8 +388,8 @@ def drivers(
 def chosen_starts(windows: Windows, clock: Clock, count: int, by: By | None, split: str) -> list[int]:
     """Return the first rows of `count` of the windows of a part of a table, in increasing order.
 
-    They are evenly spaced, or about equally many of each group `by` the time of the forecast. Refuse, before any work,
-    windows that cannot be grouped.
+    They are evenly spaced, or about equally many of each group `by` the time of the forecast. Windows that cannot be
+    grouped are refused before any work.
     """
     if by is not None:
         require_choice("by", by, get_args(By))

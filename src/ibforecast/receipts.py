@@ -89,7 +89,8 @@ class Read:
 
     @cached_property
     def shares(self) -> PerValue:
-        """By how much each value changes the scale of its channel: the change is divided as that of its square is."""
+        """By how much each value changes the scale of its channel, in proportion to what it adds to the square of
+        it."""
         widths = (self.doubt + self.count) * (self.scale + self.usual_scale)
         return np.asarray((self.squares - self.season**2) / widths[self.channel])
 
@@ -152,7 +153,7 @@ def _in_closed_form(explained: ExplainedForecast, column: int, sums: Weights) ->
 def _with_rest(
     explained: ExplainedForecast, column: int, calendar: PerStep, read: Moves, error: Moves | None = None
 ) -> Amounts:
-    """Return the amounts of a channel; what they leave of the forecast of a model that is not sealed is `unread`."""
+    """Return the amounts of a channel; for a model that is not sealed, the rest of the forecast is `unread`."""
     known = _known(explained, column)
     rest = explained.computed[:, column] - calendar - read.sum(axis=0) - known.sum(axis=0)
     limit = (explained.forecast - explained.computed)[:, column] if is_limited(explained, column) else None

@@ -247,7 +247,7 @@ def _study(storage: str | Path | None, name: str, unpruned_epochs: int) -> "optu
 
 
 class _Held:
-    """A lock for Optuna that is held already: `_only_user` has the file for the whole search."""
+    """A lock for Optuna that does nothing, because `_only_user` holds the file for the whole search."""
 
     def acquire(self) -> bool:
         return True

@@ -127,7 +127,7 @@ class Desk:
         return replace(source, series=replace(source.series, clock=clock))
 
     def moment(self, at: Any) -> Any:
-        """Return a moment as clocks take it: a text may be written as the times of a table may be."""
+        """Return a moment in a form that clocks accept; a text may have any format that times of a table may have."""
         return read_moment(at, self.fitted.layout.dates)
 
     def start(self, series: Series, at: Any, budget: float | None = None) -> int:
@@ -220,9 +220,9 @@ class Desk:
         )
 
     def explain_before(self, source: Table, at: Any = None, budget: float | None = None) -> ExplainedForecast:
-        """Explain the forecast that one made at a moment is compared with by default: it was made a day before.
+        """Explain the forecast with which one made at a moment is compared by default: the one made a day before.
 
-        If steps are a day or longer, or counted by row, it was made one step before.
+        If steps are a day or longer, or counted by row, it is the one made one step before.
         """
         series = source.series
         last = series.rows - 1 if at is None else series.clock.row_of(self.moment(at))

@@ -145,7 +145,7 @@ def run(arguments: list[str] | None = None) -> None:
 def _few_collections() -> Iterator[None]:
     """Let Python look for unused cycles of objects less often.
 
-    It does so while PyTorch is imported, again and again through all of PyTorch: a seventh of the time of `predict`.
+    Otherwise it searches all of PyTorch again and again during its import: a seventh of the time of `predict`.
     """
     usual = gc.get_threshold()
     gc.set_threshold(MANY_OBJECTS, *usual[1:])
@@ -219,7 +219,7 @@ def _in_our_words(error: click.ClickException) -> UsageError:
 
 
 def _similar(word: str, known: list[str], otherwise: str) -> str:
-    """Return the remedy for a misspelt word; stricter than `hint`, because few letters are easily similar."""
+    """Return the remedy for a misspelt word; stricter than `hint`, because short words are easily similar."""
     close = get_close_matches(word, known, n=1, cutoff=0.8)
     return f"did you mean {close[0]!r}?" if close else otherwise
 

@@ -112,7 +112,7 @@ def settings_options(command: Command, required: bool = True) -> Command:
 
 
 def optional_settings(command: Command) -> Command:
-    """Add an option for each setting, none of which must be given."""
+    """Add an option for each setting; none of them is required."""
     return settings_options(command, required=False)
 
 
@@ -123,9 +123,9 @@ def given(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(settings: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return options as one writes them in a shell, by the name of each: what was given, in the order of the settings.
+    """Return the given options by name, as they are written in a shell, in the order of the settings.
 
-    Settings that are equal to nothing, such as an empty list, are left out.
+    Empty settings, such as an empty list, are left out.
     """
     hints, options = get_type_hints(Settings), dict[str, list[str]]()
     for setting in fields(Settings):

@@ -90,7 +90,7 @@ class Frequency:
 
     @property
     def words(self) -> str:
-        """The frequency for people: as `str` writes it, but for workdays, whose unit nobody knows."""
+        """The frequency in words: that of `str`, except for workdays, whose unit few people know."""
         return f"{self.workdays} workday{'s' if self.workdays > 1 else ''}" if self.workdays else str(self)
 
     @property

@@ -108,9 +108,9 @@ class ExplainedForecast:
     units: level, scale and what is known are standardised by `units` and `known_units`, and profile and evidence are in
     units of that scale. They are attributes too, such as `explained.mask` or `explained.level`. `clock` is the time
     axis of look-back and horizon, from which times and phases follow. If `sealed`, mask and context were also computed
-    only from what was read. If the model has `limits`, the forecast is `unlimited`, which is what the model computed,
-    within them; otherwise both are None. At the times of the day in `zero_at` a value that the table
-    does not have is 0 in history and truth. `receipts` are those that were added to its document.
+    only from what was read. If the model has `limits`, `unlimited` is what it computed, and the forecast is that within
+    the limits; otherwise both are None. At the times of the day in `zero_at`, a value that is missing in the table is 0
+    in history and truth. `receipts` are those that were added to its document.
     """
 
     explanation: Explanation[np.ndarray]
@@ -212,7 +212,8 @@ class ExplainedForecast:
 
     @cached_property
     def moments(self) -> tuple[str, ...]:
-        """The times as words name them: the zone is named once, and an offset only if the clock showed a time twice."""
+        """The times as they are written in words: the zone once, and an offset only if the clock showed a time
+        twice."""
         return self.times if self.clock.zone is None else without_offsets(self.times)
 
     @property

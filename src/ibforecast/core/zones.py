@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int64, Shaped
 from ibforecast.core.errors import DataError, UsageError
 
 YEARS = (np.datetime64("0002-01-01", "us"), np.datetime64("9999-01-01", "us"))
-"""The first moment that is allowed, and the first one after the last: with any offset, it is one of Python's dates."""
+"""The first moment that is allowed, and the first one that no longer is. With any offset, both are dates of Python."""
 
 IN_YEARS = "a time must be in the years 2 to 9998"
 
@@ -80,7 +80,7 @@ def uncertain(wall: Shaped[np.ndarray, " row"], zone: str | None) -> Bool[np.nda
 def in_order(
     wall: Shaped[np.ndarray, " row"], zone: str, groups: Shaped[np.ndarray, " row"] | None = None
 ) -> tuple[Shaped[np.ndarray, " row"], Bool[np.ndarray, " row"]]:
-    """Convert the wall-clock times of a table to UTC, and return which of them have no meaning or two.
+    """Convert the wall-clock times of a table to UTC, and return which of them never occurred or are ambiguous.
 
     The order of rows distinguishes times that the clock showed twice: where they are repeated, the first are those
     before the clock was put back. `groups` says which rows are of one series; by default all are.
@@ -100,7 +100,7 @@ def in_order(
 def _members(
     groups: Shaped[np.ndarray, " row"], unsure: Bool[np.ndarray, " row"]
 ) -> list[Int64[np.ndarray, " member"]]:
-    """Return the rows of each group that has a row which is unsure."""
+    """Return all rows of each group that has an unsure row."""
     if not unsure.any():
         return []
     order = np.argsort(groups, kind="stable")

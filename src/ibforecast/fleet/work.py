@@ -66,7 +66,7 @@ TEXTS, COUNTS = ("name", "state", "channel", "folder", "message"), ("rows", "cha
 
 
 def read_outcome(content: Any) -> Outcome:
-    """Return an outcome from what a file says; raise DataError if it is none."""
+    """Return the outcome that a file states; raise DataError if it states none."""
     values = reading.members(content, [each.name for each in fields(Outcome)], "outcome")
 
     def read(name: str) -> Any:

@@ -32,7 +32,7 @@ from ibforecast.zoo.saved import FittedModel
 T = TypeVar("T")
 
 Source = Callable[[], Table]
-"""Reads a table, or returns one that was read."""
+"""A function that reads a table, or returns one that was read."""
 
 MOST_TOGETHER, MOST_NUMBERS = 32, 100_000
 """How many windows are computed in one pass at most, and how many numbers their explanations may have."""
@@ -73,7 +73,7 @@ class _Prepared:
 
 
 _Result = tuple[Callable[[], Explanation[np.ndarray]], np.ndarray]
-"""What returns the explanation of a window, and what the model computed, before any limits."""
+"""A function that returns the explanation of a window, and what the model computed before any limits."""
 
 
 def _computed(windows: list[_Prepared]) -> list[_Result]:
@@ -182,7 +182,7 @@ class LoadedModel:
             engine = TorchEngine(self.fitted.at_budget(budget))
             return _Prepared(table, engine, rows, running.entering(engine.facts, rows))
 
-        # A budget of its own makes it a network of its own.
+        # With another budget it is another network.
         return Shared("windows" if budget is None else None, prepare, _computed, finish)
 
 

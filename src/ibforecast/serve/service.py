@@ -51,7 +51,7 @@ from ibforecast.zoo.saved import FittedModel
 
 READERS = 4
 FEW, FEW_CELLS = 64, 4096
-"""Columns and cells of an Arrow table that is read at once, which takes less than to hand it to a thread and back."""
+"""The largest Arrow table, in columns and cells, that is read at once: handing it to a thread would take longer."""
 
 HISTORIES_KEPT = 32
 READINGS_KEPT = 4
@@ -65,7 +65,7 @@ class Service:
     """Loaded models, kept tables, and the threads that read and compute; it starts with the tables in `opened`.
 
     One thread reads large bodies, `READERS` threads read tables, one thread per model computes windows and receipts,
-    and one more each computes histories and drivers, so that neither a large table nor a long history delays a single
+    and one more each computes histories and drivers. So neither a large table nor a long history delays a single
     window.
     """
 

@@ -138,7 +138,7 @@ class Worker:
             thread.join()
 
     def _work(self) -> None:
-        torch.set_num_threads(self._threads)  # counts only for the thread that calls it
+        torch.set_num_threads(self._threads)  # holds only for the thread that calls it
         with np.errstate(all="ignore"):  # clients may send numbers of any size; results are checked later
             while turn := self._next_turn():
                 self._on_turn(len(turn))

@@ -20,9 +20,9 @@ RECENT = 3
 class Deadline:
     """The time limit of a fit that began at a moment of `time.perf_counter`, and how long its end will take.
 
-    The time of the end is not known before, so it is estimated from passes over validation windows, as they are
-    measured: the first one of each kind of forecaster, because a choosing reader takes longer and only the end shows
-    which is kept, and how much slower or faster the latest ones were than the first of their kind.
+    The time of the end is estimated from the passes over validation windows that were measured. The first pass of each
+    kind of forecaster counts, because a choosing reader takes longer and only the end shows which is kept. It is
+    corrected by how much slower or faster the latest passes were than the first of their kind.
     """
 
     def __init__(self, begun: float, seconds: float) -> None:

@@ -47,7 +47,7 @@ SLACK = 1_000_000
 
 @dataclass(frozen=True)
 class Behind:
-    """A channel that a naive forecast describes better on validation windows: it repeats the last `naive_cycle` steps.
+    """A channel in which repeating the last `naive_cycle` steps is better than the model on validation windows.
 
     Both mean absolute errors are in the units of the channel.
     """
@@ -212,8 +212,9 @@ class FittedModel:
     def weights_sha256(self) -> str:
         """Fingerprint of the weights and of what they mean, which explanations name.
 
-        It is that of `model.json` without what may differ between models that give the same: the intervals, which
-        `calibrate` replaces, and the seconds that training took. It covers the weights by their own fingerprint.
+        It is that of `model.json` without the parts that may differ between models with the same results: the
+        intervals, which `calibrate` replaces, and the seconds of training. It covers the weights by their own
+        fingerprint.
         """
         content = {name: value for name, value in self.document().items() if name != "intervals"}
         training = {name: value for name, value in content["training"].items() if name != "seconds"}
@@ -353,7 +354,7 @@ _last_network = lru_cache(maxsize=1)(_network)
 
 
 class _Bounded(TorchFunctionMode):
-    """While it is entered, refuse tensors that a network with this many numbers cannot need.
+    """Refuse, inside its `with` block, tensors that a network with this many numbers cannot need.
 
     So a document that claims a huge network is refused before the memory is taken. A network on the device "meta" would
     show its shapes, too, but takes a second of imports.
@@ -380,7 +381,7 @@ class _Bounded(TorchFunctionMode):
 
 
 def _training(summary: TrainingSummary) -> dict[str, Any]:
-    """Return a summary as plain data, without parts that older models do not have, so that these keep fingerprints."""
+    """Return a summary as plain data, without parts that older models lack, so that these keep their fingerprints."""
     training = asdict(summary)
     contest = training["contest"]
     for part, name in ((training, "no_contest"), (contest, "windows"), (contest, "varied")):

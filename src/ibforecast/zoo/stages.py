@@ -37,7 +37,7 @@ from ibforecast.zoo.anchoring import BATCH, anchored
 from ibforecast.zoo.recipes import Recipe
 
 USED_SHARE = 0.9
-"""The share of the time until a deadline that is planned; the rest is for what is slower than it was measured."""
+"""The share of the time until a deadline that is planned; the rest is a reserve for steps slower than measured."""
 
 MEASURED_SHARE = 0.03
 """About the share of a time limit in which the pace of each candidate is measured."""
@@ -189,13 +189,13 @@ class Stage:
     done: int = 0
     hopeless: Hopeless = never_hopeless
     needed: bool = False
-    """Whether there is no result without it, so that it has an epoch, however late it is."""
+    """Whether there is no result without it; it then has at least one epoch, however late it is."""
 
     share: float = 1.0
     """The share of the time until a deadline that it may take; the rest is for a later stage."""
 
     def seed(self, seed: int) -> int:
-        """Return the seed of this stage in a training with some seed; all that go on from another have the same."""
+        """Return the seed of this stage, given that of the training; all that continue another stage have the same."""
         return seed if self.name in STAGES[:2] else epoch_seed(seed, -1)
 
 
@@ -216,9 +216,9 @@ def train_recipe(
 ) -> Trained:
     """Train a recipe in all its stages; arguments as in `ibforecast.train.loop.train`.
 
-    `on_epoch` also takes the name of the reader of a contest that is trained; that of the first one is empty.
-    With a `checkpoint` path every stage has a file there; `forget` removes them. A training that is stopped in a
-    contest has no outcome of it, and keeps the sealed reader.
+    `on_epoch` also gets the name of the reader that is trained; for the first one it is empty. With a `checkpoint` path
+    every stage has a file there; `forget` removes them. A training that is stopped in a contest has no outcome of it,
+    and keeps the sealed reader.
     """
     plan = stages(recipe, seed, validation)
     stage = next(plan)
@@ -282,7 +282,7 @@ def train_recipes_stacked(
 
 
 def _with_anchor(trained: Trained, validation: Windows) -> Trained:
-    """Return what was trained with an anchor, if its recipe has a margin for one and a channel is better with it."""
+    """Return what was trained, with an anchor if its recipe has a margin for one and a channel is better with it."""
     margin = trained.recipe.train.anchor_margin
     if not margin:
         return trained
@@ -350,7 +350,7 @@ def within(recipe: Recipe, training: Windows, validation: Windows, deadline: Dea
         return speed.epoch(training, windows, pace), speed.window * len(windows), windows
 
     def planned(passes: float) -> float:
-        """Return the seconds for training, if a pass over all validation windows takes a time."""
+        """Return the seconds left for training, given the seconds of a pass over all validation windows."""
         return max(0.0, USED_SHARE * deadline.left - TAIL_PASSES * passes)
 
     # A reader that was chosen by hand determines how long the end takes; otherwise usually the sealed one.

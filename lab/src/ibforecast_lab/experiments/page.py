@@ -372,7 +372,7 @@ def _cells(sheets: Sheets) -> list[Line]:
 
 
 def _shown(sheets: Sheets, model: str, data: str) -> Row:
-    """Return the mean errors of a model on a data set: of a rival the better of our runs and print, by MSE."""
+    """Return the mean errors of a model on a data set; for a rival, ours or those in print: the lower ones by MSE."""
     (row,) = better_source(select(sheets["accuracy"].rows, model=model, data=data, other_budget=None))
     return row
 
