@@ -123,7 +123,7 @@ def fit_source(
     if device.type == "cpu":
         cost = cost_of(recipe, series.rows, len(training), len(validation))
         on_start(cost if deadline is None else cost.within(deadline.seconds))
-    compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
+    compared = validation.compared(recipe.train.validated)
     cycles = naive_cycles(recipe.config.cycles, series.clock.frequency)
     naive = naive_forecasts(compared, cycles)
     yardstick = min((each.mse for each in naive), default=nan)
@@ -181,7 +181,7 @@ def fit_source(
     readable = replace(validation, tokens=tokens).usable()
     if len(readable):
         calibration = calibrated_on(network.to(device), readable, series)
-        some = readable.spaced(recipe.train.validated) if recipe.train.validated else readable
+        some = readable.compared(recipe.train.validated)
         if not torch.equal(some.starts, compared.starts):
             naive = naive_forecasts(some, cycles)
         summary = replace(fitted.summary, behind=tuple(behind_naive(fitted, some, naive)))

@@ -107,6 +107,10 @@ class Windows:
         """Return this many of the windows, evenly spaced from first to last; all if there are fewer."""
         return replace(self, starts=self.starts[evenly_spaced(count, len(self)).to(self.starts.device)])
 
+    def compared(self, count: int) -> "Windows":
+        """Return the windows on which errors are compared: this many, evenly spaced; all of them if it is 0."""
+        return self.spaced(count) if count else self
+
     def apart(self) -> int:
         """Return how many of the windows can be chosen so that no two forecast the same step."""
         starts: list[int] = self.starts.sort().values.tolist()

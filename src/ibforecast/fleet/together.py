@@ -95,7 +95,7 @@ def fit_together(
                 "none in any series",
                 "give longer series, or a shorter look_back (--look-back) or horizon",
             )
-    compared = validation.spaced(recipe.train.validated) if recipe.train.validated else validation
+    compared = validation.compared(recipe.train.validated)
     natural = naive_cycles(recipe.config.cycles, longest.series.clock.frequency)
     # The rows before a look-back, which a longer cycle would repeat, may be those of another series.
     cycles = [cycle for cycle in natural if cycle <= settings.look_back]

@@ -87,7 +87,7 @@ def train(
     if not len(training) or not len(validation):
         raise DataError("training and validation need at least one window each", "none", "give a longer table")
     batch, steps = ranks.shared_batch(config.batch_of(len(training))), config.steps_of(len(training))
-    compared = validation.spaced(config.validated) if config.validated else validation
+    compared = validation.compared(config.validated)
     history: tuple[Epoch, ...] = ()
     stopped, first = False, ranks.rank() == 0
 

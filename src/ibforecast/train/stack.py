@@ -193,7 +193,7 @@ def train_stacked(members: Sequence[Member], config: TrainConfig) -> list[Traini
     )
     *_, batch, steps = shapes.pop()
     device = members[0].training.values.device
-    compared = [m.validation.spaced(config.validated) if config.validated else m.validation for m in members]
+    compared = [member.validation.compared(config.validated) for member in members]
     histories: list[tuple[Epoch, ...]] = [() for _ in members]
     failures: dict[int, IBForecastError] = {}
     with torch.random.fork_rng([device] if device.type == "cuda" else []), in_order(device):
