@@ -16,7 +16,7 @@ GRACE = 30
 """Seconds that requests under way have to finish once the service is stopped."""
 
 MOST_ENDS, QUIET = 5, 30.0
-"""How many processes may end before all have run together for so many seconds; then the count begins again."""
+"""How many processes may end before all have run together for this many seconds; then the count begins again."""
 
 Identities = dict[str, str]
 """The fingerprint of each model and table that a process answers from, by what it is called in messages."""
