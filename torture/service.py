@@ -2,7 +2,8 @@
 
 Two services run, one of one process and with a token, one of two processes. Honest clients send forecasts,
 explanations, receipts and documents to verify, several hundred at a time. Meanwhile, every other interval, hostile
-clients attack from another address; a model is replaced on disk and reloaded; a process is killed.
+clients attack from another address; a model is replaced on disk and reloaded; a process is killed, and the service
+goes on.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from ibforecast.core.limits import Limits
 from ibforecast.serve.arrow import STREAM
 from torture.attacks import ATTACKS
 from torture.tables import LOOK_BACK, forecaster, save_recipe, table
-from torture.wire import Lost, Reply, connected, request
+from torture.wire import Address, Lost, Reply, clients_of, connected, request
 
 TOKEN = "a token of the torture"
 CLIENTS, ATTACKERS, ADDRESSES = 256, 24, 16
@@ -54,36 +55,41 @@ IDLE = 4.0
 GROWTH = 64 * 2**20
 """Bytes that the memory of a service may grow by between the second quarter of the time and the last one."""
 
-ENDED = "every process of a service must keep running"
+REQUESTS = 200
+"""Most requests over one connection: a process that was started again gets only new ones."""
+
+ENDED = "a process of the service ended (signal 9, Killed), and is started again"
 PROBE = """
 import http.client, sys, time
 while True:
-    begun, status = time.perf_counter(), 0
+    begun, status, port = time.perf_counter(), 0, 0
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), 600, ("127.0.0.3", 0))
+        connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), 600, (sys.argv[2], 0))
+        connection.connect()
+        port = connection.sock.getsockname()[1]
         connection.request("GET", "/health")
         reply = connection.getresponse()
         status = reply.status * bool(reply.read())
         connection.close()
     except OSError:
         pass
-    print(status, time.perf_counter() - begun, flush=True)
+    print(status, time.perf_counter() - begun, port, flush=True)
     time.sleep(0.25)
 """
 """Asks for /health in a process of its own, in which nothing else delays it."""
+
+PROBED_FROM, WATCHED_FROM = "127.0.0.3", "127.0.0.4"
+"""The addresses of the probe, and of what waits for a process to be back."""
 
 PROGRAM = "from ibforecast.cli.main import run; import sys; run(sys.argv[1:])"
 Version = int
 """Which of the two contents of a replaced model: 0 or 1."""
 
 
-def service(minutes: float, seed: int, clients: int = CLIENTS, kills: bool = True) -> dict[str, Any]:
-    """Serve several models, attack, replace, kill, and compare every answer.
-
-    Without `kills` there is no service of two processes.
-    """
+def service(minutes: float, seed: int, clients: int = CLIENTS) -> dict[str, Any]:
+    """Serve several models, attack, replace, kill, and compare every answer."""
     with TemporaryDirectory() as place:
-        attack = _Torture(Path(place), random.Random(seed), clients, 60 * minutes, kills)
+        attack = _Torture(Path(place), random.Random(seed), clients, 60 * minutes)
         try:
             asyncio.run(attack.run())
         finally:
@@ -104,16 +110,14 @@ class Question:
 
 @dataclass
 class _Served:
-    """One `ibforecast serve` process, which may be started again; `ending` is set while it may refuse connections."""
+    """One `ibforecast serve`."""
 
     words: list[str]
     token: str | None
     port: int = 0
-    generation: int = 0
-    ending: bool = False
     process: "subprocess.Popen[str] | None" = None
     memory: list[tuple[float, int]] = field(default_factory=list)
-    health: list[tuple[int, float]] = field(default_factory=list)
+    health: list[tuple[int, float, Address]] = field(default_factory=list)
     _probe: "subprocess.Popen[str] | None" = None
     _words: IO[str] | None = None
 
@@ -122,18 +126,15 @@ class _Served:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"} | ({"IBFORECAST_TOKEN": self.token} if self.token else {})
         words = [sys.executable, "-c", PROGRAM, "serve", *self.words, "--port", "0"]
         # A file, because a service whose words nobody reads would wait once a pipe is full.
-        self._close()
         self._words = TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(words, env=environment, stderr=self._words, text=True)
         while not (found := re.search(r"^serving .*:(\d+)$", self.words_so_far(), re.MULTILINE)):
             if self.process.poll() is not None:
                 raise RuntimeError(f"a service did not start: {self.words_so_far()}")
             time.sleep(0.05)
-        self.port, self.ending = int(found[1]), False
-        self.generation += 1
-        self._probe = subprocess.Popen(
-            [sys.executable, "-c", PROBE, str(self.port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        self.port = int(found[1])
+        words = [sys.executable, "-c", PROBE, str(self.port), PROBED_FROM]
+        self._probe = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def words_so_far(self) -> str:
         """Return what the process wrote to stderr."""
@@ -146,8 +147,8 @@ class _Served:
         if self._probe is not None:
             self._probe.terminate()
             lines, _ = self._probe.communicate()
-            answers = [line.split() for line in lines.splitlines() if line.count(" ") == 1]
-            self.health += [(int(status), float(seconds)) for status, seconds in answers]
+            answers = [line.split() for line in lines.splitlines() if line.count(" ") == 2]
+            self.health += [(int(each), float(taken), (PROBED_FROM, int(port))) for each, taken, port in answers]
             self._probe = None
 
     def kill(self) -> None:
@@ -157,9 +158,6 @@ class _Served:
             self.process.kill()
         if self.process is not None:
             self.process.wait()
-        self._close()
-
-    def _close(self) -> None:
         if self._words is not None:
             self._words.close()
 
@@ -183,13 +181,13 @@ def resident(pid: int) -> int:
 class _Torture:
     """One run: its models, its services, its clients, and what they saw."""
 
-    def __init__(self, place: Path, dice: random.Random, clients: int, seconds: float, kills: bool) -> None:
-        self._dice, self._clients, self._seconds, self._killing = dice, clients, seconds, kills
+    def __init__(self, place: Path, dice: random.Random, clients: int, seconds: float) -> None:
+        self._dice, self._clients, self._seconds = dice, clients, seconds
         self._library = Library(place, TABLES if seconds >= 60 else 2)
         one = [f"{name}={path}" for name, path in self._library.paths.items()]
         two = [each for each in one if not each.startswith("replaced=")]
         self._single, self._double = _Served(one, TOKEN), _Served([*two, "--workers", "2"], None)
-        self.services = (self._single, self._double) if kills else (self._single,)
+        self.services = (self._single, self._double)
         self._versions, self._floor = [0], 0
         self._over, self._attacking = asyncio.Event(), False
         self._broken = list[str]()
@@ -197,6 +195,8 @@ class _Torture:
         self._seconds_taken: dict[bool, list[float]] = {False: [], True: []}
         self._rates: dict[bool, list[float]] = {False: [], True: []}
         self._reloads = self._kills = self._lost_to_kills = self._idle = 0
+        self._cut = dict[Address, float]()  # clients of killed processes, and when they lost their connection
+        self._back = list[float]()
         self._right: set[tuple[int, Version, bytes]] = set()
 
     async def run(self) -> None:
@@ -207,10 +207,8 @@ class _Torture:
         self._begun = time.monotonic()
         places = self._dice.choices(self.services, k=self._clients)
         tasks = [asyncio.create_task(self._honest(number, one)) for number, one in enumerate(places)]
-        tasks += [asyncio.create_task(self._watch(one)) for one in self.services]
         hostile = [asyncio.create_task(self._hostile(random.Random(number))) for number in range(ATTACKERS)]
-        tasks += [asyncio.create_task(each()) for each in (self._take_turns, self._replace)]
-        tasks += [asyncio.create_task(self._kill_workers())] if self._killing else []
+        tasks += [asyncio.create_task(each()) for each in (self._take_turns, self._replace, self._watch, self._kill)]
         try:
             failed, _ = await asyncio.wait(tasks, timeout=self._seconds, return_when=asyncio.FIRST_EXCEPTION)
             while not (self._answers or failed) and time.monotonic() - self._begun < self._seconds + PATIENCE:
@@ -238,15 +236,18 @@ class _Torture:
         dice, host = random.Random(number), f"127.0.1.{1 + number % ADDRESSES}"
         questions = [each for each in self._library.questions if served is self._single or each.model != "replaced"]
         while not self._over.is_set():
-            generation, ended, idle = served.generation, time.monotonic(), 0.0
+            ended, idle, own, begun = time.monotonic(), 0.0, ("", 0), time.monotonic()
             try:
                 async with connected(served.port, host) as connection:
-                    while not self._over.is_set() and served.generation == generation:
+                    own = connection.own
+                    for _ in range(REQUESTS):
+                        if self._over.is_set():
+                            return
                         idle = time.monotonic() - ended
                         await self._one(dice.choice(questions), served, connection)
                         ended = time.monotonic()
             except (OSError, Lost) as error:
-                if served.ending or served.generation != generation:
+                if begun < self._cut.get(own, 0.0):
                     self._lost_to_kills += 1
                 elif idle > IDLE:
                     self._idle += 1
@@ -297,11 +298,9 @@ class _Torture:
         length = min(INTERVAL, self._seconds / 4)
         while not self._over.is_set():
             before, begun = self._answers.total(), time.monotonic()
-            whole = all(not each.ending for each in self.services)
             await asyncio.sleep(length)
-            if whole and all(not each.ending for each in self.services):
-                rate = (self._answers.total() - before) / (time.monotonic() - begun)
-                self._rates[self._attacking].append(rate)
+            rate = (self._answers.total() - before) / (time.monotonic() - begun)
+            self._rates[self._attacking].append(rate)
             self._attacking = not (self._attacking or self._over.is_set())
 
     async def _hostile(self, dice: random.Random) -> None:
@@ -312,20 +311,18 @@ class _Torture:
                 continue
             served = dice.choice(self.services)
             name = dice.choice(list(ATTACKS))
-            generation = served.generation
             with suppress(OSError, Lost, TimeoutError):
                 problem = await ATTACKS[name](served.port, served.token, dice, lambda: self._attacking)
                 self._attacks[name] += 1
-                if problem and served.generation == generation and not served.ending:
+                if problem:
                     self._note(f"attack {name}: {problem}")
             await asyncio.sleep(0.01)
 
-    async def _watch(self, served: _Served) -> None:
-        """Measure the memory of the processes."""
+    async def _watch(self) -> None:
+        """Measure the memory of the service of one process."""
+        served = self._single
         while not self._over.is_set():
-            if not served.ending and served.generation == 1:
-                size = sum(map(resident, served.workers))
-                served.memory.append((time.monotonic() - self._begun, size))
+            served.memory.append((time.monotonic() - self._begun, sum(map(resident, served.workers))))
             await self._pause(0.5)
 
     async def _pause(self, seconds: float) -> None:
@@ -344,7 +341,7 @@ class _Torture:
             await asyncio.to_thread(self._library.put, new)
             self._versions.append(new)
             try:
-                async with connected(self._single.port, "127.0.0.3") as connection:
+                async with connected(self._single.port, PROBED_FROM) as connection:
                     body = b'{"models": ["replaced"]}'
                     sent = request("POST", "/models/reload", body, token=TOKEN)
                     reply = await asyncio.wait_for(connection(sent), PATIENCE)
@@ -360,34 +357,43 @@ class _Torture:
             # A request that is sent from now on gets the new model.
             self._floor, self._reloads = len(self._versions) - 1, self._reloads + 1
 
-    async def _kill_workers(self) -> None:
-        """Kill a process of a service of two, which then ends with its own words; start it again."""
-        pause = min(60.0, self._seconds / 3)
-        served = self._double
+    async def _kill(self) -> None:
+        """Kill a process of a service of two; the other one goes on, and the service starts it again."""
+        pause, served = min(60.0, self._seconds / 3), self._double
+        assert served.process is not None
         while not self._over.is_set():
             await self._pause(pause)
             if self._over.is_set() or self._seconds - (time.monotonic() - self._begun) < pause / 2:
                 return
-            workers = served.workers
-            if len(workers) != 2:
-                self._note(f"a service of two processes has {len(workers)}")
-            served.ending = True
-            served.stop_probe()
-            os.kill(self._dice.choice(workers), signal.SIGKILL)
-            assert served.process is not None
-            try:
-                await asyncio.to_thread(served.process.wait, PATIENCE)
-            except subprocess.TimeoutExpired:
-                self._note("a service of which a process was killed did not end")
-                served.process.kill()
-                await asyncio.to_thread(served.process.wait)
-            words = served.words_so_far()
-            if served.process.returncode != 2 or ENDED not in words:
-                self._note(f"after a kill: exit {served.process.returncode}, {words[-300:]!r}")
-            if left := [pid for pid in workers if resident(pid)]:
-                self._note(f"after a kill, {len(left)} processes are left")
+            before = served.workers
+            one = self._dice.choice(before)
+            os.kill(one, signal.SIGSTOP)  # it accepts no connection between the next two lines
+            self._cut |= dict.fromkeys(clients_of(one, served.port), time.monotonic())
+            os.kill(one, signal.SIGKILL)
             self._kills += 1
-            await asyncio.to_thread(served.start)
+            begun = time.monotonic()
+            while not (back := await self._answers_again(served, before)):
+                if served.process.poll() is not None or time.monotonic() - begun > PATIENCE:
+                    break
+                await asyncio.sleep(0.05)
+            self._back.append(time.monotonic() - begun)
+            left = set(served.workers) & set(before) if served.process.poll() is None else set()
+            said = served.words_so_far().count(ENDED)
+            if not back or left != set(before) - {one} or said != self._kills:
+                kept = f"{len(left)} of {len(before) - 1} others left, {served.words_so_far()[-300:]!r}"
+                self._note(f"{self._back[-1]:.0f} s after a kill: {'' if back else 'not '}back, {kept}")
+            if served.process.poll() is not None:
+                return
+
+    async def _answers_again(self, served: _Served, before: list[int]) -> bool:
+        """Return whether a request was answered by a process that was not there before."""
+        try:
+            async with connected(served.port, WATCHED_FROM) as connection:
+                reply = await asyncio.wait_for(connection(request("GET", "/health")), PATIENCE)
+                new = set(served.workers) - set(before)
+                return reply.status == 200 and any(connection.own in clients_of(each, served.port) for each in new)
+        except (OSError, Lost):
+            return False
 
     async def _stop(self, served: _Served) -> None:
         """Stop a service, which ends without an error."""
@@ -415,10 +421,11 @@ class _Torture:
             self._note(f"the memory grew by {grown / 2**20:.0f} MiB")
         if not every:
             self._note("no request was answered")
-        statuses = Counter(status for one in self.services for status, _ in one.health)
+        answers = [(status, each) for one in self.services for status, each, own in one.health if own not in self._cut]
+        statuses = Counter(status for status, _ in answers)
         if wrong := {status: count for status, count in statuses.items() if status != 200}:
             self._note(f"answers of /health: {wrong}")
-        health = [seconds for one in self.services for status, seconds in one.health if status == 200]
+        health = [seconds for status, seconds in answers if status == 200]
         return {
             "clients": self._clients,
             "attackers": ATTACKERS,
@@ -430,6 +437,7 @@ class _Torture:
             "reloads": self._reloads,
             "kills": self._kills,
             "lost_to_kills": self._lost_to_kills,
+            "back_largest_s": round(max(self._back, default=0.0), 1),
             "closed_while_idle": self._idle,
             "p50_ms": _percentile(every, 50),
             "p99_ms": _percentile(every, 99),

@@ -1,9 +1,15 @@
 """A light client: one connection, raw requests, whole answers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+
+Address = tuple[str, int]
+"""A host and a port."""
 
 
 class Lost(Exception):  # noqa: N818
@@ -39,16 +45,45 @@ async def answered(reader: asyncio.StreamReader) -> Reply:
     return Reply(int(head[0].split()[1]), headers, body)
 
 
+@dataclass(frozen=True)
+class Wire:
+    """A connection to the service; `own` is the address of this end."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    own: Address
+
+    async def __call__(self, sent: bytes) -> Reply:
+        """Send a request, and return the answer."""
+        self.writer.write(sent)
+        return await answered(self.reader)
+
+
 @asynccontextmanager
-async def connected(port: int, host: str) -> AsyncIterator[Callable[[bytes], Awaitable[Reply]]]:
-    """Connect from an address of this machine; yield what sends a request and returns the answer."""
+async def connected(port: int, host: str) -> AsyncIterator[Wire]:
+    """Connect from an address of this machine."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0), limit=2**22)
-
-    async def send(sent: bytes) -> Reply:
-        writer.write(sent)
-        return await answered(reader)
-
     try:
-        yield send
+        yield Wire(reader, writer, writer.get_extra_info("sockname"))
     finally:
         writer.close()
+
+
+def clients_of(pid: int, port: int) -> set[Address]:
+    """Return the other ends of the connections that a process has at a port of this machine; empty if it ended."""
+    sockets = set()
+    try:
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # it was closed meanwhile
+                sockets.add(str(each.readlink()))
+    except OSError:
+        return set()
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    own = [line for line in lines if f"socket:[{line[9]}]" in sockets and line[1].endswith(f":{port:04X}")]
+    return {_address(line[2]) for line in own}
+
+
+def _address(text: str) -> Address:
+    """Read an address as the kernel writes it: four bytes in the order of the machine, and a port."""
+    host, _, port = text.partition(":")
+    return socket.inet_ntoa(int(host, 16).to_bytes(4, sys.byteorder)), int(port, 16)

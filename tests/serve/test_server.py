@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -262,10 +264,81 @@ def test_several_processes_share_the_port_and_give_the_same_bytes(desk: Any, com
             httpx.get(f"{url}/health")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_a_killed_process_is_started_again_and_nothing_but_its_requests_is_lost(desk: Any, command: Any) -> None:
+    question, ended = {"table": "table.csv", "at": MOMENTS[0]}, "a process of the service ended (signal 9, Killed)"
+    expected = desk.model().explain(desk.table, MOMENTS[0]).to_json()
+    with command(str(desk.town), str(desk.table), "--workers", "2") as (process, url):
+
+        def ask() -> str:
+            return httpx.post(f"{url}/explain?form=document", json=question, timeout=120).text
+
+        one, _ = before = workers_of(process)
+        os.kill(one, signal.SIGKILL)
+        assert {ask() for _ in range(10)} == {expected}
+        wait_until(lambda: len(workers_of(process)) == 2)
+        for each in workers_of(process):
+            os.kill(each, signal.SIGKILL)
+        assert ask() == expected, "who connects while no process is ready is answered by the first that is"
+        assert not set(workers_of(process)) & set(before)
+        process.send_signal(signal.SIGTERM)  # most likely, one of them is still starting
+        out, err = process.communicate(timeout=40)
+        assert (process.returncode, out) == (0, "")
+        assert err.splitlines() == [f"{ended}, and is started again"] * 3 + ["stopped"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_no_process_is_left_if_the_service_is_killed_while_it_starts_one_again(desk: Any, command: Any) -> None:
+    with command(str(desk.town), "--workers", "2") as (process, _):
+        one, _ = before = workers_of(process)
+        os.kill(one, signal.SIGKILL)
+        wait_until(lambda: len(set(workers_of(process)) - set(before)) == 1)
+        after = workers_of(process)
+        process.kill()
+        wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in (*before, *after)), 60)
+
+
+def workers_of(process: Any) -> list[int]:
+    """Return the processes of a service that answer requests."""
+    own = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(each) for each in own if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
 def test_a_process_that_cannot_start_ends_the_service(tmp_path: Path, capfd: Any) -> None:
-    with pytest.raises(UsageError, match="every process of a service must keep running"):
+    with pytest.raises(UsageError, match=r"every process of a service must start \(got exit code 1\)"):
         serve({"none": tmp_path / "none"}, "127.0.0.1", 0, Settings(workers=2))
     assert "none" in capfd.readouterr().err
+
+
+def test_processes_that_keep_ending_end_the_service(desk: Any) -> None:
+    def end_all(url: str) -> None:
+        threading.Thread(target=keep_ending, daemon=True).start()
+
+    def keep_ending() -> None:
+        while not over.wait(0.1):
+            for process in active_children():
+                process.kill()
+
+    over = threading.Event()
+    try:
+        with pytest.raises(UsageError, match=r"at most 5 processes .* 30 s \(got one more, signal 9, Killed\)"):
+            serve({"town": desk.town}, "127.0.0.1", 0, Settings(workers=2), end_all)
+    finally:
+        over.set()
+    assert active_children() == []
+
+
+def test_a_process_that_would_read_another_model_ends_the_service(desk: Any, tmp_path: Path) -> None:
+    path = tmp_path / "swapped"
+    shutil.copytree(desk.town, path)
+
+    def swap(url: str) -> None:
+        IBForecaster.load(desk.dial).save(path, overwrite=True)
+        active_children()[0].kill()
+
+    with pytest.raises(UsageError, match=r"the same models and tables \(got another model swapped by"):
+        serve({"swapped": path}, "127.0.0.1", 0, Settings(workers=2), swap)
+    assert active_children() == []
 
 
 def test_limits_may_come_from_the_environment(desk: Any, command: Any) -> None:

@@ -6,20 +6,18 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ibforecast.core.errors import MissingExtraError, UsageError
+from ibforecast.serve.processes import GRACE, Crew
 from ibforecast.serve.settings import Settings
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
-
-GRACE = 30
-"""Seconds that requests under way have to finish once the service is stopped."""
 
 
 def serve(
@@ -57,14 +55,13 @@ def _answer_on(listener: socket.socket, app: "ASGIApp", settings: Settings, on_r
     """Answer requests in this process until it is stopped."""
     import uvicorn
 
-    config = configured(app, settings)
-    on_ready()
+    server = uvicorn.Server(configured(app, settings))
     if threading.current_thread() is threading.main_thread():
+        # uvicorn has handlers of its own, but not yet, and raises the signal again once it has stopped.
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(
-                number, lambda *_: None
-            )  # uvicorn stops, then raises the signal again, which would end the process
-    uvicorn.Server(config).run(sockets=[listener])
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    on_ready()
+    server.run(sockets=[listener])
 
 
 def _supervise(
@@ -74,39 +71,21 @@ def _supervise(
     tables: Sequence[Path],
     on_ready: Callable[[], None],
 ) -> None:
-    """Answer requests in several processes, which share the port, until stopped or until one of them ends."""
+    """Answer requests in several processes, which share the port, until stopped."""
     stopped = threading.Event()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
-    context = get_context("spawn")  # a fork would copy the threads of PyTorch in an unknown state
-    loaded = context.Semaphore(0)
-    arguments = (listener, paths, settings, list(tables), loaded)
-    processes = [context.Process(target=_be_worker, args=arguments) for _ in range(settings.workers)]
-    for process in processes:
-        process.start()
+    crew = Crew(_be_worker, (listener, paths, settings, list(tables)), settings.workers)
     try:
-        waiting = len(processes)
-        while not stopped.is_set() and all(process.is_alive() for process in processes):
-            if waiting and loaded.acquire(timeout=0.1):
-                waiting -= 1
-                if not waiting:
-                    on_ready()
-            elif not waiting:
-                stopped.wait(0.2)
+        crew.run(on_ready, stopped.is_set)
     finally:
-        listener.close()
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join(GRACE + 5)
-            process.kill()
-    if not stopped.is_set():
-        raise UsageError("every process of a service must keep running", "one that ended", "see what it printed")
+        listener.close()  # before the processes stop: until then, who connects waits for one that is ready
+        crew.stop()
 
 
 def _be_worker(
-    listener: socket.socket, paths: dict[str, Path], settings: Settings, tables: Sequence[Path], loaded: Any
+    listener: socket.socket, paths: dict[str, Path], settings: Settings, tables: Sequence[Path], ready: Any
 ) -> None:
     """Answer requests as one of several processes; stop with the one that started them."""
     from prometheus_client import disable_created_metrics
@@ -120,8 +99,9 @@ def _be_worker(
 
     threading.Thread(target=follow, args=(parent_process(),), daemon=True).start()
     disable_created_metrics()  # type: ignore[no-untyped-call]
-    with listener:
-        _answer_on(listener, create_app(Service(paths, settings, tables)), settings, loaded.release)
+    service = Service(paths, settings, tables)
+    with listener, ready:
+        _answer_on(listener, create_app(service), settings, lambda: ready.send(service.identities))
 
 
 def configured(app: "ASGIApp", settings: Settings, **options: Any) -> "uvicorn.Config":

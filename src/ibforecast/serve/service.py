@@ -75,11 +75,11 @@ class Service:
         self.shelf = Shelf(settings.max_tables)
         for path in opened:
             source, _ = load(path)
-            series, fits = self._read_by_models(source)
-            if series is None:
+            read, fits = self._read_by_models(source)
+            if not read:
                 reasons = "; ".join(f"{name}: {reason}" for name, reason in fits.items())
                 raise DataError("a table must be one that a model can read", f"{path.name}: {reasons}", "leave it out")
-            self.shelf.open(path.name, source, series)
+            self.shelf.open(path.name, source, read)
         self._parsing, self._reading = Shares(1), Shares(READERS // 2)
         self._parsers = ThreadPoolExecutor(1, "bodies")
         self._readers = ThreadPoolExecutor(READERS, "tables")
@@ -94,6 +94,12 @@ class Service:
         for executor in (self._parsers, self._readers, self._historians, self._averagers):
             executor.shutdown(cancel_futures=True)
         self.models.close()
+
+    @property
+    def identities(self) -> dict[str, str]:
+        """The fingerprints of what it answers from: models, and tables that it was started with."""
+        models = {f"model {model.name}": model.identity for model in self.models}
+        return models | {f"table {name}": identity for name, identity in self.shelf.identities.items()}
 
     def health(self) -> wire.Health:
         """Say that the service is up."""
@@ -466,21 +472,22 @@ class Service:
     def _read_upload(self, content: bytes, name: str) -> tuple[Any, Any, dict[str, str | None]]:
         with reading("body"):
             source = from_bytes(content, name, self.settings.max_unpacked)
-            series, fits = self._read_by_models(source)
-            return source, series or tables.read(source).series, fits
+            read, fits = self._read_by_models(source)
+            return source, read[0] if read else tables.read(source).series, fits
 
-    def _read_by_models(self, source: Any) -> tuple[Series | None, dict[str, str | None]]:
-        """Return a table as the first model that can reads it, and for each model why it cannot, None if it can."""
+    def _read_by_models(self, source: Any) -> tuple[list[Series], dict[str, str | None]]:
+        """Return a table as each model that can reads it, and for every model why it cannot, None if it can."""
         fits: dict[str, str | None] = {}
-        series = None
+        read: list[Series] = []
         for model in self.models:
             try:
                 opened = model.open(source)
             except IBForecastError as error:
                 fits[model.name] = str(error)
             else:
-                fits[model.name], series = None, series or opened.series
-        return series, fits
+                fits[model.name] = None
+                read.append(opened.series)
+        return read, fits
 
     async def _in_reader(self, work: Callable[..., T], *arguments: Any) -> T:
         async with self._reading.turn():

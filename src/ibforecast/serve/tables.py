@@ -4,7 +4,7 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -113,15 +113,20 @@ class Shelf:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self.identities: dict[str, str] = {}
+        """The fingerprint of each table that the service was started with, as the models read it."""
         self._opened: dict[str, Kept] = {}
         self._uploads: dict[str, Kept] = {}
         self._standing: dict[str, Kept] = {}
 
-    def open(self, name: str, source: pa.Table, series: Series) -> None:
-        """Keep a table under its name for as long as the service runs."""
+    def open(self, name: str, source: pa.Table, read: Sequence[Series]) -> None:
+        """Keep a table, which models read so, under its name for as long as the service runs."""
         if name in self._opened or name == DEMO:
             raise UsageError("tables must have different names", f"{name!r} twice", "rename one of the files")
-        self._opened[name] = Kept(facts_of(name, name, "opened", series), source)
+        self._opened[name] = Kept(facts_of(name, name, "opened", read[0]), source)
+        self.identities[name] = sha256(
+            part for each in read for part in (each.sha256.encode(), each.clock.stamps.tobytes())
+        )
 
     def add(self, content: bytes, name: str, source: pa.Table, series: Series) -> Kept:
         """Keep an upload under the fingerprint of its content."""
