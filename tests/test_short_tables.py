@@ -99,3 +99,14 @@ def test_every_channel_has_a_readable_value_where_the_budget_allowed_none(
 def test_a_budget_that_was_given_is_kept() -> None:
     assert resolve_ours("default", Sizes(24, 4, 1, 12), budget=0.1).config.budget == 0.1
     assert resolve_ours("any-budget", Sizes(96, 4, 3, 24)).config.patch_len == 12
+
+
+@pytest.mark.parametrize("settings", [{"recipe": "static-fixed"}, {"sealed": True}])
+@pytest.mark.parametrize(("part", "gap"), [("training", slice(0, 205)), ("validation", slice(100, 290))])
+def test_a_gap_as_long_as_a_part_of_the_table_is_refused_with_the_part(
+    settings: dict[str, Any], part: str, gap: slice
+) -> None:
+    table = table_of(300, "h", 2)
+    table.loc[gap, "c1"] = np.nan
+    with pytest.raises(DataError, match=f"{part} needs a window in which every channel has a value"):
+        IBForecaster(6, 24, epochs=1, device="cpu", **settings).fit(table)

@@ -12,7 +12,7 @@ import torch
 
 from ibforecast._version import __version__
 from ibforecast.core.devices import find_device
-from ibforecast.core.errors import UsageError, hint, require
+from ibforecast.core.errors import DataError, UsageError, hint, require
 from ibforecast.core.files import sha256
 from ibforecast.core.limits import Limits, rests_at_zero
 from ibforecast.core.sizes import Sizes
@@ -117,6 +117,10 @@ def fit_source(
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()
     validation = training.at(starts["validation"]).usable()
+    for part, some in (("training", training), ("validation", validation)):
+        if not len(some):
+            rule = f"{part} needs a window in which every channel has a value, in the look-back and in the horizon"
+            raise DataError(rule, "none", "give more rows, or leave out the channel with the gap")
     wanted = recipe
     if deadline is not None:
         recipe, validation = within(recipe, training, validation, deadline)

@@ -244,6 +244,21 @@ def test_labels_are_local_and_carry_the_offset_of_the_zone() -> None:
     assert seconds.labels(0, 3) == ("2018-03-25 00:00:30", "2018-03-25 00:01:00", "2018-03-25 00:01:30")
 
 
+@pytest.mark.parametrize(
+    ("zone", "first", "label"),
+    [
+        ("Africa/Monrovia", "1972-01-05", "1972-01-04 23:15:30-00:44:30"),
+        (BERLIN, "1893-03-30", "1893-03-30 00:53:28+00:53:28"),
+    ],
+)
+def test_an_axis_from_before_time_zones_can_be_rebuilt_although_offsets_have_seconds(
+    zone: str, first: str, label: str
+) -> None:
+    clock = Clock(hours(first, 96), HOUR, zone)
+    assert clock.labels(0, 96)[0] == label
+    assert same_clock(read_again(clock), clock)
+
+
 @pytest.mark.parametrize("zone", [None, BERLIN, "America/New_York", "+05:30"])
 def test_every_label_can_be_found_by_its_text(zone: str | None) -> None:
     clock = Clock(hours("2018-10-27", 72), HOUR, zone)

@@ -68,6 +68,7 @@ def test_dates_and_numbers_stay_as_they_are() -> None:
     labels = ("2023-10-29", "2023-10-30")
     assert without_offsets(labels) == labels
     assert without_offsets(("2023-10-29 00:00:30-05:00",)) == ("2023-10-29 00:00:30",)
+    assert without_offsets(("1880-01-01 00:53:28+00:53:28",)) == ("1880-01-01 00:53:28",)
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00+14:00", "9999-12-31T23:00-12:00", "9999-12-31T23:00"])

@@ -1031,3 +1031,29 @@ def shares_of_an_anchor_moved_by_their_last_digit(scene: Scene) -> Any:
     """They are numbers of the model, which no rounding of another machine can change."""
     blend = scene.explained.explanation.context.blend
     return None if blend is None else _with_context(scene, blend=np.nextafter(blend, np.float32(2)))
+
+
+@forgery()
+def covariates_known_ahead_of_which_there_are_none(scene: Scene) -> Any:
+    if scene.explained.covariates:
+        return None
+    lie = scene.document
+    lie["window"]["known"] = [[] for _ in lie["window"]["times"]]
+    lie["known_units"] = {"mean": [], "std": []}
+    return lie
+
+
+@forgery()
+def cycles_whose_common_period_no_number_can_hold(scene: Scene) -> Any:
+    lie, primes = scene.document, [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53]
+    lie["context"]["cycles"] = primes
+    lie["context"]["profile"] = [[0.0] * len(scene.explained.channels)] * sum(primes)
+    return lie
+
+
+@forgery()
+def a_receipt_of_the_mean_of_numbers_that_no_float_can_add(scene: Scene) -> Any:
+    lie = _with_receipts(scene, "mean")
+    for numbers in lie["forecast"]:
+        numbers[0] = 1.7e308
+    return lie

@@ -397,8 +397,8 @@ def iso_texts(
     texts = [text.replace("T", " ") for text in wall.astype(f"datetime64[{unit}]").astype(str).tolist()]
     if not zoned:
         return tuple(texts)
-    minutes = ((wall - moments) // np.timedelta64(1, "m")).astype(np.int64).tolist()
-    return tuple(f"{text}{_signed(offset)}" for text, offset in zip(texts, minutes, strict=True))
+    offsets = ((wall - moments) // SECOND).tolist()
+    return tuple(f"{text}{_signed(offset)}" for text, offset in zip(texts, offsets, strict=True))
 
 
 def _number(label: str, zone: str | None) -> np.datetime64:
@@ -419,5 +419,7 @@ def _moment(label: str, zone: str | None) -> np.datetime64:
     return utc_of(moment)
 
 
-def _signed(minutes: int) -> str:
-    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+def _signed(seconds: int) -> str:
+    """Return an offset; it has seconds only where a clock followed the sun, before there were time zones."""
+    minutes, rest = divmod(abs(seconds), 60)
+    return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}{f':{rest:02}' if rest else ''}"

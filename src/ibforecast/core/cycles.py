@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 Table = TypeVar("Table", bound=Any)
 """An array or a tensor whose first axis contains the phases of all cycles, one cycle after the other."""
 
+LARGEST_PERIOD = 2**53
+"""The largest number of steps after which all cycles begin again together; up to it, doubles are exact."""
+
 
 def period(cycles: Sequence[int]) -> int:
     """Return the number of steps after which all cycles start again together; phases are modulo this number."""

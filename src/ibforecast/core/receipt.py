@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal, localcontext
 from itertools import islice
-from math import floor, log10
+from math import floor, isfinite, log10
 from typing import Any, Literal
 
 import numpy as np
@@ -208,7 +208,8 @@ def decimals_for(explained: "ExplainedForecast", column: int, step: Step, digits
 def total_of(explained: "ExplainedForecast", column: int, step: Step, before_limits: bool = False) -> float:
     """Return the number that a receipt adds up to, not rounded, or the one it would without limits."""
     values = (explained.computed if before_limits else explained.forecast)[:, column]
-    return float(values.mean() if step == "mean" else values[step - 1])
+    with np.errstate(over="ignore"):  # the sum of huge numbers is infinite, which `check` refuses
+        return float(values.mean() if step == "mean" else values[step - 1])
 
 
 def rounded(value: float, decimals: int) -> float:
@@ -292,7 +293,10 @@ def check(explained: "ExplainedForecast", receipt: Receipt) -> None:
     """Refuse a receipt that does not belong to a forecast or does not add up to it."""
     column = column_of(explained, receipt.channel)
     require_step(explained, receipt.step)
-    total, decimals = total_of(explained, column, receipt.step), decimals_for(explained, column, receipt.step)
+    total, computed = (total_of(explained, column, receipt.step, before_limits) for before_limits in (False, True))
+    if not isfinite(total) or not isfinite(computed):
+        raise DataError("a receipt must be of a finite number", f"that of {receipt.channel!r}", "explain again")
+    decimals = decimals_for(explained, column, receipt.step)
     rules = {
         "have an amount for every open token": len(receipt.read) == explained.open_count,
         "have an amount for every covariate": len(receipt.known) == len(explained.covariates),

@@ -7,7 +7,7 @@ import numpy as np
 
 from ibforecast.core import receipt
 from ibforecast.core.anchors import anchor_names
-from ibforecast.core.cycles import period
+from ibforecast.core.cycles import LARGEST_PERIOD, period
 from ibforecast.core.errors import DataError
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.hours import SPAN
@@ -96,7 +96,7 @@ def _check_numbers(explained: ExplainedForecast) -> None:
     if explained.known_units is not None:
         spreads["known_units.std"] = explained.known_units.std
     for name, array in spreads.items():
-        _require((array > 0).all(), name, "be positive", array.min())
+        _require((array > 0).all(), name, "be positive", array[~(array > 0)][:1])
     for field, array in explained.explanation.arrays():
         _require(np.isfinite(array).all(), field.name, "be finite", "a value that is not")
     for name, array in (("mean", explained.units.mean), ("std", explained.units.std)):
@@ -123,6 +123,7 @@ def _check_times(explained: ExplainedForecast) -> None:
     clock, context = explained.clock, explained.explanation.context
     cycles, profile, steps = context.cycles, context.profile, len(context.phase)
     _require(min(cycles) > 0 and sum(cycles) == len(profile), "cycles", f"add up to {len(profile)} rows", cycles)
+    _require(period(cycles) <= LARGEST_PERIOD, "cycles", f"begin again together within {LARGEST_PERIOD} steps", cycles)
     _require(clock.by_row == (clock.row is not None), "row", "be given if and only if rows are counted", clock.row)
     clock.check_steps()
     phase = clock.phase(0, steps, period(cycles))

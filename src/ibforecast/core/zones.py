@@ -29,7 +29,7 @@ def find_zone(name: str) -> tzinfo:
 
 def without_offsets(labels: Sequence[str]) -> tuple[str, ...]:
     """Return ISO times without their offsets, except for local times that the clock showed twice."""
-    plain = [re.sub(r"(?<=:\d\d)[+-]\d\d:\d\d$", "", label) for label in labels]
+    plain = [re.sub(r"(?<=:\d\d)[+-]\d\d:\d\d(:\d\d)?$", "", label) for label in labels]
     count = Counter(plain)
     return tuple(label if count[short] > 1 else short for label, short in zip(labels, plain, strict=True))
 

@@ -5,7 +5,7 @@ from math import ceil, inf
 from typing import Literal, get_args
 
 from ibforecast.core.budget import allowance
-from ibforecast.core.cycles import period
+from ibforecast.core.cycles import LARGEST_PERIOD, period
 from ibforecast.core.errors import UsageError, require, require_choice
 from ibforecast.core.sizes import LONGEST, Sizes
 
@@ -17,9 +17,6 @@ LevelSource = Literal["window", "reading"]
 ReadoutKind = Literal["linear", "mlp", "phase", "additive"]
 WIDEST, DEEPEST = 16_384, 1_000
 """The largest width and number of layers; a matrix of that width takes 1 GB."""
-
-LARGEST_PERIOD = 2**53
-"""The largest number of steps after which all cycles begin again together; up to it, doubles are exact."""
 
 
 @dataclass(frozen=True)
