@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -496,3 +497,50 @@ def test_marks_between_thousands_are_named_with_their_rows_and_the_number_to_wri
     with pytest.raises(DataError, match=named) as refused:
         read(table([0, 1, 2], a=cells))
     assert re.search(remedy, refused.value.remedy)
+
+
+# --- Columns without any number ---
+
+
+def refused(columns: dict[str, object], **layout: Any) -> DataError:
+    with pytest.raises(DataError, match="a channel must contain numbers") as raised:
+        read(pd.DataFrame(columns), Layout(**layout))
+    return raised.value
+
+
+def test_columns_of_words_are_all_named_with_the_channels_that_are_left() -> None:
+    words = {
+        "time": HOURS[:5],
+        "load kW": np.arange(5.0),
+        "state": ["OK", None, "OK", None, "OK"],
+        "site": pd.Categorical(list("abcde")),
+    }
+    error = refused(words | {"heat": [1.0] * 5})
+    assert error.got == "text such as 'OK' in 'state', text such as 'a' in 'site'"
+    assert error.remedy == "leave them out by naming the channels (fit --channels 'load kW,heat')"
+
+
+@pytest.mark.parametrize("cell", ["$2,129.90", "85 %", "?7", "-"])
+def test_a_column_with_text_like_numbers_is_named_by_its_rows(cell: str) -> None:
+    assert "row 0" in refused({"time": HOURS[:5], "a": [cell, "1", "n/a?", "2", "3"]}).got
+
+
+def test_words_that_tell_series_apart_are_proposed_as_ids() -> None:
+    long = {"time": np.repeat(HOURS[:5], 2), "meter": ["M-1", "M-2"] * 5, "kWh": np.arange(10.0)}
+    error = refused(long)
+    assert "fit --id meter --target kWh" in error.remedy
+    assert read(pd.DataFrame(long), Layout(id="meter", target="kWh")).series.channels == ("M-1", "M-2")
+    assert "fit --id meter --target NAME" in refused(long | {"V": np.arange(10.0)}).remedy
+    # The same word twice at one time is no id.
+    assert "--id" not in refused(long | {"meter": ["M-1"] * 10}).remedy
+
+
+def test_further_times_are_proposed_as_the_time_column() -> None:
+    days = {"date": pd.to_datetime(["2024-01-01"] * 5), "ts": HOURS[:5], "a": np.arange(5.0)}
+    error = refused(days)
+    assert error.got == "times in 'ts'"
+    assert "if the times are those of 'ts' and not of 'date', name it (fit --time ts)" in error.remedy
+
+
+def test_a_table_of_words_only_has_nothing_to_leave() -> None:
+    assert refused({"time": HOURS[:5], "state": ["OK"] * 5}).remedy == "give a table with numbers"

@@ -424,6 +424,23 @@ def test_times_of_different_names_are_merged_next_to_an_id_called_time(
     assert forecast["time"].unique().tolist() == ["a", "b"]
 
 
+@pytest.mark.parametrize("channels", [None, ("kWh",), ("volt",)])
+@pytest.mark.parametrize("fit", [Fleet.fit, Fleet.fit_global])
+def test_a_long_table_may_have_own_names_of_id_and_target(
+    fit: Any, channels: tuple[str, ...] | None, three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    table = long(three).rename(columns={"unique_id": "meter", "y": "kWh"}).assign(volt=lambda table: 2 * table["kWh"])
+    fleet = Fleet(tmp_path / "fleet")
+    outcomes = fit(fleet, table, forecaster(id="meter", target="kWh", channels=channels))
+    assert states(outcomes) == dict.fromkeys("abc", "fitted"), outcomes[0].message
+    part = table[table["meter"] == "b"].drop(columns="meter")
+    assert fleet.model("b").predict(part).columns.tolist() == ["ds", *(channels or ["kWh"])]
+    ahead = fleet.predict(table.replace({"meter": {"c": "new"}}))
+    expected = {"a": "forecast", "b": "forecast", "new": "forecast" if fit is Fleet.fit_global else "failed"}
+    assert states(ahead.outcomes) == expected
+    assert ahead.table()["meter"].unique().tolist() == [name for name, state in expected.items() if state == "forecast"]
+
+
 def test_an_earlier_forecast_of_a_failed_member_is_removed(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ from ibforecast.data.limits import check_cells, check_columns
 from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
+from ibforecast.data.wordy import refuse_wordy
 
 __all__ = ["Layout", "Table", "read", "write"]
 
@@ -136,6 +137,9 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
         check_offsets(arrow.schema.field(time), arrow[time], times)
     axis = _axis(arrow, layout, time, times)
     long = layout.shape == "long"
+    if not long:
+        own = set(layout.channels or arrow.column_names) - {time, *layout.past, *layout.future}
+        refuse_wordy(arrow, time, [name for name in arrow.column_names if name in own], axis.moments)
     axis, columns, values = (_from_long if long else _from_wide)(arrow, layout, axis)
     values[np.isin(values, layout.missing_values)] = np.nan
     series = axis.series(values, columns, layout.frequency, layout.irregular)

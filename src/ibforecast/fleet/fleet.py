@@ -18,6 +18,7 @@ from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, U
 from ibforecast.core.files import sha256, to_json, write_atomically
 from ibforecast.core.folders import locked, new_folder, put_in_place, sweep
 from ibforecast.core.workers import HERE, Workers
+from ibforecast.data.layout import Layout
 from ibforecast.data.sources import SUFFIXES, kind_for_files, to_native
 from ibforecast.data.tables import Table, write
 from ibforecast.fitting import OnEpoch, ignore_epoch
@@ -128,8 +129,7 @@ class Fleet:
         time. A killed run loses at most the members under way: the same call continues from there.
         """
         members = members_of(tables, forecaster.id)
-        if members.cut:
-            forecaster = forecaster.replace(channels=forecaster.channels or (forecaster.target,))
+        forecaster = _of_parts(forecaster) if members.cut else forecaster
         identity = _identity(forecaster)
         outcomes: dict[str, Outcome] = {}
 
@@ -172,8 +172,7 @@ class Fleet:
         Once `until` returns True, training stops and keeps the best so far; the same call continues.
         """
         members = members_of(tables, forecaster.id)
-        if members.cut:
-            forecaster = forecaster.replace(channels=forecaster.channels or (forecaster.target,))
+        forecaster = _of_parts(forecaster) if members.cut else forecaster
         listed = list(members)
         identity = sha256("/".join([_identity(forecaster), *(f"{m.name}={m.sha256}" for m in listed)]).encode())
         if not self.unfinished and (kept := self._kept_together(listed, identity)) is not None:
@@ -390,6 +389,11 @@ def _texts(times: pa.ChunkedArray) -> pa.ChunkedArray:
         with suppress(pa.ArrowInvalid):  # there are fractions of a second
             times = times.cast(pa.timestamp("s", times.type.tz))
     return times.cast(pa.string())
+
+
+def _of_parts(forecaster: IBForecaster) -> IBForecaster:
+    """Return the forecaster for the parts of a long table: they are wide, and none of their columns is a target."""
+    return forecaster.replace(channels=forecaster.channels or (forecaster.target,), target=Layout.target)
 
 
 def _limits(content: dict[str, Any]) -> Settings:
