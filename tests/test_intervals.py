@@ -106,6 +106,21 @@ def test_the_coverage_is_close_to_the_level(model: IBForecaster) -> None:
         assert abs(within.mean() - level / 100) < 0.06
 
 
+def test_an_interval_without_a_width_contains_the_value_that_its_forecast_repeats(
+    unfitted: Callable[..., IBForecaster], tmp_path: Path
+) -> None:
+    (tmp_path / "anchored.toml").write_text(TINY + "anchor_margin = 0.02")
+    rows = frame().assign(open=(np.arange(ROWS) % 400 >= 40).astype(float))
+    fitted = unfitted(recipe=str(tmp_path / "anchored.toml")).fit(rows)
+    anchored = next(line for line in fitted.fitted.anchors() if "open" in line)
+    assert anchored.startswith("100% repeats the newest value")
+    backtest = fitted.cross_validation(rows, 20, 1, level=50).query("unique_id == 'open'")
+    assert (backtest["y"] == 1.0).all()
+    assert (backtest["IBForecast"] != 1.0).any()  # by rounding in single precision
+    assert backtest["y"].between(backtest["IBForecast-lo-50"], backtest["IBForecast-hi-50"]).all()
+    assert (backtest["IBForecast-hi-50"] - backtest["IBForecast-lo-50"]).max() < 1e-6
+
+
 def test_a_past_channel_has_no_interval(unfitted: Callable[..., IBForecaster]) -> None:
     fitted = unfitted(past=["wind"]).fit(frame())
     forecast = fitted.predict(frame(), level=80, adaptive=True)

@@ -19,6 +19,11 @@ from ibforecast.zoo.saved import FittedModel
 NAME = "IBForecast"
 """The column of a forecast in a long table."""
 
+ROUNDING = 2.0**-22
+"""What single precision may move a forecast by, as a share of how far it and the level are from the mean."""
+
+Amounts = Float64[np.ndarray, "... channel"]
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -70,14 +75,27 @@ def folds(desk: Desk, source: Table, starts: list[int], levels: tuple[float, ...
     widths = _half_widths(desk, source.series, starts, levels, adaptive)
     for place, start in enumerate(starts):
         explanation, computed = desk.run(source, start)
-        values, scale = computed[:, :targets], (explanation.context.scale * units.std)[:targets]
+        values, context = computed[:, :targets], explanation.context
+        scale, level = ((array * units.std)[:targets] for array in (context.scale, context.level))
         reach = [width[place].double().numpy() * scale for width in widths]
-        ends = [(values - half, values + half) for half in reach]
+        pairs = [ends(values, half, units.mean[:targets], level) for half in reach]
         if limits is not None:
-            values, ends = limits.apply(values), [limits.around(*both) for both in ends]
-        intervals = (Interval(one, *both) for one, both in zip(levels, ends, strict=True))
+            values, pairs = limits.apply(values), [limits.around(*both) for both in pairs]
+        intervals = (Interval(one, *both) for one, both in zip(levels, pairs, strict=True))
         made.append(Fold(start + desk.look_back - 1, values, tuple(intervals), float(explanation.open_rate)))
     return made
+
+
+def ends(
+    values: Amounts, reach: Amounts, mean: Float64[np.ndarray, " channel"], level: Amounts
+) -> tuple[Amounts, Amounts]:
+    """Return both ends of intervals that reach this far from the forecast, in units, as is `level` less the mean.
+
+    They reach at least as far as rounding does. Otherwise an interval without a width, around a forecast that repeats a
+    value, would not contain that value.
+    """
+    reach = np.maximum(reach, ROUNDING * (np.abs(values - mean) + np.abs(level)))
+    return values - reach, values + reach
 
 
 def _half_widths(

@@ -40,6 +40,7 @@ from ibforecast.dossier.facts import (
 from ibforecast.drivers import Drivers, drivers
 from ibforecast.evaluate.channels import ChannelErrors, channel_errors, read_shares
 from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
+from ibforecast.intervals import ends
 from ibforecast.receipts import additive, orders_of
 from ibforecast.settings import whole_number
 from ibforecast.use import Desk, difference
@@ -318,10 +319,13 @@ def _covered(
             truth = series.values[first.numpy()[:, None] + ahead, :count]
             known = ~np.isnan(truth) & read[:, None, :count].numpy()
             values = network(window).values[..., :count].double().cpu().numpy() * std + mean
-            scale = network.context(window).scale[:, None, :count].double().cpu().numpy() * std
+            context = network.context(window)
+            scale, level = (
+                array[:, None, :count].double().cpu().numpy() * std for array in (context.scale, context.level)
+            )
             cases += known.sum(axis=(0, 1))
             for number, half in enumerate(halves):
-                low, high = values - half.double().numpy() * scale, values + half.double().numpy() * scale
+                low, high = ends(values, half.double().numpy() * scale, mean, level)
                 if limits is not None:
                     low, high = limits.around(low, high)
                 covered[number] += ((low <= truth) & (truth <= high) & known).sum(axis=(0, 1))
