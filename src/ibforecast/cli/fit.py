@@ -26,6 +26,7 @@ from ibforecast.settings import EVERY
 from ibforecast.zoo.recipes import usual_patch_len
 
 if TYPE_CHECKING:
+    from ibforecast.data.series import Series
     from ibforecast.forecaster import IBForecaster
     from ibforecast.model.config import ModelConfig
     from ibforecast.zoo.cost import Cost
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 MOST_BEHIND = 3
 """How many channels that a naive forecast describes better are named."""
+
+MOST_HARMFUL = 4
+"""How many warnings about the values of a table are printed."""
 
 
 @click.command("fit")
@@ -66,6 +70,7 @@ def command(
     """
     begun = time.perf_counter()  # loading PyTorch takes seconds
     from ibforecast.core.devices import find_device
+    from ibforecast.data import tables
     from ibforecast.fitting import ignore_start
     from ibforecast.train.ranks import joined
     from ibforecast.zoo.stages import forget
@@ -76,8 +81,11 @@ def command(
     try:
         with joined(find_device(model.device)) as first, epochs_bar(shown=first) as advance, stopping() as until:
             begin = partial(_announce_cost, limited=minutes is not None) if first else ignore_start
+            source = tables.read(table, model.layout)
+            if first:
+                _announce_harmful(model, source.series)
             model.fit(
-                table,
+                source,
                 minutes=minutes and _left(minutes, begun),
                 threads=threads,
                 checkpoint=checkpoint,
@@ -117,6 +125,18 @@ def check_folder(out: Path, overwrite: bool) -> None:
 def _left(minutes: float, begun: float) -> float:
     """Return the minutes that are left of a time limit, never less than half; an invalid limit stays as it is."""
     return max(minutes - (time.perf_counter() - begun) / 60, minutes / 2) if minutes > 0 else minutes
+
+
+def _announce_harmful(model: "IBForecaster", series: "Series") -> None:
+    """Warn of what in the values of a table harms a fit."""
+    from ibforecast.check import harmful
+
+    advice = harmful(model, series)
+    for each in advice[:MOST_HARMFUL]:
+        announce(f"warning: {each.topic}: {each.finding}")
+    if advice:
+        others = f"{len(advice) - MOST_HARMFUL} more, and " if len(advice) > MOST_HARMFUL else ""
+        announce(f"warning: ibforecast check says {others}what to do")
 
 
 def _announce_cost(cost: "Cost", limited: bool) -> None:
