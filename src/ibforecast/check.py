@@ -46,6 +46,9 @@ FEW_EMPTY, FEW_ZEROS, FEW_COUNTED, SMALL_SHARE = 0.01, 0.1, 2.0, 0.1
 
 NAMED = 4
 
+HARMFUL = ("left out", "empty channels", "empty hours", "empty phases", "constant channels", "outliers")
+"""Topics of advice on values from which a model learns what is wrong, or nothing; `fit` prints these."""
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -277,6 +280,13 @@ def check(table: Any, settings: Settings) -> Findings:
         refusal=refusal,
         advice=advice,
     )
+
+
+def harmful(settings: Settings, series: Series) -> tuple[Advice, ...]:
+    """Return the advice on the values of a table that harm a fit."""
+    cycle = usual_horizon(series) if settings.cycle == "auto" else max(_given_cycle(settings, series))
+    advice = (*_about_gaps(settings, series, np.isnan(series.values), cycle), *_about_channels(settings, series))
+    return tuple(each for each in advice if each.topic in HARMFUL)
 
 
 def usual_horizon(series: Series) -> int:

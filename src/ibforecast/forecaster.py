@@ -202,7 +202,7 @@ class IBForecaster(Settings):
     def evaluate(self, table: Any, split: Selection = "test", *, budget: float | None = None) -> Evaluation:
         """Measure the model on a part of the table it was fitted on, or on "all" of any table.
 
-        The result also has the errors of repeating the last cycle, which a useful model stays below.
+        The result also has the errors of the best naive forecast, which a useful model stays below.
         """
         return self.desk.evaluate(self.open(table), split, budget)
 

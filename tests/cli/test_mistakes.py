@@ -254,6 +254,9 @@ MISTAKES: dict[str, Mistake] = {
     "model and explanation swapped": Mistake(
         ("verify", "TABLE", "MODEL"), USAGE, "a file", "swapped? ibforecast verify", lambda _: "{}", "why.json"
     ),
+    "a table that verify is given without its option": Mistake(
+        ("verify", "MODEL", "why.json", "load.csv"), USAGE, "load.csv", "add --table load.csv"
+    ),
     "a forecast compared with itself": Mistake(
         ("compare", "MODEL", "TABLE", "--at", "2024-01-10 00:00", "--with", "2024-01-10 00:00", "--channel", "load"),
         USAGE,

@@ -584,6 +584,20 @@ def test_a_fit_computes_with_the_threads_it_is_given(
     assert refused(call(*words, "--threads", 0, "--out", tmp_path / "none"), 2, "0, which is not in the range")
 
 
+def test_a_fit_names_values_that_harm_it_before_its_first_epoch(desk: Any, call: Call, tmp_path: Path) -> None:
+    rows = pd.read_csv(desk.table).assign(flat=1.0)
+    rows["wind"] = rows["wind"].where(rows.index % 24 > 4)
+    rows.loc[100, "load"] = 1e6
+    rows.to_csv(tmp_path / "odd.csv", index=False)
+    outcome = call("fit", tmp_path / "odd.csv", *desk.settings, "--epochs", "1", "--out", tmp_path / "model")
+    lines = outcome.err.splitlines()
+    assert outcome.code == 0
+    assert lines[0] == "warning: constant channels: one value in at least 99.5% of the rows of flat"
+    assert lines[1].startswith("warning: outliers: 1 value makes up 100% of the variance of 'load'")
+    assert lines[2] == "warning: ibforecast check says what to do"
+    assert lines[3].startswith("epoch 1 of at most 1")
+
+
 def test_a_fit_that_needs_much_is_announced_before_its_first_epoch(
     desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

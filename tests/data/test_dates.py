@@ -65,6 +65,20 @@ def test_the_time_of_day_is_read(pattern: str) -> None:
     assert moments(read(table_of(list(times.strftime(pattern))))) == list(times.strftime("%Y-%m-%d %H:%M"))
 
 
+@pytest.mark.parametrize(
+    "pattern", ["%d-%b-%Y", "%d %B %Y %H:%M", "%B %d, %Y", "%b %d %Y, %I:%M %p", "%d/%b/%y", "%d. %B %Y"]
+)
+def test_months_are_read_by_their_names(pattern: str) -> None:
+    days = pd.date_range("2023-04-28", periods=400)
+    assert moments(read(table_of(list(days.strftime(pattern)), "day"))) == list(days.strftime("%Y-%m-%d"))
+
+
+def test_another_word_is_no_month() -> None:
+    assert str(read_moment("1 Sept 2023 17:00")) == "2023-09-01 17:00:00"
+    for odd in ("2 Noon 2023", "30 Feb 2023", "May 2023 or so"):
+        assert read_moment(odd) == odd
+
+
 def test_a_column_that_is_even_in_one_way_only_is_decided_by_that_and_says_so() -> None:
     texts = list(HOURS.strftime("%m/%d/%Y %H:%M"))
     with pytest.warns(UserWarning, match=r"month first.*only then are they evenly spaced.*--dates monthfirst"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ibforecast.core.calendar import Frequency
-from ibforecast.data.rhythms import FALSE_ALARMS, cycles_in, natural_lengths
+from ibforecast.data.rhythms import FALSE_ALARMS, cycles_in, natural_lengths, rhythms_of
 
 DAY_AND_WEEK = (24, 168)
 Make = Callable[[np.random.Generator, int], np.ndarray]
@@ -55,6 +55,17 @@ def test_a_week_is_found_next_to_a_day_and_not_in_a_day_that_changes_over_the_ye
     weekend = (hour // 24) % 7 >= 5
     assert found(day - weekend + noise) == {24, 168}
     assert found(day * (1 + 0.8 * np.sin(2 * np.pi * hour / 5000)) + noise) == {24}
+
+
+def test_a_weak_cycle_of_one_channel_is_left_out_next_to_a_natural_one_of_more() -> None:
+    random, hour = np.random.default_rng(4), np.arange(3000)
+    days = np.sin(2 * np.pi * hour[:, None] / 24) + 0.3 * random.normal(size=(3000, 2))
+    other, noise = np.sin(2 * np.pi * hour / 37), random.normal(size=3000)
+    for size, lengths in ((0.65, {24}), (2.0, {24, 37})):
+        values = np.column_stack([days, size * other + noise])
+        alone = rhythms_of(values[:, 2:], Frequency(3600))
+        assert [each.length for each in alone] == [37]
+        assert {each.length for each in rhythms_of(values, Frequency(3600))} == lengths
 
 
 def test_a_hundred_days_and_ten_years_of_months_are_enough() -> None:

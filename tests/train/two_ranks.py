@@ -23,7 +23,8 @@ def main() -> None:
             training = train(forecaster, windows(range(150)), windows(range(150, 221)), PACE, seed=1)
             weights = [tensor.numpy().tobytes() for tensor in forecaster.state_dict().values()]
             errors = [epoch.validation_error for epoch in training.history]
-            print(json.dumps({"recipe": name, "rank": ranks.rank(), "weights": sha256(weights), "errors": errors}))
+            line = json.dumps({"recipe": name, "rank": ranks.rank(), "weights": sha256(weights), "errors": errors})
+            sys.stdout.write(f"{line}\n")  # in one piece: both processes write to one pipe
 
 
 if __name__ == "__main__":

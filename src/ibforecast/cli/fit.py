@@ -26,6 +26,7 @@ from ibforecast.settings import EVERY
 from ibforecast.zoo.recipes import usual_patch_len
 
 if TYPE_CHECKING:
+    from ibforecast.data.series import Series
     from ibforecast.forecaster import IBForecaster
     from ibforecast.model.config import ModelConfig
     from ibforecast.zoo.cost import Cost
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 MOST_BEHIND = 3
 """How many channels that a naive forecast describes better are named."""
+
+MOST_HARMFUL = 4
+"""How many warnings about the values of a table are printed."""
 
 
 @click.command("fit")
@@ -66,6 +70,7 @@ def command(
     """
     begun = time.perf_counter()  # loading PyTorch takes seconds
     from ibforecast.core.devices import find_device
+    from ibforecast.data import tables
     from ibforecast.fitting import ignore_start
     from ibforecast.train.ranks import joined
     from ibforecast.zoo.stages import forget
@@ -76,8 +81,11 @@ def command(
     try:
         with joined(find_device(model.device)) as first, epochs_bar(shown=first) as advance, stopping() as until:
             begin = partial(_announce_cost, limited=minutes is not None) if first else ignore_start
+            source = tables.read(table, model.layout)
+            if first:
+                _announce_harmful(model, source.series)
             model.fit(
-                table,
+                source,
                 minutes=minutes and _left(minutes, begun),
                 threads=threads,
                 checkpoint=checkpoint,
@@ -119,6 +127,18 @@ def _left(minutes: float, begun: float) -> float:
     return max(minutes - (time.perf_counter() - begun) / 60, minutes / 2) if minutes > 0 else minutes
 
 
+def _announce_harmful(model: "IBForecaster", series: "Series") -> None:
+    """Warn of what in the values of a table harms a fit."""
+    from ibforecast.check import harmful
+
+    advice = harmful(model, series)
+    for each in advice[:MOST_HARMFUL]:
+        announce(f"warning: {each.topic}: {each.finding}")
+    if advice:
+        others = f"{len(advice) - MOST_HARMFUL} more, and " if len(advice) > MOST_HARMFUL else ""
+        announce(f"warning: ibforecast check says {others}what to do")
+
+
 def _announce_cost(cost: "Cost", limited: bool) -> None:
     """Print what a fit will need if that is much, and how to limit the time."""
     if cost.is_large:
@@ -153,8 +173,10 @@ def _announce_fit(model: "IBForecaster") -> None:
     """Print what was fitted, and a look-back that suits the recipe better, if there is one."""
     summary, config = model.fitted.summary, model.fitted.config
     tokens, steps = config.patches * config.channels, "step" if config.patch_len == 1 else "steps"
+    count = len(model.fitted.channels)
+    channels = f"{count} channel{'' if count == 1 else 's'}"
     announce(
-        f"fitted {len(model.fitted.channels)} channels on {summary.windows} windows in {summary.seconds:.0f} s: "
+        f"fitted {channels} on {summary.windows} windows in {summary.seconds:.0f} s: "
         f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}; "
         f"patches of {config.patch_len} {steps}, {tokens} tokens, at most {config.allowance} read"
     )

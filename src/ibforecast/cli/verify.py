@@ -14,6 +14,7 @@ from ibforecast.core.errors import DataError, UsageError, VerificationError
 @click.command("verify")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("explanation", type=click.Path(path_type=Path))
+@click.argument("others", nargs=-1, metavar="")
 @click.option("--table", help="Also compare history, times and truth with the rows of this table.")
 @future_option
 @click.option("--exact", is_flag=True, help="Allow no difference at all, not even in the last digits.")
@@ -24,6 +25,7 @@ def command(
     ctx: click.Context,
     model: Path,
     explanation: Path,
+    others: tuple[str, ...],
     table: str | None,
     future: str | None,
     exact: bool,
@@ -48,6 +50,9 @@ def command(
     """
     from ibforecast.forecaster import IBForecaster
 
+    if others:
+        words = " ".join(map(quote, others))
+        raise UsageError("verify needs a model and an explanation, and no more", words, f"a table? add --table {words}")
     _check_order(model, explanation)
     content = read_file(explanation, "an explanation")
     if explanation.suffix.lower() in (".html", ".htm"):

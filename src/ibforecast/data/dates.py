@@ -1,7 +1,8 @@
 """Times as people and programs write them: day or month first, seconds since 1970, serial numbers of spreadsheets.
 
-ISO times, years first and days first with dots mean one thing and are read by `columns.parse_times`. The ways here do
-not: `dates` names one, and without it a way is taken only if the whole column fits no other. A warning says so.
+ISO times, years first, days first with dots, and months by their names mean one thing; `columns.parse_times` reads all
+but the last. Other ways do not: `dates` names one, and without it a way is taken only if the whole column fits no
+other. A warning says so.
 """
 
 import warnings
@@ -26,6 +27,27 @@ WRITTEN = (
     r"(?:[ T,]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.0+)?)?\s*(?P<half>[AaPp]\.?[Mm]\.?)?)?\s*$"
 )
 """Two numbers and a year, and perhaps a time of day."""
+
+NAMED = (
+    r"^\s*(?P<day>\d{1,2})\.?[ /-](?P<month>\pL{3,9})\.?,?[ /-](?P<year>\d{4}|\d{2})(?P<rest>[ T,].*)?$",
+    r"^\s*(?P<month>\pL{3,9})\.? (?P<day>\d{1,2}),? (?P<year>\d{4})(?P<rest>[ T,].*)?$",
+)
+"""A month by its name, after the day or before it."""
+
+MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
 
 SINCE_1970 = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 YEARS = (np.datetime64("1980-01-01", "s"), np.datetime64("2100-01-01", "s"))
@@ -64,7 +86,11 @@ def read_times(name: str, column: pa.ChunkedArray, dates: Dates = "auto") -> Tim
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         readings = _numbered(np.array(column.to_numpy(), dtype=np.float64))
     elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        readings = _written(column.cast(pa.string()))
+        texts = column.cast(pa.string())
+        if (numbered := in_pieces(texts, _with_numbers) if len(texts) else None) is not None:
+            moments = _written(numbered).get("dayfirst")
+            return None if moments is None else Times(_column(moments, "dayfirst"), "auto")
+        readings = _written(texts)
     else:
         return None
     if dates != "auto":
@@ -202,6 +228,24 @@ def _written(texts: pa.ChunkedArray) -> dict[Dates, Shaped[np.ndarray, " row"]]:
         if years_first is not None and _is_even(years_first):
             return {}  # a day that counts years: nobody means that
     return readings
+
+
+def _with_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return times whose months are names as day/month/year, or None if one is not written so."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    for pattern in NAMED:
+        parts = pc.extract_regex(texts, pattern)
+        if parts.null_count:
+            continue
+        day, name, year, rest = (pc.struct_field(parts, part) for part in ("day", "month", "year", "rest"))
+        numbers = {written: str(at + 1) for at, month in enumerate(MONTHS) for written in (month, month[:3])}
+        place = pc.index_in(pc.utf8_lower(name), pa.array(numbers | {"sept": "9"}))
+        if place.null_count:
+            return None
+        number = pc.take(pa.array([*numbers.values(), "9"]), place)
+        return pc.binary_join_element_wise(pc.binary_join_element_wise(day, number, year, "/"), rest, "")
+    return None
 
 
 def _exist(

@@ -13,7 +13,8 @@ The rule, for one channel and a length of c steps:
    from c to its later multiples, if no length nearby has a larger score, and if no divisor of c has a score nearly as
    large.
 4. Natural lengths, such as a day and a week of hours, are examined first. Other lengths are examined if none of these
-   is found.
+   is found. One that is found in fewer channels of the series than a natural length, and with a score below 0.2, is
+   left out.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from jaxtyping import Float64
 
 from ibforecast.core.calendar import DAY, Frequency
 
-SMALLEST_SCORE = 0.1
+SMALLEST_SCORE, WEAK_SCORE = 0.1, 0.2
 FALSE_ALARMS = 0.01
 """The largest share of channels of noise in which a cycle is found."""
 
@@ -67,11 +68,18 @@ def rhythms_of(values: Float64[np.ndarray, "row channel"], frequency: Frequency)
         for length, score in scores_by_length.items():
             cycles.setdefault(length, []).append(score)
     often = {length: len(scores) for length, scores in cycles.items()}
+    usual = max((often[length] for length in lengths if length in often), default=0)
+    weak = {
+        length
+        for length, scores in cycles.items()
+        if length not in lengths and often[length] < usual and np.mean(scores) < WEAK_SCORE
+    }
     return tuple(
         Rhythm(length, len(scores), len(places), float(np.mean(scores)))
         for length, scores in sorted(cycles.items())
+        if length not in weak
         # In noise a channel may show 366 where the others show 365.
-        if not any(0 < abs(other - length) <= max(1, length // 50) and often[other] > often[length] for other in often)
+        and not any(0 < abs(other - length) <= max(1, length // 50) and often[other] > often[length] for other in often)
     )
 
 
