@@ -1209,6 +1209,31 @@ def test_a_file_that_is_missing_newer_or_not_runnable_is_refused(path: Path, tmp
         OnnxForecaster(tmp_path / "strange.onnx")
 
 
+NO_FACTS: dict[str, Any] = {
+    "weights_sha256": 5,
+    "channels": "load",
+    "look_back": 2**31,
+    "horizon": "12",
+    "patch_len": 0,
+    "cycles": [],
+    "frequency": "often",
+    "zone": "Europe/Atlantis",
+    "origin": "long ago",
+    "units": {"mean": [0.0], "std": [0.0]},
+    "known_units": {"mean": [], "std": []},
+    "limits": {"low": [None], "high": [None], "whole": [False]},
+    "zero_at": ["at night"],
+    "budget": "0.2",
+    "sealed": 1,
+}
+
+
+@pytest.mark.parametrize("name", NO_FACTS)
+def test_a_card_with_a_fact_that_no_model_has_is_refused(path: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises((ModelFileError, UsageError)):
+        with_card(path, tmp_path / "model.onnx", **{name: NO_FACTS[name]})
+
+
 def test_an_existing_file_is_replaced_only_with_overwrite(model: IBForecaster, path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"must not replace what is there \(got .*\); choose another path, or pass overwrite=True"

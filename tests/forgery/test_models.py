@@ -128,8 +128,27 @@ def test_weights_in_a_file_that_says_more_than_the_model_are_not_loaded(case: Ca
         IBForecaster.load(folder, device="cpu")
 
 
-def test_a_model_with_more_spreads_than_channels_is_refused(case: Case, tmp_path: Path) -> None:
-    folder = forged(case, tmp_path / "model", lambda model: model["standardisation"]["std"].append(1.0))
+def nested_spreads(model: Document) -> None:
+    model["standardisation"]["std"] = [[std] for std in model["standardisation"]["std"]]
+
+
+def nested_limits(model: Document) -> None:
+    other_limits(model)
+    model["limits"]["whole"] = [[] for _ in model["limits"]["whole"]]
+
+
+SHAPES: dict[str, Change] = {
+    "more spreads than channels": lambda model: model["standardisation"]["std"].append(1.0),
+    "a list of lists for the spreads": nested_spreads,
+    "a list of lists for the limits": nested_limits,
+}
+
+
+@pytest.mark.parametrize("change", SHAPES.values(), ids=SHAPES)
+def test_a_model_whose_numbers_are_not_one_for_each_channel_is_refused(
+    case: Case, change: Change, tmp_path: Path
+) -> None:
+    folder = forged(case, tmp_path / "model", change)
     with pytest.raises(REFUSED):
         IBForecaster.load(folder, device="cpu")
 
@@ -139,6 +158,9 @@ INTERVALS: dict[str, Change] = {
     "fewer windows than none": lambda facts: facts.update(windows=-5),
     "a sentence for the moment": lambda facts: facts.update(since="2030; approved by the regulator"),
     "an unknown member": lambda facts: facts.update(coverage=0.999),
+    "a word for a level": lambda facts: facts["levels"].__setitem__(3, "certain"),
+    "levels that fall": lambda facts: facts["levels"].reverse(),
+    "a level of more than all": lambda facts: facts["levels"].__setitem__(-1, 250),
     "an unknown member and other levels": lambda facts: facts.update(coverage=0.999, levels=[*range(2, 101)]),
 }
 

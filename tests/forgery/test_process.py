@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.forgery.forgeries import FORGERIES, Case
+from tests.forgery.test_models import SHAPES, forged
 
 SCRIPT = """
 import json, sys
@@ -40,3 +41,23 @@ def test_without_type_checks_every_forgery_is_refused_and_the_truth_passes(case:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == ["the truth"]
+
+
+LOADING = """
+import sys
+import ibforecast as ib
+for folder in sys.argv[1:]:
+    try:
+        ib.IBForecaster.load(folder, device="cpu")
+        print("loaded", folder)
+    except ib.IBForecastError:
+        pass
+"""
+
+
+def test_without_type_checks_a_model_whose_numbers_are_not_one_for_each_channel_is_refused(
+    case: Case, tmp_path: Path
+) -> None:
+    folders = [str(forged(case, tmp_path / str(number), change)) for number, change in enumerate(SHAPES.values())]
+    done = subprocess.run([sys.executable, "-c", LOADING, *folders], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr[-2000:]

@@ -69,6 +69,7 @@ class OnnxForecaster:
             raise ModelFileError(
                 "the card of a model must be complete", f"{error} in {path}", "export again"
             ) from error
+        self._check_shapes(path)
         self.cells = self._cells()
 
     @property
@@ -270,6 +271,23 @@ class OnnxForecaster:
         values = facts.units.to_units(forecast[0].astype(np.float64))
         values[:, len(facts.channels) - len(facts.past) :] = np.nan  # channels that are read and not forecast
         return values + 0.0  # turns -0.0 into 0.0
+
+    def _check_shapes(self, path: str | Path) -> None:
+        """Refuse a graph whose windows are not of the lengths and channels that its card names."""
+        facts, covariates = self.facts, len(self.facts.covariates)
+        window = [facts.look_back, len(facts.channels)]
+        needed = {"values": window, "observed": window, "phase": [facts.steps], FORECAST: [facts.horizon, window[1]]}
+        needed |= {"mask": [facts.look_back // facts.patch_len, window[1]]}
+        needed |= {"known": [facts.steps, covariates]} if covariates else {}
+        ends = [*self._session.get_inputs(), *self._session.get_outputs()]
+        there = {end.name: list(end.shape)[1:] for end in ends}
+        for name, shape in needed.items():
+            if there.get(name) != shape:
+                raise ModelFileError(
+                    f"{name} of a graph must have the shape {shape} of its card",
+                    f"{there.get(name)} in {path}",
+                    "export it again",
+                )
 
     def _cells(self) -> Cells:
         """Return which values of a window the graph may read: a sealed one opens the same in every complete window."""

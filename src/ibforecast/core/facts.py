@@ -1,17 +1,21 @@
 """The facts about a model that its explanations must agree with, in any runtime."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ibforecast.core import reading
 from ibforecast.core.budget import allowance, settled
 from ibforecast.core.calendar import Clock, Frequency
-from ibforecast.core.cycles import period
-from ibforecast.core.errors import ModelFileError, require
+from ibforecast.core.cycles import LARGEST_PERIOD, period
+from ibforecast.core.errors import DataError, ModelFileError, require
+from ibforecast.core.hours import SPAN
 from ibforecast.core.limits import Limits
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.zones import find_zone
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,16 +131,54 @@ class ModelFacts:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "ModelFacts":
-        """Read what `document` returned; refuse unknown or missing facts."""
+        """Read what `document` returned; refuse unknown or missing facts, and those of another type or shape."""
         names = {each.name for each in fields(cls)}
         known = {*plain, "limits", "zero_at"}  # files written before there were these have none
         if names != known:
             raise ModelFileError("the facts of a model must be complete", sorted(names ^ known), "export it again")
-        lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
-        kinds: dict[str, type[Standardiser] | type[Limits]] = {
-            "units": Standardiser,
-            "known_units": Standardiser,
-            "limits": Limits,
+        try:
+            facts = cls(**{name: READERS[name](value, name) for name, value in plain.items()})
+        except DataError as error:
+            raise ModelFileError(error.rule, error.got, "export it again") from error
+        count, covariates = len(facts.channels), len(facts.covariates)
+        rules = {
+            "have lengths from 1 on": min(facts.look_back, facts.horizon, facts.patch_len, count) >= 1,
+            "divide the look-back into patches": facts.look_back % max(facts.patch_len, 1) == 0,
+            "have cycles": min(facts.cycles, default=0) >= 1 and facts.period <= LARGEST_PERIOD,
+            "have units of every channel": len(facts.units.mean) == count and bool((facts.units.std > 0).all()),
+            "have units of every covariate": (facts.known_units is None) == (not covariates)
+            and (facts.known_units is None or len(facts.known_units.mean) == covariates),
+            "have limits of every channel": facts.limits is None or not facts.limits.flaw(count),
+            "have a first moment": not np.isnat(np.datetime64(facts.origin, "us")),
+            "have a calendar": str(Frequency.parse(facts.frequency)) == facts.frequency
+            and (facts.zone is None or find_zone(facts.zone) is not None)
+            and all(map(SPAN.fullmatch, facts.zero_at)),
         }
-        read = {name: kinds[name].of_document(value) for name, value in plain.items() if isinstance(value, dict)}
-        return cls(**{**plain, **lists, **read})
+        for rule, holds in rules.items():
+            if not holds:
+                raise ModelFileError(f"the facts of a model must {rule}", "others", "export it again")
+        return facts
+
+
+def _numbers(value: Any, where: str) -> tuple[float, ...]:
+    return tuple(reading.array(value, 1, "float64", where).tolist())
+
+
+def _whole_numbers(value: Any, where: str) -> tuple[int, ...]:
+    return tuple(reading.whole_number(one, where) for one in reading.sequence(value, where))
+
+
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("weights_sha256", "frequency", "origin"), reading.text),
+    **dict.fromkeys(("channels", "past", "covariates", "zero_at"), reading.texts),
+    **dict.fromkeys(("look_back", "horizon", "patch_len"), reading.whole_number),
+    **dict.fromkeys(("by_row", "even", "numbered", "any_budget", "sealed", "chooses", "anchored"), reading.truth_value),
+    **dict.fromkeys(("budget", "prior"), reading.number),
+    "cycles": _whole_numbers,
+    "missing_values": _numbers,
+    "zone": partial(reading.maybe, reading.text),
+    "units": reading.units,
+    "known_units": partial(reading.maybe, reading.units),
+    "limits": partial(reading.maybe, reading.limits),
+}
+"""How each fact is read from a document."""

@@ -84,8 +84,8 @@ class Limits:
 
     def flaw(self, channels: int) -> str:
         """Return what is wrong with the limits of a number of channels; empty if nothing is."""
-        if {len(self.low), len(self.high), len(self.whole)} != {channels}:
-            return f"limits of {len(self.low)} channels instead of {channels}"
+        if {self.low.shape, self.high.shape, self.whole.shape} != {(channels,)}:
+            return f"limits of the shape {self.low.shape} instead of one for each of {channels} channels"
         if np.isnan(self.low).any() or np.isnan(self.high).any() or not (self.low <= self.high).all():
             return "a lower limit above the upper one"
         ends = np.concatenate([self.low[self.whole], self.high[self.whole]])

@@ -124,10 +124,10 @@ class FittedModel:
             "past channels": (channels[len(channels) - len(layout.past) :], layout.past),
             "number of past channels": (len(layout.past), config.past),
             "covariates known ahead": (len(layout.future), config.future),
-            "units of covariates": (0 if self.known is None else len(self.known.mean), config.future),
-            "units": (len(self.standardiser.mean), config.channels),
-            "number of spreads": (len(self.standardiser.std), config.channels),
-            "spreads of covariates": (0 if self.known is None else len(self.known.std), config.future),
+            "units of covariates": ((0,) if self.known is None else self.known.mean.shape, (config.future,)),
+            "units": (self.standardiser.mean.shape, (config.channels,)),
+            "spreads": (self.standardiser.std.shape, (config.channels,)),
+            "spreads of covariates": ((0,) if self.known is None else self.known.std.shape, (config.future,)),
         }
         for name, (there, needed) in facts.items():
             require(there == needed, f"the {name} of a model must be those of its network", there, f"give {needed}")
@@ -426,6 +426,9 @@ def _read_calibration(files: Mapping[str, bytes], facts: dict[str, Any], where: 
         and quantiles.dtype == torch.float32
         and quantiles.dim() == 3
         and len(quantiles) == len(facts["levels"]),
+        "have levels in percent that increase": all(type(level) in (int, float) for level in facts["levels"])
+        and all(0 < level < 100 for level in facts["levels"])
+        and sorted(set(facts["levels"])) == facts["levels"],
         "have widths from 0 on that grow with the level": bool((quantiles >= 0).all())
         and bool((quantiles[1:] >= quantiles[:-1]).all()),
     }
