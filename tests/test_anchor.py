@@ -10,12 +10,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.adapters.test_spreadsheet import CLOSE, Program, by_formulas, in_stds
 from tests.properties.test_receipts import KINDS, Units, assert_true, departures, desk, every_kind, explained
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ibforecast import DataError, IBForecaster
 from ibforecast.adapters.onnx import OnnxForecaster
 from ibforecast.core.anchors import LINE, MEDIAN, NEWEST, anchor_names
+from ibforecast.core.context import effect
 from ibforecast.core.errors import UsageError
 from ibforecast.core.window import Window
 from ibforecast.data.windows import Windows
@@ -354,6 +356,23 @@ def test_usual_values_that_are_not_better_leave_the_network_as_it_was() -> None:
     assert steadied(network, windows, 60, every, (8,), 0.999) is network
     assert steadied(network, windows, 60, ~every, (8,), 0.0) is network
     assert steadied(network, windows.at(range(0)), 60, every, (8,), 0.0) is network
+
+
+def test_effects_of_covariates_are_no_usual_values() -> None:
+    _, windows = untrained(90, 4, 2)
+    network = network_of(ModelConfig(8, 2, 2, 4, patch_len=2, budget=0.5, future=1))
+    known, response = torch.randn(92, 1), torch.randn(4, 1, 2)
+    network.decompose.response.data = response  # type: ignore[union-attr]
+    values = 0.5 + effect(known, response, windows.phase).sum(-2)[:90]
+    usual = usual_values(network, replace(windows, values=values, known=known), 60, torch.tensor([True, True]))
+    assert torch.allclose(usual, torch.full_like(usual, 0.5), atol=1e-6)
+
+
+def test_the_formulas_of_a_spreadsheet_have_usual_values(tmp_path: Path) -> None:
+    model = anchored_desk(3, 12, usual=True)
+    explanation = explained(model, departures(model, 5))
+    program = Program(explanation.to_spreadsheet(tmp_path / "why.xlsx"))
+    assert in_stds(by_formulas(program, explanation) - explanation.forecast, explanation) < CLOSE
 
 
 def test_a_longer_cycle_changes_no_forecast_until_its_usual_values_have_a_share() -> None:

@@ -255,7 +255,7 @@ class FittedModel:
     def document(self) -> dict[str, Any]:
         """Return the content of its document, without the fingerprint of the document."""
         content: dict[str, Any] = {
-            # What a model does not have is left out here and below, so that it has the fingerprint it always had.
+            # Left out, here and below, where a model has none, so that it has the fingerprint it always had.
             "config": {
                 name: value
                 for name, value in asdict(
