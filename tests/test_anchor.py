@@ -385,6 +385,12 @@ def test_a_longer_cycle_changes_no_forecast_until_its_usual_values_have_a_share(
             assert torch.allclose(grown(network, added_cycles=(10,))(window).values, network(window).values, atol=1e-6)
 
 
+def test_a_model_without_usual_values_has_the_document_it_always_had() -> None:
+    names = {"usual", "added_cycles"}
+    assert not names & desk("sealed", [Units(3.0, 2.0)]).fitted.document()["config"].keys()
+    assert anchored_desk(1, 12, usual=True).fitted.document()["config"].keys() & names == {"usual"}
+
+
 def test_usual_values_are_refused_without_an_anchor() -> None:
     for wrong in ({"usual": True}, {"anchored": True, "added_cycles": (24,)}):
         with pytest.raises(UsageError, match="usual values need an anchored model"):
