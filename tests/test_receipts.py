@@ -61,6 +61,8 @@ def disturb(forecaster: IBForecaster) -> None:
     import torch
 
     torch.manual_seed(1)
+    if (anchor := forecaster.fitted.network.decompose.anchor) is not None:
+        anchor.blend *= 0.5  # otherwise a channel may be its anchor, and no value that was read adds anything
     with torch.no_grad():
         for parameter in forecaster.fitted.network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))

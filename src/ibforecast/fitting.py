@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ibforecast._version import __version__
+from ibforecast.core.calendar import Frequency
 from ibforecast.core.devices import find_device
 from ibforecast.core.errors import DataError, UsageError, hint, require
 from ibforecast.core.files import sha256
@@ -31,6 +32,7 @@ from ibforecast.settings import EVERY, Settings
 from ibforecast.train.checkpoint import Epoch
 from ibforecast.train.deadline import Deadline
 from ibforecast.train.loop import never
+from ibforecast.zoo.anchoring import steadied
 from ibforecast.zoo.cost import Cost, cost_of
 from ibforecast.zoo.recipes import DEFAULT, OURS, Recipe, adapted, resolve_ours
 from ibforecast.zoo.saved import Behind, FittedModel, TrainingSummary
@@ -38,6 +40,9 @@ from ibforecast.zoo.stages import NoContest, train_recipe, within
 
 TOLERATED = 0.02
 """By how much the error of a channel may exceed that of its best naive forecast before a fit says so."""
+
+REPEATED = 3
+"""How often the training rows must contain a longer cycle if its usual values may be blended in."""
 
 ZERO = 1e-6
 """Errors up to this, in standard deviations, are those of rounding: a constant channel is not described better."""
@@ -184,14 +189,38 @@ def fit_source(
     tokens = None if fitted.tokens is None else torch.from_numpy(fitted.tokens).to(device)
     readable = replace(validation, tokens=tokens).usable()
     if len(readable):
-        calibration = calibrated_on(network.to(device), readable, series)
+        network.to(device)
         some = readable.compared(recipe.train.validated)
         if not torch.equal(some.starts, compared.starts):
             naive = naive_forecasts(some, cycles)
-        summary = replace(fitted.summary, behind=tuple(behind_naive(fitted, some, naive)))
+        behind = behind_naive(fitted, some, naive)
+        if behind and recipe.train.anchor_margin:
+            fitted, readable = with_usual_values(fitted, readable, series, [each.channel for each in behind])
+            some = replace(some, phase=readable.phase)
+            behind = behind_naive(fitted, some, naive)
+        calibration = calibrated_on(fitted.network, readable, series)
+        summary = replace(fitted.summary, behind=tuple(behind))
         fitted = replace(fitted, calibration=calibration, summary=summary)
-        network.cpu()
+        fitted.network.cpu()
     return fitted
+
+
+def with_usual_values(
+    fitted: FittedModel, windows: Windows, series: Series, channels: Sequence[str]
+) -> tuple[FittedModel, Windows]:
+    """Return the model with usual values in those of these channels that are better with them, and its windows.
+
+    The phases of the windows are then modulo the longest cycle that may be added, which is a natural one.
+    """
+    config, trained = fitted.config, fitted.split.train_end
+    assert fitted.summary.schedule is not None
+    longer = [each for each in longer_cycles(config.period, series.clock.frequency) if REPEATED * each <= trained]
+    phase = series.clock.phase(0, len(windows.phase), max((config.period, *longer)))
+    windows = replace(windows, phase=torch.from_numpy(phase).to(windows.phase.device))
+    columns = torch.tensor([name in channels for name in fitted.channels], device=windows.phase.device)
+    margin = fitted.summary.schedule.anchor_margin
+    network = steadied(fitted.network, windows, trained, columns, longer, margin)
+    return replace(fitted, network=network), windows
 
 
 def behind_naive(fitted: FittedModel, windows: Windows, naive: Sequence[Naive]) -> list[Behind]:
@@ -219,9 +248,13 @@ def cycles_of(settings: Settings, series: Series) -> tuple[int, ...]:
     if settings.cycle != "auto":
         return settings.cycle if isinstance(settings.cycle, tuple) else (settings.cycle,)
     frequency, rows = series.clock.frequency, Split.by_fractions(settings.split, series.rows).train_end
-    first, natural = frequency.cycle(), natural_lengths(frequency)
-    lengths = (each.length for each in rhythms_of(series.values[:rows], frequency))
-    return (first, *(length for length in lengths if length in natural and length > first and length % first == 0))
+    first, found = frequency.cycle(), {each.length for each in rhythms_of(series.values[:rows], frequency)}
+    return (first, *(length for length in longer_cycles(first, frequency) if length in found))
+
+
+def longer_cycles(first: int, frequency: Frequency) -> tuple[int, ...]:
+    """Return the natural multiples of a cycle, such as a week of hours."""
+    return tuple(length for length in natural_lengths(frequency) if length > first and length % first == 0)
 
 
 def recipe_for(settings: Settings, series: Series) -> Recipe:
@@ -285,7 +318,7 @@ def limits_for(settings: Settings, series: Series, split: Split) -> Limits | Non
 def settings_of(fitted: FittedModel, device: str = "auto") -> Settings:
     """Return the settings that would fit the same model again to its training table."""
     layout, summary = fitted.layout, fitted.summary
-    config = replace(fitted.config, anchored=False)  # an anchor is chosen after training
+    config = fitted.config.trained
     return Settings(
         horizon=config.horizon,
         look_back=config.look_back,

@@ -183,7 +183,7 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence
         constant = Σ w Q of the channel + Σ A (Q − Σ w Q),  swing = −Σ A (Q − Σ w Q) (+ Q ahead + base − Σ w Q)
 
     An anchor with the share s of a channel multiplies all of this by 1 − s. With n its weight for each value of the
-    channel, it adds n to `linear` and Σ n Q to `constant`.
+    channel, it adds n to `linear` and Σ n Q to `constant`. Usual values, times their shares, add to `constant`.
     """
     network, own = engine.fitted.network, explained.explanation
     readout, frame = additive(network), network.decompose.frame
@@ -213,9 +213,11 @@ def _anchored(sums: Weights, column: int, anchor: Anchor, explained: ExplainedFo
     kept, own = 1 - explained.explanation.context.anchored[column].astype(np.float64), sums.read.channel == column
     naive = np.zeros_like(sums.linear)
     naive[own] = _naive(anchor, column, explained)[sums.read.step[own]]
+    usual = anchor.of_usual(tensors(explained.explanation).context.phase[:, explained.look_back :])
+    resting = 0.0 if usual is None else usual[0, :, column].double().numpy()
     return replace(
         sums,
-        constant=kept * sums.constant + sums.read.season @ naive,
+        constant=kept * sums.constant + sums.read.season @ naive + resting,
         swing=kept * sums.swing,
         linear=kept * sums.linear + naive,
         bent=kept * sums.bent,
@@ -232,7 +234,7 @@ def _naive(anchor: Anchor, column: int, explained: ExplainedForecast) -> Float64
     for steps in torch.split(seen.nonzero()[:, 0], max(VALUES // look_back, 1)):
         single = one_hot(steps, look_back).float()[..., None]
         each = anchor.each(single, seen.expand(len(steps), -1, -1), explained.horizon)[..., 0]
-        weights[steps] = torch.einsum("a,abh->bh", anchor.blend[:, column], each).double().numpy()
+        weights[steps] = torch.einsum("a,abh->bh", anchor.blend[: len(each), column], each).double().numpy()
     return weights
 
 

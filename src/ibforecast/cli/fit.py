@@ -164,8 +164,9 @@ def _behind(channels: Sequence["Behind"], config: "ModelConfig") -> str:
     others = len(channels) - MOST_BEHIND
     more = f", and {others} other channel{'s' if others > 1 else ''}" if others > 0 else ""
     cycle = channels[0].naive_cycle
-    unknown = cycle > config.look_back and cycle not in config.cycles
-    remedy = f"try --cycle {','.join(map(str, (*config.cycles, cycle)))}" if unknown else "see ibforecast evaluate"
+    unknown = cycle > config.look_back and cycle not in config.learned_cycles
+    cycles = ",".join(map(str, (*config.learned_cycles, cycle)))
+    remedy = f"try --cycle {cycles}" if unknown else "see ibforecast evaluate"
     return f"worse than a naive forecast on validation windows: {named}{more}; {remedy}"
 
 
@@ -182,7 +183,7 @@ def _announce_fit(model: "IBForecaster") -> None:
     )
     if model.cycle == "auto" and config.further_cycles:
         lengths = " and ".join(map(str, config.further_cycles))
-        announce(f"cycles of {', '.join(map(str, config.cycles))} steps: {lengths} found in the training rows")
+        announce(f"cycles of {', '.join(map(str, config.learned_cycles))} steps: {lengths} found in the training rows")
     if outcome := summary.contest or summary.no_contest:
         announce(str(outcome))
     if summary.contest and summary.contest.winner == "choosing" and config.sealed:

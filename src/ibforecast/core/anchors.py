@@ -1,4 +1,8 @@
-"""The naive forecasts that an anchor may blend into a forecast, in the order of the rows of `Context.blend`."""
+"""The naive forecasts that an anchor may blend into a forecast, in the order of the rows of `Context.blend`.
+
+The first are weighted sums of values that were read. The last ones, which few models have, are usual values: medians of
+the training rows, of all and of those at the same phase of each cycle. They are numbers of the model.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,6 +11,7 @@ from jaxtyping import Float
 
 NEWEST = "repeats the newest value that was read"
 LINE = "continues the straight line through the oldest and the newest value that were read"
+MEDIAN = "stays at the median of training"
 
 
 def repeatable(cycles: Sequence[int], look_back: int) -> tuple[int, ...]:
@@ -14,19 +19,27 @@ def repeatable(cycles: Sequence[int], look_back: int) -> tuple[int, ...]:
     return tuple(sorted(cycle for cycle in cycles if 1 < cycle <= look_back))
 
 
-def anchor_names(cycles: Sequence[int], look_back: int) -> tuple[str, ...]:
-    """Return the name of each naive forecast: how it continues what was read."""
-    return (
-        NEWEST,
-        LINE,
-        *(f"repeats the last {cycle} steps, as far as they were read" for cycle in repeatable(cycles, look_back)),
-    )
+def usual_cycles(cycles: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of steps after which usual values begin again: one, and the cycles."""
+    return (1, *(cycle for cycle in cycles if cycle > 1))
+
+
+def anchor_names(cycles: Sequence[int], look_back: int, usual: bool = False) -> tuple[str, ...]:
+    """Return the name of each naive forecast: how it continues what was read, or which `usual` values it repeats."""
+    names = [f"repeats the last {cycle} steps, as far as they were read" for cycle in repeatable(cycles, look_back)]
+    if usual:
+        names += [
+            MEDIAN,
+            *(f"repeats the medians of training over {cycle} steps" for cycle in usual_cycles(cycles)[1:]),
+        ]
+    return (NEWEST, LINE, *names)
 
 
 def in_words(
     blend: Float[np.ndarray, "anchors channel"], cycles: Sequence[int], look_back: int, column: int
 ) -> Iterator[str]:
     """Yield, for each naive forecast in that of a channel, its share and its name."""
-    for name, share in zip(anchor_names(cycles, look_back), blend[:, column].tolist(), strict=True):
+    names = anchor_names(cycles, look_back, usual=True)
+    for name, share in zip(names, blend[:, column].tolist(), strict=False):  # usual values, if any, are last
         if share:
             yield f"{share:.0%} {name}"

@@ -164,7 +164,8 @@ def _check_anchor(explained: ExplainedForecast) -> None:
     _require((anchor is None) == (blend is None), "anchor", "be given if and only if there is a blend", "one of both")
     if anchor is None or blend is None:
         return
-    steps, names = explained.horizon, anchor_names(context.cycles, explained.look_back)
+    steps = explained.horizon
+    fewer, more = (len(anchor_names(context.cycles, explained.look_back, usual)) for usual in (False, True))
     _require(len(anchor) == steps, "anchor", f"have {steps} steps", len(anchor))
-    _require(len(blend) == len(names), "blend", f"have {len(names)} rows", len(blend))
+    _require(len(blend) in (fewer, more), "blend", f"have {fewer} or {more} rows", len(blend))
     _require((blend >= 0).all() and (context.anchored <= 1).all(), "blend", "be shares of at most 1 together", "others")

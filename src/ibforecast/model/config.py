@@ -1,6 +1,6 @@
 """The configuration of IB-Forecast: frozen, and checked when it is built. A recipe writes what differs from it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import Literal, get_args
 
@@ -177,8 +177,10 @@ class ModelConfig(Sizes):
     what was read; with "window" they come from the whole window. A sealed model has no use for it. The `frame` gives
     level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile, made for few
     values) or "none". An `anchored` model blends naive forecasts into its own, with shares that are chosen after
-    training (`zoo.anchoring`). `further_cycles` have their own profiles, which add to that of the first. The last
-    `past` channels are read and not forecast; `future` is the number of covariates known ahead.
+    training (`zoo.anchoring`); with `usual` values, medians of the training rows are among them. `further_cycles` have
+    their own profiles, which add to that of the first. `added_cycles` were added after training, for usual values, and
+    their profiles are 0. The last `past` channels are read and not forecast; `future` is the number of covariates known
+    ahead.
     """
 
     patch_len: int = 12
@@ -188,11 +190,13 @@ class ModelConfig(Sizes):
     frame: FrameKind = "weighted"
     profile: bool = True
     anchored: bool = False
+    usual: bool = False
     context_rate: float = 3.0
     gate: GateConfig = field(default_factory=GateConfig)
     readout: ReadoutConfig = field(default_factory=ReadoutConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     further_cycles: tuple[int, ...] = ()
+    added_cycles: tuple[int, ...] = ()
     past: int = 0
     future: int = 0
 
@@ -262,6 +266,12 @@ class ModelConfig(Sizes):
             f"cycles={self.cycles}",
             "give fewer or shorter ones",
         )
+        require(
+            (self.anchored or not self.usual) and (self.usual or not self.added_cycles),
+            "usual values need an anchored model, and added cycles usual values",
+            f"anchored={self.anchored}, usual={self.usual}, added_cycles={self.added_cycles}",
+            "leave all three out: they are chosen after training",
+        )
         require(self.future >= 0, "future must not be negative", f"future={self.future}", "use 0 for none")
         require(
             0 <= self.past < self.channels,
@@ -290,7 +300,17 @@ class ModelConfig(Sizes):
     @property
     def cycles(self) -> tuple[int, ...]:
         """Lengths of all cycles, the first one first."""
+        return (*self.learned_cycles, *self.added_cycles)
+
+    @property
+    def learned_cycles(self) -> tuple[int, ...]:
+        """Lengths of the cycles with a learned profile."""
         return (self.cycle, *self.further_cycles)
+
+    @property
+    def trained(self) -> "ModelConfig":
+        """The configuration without what is chosen after training."""
+        return replace(self, anchored=False, usual=False, added_cycles=())
 
     @property
     def period(self) -> int:

@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import reduce
 from math import gcd, log
+from operator import add
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ibforecast.core.anchors import anchor_names, repeatable
+from ibforecast.core.anchors import anchor_names, repeatable, usual_cycles
 from ibforecast.core.context import Context, effect
 from ibforecast.core.cycles import parts, tiled
 from ibforecast.core.errors import require
@@ -130,26 +132,41 @@ def separated(profile: Float[Tensor, "cycle channel"], cycles: tuple[int, ...]) 
 class Anchor(nn.Module):
     """Naive forecasts that are blended into the forecast: `blend` has the share of each in each channel.
 
-    Each is a weighted sum of the values that are seen, given which of them are. The shares are not learned with the
-    network: `zoo.anchoring` chooses them on validation windows.
+    Each is a weighted sum of the values that are seen, given which of them are, or repeats `usual` values: medians of
+    the training rows for each phase of the cycles, with those of all cycles end to end. Nothing here is learned with
+    the network: `zoo.anchoring` chooses the shares on validation windows.
     """
 
     blend: Float[Tensor, "anchors channel"]
+    usual: Float[Tensor, "phase channel"] | None
 
-    def __init__(self, look_back: int, cycles: tuple[int, ...], channels: int) -> None:
+    def __init__(self, look_back: int, cycles: tuple[int, ...], channels: int, usual: bool = False) -> None:
         super().__init__()
-        self.repeated = repeatable(cycles, look_back)
-        self.register_buffer("blend", torch.zeros(len(anchor_names(cycles, look_back)), channels))
+        self.repeated, self.cycles = repeatable(cycles, look_back), usual_cycles(cycles)
+        self.register_buffer("blend", torch.zeros(len(anchor_names(cycles, look_back, usual)), channels))
+        self.register_buffer("usual", torch.zeros(sum(self.cycles), channels) if usual else None)
 
     def each(self, values: Steps, seen: Seen, horizon: int) -> Float[Tensor, "anchors batch horizon channel"]:
-        """Return every naive forecast, in the order of `core.anchors`."""
+        """Return every naive forecast from the values that are seen, in the order of `core.anchors`."""
         observed = seen > 0
         newest, line = naive.repeated(values, observed, 1, horizon), naive.continued(values, observed, horizon)
         return torch.stack([newest, line, *(naive.repeated(values, observed, each, horizon) for each in self.repeated)])
 
-    def forward(self, values: Steps, seen: Seen, horizon: int) -> Float[Tensor, "batch horizon channel"]:
-        """Return the sum of the naive forecasts, weighted by their shares."""
-        return torch.einsum("ac,abhc->bhc", self.blend, self.each(values, seen, horizon))
+    def of_usual(self, ahead: Int[Tensor, "batch horizon"]) -> Float[Tensor, "batch horizon channel"] | None:
+        """Return the sum of the usual values at these phases, weighted by their shares; None if there are none."""
+        if self.usual is None:
+            return None
+        tables = zip(self.blend[-len(self.cycles) :], parts(self.usual, self.cycles), strict=True)
+        summed: Tensor = reduce(add, (share * table[ahead % len(table)] for share, table in tables))
+        return summed
+
+    def forward(
+        self, values: Steps, seen: Seen, ahead: Int[Tensor, "batch horizon"]
+    ) -> Float[Tensor, "batch horizon channel"]:
+        """Return the sum of the naive forecasts, weighted by their shares; `ahead` has the phases of the horizon."""
+        each, usual = self.each(values, seen, ahead.shape[1]), self.of_usual(ahead)
+        continued = torch.einsum("ac,abhc->bhc", self.blend[: len(each)], each)
+        return continued if usual is None else continued + usual
 
 
 class Decompose(nn.Module):
@@ -204,5 +221,4 @@ class Decompose(nn.Module):
         context = Context(level, scale, window.phase, profile, self.cycles, known, response)
         if self.anchor is None:
             return context
-        ahead = self.anchor(values, seen, window.phase.shape[1] - look_back)
-        return replace(context, anchor=ahead, blend=self.anchor.blend)
+        return replace(context, anchor=self.anchor(values, seen, window.phase[:, look_back:]), blend=self.anchor.blend)

@@ -256,10 +256,14 @@ class FittedModel:
     def document(self) -> dict[str, Any]:
         """Return the content of its document, without the fingerprint of the document."""
         content: dict[str, Any] = {
-            "config": asdict(
-                self.config if self.fitted_budget is None else replace(self.config, budget=self.fitted_budget)
-            ),
-            # Left out if there are none, so that a model without them has the fingerprint it always had.
+            # Left out, here and below, where a model has none, so that it has the fingerprint it always had.
+            "config": {
+                name: value
+                for name, value in asdict(
+                    self.config if self.fitted_budget is None else replace(self.config, budget=self.fitted_budget)
+                ).items()
+                if value or name not in ("usual", "added_cycles")
+            },
             "layout": {name: value for name, value in asdict(self.layout).items() if value or name != "zero_at"},
             "origin": self.origin,
             "even": self.even,
