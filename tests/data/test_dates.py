@@ -112,6 +112,38 @@ def test_serial_numbers_of_spreadsheets_are_moments() -> None:
     assert moments(table) == list(HOURS.strftime("%Y-%m-%d %H:%M"))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "freq"),
+    [("%Y", "YS"), ("%Y%m", "MS"), ("%Y%m%d", "D"), ("%Y%m%d%H", "h"), ("%Y%m%d%H%M", "15min"), ("%Y%m%d%H%M%S", "s")],
+)
+def test_digits_without_marks_are_moments(pattern: str, freq: str) -> None:
+    times = pd.date_range("1999-12-30", periods=60, freq=freq)
+    with pytest.warns(UserWarning, match=r"as digits of year, month, day and so on, from .*--dates digits"):
+        table = read(table_of([int(text) for text in times.strftime(pattern)]))
+    assert (table.series.clock.stamps == times.to_numpy()).all()
+    assert table.layout.dates == "digits"
+
+
+@pytest.mark.parametrize("number", [20240230, 202413, 202401312460, 1499, 20240131.5, 202401311200001])
+def test_digits_that_are_no_moment_are_refused(number: float) -> None:
+    with pytest.raises(DataError, match="time"):
+        read(table_of([number] * 3))
+
+
+def test_digits_that_could_be_seconds_since_1970_are_decided_by_even_steps_or_refused() -> None:
+    """2024013118 is in January 2024, or 2024013118 seconds after 1970, which is in 2034."""
+    hours = [int(text) for text in HOURS.strftime("%Y%m%d%H")]
+    seconds = list(range(2024010100, 2024010100 + 60))
+    for numbers, way in ((hours, "digits"), (seconds, "s")):
+        with pytest.warns(UserWarning, match=f"--dates {way}"):
+            assert read(table_of(numbers)).layout.dates == way
+    with pytest.raises(
+        DataError, match=r"one meaning \(got 2023030100, which is 2034-02-08 or 2023-03-01\); give dates"
+    ):
+        read(table_of(hours[:20]))
+    assert read(table_of(hours[:20]), Layout(dates="digits")).layout.frequency == "1h"
+
+
 def test_numbers_in_a_column_of_another_name_are_no_times() -> None:
     seconds = list((HOURS - pd.Timestamp("1970-01-01")) // pd.Timedelta("1s"))
     with pytest.raises(DataError, match="a table must have a time column"):
@@ -184,6 +216,8 @@ def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
         ("11/04/2023 6:00 PM", "monthfirst", "2023-11-04 18:00"),
         ("11/04/2023", "dayfirst", "2023-04-11 00:00"),
         ("45292.5", "excel", "2024-01-01 12:00"),
+        ("2024010112", "digits", "2024-01-01 12:00"),
+        ("202402", "digits", "2024-02-01 00:00"),
     ],
 )
 def test_a_moment_is_read_as_the_times_of_a_table_are(text: str, dates: Dates, moment: str) -> None:
