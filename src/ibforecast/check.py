@@ -45,6 +45,8 @@ FEW_EMPTY, FEW_ZEROS, FEW_COUNTED, SMALL_SHARE = 0.01, 0.1, 2.0, 0.1
 """What says that steps of counts are left out when nothing happened: `_left_out` has the rule."""
 
 NAMED = 4
+NO_CYCLE = (1,)
+"""The setting for a table without a cycle: every row has the same phase."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ def check(table: Any, settings: Settings) -> Findings:
     rhythms = rhythms_of(series.values, series.clock.frequency)
     given = _given_cycle(settings, series)
     cycle = given or tuple(each.length for each in rhythms[:1])
-    declared = replace(declared, cycle=cycle) if cycle else declared
+    declared = replace(declared, cycle=cycle or NO_CYCLE)
     recipe, starts, refusal = _plan(declared, series)
     patch_len = recipe.config.patch_len if recipe else declared.patch_len or 1
     absent = np.isnan(series.values)
@@ -585,7 +587,9 @@ def _about_cycles(settings: Settings, rhythms: tuple[Rhythm, ...], given: tuple[
     lengths = tuple(each.length for each in rhythms)
     further = tuple(length for length in lengths if length not in given)
     if not lengths and not given:
-        yield Advice("cycles", "the step has no natural cycle, and none was found", "give one: --cycle", ())
+        option = f"--cycle {NO_CYCLE[0]}"
+        remedy = f"learn none: {option}; if the values have one, give its number of steps instead"
+        yield Advice("cycles", "the step has no natural cycle, and none was found", remedy, (option,))
     if not further:
         return
     option = f"--cycle {','.join(map(str, lengths if settings.cycle == 'auto' else sorted({*given, *lengths})))}"
