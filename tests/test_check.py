@@ -111,6 +111,15 @@ def test_a_step_without_a_cycle_is_planned_without_one_as_the_advice_says() -> N
     assert "110 windows to train on" in str(findings)
 
 
+def test_one_of_a_kind_is_not_called_several() -> None:
+    table = hourly()[["time", "load"]]
+    table.loc[7, "load"] = np.nan
+    text = str(look(table))
+    assert "2,000 rows x 1 channel, steps of 1h" in text
+    assert "in 1 gap; " in text
+    assert "24 in 1 of 1 channel\n" in text
+
+
 def test_uneven_times_are_filled_and_named() -> None:
     findings = look(hourly().drop(index=[40, 41, 42]))
     assert (findings.rows, findings.missing) == (2000, 3)

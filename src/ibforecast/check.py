@@ -16,6 +16,7 @@ from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.hours import MINUTES_OF_DAY, minutes
 from ibforecast.core.limits import SHARE_OF_ZEROS, rests_at_zero
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.words import count_of
 from ibforecast.data.axis import Mark, as_text, counted, mark_options
 from ibforecast.data.columns import text_of
 from ibforecast.data.rhythms import Rhythm, rhythms_of
@@ -97,10 +98,11 @@ class Findings:
     def __str__(self) -> str:
         values = self.rows * len(self.channels)
         lines = [
-            f"{self.rows:,} rows x {len(self.channels)} channels, steps of {self._step()}, {self.first} to {self.last}",
+            f"{self.rows:,} rows x {count_of(len(self.channels), 'channel')}, "
+            f"steps of {self._step()}, {self.first} to {self.last}",
             f"  channels  {_named(self.channels)}",
             f"  gaps      {self.missing:,} of {values:,} values are missing ({self.missing / values:.1%}), "
-            f"in {self.gaps:,} gaps; {self.unreadable:.1%} of the tokens cannot be read"
+            f"in {count_of(self.gaps, 'gap')}; {self.unreadable:.1%} of the tokens cannot be read"
             if self.missing
             else "  gaps      none",
             f"  cycles    {', '.join(map(str, self.cycle)) or 'none by the step'}{self._in_values()}",
@@ -124,7 +126,7 @@ class Findings:
     def _in_values(self) -> str:
         if not self.rhythms:
             return "; none found in the values"
-        cycles = (f"{each.length} in {each.channels} of {each.examined} channels" for each in self.rhythms)
+        cycles = (f"{each.length} in {each.channels} of {count_of(each.examined, 'channel')}" for each in self.rhythms)
         return f"; found in the values: {', '.join(cycles)}"
 
 
@@ -594,7 +596,7 @@ def _about_cycles(settings: Settings, rhythms: tuple[Rhythm, ...], given: tuple[
         return
     option = f"--cycle {','.join(map(str, lengths if settings.cycle == 'auto' else sorted({*given, *lengths})))}"
     scores = ", ".join(
-        f"{each.length} ({each.channels} of {each.examined} channels, autocorrelation {each.score:.2f})"
+        f"{each.length} ({each.channels} of {count_of(each.examined, 'channel')}, autocorrelation {each.score:.2f})"
         for each in rhythms
         if each.length in further
     )
@@ -626,7 +628,7 @@ def _about_size(
     elif windows < FEW_WINDOWS:
         first = min(cycle, default=1)
         shorter = max(ceil((rows - settings.horizon) / 2 / first) * first, first)
-        finding = f"the table has only {windows} windows to train on"
+        finding = f"the table has only {count_of(windows, 'window')} to train on"
         if shorter < settings.look_back and shorter + settings.horizon <= rows:
             option = f"--look-back {shorter}"
             yield Advice("look-back", finding, f"shorten the look-back: {option}", (option,))

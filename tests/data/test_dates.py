@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import DataError, IBForecaster, UsageError
+from ibforecast.data.columns import text_of
 from ibforecast.data.dates import read_moment
 from ibforecast.data.layout import Dates, Layout
 from ibforecast.data.tables import Table, read
@@ -199,6 +200,11 @@ def test_months_and_quarters_mean_their_first_days(texts: list[str], firsts: lis
 def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
     with pytest.raises(DataError, match="time column"):
         read(table_of(["2014-11", "2014-12", odd]))
+
+
+def test_a_message_names_a_moment_as_briefly_as_it_can() -> None:
+    for moment in ("2023-01-01 10:00", "2023-01-01 10:00:05", "2023-01-01 10:00:05.250000"):
+        assert text_of(np.datetime64(moment, "us")) == moment
 
 
 # --- One moment, as --at has it ---

@@ -46,9 +46,9 @@ def describe_rows(rows: Shaped[np.ndarray, " fault"], details: list[str]) -> str
 
 
 def text_of(moment: np.datetime64) -> str:
-    """Return a moment as text: to the minute, or to the microsecond if it has seconds."""
-    minute = moment.astype("datetime64[m]")
-    return str(minute if minute == moment else moment).replace("T", " ")
+    """Return a moment as text: to the minute, or to the second or microsecond if it needs that."""
+    rounded = (moment.astype(f"datetime64[{unit}]") for unit in ("m", "s"))
+    return str(next((short for short in rounded if short == moment), moment)).replace("T", " ")
 
 
 def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
