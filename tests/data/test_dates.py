@@ -196,6 +196,31 @@ def test_months_and_quarters_mean_their_first_days(texts: list[str], firsts: lis
     assert moments(read(table_of([*texts]))) == firsts
 
 
+@pytest.mark.parametrize(
+    ("pattern", "freq"),
+    [
+        ("%b %Y", "MS"),
+        ("%B-%Y", "MS"),
+        ("%d-%b-%Y", "D"),
+        ("%d %B %Y %H:%M", "h"),
+        ("%b %d, %Y", "D"),
+        ("%b-%d-%Y %H:%M:%S", "min"),
+    ],
+)
+def test_dates_with_the_name_of_a_month_are_read(pattern: str, freq: str) -> None:
+    times = pd.date_range("2014-01-01", periods=60, freq=freq)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = read(table_of(list(times.strftime(pattern))))
+    assert (table.series.clock.stamps == times.to_numpy()).all()
+
+
+@pytest.mark.parametrize("text", ["1 Jan 2 2014", "30 Feb 2014", "Jan 1 2014 25:00", "Jan", "Marvin 2014"])
+def test_a_text_with_the_name_of_a_month_that_is_no_date_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="time column"):
+        read(table_of([text] * 3))
+
+
 @pytest.mark.parametrize("odd", ["2014-13", "2014Q5", "2014-00", "14-01"])
 def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
     with pytest.raises(DataError, match="time column"):
@@ -215,6 +240,7 @@ def test_a_message_names_a_moment_as_briefly_as_it_can() -> None:
     [
         ("2024-12", "auto", "2024-12-01 00:00"),
         ("2024Q2", "auto", "2024-04-01 00:00"),
+        ("3 Apr 2024 9:30", "auto", "2024-04-03 09:30"),
         ("2024/03/03 22:00", "auto", "2024-03-03 22:00"),
         ("03.03.2024 22:00", "auto", "2024-03-03 22:00"),
         ("03.04.2024", "monthfirst", "2024-04-03 00:00"),  # points mean the day first, as in a column

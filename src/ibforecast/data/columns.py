@@ -17,6 +17,17 @@ FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S
 MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4]))\s*$"
 """A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
 
+MONTHS = [
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+]
+NAMED = (
+    r"(?i)^\s*(?:(?P<before>\d{1,2})[ ./-]+)?(?P<month>"
+    + "|".join(f"{name}|{name[:3]}t?" if name == "september" else f"{name}|{name[:3]}" for name in MONTHS)
+    + r")\.?[ ./-]+(?:(?P<after>\d{1,2}),?[ ./-]+)?(?P<year>\d{4})(?:[ T,]+(?P<clock>\d{1,2}:\d{2}(?::\d{2})?))?\s*$"
+)
+"""A date with the English name of a month, its day before or after it or left out, such as 31-Jan-2024 or Jan 2024."""
+
 PIECE = 100_000
 """Cells that are parsed together, and the most that are looked at one by one to find those that are no times."""
 
@@ -52,7 +63,7 @@ def text_of(moment: np.datetime64) -> str:
 
 
 def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column as moments, or None: it may be typed, ISO text, Y/M/D, D.M.Y, a month or a quarter."""
+    """Return a column as moments, or None: it may be typed, ISO, Y/M/D, D.M.Y, a month or quarter, or name a month."""
     if is_time(column.type):
         return column
     if pa.types.is_dictionary(column.type):
@@ -64,7 +75,7 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         *(partial(_iso, zone=zone) for zone in (None, "UTC")),
         *(partial(_dated_as, way=way) for way in FORMATS),
     )
-    return next((read for way in (*ways, _months) if (read := in_pieces(column, way)) is not None), None)
+    return next((read for way in (*ways, _months, _named) if (read := in_pieces(column, way)) is not None), None)
 
 
 def in_pieces(column: pa.ChunkedArray, parse: Parse) -> pa.ChunkedArray | None:
@@ -109,6 +120,26 @@ def _months(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     absent = _nulls(column)
     moments = np.array(pc.fill_null(since_1970, 0).to_numpy(), dtype=np.int64).astype("datetime64[M]")
     return pa.chunked_array([pa.array(moments.astype("datetime64[us]"), mask=absent)])
+
+
+def _named(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return dates with the name of a month, or None if a text is none."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    parts = pc.extract_regex(column, NAMED)
+    if parts.null_count > column.null_count:
+        return None
+    before, after, year, name, clock = (
+        pc.struct_field(parts, each) for each in ("before", "after", "year", "month", "clock")
+    )
+    if pc.any(pc.and_(pc.not_equal(before, ""), pc.not_equal(after, ""))).as_py():
+        return None  # two days
+    day = pc.binary_join_element_wise(before, after, "")
+    short = pa.array([month[:3] for month in MONTHS])
+    month = pc.add(pc.index_in(pc.utf8_slice_codeunits(pc.utf8_lower(name), 0, 3), short), 1).cast(pa.string())
+    two = [pc.utf8_lpad(each, 2, "0") for each in (month, pc.if_else(pc.equal(day, ""), "1", day))]
+    hour = pc.replace_substring_regex(pc.if_else(pc.equal(clock, ""), "00:00", clock), r"^(\d):", r"0\1:")
+    return _iso(pc.binary_join_element_wise(pc.binary_join_element_wise(year, *two, "-"), hour, " "), None)
 
 
 def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArray) -> None:
