@@ -102,6 +102,24 @@ def test_odd_channels_are_named_with_an_option() -> None:
     assert "--missing-value -9999" in findings.options
 
 
+def test_a_step_without_a_cycle_is_planned_without_one_as_the_advice_says() -> None:
+    years = pd.date_range("1700-01-01", periods=300, freq="YS")
+    findings = look(pd.DataFrame({"time": years, "load": np.random.default_rng(0).normal(size=300)}), horizon=5)
+    assert (findings.cycle, findings.options, findings.refusal) == ((), ("--cycle 1",), "")
+    assert (findings.windows, findings.validation_windows) == (110, 26)
+    assert "learn none: --cycle 1" in str(findings)
+    assert "110 windows to train on" in str(findings)
+
+
+def test_one_of_a_kind_is_not_called_several() -> None:
+    table = hourly()[["time", "load"]]
+    table.loc[7, "load"] = np.nan
+    text = str(look(table))
+    assert "2,000 rows x 1 channel, steps of 1h" in text
+    assert "in 1 gap; " in text
+    assert "24 in 1 of 1 channel\n" in text
+
+
 def test_uneven_times_are_filled_and_named() -> None:
     findings = look(hourly().drop(index=[40, 41, 42]))
     assert (findings.rows, findings.missing) == (2000, 3)

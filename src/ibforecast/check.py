@@ -16,6 +16,7 @@ from ibforecast.core.errors import DataError, IBForecastError
 from ibforecast.core.hours import MINUTES_OF_DAY, minutes
 from ibforecast.core.limits import SHARE_OF_ZEROS, rests_at_zero
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.words import count_of
 from ibforecast.data.axis import Mark, as_text, counted, mark_options
 from ibforecast.data.columns import text_of
 from ibforecast.data.rhythms import Rhythm, rhythms_of
@@ -45,6 +46,8 @@ FEW_EMPTY, FEW_ZEROS, FEW_COUNTED, SMALL_SHARE = 0.01, 0.1, 2.0, 0.1
 """Thresholds of the rule in `_left_out`, which finds counts whose steps are left out when nothing happened."""
 
 NAMED = 4
+NO_CYCLE = (1,)
+"""The setting for a table without a cycle: every row has the same phase."""
 
 HARMFUL = ("left out", "empty channels", "empty hours", "empty phases", "constant channels", "outliers")
 """Topics of advice on values from which a model learns what is wrong, or nothing; `fit` prints these."""
@@ -98,10 +101,11 @@ class Findings:
     def __str__(self) -> str:
         values = self.rows * len(self.channels)
         lines = [
-            f"{self.rows:,} rows x {len(self.channels)} channels, steps of {self._step()}, {self.first} to {self.last}",
+            f"{self.rows:,} rows x {count_of(len(self.channels), 'channel')}, "
+            f"steps of {self._step()}, {self.first} to {self.last}",
             f"  channels  {_named(self.channels)}",
             f"  gaps      {self.missing:,} of {values:,} values are missing ({self.missing / values:.1%}), "
-            f"in {self.gaps:,} gaps; {self.unreadable:.1%} of the tokens cannot be read"
+            f"in {count_of(self.gaps, 'gap')}; {self.unreadable:.1%} of the tokens cannot be read"
             if self.missing
             else "  gaps      none",
             f"  cycles    {', '.join(map(str, self.cycle)) or 'none by the step'}{self._in_values()}",
@@ -125,7 +129,7 @@ class Findings:
     def _in_values(self) -> str:
         if not self.rhythms:
             return "; none found in the values"
-        cycles = (f"{each.length} in {each.channels} of {each.examined} channels" for each in self.rhythms)
+        cycles = (f"{each.length} in {each.channels} of {count_of(each.examined, 'channel')}" for each in self.rhythms)
         return f"; found in the values: {', '.join(cycles)}"
 
 
@@ -246,7 +250,7 @@ def check(table: Any, settings: Settings) -> Findings:
     rhythms = rhythms_of(series.values, series.clock.frequency)
     given = _given_cycle(settings, series)
     cycle = given or tuple(each.length for each in rhythms[:1])
-    declared = replace(declared, cycle=cycle) if cycle else declared
+    declared = replace(declared, cycle=cycle or NO_CYCLE)
     recipe, starts, refusal = _plan(declared, series)
     patch_len = recipe.config.patch_len if recipe else declared.patch_len or 1
     absent = np.isnan(series.values)
@@ -599,12 +603,14 @@ def _about_cycles(settings: Settings, rhythms: tuple[Rhythm, ...], given: tuple[
     lengths = tuple(each.length for each in rhythms)
     further = tuple(length for length in lengths if length not in given)
     if not lengths and not given:
-        yield Advice("cycles", "the step has no natural cycle, and none was found", "give one: --cycle", ())
+        option = f"--cycle {NO_CYCLE[0]}"
+        remedy = f"learn none: {option}; if the values have one, give its number of steps instead"
+        yield Advice("cycles", "the step has no natural cycle, and none was found", remedy, (option,))
     if not further:
         return
     option = f"--cycle {','.join(map(str, lengths if settings.cycle == 'auto' else sorted({*given, *lengths})))}"
     scores = ", ".join(
-        f"{each.length} ({each.channels} of {each.examined} channels, autocorrelation {each.score:.2f})"
+        f"{each.length} ({each.channels} of {count_of(each.examined, 'channel')}, autocorrelation {each.score:.2f})"
         for each in rhythms
         if each.length in further
     )
@@ -636,7 +642,7 @@ def _about_size(
     elif windows < FEW_WINDOWS:
         first = min(cycle, default=1)
         shorter = max(ceil((rows - settings.horizon) / 2 / first) * first, first)
-        finding = f"the table has only {windows} windows to train on"
+        finding = f"the table has only {count_of(windows, 'window')} to train on"
         if shorter < settings.look_back and shorter + settings.horizon <= rows:
             option = f"--look-back {shorter}"
             yield Advice("look-back", finding, f"shorten the look-back: {option}", (option,))

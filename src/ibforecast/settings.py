@@ -189,7 +189,9 @@ class Settings:
     )
     dates: Dates = field(
         default="auto",
-        metadata=_about("How times are written if that is unclear: day or month first, numbers since 1970, or serial."),
+        metadata=_about(
+            "How times are written if unclear: day or month first, numbers since 1970, serial, or digits as 20240131."
+        ),
     )
     zone: str | None = field(default=None, metadata=_about("Time zone of times that have none, e.g. Europe/Berlin."))
     irregular: Irregular = field(

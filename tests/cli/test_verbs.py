@@ -21,6 +21,7 @@ import torch
 from ibforecast import Evaluation, ExplainedForecast, IBForecaster
 from ibforecast.cli import fit
 from ibforecast.cli.main import LAB_VERBS, VERBS, run
+from ibforecast.use import ChannelEvaluation
 from ibforecast.zoo.stages import NoContest
 
 Call = Callable[..., Any]
@@ -106,6 +107,23 @@ def test_the_errors_of_model_and_naive_forecast_are_one_line_each_and_one_for_ea
     assert call("evaluate", desk.model, desk.table, "--split", "all", "--json").document == json.loads(
         json.dumps(asdict(result))
     )
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ((26_224_321.0, 34_800_000.0), "MAE 26,224,321, 75% of repeating the last value, 34,800,000"),
+        ((1234.5, 12_345.6), "MAE 1234, 10% of repeating the last value, 12,346"),
+        ((0.0123456, 2e20), "MAE 0.01235, 0% of repeating the last value, 2e+20"),
+    ],
+)
+def test_errors_in_units_are_written_out(
+    desk: Any, call: Call, monkeypatch: pytest.MonkeyPatch, errors: tuple[float, float], words: str
+) -> None:
+    channels = (ChannelEvaluation("load", errors[0], errors[0], errors[1], errors[1], 1),)
+    result = Evaluation("test", 69, 0.3, 0.5, 0.2, 0.25, 0.25, 0.4, 0.5, 24, channels=channels)
+    monkeypatch.setattr("ibforecast.forecaster.IBForecaster.evaluate", lambda *arguments, **settings: result)
+    assert call("evaluate", desk.model, desk.table).out.splitlines()[-1] == f"  load  {words}"
 
 
 @pytest.mark.parametrize(

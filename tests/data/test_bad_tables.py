@@ -544,3 +544,13 @@ def test_further_times_are_proposed_as_the_time_column() -> None:
 
 def test_a_table_of_words_only_has_nothing_to_leave() -> None:
     assert refused({"time": HOURS[:5], "state": ["OK"] * 5}).remedy == "give a table with numbers"
+
+
+# --- A time column that cannot be read ---
+
+
+@pytest.mark.parametrize("cell", ["week 7", 17, "31.12.2023 24:00"])
+def test_a_column_that_is_called_a_time_and_is_none_is_named_with_its_first_cell(cell: object) -> None:
+    with pytest.raises(DataError, match="a table must have a time column") as raised:
+        read(pd.DataFrame({"a": np.arange(5.0), "Date": [cell] * 5}))
+    assert raised.value.got == f"none among 'a', 'Date'; 'Date' has {cell!r}, which is not read as a time"

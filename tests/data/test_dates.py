@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from ibforecast import DataError, IBForecaster, UsageError
+from ibforecast.data.columns import text_of
 from ibforecast.data.dates import read_moment
 from ibforecast.data.layout import Dates, Layout
 from ibforecast.data.tables import Table, read
@@ -126,6 +127,38 @@ def test_serial_numbers_of_spreadsheets_are_moments() -> None:
     assert moments(table) == list(HOURS.strftime("%Y-%m-%d %H:%M"))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "freq"),
+    [("%Y", "YS"), ("%Y%m", "MS"), ("%Y%m%d", "D"), ("%Y%m%d%H", "h"), ("%Y%m%d%H%M", "15min"), ("%Y%m%d%H%M%S", "s")],
+)
+def test_digits_without_marks_are_moments(pattern: str, freq: str) -> None:
+    times = pd.date_range("1999-12-30", periods=60, freq=freq)
+    with pytest.warns(UserWarning, match=r"as digits of year, month, day and so on, from .*--dates digits"):
+        table = read(table_of([int(text) for text in times.strftime(pattern)]))
+    assert (table.series.clock.stamps == times.to_numpy()).all()
+    assert table.layout.dates == "digits"
+
+
+@pytest.mark.parametrize("number", [20240230, 202413, 202401312460, 1499, 20240131.5, 202401311200001])
+def test_digits_that_are_no_moment_are_refused(number: float) -> None:
+    with pytest.raises(DataError, match="time"):
+        read(table_of([number] * 3))
+
+
+def test_digits_that_could_be_seconds_since_1970_are_decided_by_even_steps_or_refused() -> None:
+    """2024013118 is in January 2024, or 2024013118 seconds after 1970, which is in 2034."""
+    hours = [int(text) for text in HOURS.strftime("%Y%m%d%H")]
+    seconds = list(range(2024010100, 2024010100 + 60))
+    for numbers, way in ((hours, "digits"), (seconds, "s")):
+        with pytest.warns(UserWarning, match=f"--dates {way}"):
+            assert read(table_of(numbers)).layout.dates == way
+    with pytest.raises(
+        DataError, match=r"one meaning \(got 2023030100, which is 2034-02-08 or 2023-03-01\); give dates"
+    ):
+        read(table_of(hours[:20]))
+    assert read(table_of(hours[:20]), Layout(dates="digits")).layout.frequency == "1h"
+
+
 def test_numbers_in_a_column_of_another_name_are_no_times() -> None:
     seconds = list((HOURS - pd.Timestamp("1970-01-01")) // pd.Timedelta("1s"))
     with pytest.raises(DataError, match="a table must have a time column"):
@@ -177,10 +210,42 @@ def test_months_and_quarters_mean_their_first_days(texts: list[str], firsts: lis
     assert moments(read(table_of([*texts]))) == firsts
 
 
+@pytest.mark.parametrize(
+    ("pattern", "freq"),
+    [
+        ("%b %Y", "MS"),
+        ("%B-%Y", "MS"),
+        ("%d-%b-%Y", "D"),
+        ("%d %B %Y %H:%M", "h"),
+        ("%b %d, %Y", "D"),
+        ("%b-%d-%Y %H:%M:%S", "min"),
+    ],
+)
+def test_dates_with_the_name_of_a_month_are_read(pattern: str, freq: str) -> None:
+    times = pd.date_range("2014-01-01", periods=60, freq=freq)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = read(table_of(list(times.strftime(pattern))))
+    assert (table.series.clock.stamps == times.to_numpy()).all()
+
+
+@pytest.mark.parametrize(
+    "text", ["1 Jan 2 2014", "30 Feb 2014", "Jan 1 2014 25:00", "1 Jan 2014 13:00 PM", "Jan 14", "Jan", "Marvin 2014"]
+)
+def test_a_text_with_the_name_of_a_month_that_is_no_date_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="time column"):
+        read(table_of([text] * 3))
+
+
 @pytest.mark.parametrize("odd", ["2014-13", "2014Q5", "2014-00", "14-01"])
 def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
     with pytest.raises(DataError, match="time column"):
         read(table_of(["2014-11", "2014-12", odd]))
+
+
+def test_a_message_names_a_moment_as_briefly_as_it_can() -> None:
+    for moment in ("2023-01-01 10:00", "2023-01-01 10:00:05", "2023-01-01 10:00:05.250000"):
+        assert text_of(np.datetime64(moment, "us")) == moment
 
 
 # --- One moment, as --at has it ---
@@ -191,6 +256,7 @@ def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
     [
         ("2024-12", "auto", "2024-12-01 00:00"),
         ("2024Q2", "auto", "2024-04-01 00:00"),
+        ("3 Apr 2024 9:30", "auto", "2024-04-03 09:30"),
         ("2024/03/03 22:00", "auto", "2024-03-03 22:00"),
         ("03.03.2024 22:00", "auto", "2024-03-03 22:00"),
         ("03.04.2024", "monthfirst", "2024-04-03 00:00"),  # points mean the day first, as in a column
@@ -198,6 +264,8 @@ def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
         ("11/04/2023 6:00 PM", "monthfirst", "2023-11-04 18:00"),
         ("11/04/2023", "dayfirst", "2023-04-11 00:00"),
         ("45292.5", "excel", "2024-01-01 12:00"),
+        ("2024010112", "digits", "2024-01-01 12:00"),
+        ("202402", "digits", "2024-02-01 00:00"),
     ],
 )
 def test_a_moment_is_read_as_the_times_of_a_table_are(text: str, dates: Dates, moment: str) -> None:

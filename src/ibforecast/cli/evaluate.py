@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MOST_CHANNELS = 10
 """Channels that are printed."""
 
+MOST_WRITTEN_OUT = 1e15
+
 
 @click.command("evaluate")
 @click.argument("model", type=click.Path(path_type=Path))
@@ -38,11 +40,13 @@ def command(
     ibforecast evaluate model load.csv
     ibforecast evaluate model next-year.csv --split all --json
     """
+    from ibforecast.core.words import count_of
 
     result = load_model(model, table, device).evaluate(table, split, budget=budget)
     text = (
-        f"{result.windows} windows ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} (standardised); "
-        f"read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window (budget {result.budget:.1%})"
+        f"{count_of(result.windows, 'window')} ({result.split}): MSE {result.mse:.4f}, MAE {result.mae:.4f} "
+        f"(standardised); read {result.open_rate:.1%}, at most {result.largest_open_rate:.1%} of a window "
+        f"(budget {result.budget:.1%})"
     )
     deliver(result, "\n".join([text, _naive_line(result), *_seasonal_line(result), *_channel_lines(result)]), as_json)
 
@@ -72,9 +76,14 @@ def _channel_lines(result: "Evaluation") -> Iterator[str]:
     width = max((len(row.channel) for row in rows[:MOST_CHANNELS]), default=0)
     yield "in units, each channel next to its best naive forecast, the worst first:"
     for row in rows[:MOST_CHANNELS]:
-        yield f"  {row.channel:<{width}}  MAE {row.mae:.4g}, {next_to_naive(row)}, {row.naive_mae:.4g}"
+        yield f"  {row.channel:<{width}}  MAE {_in_units(row.mae)}, {next_to_naive(row)}, {_in_units(row.naive_mae)}"
     if len(rows) > MOST_CHANNELS:
         yield f"  and {len(rows) - MOST_CHANNELS} other channels; --json has them"
+
+
+def _in_units(error: float) -> str:
+    """Return an error with four digits; one of many digits is written out as people write it, without an exponent."""
+    return f"{error:,.0f}" if 1e4 <= error < MOST_WRITTEN_OUT else f"{error:.4g}"
 
 
 def next_to_naive(row: "ChannelEvaluation | Behind") -> str:

@@ -172,12 +172,13 @@ def _behind(channels: Sequence["Behind"], config: "ModelConfig") -> str:
 
 def _announce_fit(model: "IBForecaster") -> None:
     """Print what was fitted, and a look-back that suits the recipe better, if there is one."""
+    from ibforecast.core.words import count_of
+
     summary, config = model.fitted.summary, model.fitted.config
     tokens, steps = config.patches * config.channels, "step" if config.patch_len == 1 else "steps"
-    count = len(model.fitted.channels)
-    channels = f"{count} channel{'' if count == 1 else 's'}"
+    fitted = f"{count_of(len(model.fitted.channels), 'channel')} on {count_of(summary.windows, 'window')}"
     announce(
-        f"fitted {channels} on {summary.windows} windows in {summary.seconds:.0f} s: "
+        f"fitted {fitted} in {summary.seconds:.0f} s: "
         f"epoch {summary.best_epoch} of {summary.epochs} kept, validation error {summary.validation_error:.4f}; "
         f"patches of {config.patch_len} {steps}, {tokens} tokens, at most {config.allowance} read"
     )

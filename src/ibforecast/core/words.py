@@ -80,6 +80,11 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:{'.0f' if abs(fraction) >= 10 else '.3g'}} %"
 
 
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things, such as "1 window" or "2,500 windows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def first_difference(stated: Any, own: Any) -> str:
     """Return the first line of `stated` that differs from `own`, or all of it if it is not text, shortened."""
     if isinstance(stated, str) and isinstance(own, str):

@@ -17,6 +17,18 @@ FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S
 MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4]))\s*$"
 """A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
 
+MONTHS = [
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+]
+NAMED = (
+    r"(?i)^\s*(?:(?P<before>\d{1,2})[ ./-]+)?(?P<month>"
+    + "|".join(f"{name}|{name[:3]}t?" if name == "september" else f"{name}|{name[:3]}" for name in MONTHS)
+    + r")\.?[ ./-]+(?:(?P<after>\d{1,2}),?[ ./-]+)?(?P<year>\d{4}|\d{2})"
+    r"(?:[ T,]+(?P<hour>\d{1,2})(?P<rest>:\d{2}(?::\d{2})?)(?: ?(?P<half>[ap])\.?m\.?)?)?\s*$"
+)
+"""A date with the English name of a month, its day before or after it or left out, such as 31-Jan-2024 or Jan 2024."""
+
 PIECE = 100_000
 """Cells that are parsed together, and the most that are looked at one by one to find those that are no times."""
 
@@ -46,13 +58,13 @@ def describe_rows(rows: Shaped[np.ndarray, " fault"], details: list[str]) -> str
 
 
 def text_of(moment: np.datetime64) -> str:
-    """Return a moment as text: to the minute, or to the microsecond if it has seconds."""
-    minute = moment.astype("datetime64[m]")
-    return str(minute if minute == moment else moment).replace("T", " ")
+    """Return a moment as text: to the minute, or to the second or microsecond if it needs that."""
+    rounded = (moment.astype(f"datetime64[{unit}]") for unit in ("m", "s"))
+    return str(next((short for short in rounded if short == moment), moment)).replace("T", " ")
 
 
 def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column as moments, or None: it may be typed, ISO text, Y/M/D, D.M.Y, a month or a quarter."""
+    """Return a column as moments, or None: it may be typed, ISO, Y/M/D, D.M.Y, a month or quarter, or name a month."""
     if is_time(column.type):
         return column
     if pa.types.is_dictionary(column.type):
@@ -64,7 +76,7 @@ def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         *(partial(_iso, zone=zone) for zone in (None, "UTC")),
         *(partial(_dated_as, way=way) for way in FORMATS),
     )
-    return next((read for way in (*ways, _months) if (read := in_pieces(column, way)) is not None), None)
+    return next((read for way in (*ways, _months, _named) if (read := in_pieces(column, way)) is not None), None)
 
 
 def in_pieces(column: pa.ChunkedArray, parse: Parse) -> pa.ChunkedArray | None:
@@ -109,6 +121,44 @@ def _months(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     absent = _nulls(column)
     moments = np.array(pc.fill_null(since_1970, 0).to_numpy(), dtype=np.int64).astype("datetime64[M]")
     return pa.chunked_array([pa.array(moments.astype("datetime64[us]"), mask=absent)])
+
+
+def _named(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return dates with the name of a month, or None if a text is none."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    parts = pc.extract_regex(column, NAMED)
+    if parts.null_count > column.null_count:
+        return None
+    before, after, year, name, hour, rest, half = (
+        pc.struct_field(parts, each) for each in ("before", "after", "year", "month", "hour", "rest", "half")
+    )
+    short, is_twelve = pc.equal(pc.utf8_length(year), 2), pc.not_equal(half, "")
+    clock = pc.if_else(pc.equal(hour, ""), "0", hour).cast(pa.int64())
+    odd = (
+        pc.and_(pc.not_equal(before, ""), pc.not_equal(after, "")),  # two days
+        pc.and_(short, pc.equal(before, "")),  # may be a day
+        pc.and_(is_twelve, pc.or_(pc.less(clock, 1), pc.greater(clock, 12))),
+    )
+    if any(pc.any(each).as_py() for each in odd):
+        return None
+    day = pc.binary_join_element_wise(before, after, "")
+    century = pc.if_else(short, pc.if_else(pc.less(year, "70"), "20", "19"), "")
+    month = pc.index_in(pc.utf8_slice_codeunits(pc.utf8_lower(name), 0, 3), pa.array([each[:3] for each in MONTHS]))
+    past_noon = pc.equal(pc.utf8_lower(half), "p").cast(pa.int64())
+    since_noon = pc.if_else(pc.equal(clock, 12), 0, clock)
+    clock = pc.if_else(is_twelve, pc.add(since_noon, pc.multiply(past_noon, 12)), clock)
+    two = [
+        pc.utf8_lpad(each, 2, "0")
+        for each in (
+            pc.add(month, 1).cast(pa.string()),
+            pc.if_else(pc.equal(day, ""), "1", day),
+            clock.cast(pa.string()),
+        )
+    ]
+    date = pc.binary_join_element_wise(pc.binary_join_element_wise(century, year, ""), *two[:2], "-")
+    time = pc.binary_join_element_wise(two[2], pc.if_else(pc.equal(rest, ""), ":00", rest), "")
+    return _iso(pc.binary_join_element_wise(date, time, " "), None)
 
 
 def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArray) -> None:

@@ -1,8 +1,7 @@
 """Times as people and programs write them: day or month first, seconds since 1970, serial numbers of spreadsheets.
 
-ISO times, years first, days first with dots, and months by their names mean one thing; `columns.parse_times` reads all
-but the last. Other ways do not: `dates` names one, and without it a way is taken only if the whole column fits no
-other. A warning says so.
+ISO times, years first and days first with dots mean one thing and are read by `columns.parse_times`. The ways here do
+not: `dates` names one, and without it a way is taken only if the whole column fits no other. A warning says so.
 """
 
 import warnings
@@ -28,27 +27,6 @@ WRITTEN = (
 )
 """Two numbers and a year, and perhaps a time of day."""
 
-NAMED = (
-    r"^\s*(?P<day>\d{1,2})\.?[ /-](?P<month>\pL{3,9})\.?,?[ /-](?P<year>\d{4}|\d{2})(?P<rest>[ T,].*)?$",
-    r"^\s*(?P<month>\pL{3,9})\.? (?P<day>\d{1,2}),? (?P<year>\d{4})(?P<rest>[ T,].*)?$",
-)
-"""A month by its name, after the day or before it."""
-
-MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
-
 SINCE_1970 = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 YEARS = (np.datetime64("1980-01-01", "s"), np.datetime64("2100-01-01", "s"))
 """Numbers are taken for moments only if all of them are in these years."""
@@ -64,7 +42,15 @@ SAID: dict[Dates, str] = {
     "us": "as microseconds since 1970",
     "ns": "as nanoseconds since 1970",
     "excel": "as serial numbers of a spreadsheet",
+    "digits": "as digits of year, month, day and so on",
 }
+
+LONGEST, FIRST_YEAR = 14, 1500
+ADDED = {4: 101_000_000, 6: 1_000_000, 8: 0, 10: 0, 12: 0, 14: 0}
+"""What is added to digits, filled up with zeros to the second: the first month and day if they are not written.
+
+Years begin with 1500, because smaller numbers may count anything.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,11 +72,7 @@ def read_times(name: str, column: pa.ChunkedArray, dates: Dates = "auto") -> Tim
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         readings = _numbered(np.array(column.to_numpy(), dtype=np.float64))
     elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        texts = column.cast(pa.string())
-        if (numbered := in_pieces(texts, _with_numbers) if len(texts) else None) is not None:
-            moments = _written(numbered).get("dayfirst")
-            return None if moments is None else Times(_column(moments, "dayfirst"), "auto")
-        readings = _written(texts)
+        readings = _written(column.cast(pa.string()))
     else:
         return None
     if dates != "auto":
@@ -116,7 +98,7 @@ def read_moment(moment: Any, dates: Dates = "auto") -> Any:
         datetime.fromisoformat(moment)
         return moment  # with its offset, if it has one
     written = pa.chunked_array([pa.array([moment.strip()])])
-    if dates in (*SINCE_1970, "excel") and NUMBER.fullmatch(moment):
+    if dates in (*SINCE_1970, "excel", "digits") and NUMBER.fullmatch(moment):
         written = pa.chunked_array([pa.array([float(moment)])])
     elif dates not in ("dayfirst", "monthfirst"):
         dates = "auto"
@@ -142,7 +124,7 @@ def _decided(name: str, column: pa.ChunkedArray, readings: dict[Dates, Shaped[np
         first, second = (str(moments[row].astype("datetime64[D]")) for moments in readings.values())
         ways = [f"dates={way!r}" for way in readings]
         raise DataError(
-            f"the times in {name!r} must have one meaning: day or month first?",
+            f"the times in {name!r} must have one meaning{': day or month first?' if 'dayfirst' in readings else ''}",
             f"{column[row].as_py()!r}, which is {first} or {second}",
             f"give {' or '.join(ways)} (fit --dates {next(iter(readings))})",
         )
@@ -168,7 +150,10 @@ def _is_even(moments: Shaped[np.ndarray, " row"]) -> bool:
 
 
 def _numbered(numbers: Shaped[np.ndarray, " row"]) -> dict[Dates, Shaped[np.ndarray, " row"]]:
-    """Return the readings of numbers whose moments are all in sensible years; the ways exclude each other."""
+    """Return the readings of numbers whose moments are all in sensible years.
+
+    Of the ways only seconds since 1970 and ten digits, up to an hour, can both fit the same numbers.
+    """
     readings: dict[Dates, Shaped[np.ndarray, " row"]] = {}
     first, last = (year.astype(np.int64) for year in YEARS)
     if not np.isfinite(numbers).all() or not len(numbers):
@@ -182,7 +167,20 @@ def _numbered(numbers: Shaped[np.ndarray, " row"]) -> dict[Dates, Shaped[np.ndar
     if days_from_zero[0] <= numbers.min() and numbers.max() < days_from_zero[1]:
         # A serial number has about the precision of a millisecond; nobody means more than seconds.
         readings["excel"] = SERIAL_ZERO + np.rint(numbers * DAY).astype(np.int64) * SECOND
+    if (digits := _run_together(numbers)) is not None:
+        readings["digits"] = digits
     return readings
+
+
+def _run_together(numbers: Shaped[np.ndarray, " row"]) -> Shaped[np.ndarray, " row"] | None:
+    """Return the moments of 2024, 202401, 20240131, 2024013118 and so on up to seconds; None if a number is none."""
+    length = len(f"{numbers[0]:.0f}")
+    first, last = FIRST_YEAR * 10.0 ** (length - 4), 10.0**length
+    if length not in ADDED or (numbers != np.rint(numbers)).any() or numbers.min() < first or numbers.max() >= last:
+        return None
+    digits = numbers.astype(np.int64) * 10 ** (LONGEST - length) + ADDED[length]
+    month, day, hour, minute, second = (digits // 10**place % 100 for place in (8, 6, 4, 2, 0))
+    return _moments(digits // 10**10, month, day, hour, minute, second)
 
 
 def _written(texts: pa.ChunkedArray) -> dict[Dates, Shaped[np.ndarray, " row"]]:
@@ -206,46 +204,34 @@ def _written(texts: pa.ChunkedArray) -> dict[Dates, Shaped[np.ndarray, " row"]]:
     half = np.array(pc.utf8_lower(pc.utf8_slice_codeunits(pc.struct_field(parts, "half"), 0, 1)).to_pylist())
     if ((half != "") & ((hour < 1) | (hour > 12))).any():
         return {}
-    hour = np.where(half == "", hour, hour % 12 + 12 * (half == "p"))
-    if hour.max() > 23 or minute.max() > 59 or second.max() > 59:
-        return {}
-    clock = (hour * 3600 + minute * 60 + second) * SECOND
-
-    def moments(day: Any, month: Any, year: Any) -> Shaped[np.ndarray, " row"] | None:
-        year = np.where(year < 100, year + np.where(year < 70, 2000, 1900), year)
-        if not _exist(day, month, year).all():
-            return None
-        months = np.datetime64("0000-01", "M") + (year * 12 + month - 1)
-        return np.asarray((months.astype("datetime64[D]") + (day - 1)).astype("datetime64[us]") + clock)
-
+    clock = (np.where(half == "", hour, hour % 12 + 12 * (half == "p")), minute, second)
     ways: tuple[Dates, ...] = ("dayfirst", "monthfirst")
-    read = zip(ways, (moments(a, b, year), moments(b, a, year)), strict=True)
+    read = zip(ways, (_moments(year, b, a, *clock), _moments(year, a, b, *clock)), strict=True)
     readings = {way: each for way, each in read if each is not None}
     if len(readings) == 2 and ((a == b).all() or pc.all(pc.match_substring(texts, ".")).as_py()):
         readings.pop("monthfirst")  # the same moments, or dots, which are written after a day
     if (year < 100).all() and not any(map(_is_even, readings.values())):
-        years_first = moments(year, b, a)
+        years_first = _moments(a, b, year, *clock)
         if years_first is not None and _is_even(years_first):
             return {}  # a day that counts years: nobody means that
     return readings
 
 
-def _with_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return times whose months are names as day/month/year, or None if one is not written so."""
-    import pyarrow.compute as pc  # slow, and few tables need it
-
-    for pattern in NAMED:
-        parts = pc.extract_regex(texts, pattern)
-        if parts.null_count:
-            continue
-        day, name, year, rest = (pc.struct_field(parts, part) for part in ("day", "month", "year", "rest"))
-        numbers = {written: str(at + 1) for at, month in enumerate(MONTHS) for written in (month, month[:3])}
-        place = pc.index_in(pc.utf8_lower(name), pa.array(numbers | {"sept": "9"}))
-        if place.null_count:
-            return None
-        number = pc.take(pa.array([*numbers.values(), "9"]), place)
-        return pc.binary_join_element_wise(pc.binary_join_element_wise(day, number, year, "/"), rest, "")
-    return None
+def _moments(
+    year: Int64[np.ndarray, " row"],
+    month: Int64[np.ndarray, " row"],
+    day: Int64[np.ndarray, " row"],
+    hour: Int64[np.ndarray, " row"],
+    minute: Int64[np.ndarray, " row"],
+    second: Int64[np.ndarray, " row"],
+) -> Shaped[np.ndarray, " row"] | None:
+    """Return moments by their parts, or None if one does not exist; years of two digits are of 1970 to 2069."""
+    year = np.where(year < 100, year + np.where(year < 70, 2000, 1900), year)
+    if hour.max() > 23 or minute.max() > 59 or second.max() > 59 or not _exist(day, month, year).all():
+        return None
+    months = np.datetime64("0000-01", "M") + (year * 12 + month - 1)
+    days = (months.astype("datetime64[D]") + (day - 1)).astype("datetime64[us]")
+    return np.asarray(days + (hour * 3600 + minute * 60 + second) * SECOND)
 
 
 def _exist(

@@ -8,7 +8,7 @@ from ibforecast.core.errors import UsageError, require_choice
 
 Shape = Literal["auto", "wide", "long"]
 Irregular = Literal["error", "by_row", "fill"]
-Dates = Literal["auto", "dayfirst", "monthfirst", "s", "ms", "us", "ns", "excel"]
+Dates = Literal["auto", "dayfirst", "monthfirst", "s", "ms", "us", "ns", "excel", "digits"]
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,10 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
     remedy = "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
     if len(names) == 1 and "|" in names[0]:
         remedy = "export the file again with commas between the columns"
-    raise DataError("a table must have a time column", f"none among {_listed(names)}", remedy)
+    unread = next((name for name in others if name.lower() in TIME_NAMES and arrow[name].null_count < len(arrow)), None)
+    cell = "" if unread is None else next(cell for cell in arrow[unread] if cell.is_valid).as_py()
+    seen = "" if unread is None else f"; {unread!r} has {cell!r}, which is not read as a time"
+    raise DataError("a table must have a time column", f"none among {_listed(names)}{seen}", remedy)
 
 
 def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:

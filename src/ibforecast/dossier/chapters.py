@@ -8,7 +8,7 @@ from shlex import quote
 
 from ibforecast.audit import MIN_FIDELITY
 from ibforecast.core.receipt import COARSE, FINE, Part, decimals_of, rounded, shown
-from ibforecast.core.words import percent
+from ibforecast.core.words import count_of, percent
 from ibforecast.dossier.facts import ChannelAccuracy, ChannelReading, Facts, Setting
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
@@ -238,7 +238,7 @@ def _coverage(facts: Facts) -> Iterator[str]:
         )
         return
     yield paragraph(
-        f"Split conformal intervals, calibrated on {coverage.calibrated_on:,} windows that forecast from "
+        f"Split conformal intervals, calibrated on {count_of(coverage.calibrated_on, 'window')}, with forecasts from "
         f"{coverage.since} on. "
         "Each cell says how often the truth was inside, and how wide the interval was on average."
     )

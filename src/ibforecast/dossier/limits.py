@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ibforecast.audit import MIN_FIDELITY
-from ibforecast.core.words import percent
+from ibforecast.core.words import count_of, percent
 from ibforecast.dossier.facts import Facts
 from ibforecast.evaluate.conformal import FEW_WINDOWS as FEW_CALIBRATED
 
@@ -57,7 +57,8 @@ def _of_coverage(facts: Facts) -> Iterator[str]:
         yield "The model is not calibrated, so it gives no intervals at the usual levels."
         return
     if coverage.calibrated_on < FEW_CALIBRATED:
-        yield f"The intervals were calibrated on only {coverage.calibrated_on} windows, so their levels are rough."
+        windows = count_of(coverage.calibrated_on, "window")
+        yield f"The intervals were calibrated on only {windows}, so their levels are rough."
     if coverage.same_windows:
         yield "Coverage was measured on the windows that the intervals were calibrated on, which flatters them."
     for row in coverage.channels:
