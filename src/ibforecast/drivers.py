@@ -71,11 +71,11 @@ class Driver:
     """What one place of a source adds to the forecast of a channel on average.
 
     `part` is that of the receipt. A source that is "read" is a patch of a channel, and `steps_back` counts from the
-    newest step of the window to its last step; None for a covariate "known ahead", for the "unread" values of a model
-    that is not sealed, and for the "limit" of the channel. Over windows and steps ahead, `size` is the mean of the
-    absolute amounts and `mean` that of the amounts, both in the units of the channel. An amount that was not read is 0.
-    `share` is the size as a share of the sizes of all places of the channel, and `read` the share of windows in which
-    the source was read.
+    newest step of the window to its last step. It is None for a covariate "known ahead", for the "unread" values of a
+    model that is not sealed, and for the "limit" of the channel. Over windows and steps ahead, `size` is the mean of
+    the absolute amounts and `mean` that of the amounts, both in the units of the channel. An amount that was not read
+    is 0. `share` is the size as a share of the sizes of all places of the channel, and `read` the share of windows in
+    which the source was read.
     """
 
     channel: str

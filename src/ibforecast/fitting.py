@@ -224,7 +224,7 @@ def with_usual_values(
 
 
 def behind_naive(fitted: FittedModel, windows: Windows, naive: Sequence[Naive]) -> list[Behind]:
-    """Return the channels that a naive forecast describes better than the model on these windows, the worst first."""
+    """Return the channels in which a naive forecast is better than the model on these windows, the worst first."""
     own, behind = channel_errors(lambda window: fitted.predictor(window).values, windows).mae, []
     for column, (name, std) in enumerate(zip(fitted.targets, fitted.standardiser.std.tolist(), strict=False)):
         best = min(naive, key=lambda each: float(each.channels.mae[column]))

@@ -36,25 +36,36 @@ if TYPE_CHECKING:
 class IBForecaster(Settings):
     """Forecasts every channel of a table `horizon` steps ahead, and explains with each forecast what it read.
 
-    A window spans `look_back` steps, cut into patches of `patch_len` (None: the recipe's, or the nearest that fits).
-    `budget` is the largest fraction of it that may be read (None: the recipe's, 0.2 by default). `cycle` is the number
-    of steps of the seasonal profile; "auto" takes it from the frequency, and for several, such as (24, 168), the
-    profile is the sum of one for each. `split` gives the fractions of a table used to train, to select and to test.
-    `sealed` insists on a model whose mask and level, too, depend only on what is read, `choosing` on one that looks at
-    a window to choose what it reads; without either, a contest decides. `recipe` is a name, a TOML path or a `Recipe`;
-    `loss` is the error that training minimises and `epochs` the largest number in each stage of training (None: the
-    recipe's); `seed` determines the weights, `device` where they are computed.
+    The model:
 
-    How the table is read: `time` and `channels` name columns, `id` and `target` those of a long table, `freq` the
-    frequency, `dates` how times are written if that is unclear (as "dayfirst"), `zone` a zone for times without one;
-    `irregular` is what to do about uneven times ("error", "by_row", "fill"), and `missing_values` lists numbers
-    that mean a missing value. At the times of the day in `zero_at`, as ["22:00..05:30"], an empty cell means 0. `past`
-    names channels that are read and not forecast, `future` columns that are known ahead and are part of the context.
+    - A window spans `look_back` steps, cut into patches of `patch_len` (None: the recipe's, or the nearest that fits).
+    - `budget` is the largest fraction of a window that may be read (None: the recipe's, 0.2 by default).
+    - `cycle` is the number of steps of the seasonal profile. "auto" takes it from the frequency. With several, such as
+      (24, 168), the profile is the sum of one for each.
+    - `sealed` insists on a model whose mask and level also depend only on what is read, `choosing` on one that looks at
+      a window to choose what it reads. Without either, a contest decides.
+    - `recipe` is a name, a TOML path or a `Recipe`. `loss` is the error that training minimises, and `epochs` the
+      largest number in each stage of training (None: the recipe's).
+    - `split` gives the fractions of a table used to train, to select and to test. `seed` determines the weights, and
+      `device` is where they are computed.
 
-    Which forecasts are possible: `limits` has the lowest and the highest of channels, as {"rentals": (0, 500)}, or
-    of every channel, as (0, None). A channel that is not named there is limited to 0 or more if its training rows are
-    counts that are often 0; (None, None) lifts that. `whole` names channels whose forecasts are rounded to whole
-    numbers, which makes most of them a little worse: a mean of 0.4 calls an hour is a better forecast than 0.
+    How the table is read:
+
+    - `time` and `channels` name columns, `id` and `target` those of a long table. `past` names channels that are read
+      and not forecast, `future` columns that are known ahead and are part of the context.
+    - `freq` is the frequency, `zone` the zone of times without one. `dates` says how times are written if that is
+      unclear, such as "dayfirst".
+    - `irregular` says what to do about uneven times: "error", "by_row" or "fill".
+    - `missing_values` lists numbers that mean a missing value. At the times of the day in `zero_at`, such as
+      ["22:00..05:30"], an empty cell means 0.
+
+    Which forecasts are possible:
+
+    - `limits` has the lowest and the highest forecast of channels, such as {"rentals": (0, 500)}, or of every channel,
+      such as (0, None). A channel that is not named there is limited to 0 or more if its training rows are counts that
+      are often 0; (None, None) lifts that.
+    - `whole` names channels whose forecasts are rounded to whole numbers. That makes most of them a little worse: a
+      mean of 0.4 calls an hour is a better forecast than 0.
 
     Settings are fixed: `model.replace(horizon=12)` makes another forecaster, which is not fitted.
     """
@@ -103,9 +114,9 @@ class IBForecaster(Settings):
     ) -> "IBForecaster":
         """Fit to a table: a path, or a pandas, polars or pyarrow table.
 
-        `minutes` limits the time: the number of epochs is chosen so that the fit ends well before, from a measurement
-        of a few steps on this machine, and training stops early if it turns out slower. `threads` is how many a
-        processor trains with, by default one, so that the weights do not depend on the number of cores. With a
+        `minutes` limits the time: a few steps are timed on this machine, and the number of epochs is chosen so that the
+        fit ends well within the limit. Training stops early if it turns out slower. `threads` is the number of threads
+        a processor trains with, by default one, so that the weights do not depend on the number of cores. With a
         `checkpoint` path, a run that was killed continues after its last finished epoch. `on_epoch` is called after
         each epoch with its number, the largest number of epochs, and its outcome. `on_start` is called once, before
         training on a processor, with the `Cost` of the fit: roughly the seconds on one thread and the memory. Once
@@ -138,10 +149,10 @@ class IBForecaster(Settings):
         `budget` changes the budget of a model that was fitted for any budget, as in `explain` and `evaluate`. `future`
         is a table with the covariates known ahead; it is not needed if the columns of `table` continue themselves.
 
-        `level` requests intervals, by one or several percentages such as [80, 95]: every forecast then has the columns
-        `NAME-lo-80` and `NAME-hi-80` next to it, and `open_rate` is the fraction of the window that was read. The
-        widths come from the validation windows; `adaptive` intervals follow the errors of earlier forecasts, as far
-        as the table contains them.
+        `level` requests intervals, by one or several percentages such as [80, 95]. Every forecast then has the columns
+        `NAME-lo-80` and `NAME-hi-80` next to it, and the column `open_rate` is the fraction of the window that was
+        read. The widths come from the validation windows; `adaptive` intervals follow the errors of earlier forecasts,
+        as far as the table contains them.
         """
         desk = self.desk
         source = desk.open(table, future)

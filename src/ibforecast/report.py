@@ -41,11 +41,10 @@ def to_html(
     """Explain a table at every moment (None: its end), verify each explanation, and return the page with them all.
 
     Each forecast is compared with the one before it in the report, the first one with that of the day before if the
-    table has enough rows. `drivers` is the number of windows over which the page shows what moves each channel; by
-    default WINDOWS, or 0 if more than MANY channels are forecast, because that would take much longer than all the
-    rest. `name` is the name of the model on the page, `title` that of the table; `future` is that of
-    `IBForecaster.explain`, and `made` is when and with which version the page says it was made. Raises
-    VerificationError unless every check passes.
+    table has enough rows. `drivers` is the number of windows over which the page shows what moves each channel. It is
+    WINDOWS by default, or 0 if more than MANY channels are forecast, because that would take much longer than all the
+    rest. On the page, `name` is the name of the model, `title` that of the table, and `made` the date and version.
+    `future` is that of `IBForecaster.explain`. Raises VerificationError unless every check passes.
     """
     if not moments:
         raise UsageError("a report must have at least one moment", "none", "give the last moment to be read")
@@ -80,8 +79,8 @@ def verify_html(model: IBForecaster, report: bytes, table: Any, future: Any = No
     """Check that a report is, to the last byte, the one that a model writes about a table.
 
     A report is made again from its moments, so every number, line and word on the page is compared, and its script.
-    Only the date, the version, and the names of model and table, which it states, are taken from it, and the verdict
-    names them. No difference is tolerated, not even of rounding on another machine.
+    Only the stated date, version, and names of model and table are taken from it, and the verdict names them. No
+    difference is tolerated, not even of rounding on another machine.
     """
     content = _content(report)
     try:

@@ -67,13 +67,14 @@ class Evaluation:
     """The results of a model on a part of a table; errors in standardised units, as in the benchmarks.
 
     `naive_mse` and `naive_mae` are the errors of the best naive forecast, by MAE, on the same windows and targets. It
-    repeats the last `naive_cycle` steps. The last value, the model's cycles and the natural ones of its step, such as a
-    day and a week of hours, are tried; rows before the look-back are used if the cycle is longer. A missing value is
-    replaced by the last one observed a whole number of cycles before, or otherwise by the channel's last value. (A
-    channel without one, which a sealed model need not read, is repeated as its mean in training.) `channels` has the
-    errors of each channel that is forecast, in its units.
-    `seasonal_mse` and `seasonal_mae` are the errors of the mean of the training rows at the same phase of a cycle of
-    `seasonal_cycle` steps, the best by MAE of those above; None for another table than that of the fit.
+    repeats the last `naive_cycle` steps. These cycles are tried: the last value, the model's cycles, and the natural
+    ones of its step, such as a day and a week of hours. Rows before the look-back are used if the cycle is longer. A
+    missing value is replaced by the last one observed a whole number of cycles before, or otherwise by the channel's
+    last value. (A channel without one, which a sealed model need not read, is repeated as its mean in training.)
+
+    `channels` has the errors of each channel that is forecast, in its units. `seasonal_mse` and `seasonal_mae` are the
+    errors of a seasonal mean: that of the training rows at the same phase of a cycle of `seasonal_cycle` steps, which
+    is the best of those above by MAE. They are None for a table other than that of the fit.
     """
 
     split: str

@@ -41,9 +41,9 @@ class IBForecastForecaster(BaseForecaster):  # type: ignore[misc]
 
     `horizon` is the farthest step ahead. By default it is the farthest step of `fh`, which `fit` then needs; with
     a horizon, `predict` takes any `fh` within it. `look_back` and `patch_len` depend on the length of the series if
-    they are None: at most 96 rows, at most half of the training rows, in eight patches or more, which are at most as
-    long as the recipe's. `cycle` is the number of steps of the seasonal profile, or several such as (24, 168); "auto"
-    takes it from the frequency, and is 1, no season, if the frequency has no natural cycle or the index contains plain
+    they are None: at most 96 rows and at most half of the training rows, in eight patches or more, which are at most as
+    long as the recipe's. `cycle` is the number of steps of the seasonal profile, or several such as (24, 168). "auto"
+    takes it from the frequency; it is 1, no season, if the frequency has no natural cycle or the index contains plain
     numbers. `budget`, `recipe`, `irregular`, `limits`, `whole` and `device` are those of `IBForecaster`. `max_epochs`
     replaces the recipe's number of epochs. The last `val_size` rows are held back to select the best epoch (None: one
     eighth, at least one horizon). Without `random_state` every fit is different.

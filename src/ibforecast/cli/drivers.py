@@ -46,8 +46,9 @@ def command(
 ) -> None:
     """Say what moves the forecasts of MODEL on a part of the TABLE it was fitted on, or on all of another.
 
-    The amounts of receipts are averaged over windows. Each channel gets its three largest sources, by what each adds as
-    a whole, and how far back each is strongest; with --by, the sources that differ most between groups of windows.
+    The amounts of receipts are averaged over windows. For each channel this names the three largest sources, by what
+    each adds as a whole, and how far back each is strongest. With --by it names the sources that differ most between
+    groups of windows.
 
     \b
     ibforecast drivers model load.csv

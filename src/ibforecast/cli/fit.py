@@ -159,7 +159,7 @@ def _limits(model: "IBForecaster") -> str:
 
 
 def _behind(channels: Sequence["Behind"], config: "ModelConfig") -> str:
-    """Return, in one line, the channels that a naive forecast describes better, the worst first, and what may help."""
+    """Return one line with the channels in which a naive forecast is better, the worst first, and what may help."""
     named = ", ".join(f"{each.channel} (MAE {next_to_naive(each)})" for each in channels[:MOST_BEHIND])
     others = len(channels) - MOST_BEHIND
     more = f", and {others} other channel{'s' if others > 1 else ''}" if others > 0 else ""

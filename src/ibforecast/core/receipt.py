@@ -1,9 +1,12 @@
 """Receipts: what adds up to a forecast, in the table's units and to the last digit.
 
-A forecast is the calendar (the forecast if every value that was read had been at its learned profile), what each
-value that was read adds by not being at it, through the level, the scale and as evidence, and what is known
-ahead. If the choice of what is read, or the level, depends on other values too, their effect is an amount of its own.
-So is the difference between what the model computed and the forecast, if the channel has limits.
+A forecast is the sum of these amounts:
+
+- the calendar: the forecast if every value that was read had been at its learned profile,
+- for each value that was read, what it adds by not being at its profile: through the level, the scale and as evidence,
+- what is known ahead,
+- the effect of other values, if the choice of what is read or the level depends on them,
+- the difference between the forecast and what the model computed, if the channel has limits.
 """
 
 from collections.abc import Iterator, Sequence

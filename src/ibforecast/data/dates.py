@@ -88,7 +88,7 @@ def read_times(name: str, column: pa.ChunkedArray, dates: Dates = "auto") -> Tim
 
 
 def read_moment(moment: Any, dates: Dates = "auto") -> Any:
-    """Return a moment that is written as a table's times may be, as a datetime; any other as it is.
+    """Return a moment as a datetime if it is written in a format of table times; otherwise return it unchanged.
 
     `dates` is how the times of the table are written. Raises UsageError if the text could mean two moments.
     """

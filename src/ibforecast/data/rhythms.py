@@ -5,13 +5,14 @@ The rule, for one channel and a length of c steps:
 1. Two views are examined: the differences from row to row, and the values without their moving mean over c rows. The
    first needs few rows, the second shows slow cycles in noise. In both, values beyond four robust standard deviations
    are clipped, and the mean of each phase of the cycles found before is taken away.
-2. The score is the mean autocorrelation at c, 2c, … up to 6c, less that over all lags up to there, which is 0 for a
-   cycle and large for a process with a long memory. If c is a multiple of a cycle found before, it is less that at the
-   neighbouring multiples, so that a daily cycle that changes over the year does not look like a week.
-3. A cycle is found if the score is at least 0.1 and beyond that of noise with the same memory (in at most one channel
-   of a hundred, over all lengths and both views together), if the autocorrelation does not fall to less than half
-   from c to its later multiples, if no length nearby has a larger score, and if no divisor of c has a score nearly as
-   large.
+2. The score is the mean autocorrelation at c, 2c, … up to 6c, minus the mean over all lags up to there, which is 0 for
+   a cycle and large for a process with a long memory. If c is a multiple of a cycle found before, the mean at the
+   neighbouring multiples is subtracted instead, so that a daily cycle that changes over the year does not look like a
+   week.
+3. A cycle is found if all of this holds: the score is at least 0.1; it is beyond that of noise with the same memory (in
+   at most one channel of a hundred, over all lengths and both views together); the autocorrelation does not fall to
+   less than half from c to its later multiples; no length nearby has a larger score; no divisor of c has a score nearly
+   as large.
 4. Natural lengths, such as a day and a week of hours, are examined first. Other lengths are examined if none of these
    is found. One that is found in fewer channels of the series than a natural length, and with a score below 0.2, is
    left out.

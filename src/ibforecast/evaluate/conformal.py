@@ -129,8 +129,8 @@ def tracked(
     """Return the half-widths at each of these consecutive windows and at the next one, beginning with `start`.
 
     The truth of step h, counted from 0, is known h + 1 windows later. The interval of that step then widens if it
-    missed the truth and narrows a little if it did not, in a proportion that makes the misses average to what the level
-    allows, even if the data drift.
+    missed the truth and narrows a little if it did not. The proportion of the two makes the misses average to what the
+    level allows, even if the data drift.
     """
     windows, horizon, _ = scores.shape
     missed_at, step = 1 - level / 100, torch.arange(horizon)

@@ -123,9 +123,9 @@ class Fleet:
     ) -> tuple[Outcome, ...]:
         """Fit a copy of the forecaster to every member that is not fitted yet, or whose table or settings changed.
 
-        `tables` is a folder of tables; one long table (a path, or pandas, polars, pyarrow) with an id column, its
-        channels the columns named `channels` or else `target`; or a mapping from names to tables. A member that fails
-        is listed among the outcomes. It does not stop the others, keeps the model it had, and is tried again next
+        `tables` is a folder of tables, a mapping from names to tables, or one long table (a path, or pandas, polars,
+        pyarrow) with an id column, whose channels are the columns named `channels` or else `target`. A member that
+        fails is listed among the outcomes. It does not stop the others, keeps the model it had, and is tried again next
         time. A killed run loses at most the members under way: the same call continues from there.
         """
         members = members_of(tables, forecaster.id)
@@ -167,7 +167,7 @@ class Fleet:
 
         That suits many short series of one kind, each of which has too little to learn from. `tables` is as in
         `fit`. The members must have the same channels, frequency and zone; others fail. A series too short for three
-        parts keeps one horizon to select the best epoch on, and one too short for a window counts as having missing
+        parts keeps one horizon to select the best epoch on. One too short for a window is treated as if it had missing
         values before its first row. A fleet is kept unless a table or the settings changed, and a killed run continues.
         Once `until` returns True, training stops and keeps the best so far; the same call continues.
         """

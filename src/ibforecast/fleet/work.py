@@ -35,10 +35,10 @@ UNSEEN = "not seen in training: in the units of its own rows"
 class Outcome:
     """The outcome of one member: fitted now, kept from before, forecast, or failed and why.
 
-    Errors are of the validation windows, in standardised units: `validation_error` is the mean squared one, `mae` the
-    mean absolute one, `naive_mae` that of the best naive forecast, and `ratio` the quotient of both: above 1, the
-    naive forecast is better. `channel` is the one that is worst next to its best naive forecast, and `channel_mae` and
-    `channel_naive_mae` are its mean absolute error and that forecast's, in its units. `open_rate` is that of the
+    Errors are those of the validation windows, in standardised units. `validation_error` is the mean squared error,
+    `mae` the mean absolute error, and `naive_mae` that of the best naive forecast. `ratio` is `mae` over `naive_mae`:
+    above 1, the naive forecast is better. `channel` is the channel that is worst compared with its best naive forecast;
+    `channel_mae` and `channel_naive_mae` are the two mean absolute errors in its units. `open_rate` is that of the
     validation windows, or of the one window that a forecast was made from.
     """
 

@@ -1,8 +1,8 @@
 """Several windows in one pass with the bits of one window at a time.
 
-The last bits of a matrix product may depend on its number of rows, and those of a function such as tanh on where a
-number is in memory: PyTorch computes the numbers at the end of an array in another way. So both are computed window by
-window. Everything else gives each number the same bits, whatever is next to it.
+The last bits of a matrix product may depend on its number of rows. Those of a function such as tanh may depend on where
+a number is in memory, because PyTorch computes the numbers at the end of an array in another way. So both are computed
+window by window. Everything else gives each number the same bits, whatever is next to it.
 """
 
 from collections.abc import Callable, Sequence

@@ -127,8 +127,8 @@ class ObjectiveConfig:
     If it sees only the evidence, the gate network must return the same mask (`consistency_weight`). If it sees the
     window without the evidence, it must not open anything else instead (`absence_weight`). It pays for every departure
     from its bias, the mask it would use for all windows (`departure_weight`; without a bias, for logits far from 0).
-    With `exchange_weight` it also learns from what exchanging an open token for a closed one does to the error, and the
-    readout is trained on these masks as well; the gain is relative to the error.
+    With `exchange_weight` it also learns from what exchanging an open token for a closed one does to the error,
+    relative to the error. The readout is then trained on these masks as well.
     """
 
     rate_weight: float = 0.02

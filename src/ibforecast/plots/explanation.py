@@ -37,10 +37,10 @@ def draw(
 ) -> None:
     """Draw an explanation to a file, by its suffix: .png, .svg, or .html, a page that works offline.
 
-    A picture shows the receipt of `channel` at one step ahead, or of its mean, if the explanation has its model; by
-    default it is the channel that the read values move most. The page starts with the mean and has all steps.
-    The page shows the checks that `verify` makes, or says that nothing was checked. The same explanation gives the same
-    picture, byte for byte. The file is written completely or not at all.
+    If the explanation has its model, a picture shows the receipt of `channel` at one step ahead or of its mean. By
+    default it is the channel that the read values move most. The page starts with the mean and has all steps. The page
+    shows the checks that `verify` makes, or says that nothing was checked. The same explanation gives the same picture,
+    byte for byte. The file is written completely or not at all.
     """
     path = Path(path)
     suffix = check_suffix(path)

@@ -16,7 +16,8 @@ class Crowd:
     """Those who wait for their client to send something.
 
     If there are more than `most`, one gives way: of the client that has the most of them, the one that waits longest.
-    So a client that opens many only pushes out its own, and one that sends at once is never among them for long.
+    So a client that opens many connections pushes out only its own, and one that sends at once is soon out of the
+    crowd.
     """
 
     def __init__(self, most: int) -> None:

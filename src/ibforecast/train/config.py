@@ -28,7 +28,7 @@ class TrainConfig:
     that are validated and kept are an exponential average over about that many epochs of steps; 0 keeps those of the
     last step. With `bfloat16` a processor that has instructions for such short numbers multiplies matrices of them.
 
-    With `second_epochs` training starts again from the best weights, for at most that many epochs: the learning rate is
+    With `second_epochs` training starts again from the best weights, for at most that many epochs. The learning rate is
     `learning_rate` again and falls in the same way, in proportion to the number of epochs. A choosing reader learns to
     choose only then. With a `contest_margin` it must first be better than a sealed one by this share of the error. With
     an `additive_margin` a sealed reader with an additive readout takes part in the contest, trained like that of the

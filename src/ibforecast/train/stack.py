@@ -182,8 +182,8 @@ class StackedStep(Update):
 def train_stacked(members: Sequence[Member], config: TrainConfig) -> list[Training | IBForecastError]:
     """Train models of one shape together, as `train` trains each of them; return what became of each.
 
-    The time of an epoch is divided by the number of models. A model that does not stay finite is an error in its place
-    and leaves the others as they are.
+    The time of an epoch is divided by the number of models. If a model does not stay finite, an error takes its place,
+    and the others are not affected.
     """
     if any(not len(part) for member in members for part in (member.training, member.validation)):
         raise DataError("training and validation need at least one window each", "none", "give a longer table")

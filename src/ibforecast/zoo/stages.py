@@ -85,8 +85,8 @@ class Contest:
     """The validation errors of a sealed and a choosing reader after a short training, and the time of all candidates.
 
     `additive` is the error of an additive reader as a share of that of the first one, which is sealed as well; None if
-    none took part. `windows` is the number of validation windows of which no two forecast the same step, and `varied`
-    how much the choosing reader's mask changes, as in `varied`; it is measured only if nothing else decides.
+    no additive reader took part. `windows` is the number of validation windows of which no two forecast the same step.
+    `varied` says how much the choosing reader's mask changes; it is measured only if nothing else decides.
     """
 
     sealed: float

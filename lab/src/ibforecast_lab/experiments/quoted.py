@@ -115,9 +115,9 @@ def stacked(records: list[Record]) -> dict[str, float]:
     """The largest stacked run of our recipes on the benchmarks: its cells, and the seconds that it took.
 
     Records have the end of a cell and its share of the training of its stack, but not the command that it belongs to.
-    Cells that end within `APART` seconds of each other are taken for one run. `span` is from the first end to the last,
-    `first` the training of the stack whose cell ended first, and `wall` both together: what is recorded of the duration
-    of the run, without the start of its processes. `seconds` is the training of all these cells, added up.
+    Cells that end within `APART` seconds of each other are taken for one run. `span` is the time from the first end to
+    the last, and `first` the training of the stack whose cell ended first. `wall` is both together: the recorded
+    duration of the run, without the start of its processes. `seconds` is the training of all these cells, added up.
     """
     values: dict[str, float] = {}
     for recipe in (DEFAULT, ONE_MASK):

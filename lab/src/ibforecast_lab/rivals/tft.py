@@ -150,8 +150,8 @@ class SharedValueAttention(nn.Module):
 class TFT(Rival, SelfExplaining):
     """The core of TFT without statics, known future or quantiles, in an instance frame, for all channels at once.
 
-    Our choices: the decoder's inputs are learned horizon embeddings, because there is no known future, and a future
-    step attends to the look-back and to the future steps up to itself.
+    Our choices: the decoder's inputs are learned horizon embeddings, because there is no known future. A future step
+    attends to the look-back and to the future steps up to itself.
     """
 
     def __init__(self, config: TFTConfig) -> None:

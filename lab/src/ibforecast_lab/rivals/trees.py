@@ -1,15 +1,16 @@
 """LightGBM through mlforecast: boosted trees on lags, one model for every channel and every step of the horizon.
 
 mlforecast makes the lags and the direct targets from the training rows and fits LightGBM with its default settings. A
-model reads all values of the look-back of its own channel (no other channel, no value before the window), the phase
-of the first step of the forecast and, if there are any, the covariates known ahead at all steps of the horizon. Values
-are standardised. A missing value is NaN, which LightGBM treats as missing. Nothing is selected on validation windows.
+model reads all values of the look-back of its own channel, but no other channel and no value before the window. It also
+reads the phase of the first step of the forecast and, if there are any, the covariates known ahead at all steps of the
+horizon. Values are standardised. A missing value is NaN, which LightGBM treats as missing. Nothing is selected on
+validation windows.
 
 `MLForecast.predict` forecasts only from the end of its table. To forecast from every window, the same features are
 taken from the windows and given to the fitted models in batches.
 
-With `together` all channels share one model per step, with the number of the channel as a feature: for tables with so
-many channels that one model each would take hours.
+With `together` all channels share one model per step, with the number of the channel as a feature. This is for tables
+with many channels, where one model for each would take hours.
 """
 
 from collections.abc import Sequence

@@ -18,8 +18,8 @@ def study(forecaster: Forecaster, parts: Parts, cell: Cell) -> list[dict[str, An
     """Measure the errors and the share of unusual tokens among those read, on all validation and test windows.
 
     In addition to the mean over windows, each error is averaged over blocks of windows, for intervals. Windows overlap
-    if their starts are closer than the horizon, and days differ from each other, so a block is as long as the longer
-    of the horizon and a day.
+    if their starts are closer than the horizon, and days differ from each other. So a block is as long as the horizon
+    or a day, whichever is longer.
     """
     require(
         isinstance(forecaster, IBForecast),
