@@ -133,7 +133,11 @@ class Desk:
 
     def start(self, series: Series, at: Any, budget: float | None = None) -> int:
         """Return the first row of the window that ends at a moment, or with the series (None)."""
-        return self.start_of(series, series.rows - 1 if at is None else series.clock.row_of(self.moment(at)), budget)
+        return self.start_of(series, self.last(series, at), budget)
+
+    def last(self, series: Series, at: Any) -> int:
+        """Return the row of a moment, or the last one of the series (None)."""
+        return series.rows - 1 if at is None else series.clock.row_of(self.moment(at))
 
     def start_of(self, series: Series, last: int, budget: float | None = None) -> int:
         """Return the first row of the window that ends with the row `last`."""
@@ -226,8 +230,7 @@ class Desk:
         If steps are a day or longer, or counted by row, it is the one made one step before.
         """
         series = source.series
-        last = series.rows - 1 if at is None else series.clock.row_of(self.moment(at))
-        return self.explain(source, self.start_of(series, last - series.clock.day, budget), budget)
+        return self.explain(source, self.start_of(series, self.last(series, at) - series.clock.day, budget), budget)
 
     def verify(
         self,

@@ -13,7 +13,7 @@ import pytest
 
 from ibforecast.serve import guard
 from ibforecast.serve.app import create_app
-from ibforecast.serve.clients import Crowd
+from ibforecast.serve.clients import Crowd, Turns
 
 HEAD = b"POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
 HALF = b"GET /health HTTP/1.1\r\nHost: loc"
@@ -183,3 +183,30 @@ def test_a_connection_that_closes_during_the_answer_is_no_failure(make: Any, mon
     assert counted("ibforecast_requests_total", {"route": "/health", "status": "499"}) == 1
     answered("a mistake")
     assert logged == [("%s %s failed", "GET", "/health")]
+
+
+def test_requests_that_arrive_together_let_others_pass_between_them() -> None:
+    journal: list[str] = []
+
+    async def take(turns: Turns, name: str) -> None:
+        await turns.next()
+        journal.append(name)
+
+    async def pass_by() -> None:
+        for _ in range(3):
+            journal.append("short")
+            await asyncio.sleep(0)
+
+    async def ask() -> None:
+        turns = Turns()
+        tasks = [asyncio.ensure_future(take(turns, name)) for name in "abcd"]
+        tasks.append(asyncio.ensure_future(pass_by()))
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await take(turns, "late")
+
+    asyncio.run(ask())
+    assert [each for each in journal if each != "short"] == ["a", "c", "d", "late"]
+    assert journal.index("short") == 1, "the first takes its turn at once, the others wait for the next round"
+    assert "short" in journal[journal.index("c") : journal.index("d")]

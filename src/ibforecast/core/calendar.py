@@ -281,9 +281,9 @@ class Clock:
         parts = ((wall - date).astype("timedelta64[h]"), weekday, date - month, date - year)
         return np.stack([part.astype(np.int64) for part in parts], axis=1) / (23, 6, 30, 365) - 0.5
 
-    def labels(self, first: int, count: int) -> tuple[str, ...]:
-        """Return the moments of `times` as local ISO text, without the parts that are zero in all of them."""
-        return self._texts(self.times(first, count))
+    def labels(self, first: int, count: int, shown: slice = slice(None)) -> tuple[str, ...]:
+        """Return the moments of `times`, or those `shown`, as local ISO text, without parts that are zero in all."""
+        return self._texts(self.times(first, count), shown)
 
     @classmethod
     def of_labels(cls, labels: Sequence[str], frequency: str, zone: str | None, row: int | None = None) -> "Clock":
@@ -352,10 +352,10 @@ class Clock:
         start, moments = to_wall(np.array([moment]), zone)[0], to_wall(self.stamps, zone)
         return self.frequency.count(start, moments + self.frequency.seconds * SECOND // 2)
 
-    def _texts(self, moments: Shaped[np.ndarray, " row"]) -> tuple[str, ...]:
+    def _texts(self, moments: Shaped[np.ndarray, " row"], shown: slice = slice(None)) -> tuple[str, ...]:
         if self.numbered:
-            return tuple(map(str, ((moments - MONDAY) // SECOND).tolist()))
-        return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None)
+            return tuple(map(str, ((moments[shown] - MONDAY) // SECOND).tolist()))
+        return iso_texts(moments, to_wall(moments, self.zone), self.frequency.by_date, self.zone is not None, shown)
 
     def _utc(self, moment: str | datetime | np.datetime64) -> np.datetime64:
         if self.numbered and re.fullmatch(r"-?\d{1,15}", str(moment)):
@@ -387,13 +387,18 @@ class Clock:
 
 
 def iso_texts(
-    moments: Shaped[np.ndarray, " row"], wall: Shaped[np.ndarray, " row"], by_date: bool, zoned: bool
+    moments: Shaped[np.ndarray, " row"],
+    wall: Shaped[np.ndarray, " row"],
+    by_date: bool,
+    zoned: bool,
+    shown: slice = slice(None),
 ) -> tuple[str, ...]:
-    """Return moments as local ISO text, as dates if steps are whole days and every time is midnight."""
+    """Return moments, or those `shown`, as local ISO text, as dates if steps are whole days and all are midnights."""
     check_years(wall)
     if by_date and (wall == wall.astype("datetime64[D]")).all():
-        return tuple(wall.astype("datetime64[D]").astype(str).tolist())
+        return tuple(wall[shown].astype("datetime64[D]").astype(str).tolist())
     unit = next(unit for unit in ("m", "s", "us") if (wall == wall.astype(f"datetime64[{unit}]")).all())
+    moments, wall = moments[shown], wall[shown]
     texts = [text.replace("T", " ") for text in wall.astype(f"datetime64[{unit}]").astype(str).tolist()]
     if not zoned:
         return tuple(texts)

@@ -18,8 +18,8 @@ from ibforecast.serve.wire import VERSION
 
 STREAM = "application/vnd.apache.arrow.stream"
 
-Row = tuple[dict[str, str | np.ndarray], dict[str, str]]
-"""The columns of one moment, and what all moments have in common."""
+Row = tuple[dict[str, str | np.ndarray], ModelFacts | ExplainedForecast]
+"""The columns of one moment, and what says what all moments have in common."""
 
 
 def is_stream(content_type: str) -> bool:
@@ -70,7 +70,7 @@ def _is_compressed(metadata: bytes) -> bool:
 
 def forecast_row(forecast: Forecasted) -> Row:
     """Return the forecast of a moment."""
-    return {"at": forecast.at, "forecast": forecast.forecast}, _common(forecast.facts)
+    return {"at": forecast.at, "forecast": forecast.forecast}, forecast.facts
 
 
 def _common(of: ModelFacts | ExplainedForecast) -> dict[str, str]:
@@ -98,7 +98,7 @@ def explanation_row(explained: ExplainedForecast) -> Row:
         "scale": explanation.context.scale,
         "window_sha256": window_sha256(explained),
     }
-    return columns, _common(explained)
+    return columns, explained
 
 
 def window_sha256(explained: ExplainedForecast) -> str:
@@ -110,7 +110,7 @@ def window_sha256(explained: ExplainedForecast) -> str:
 def to_stream(model: str, rows: Sequence[Row]) -> bytes:
     """Write the rows of an answer: arrays are lists of fixed length, row by row."""
     arrays = {name: _column([columns[name] for columns, _ in rows]) for name in rows[0][0]}
-    schema = {"model": model} | rows[0][1]
+    schema = {"model": model} | _common(rows[0][1])
     batch = pa.record_batch(arrays).replace_schema_metadata(schema)
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, batch.schema) as writer:

@@ -1,6 +1,7 @@
 """Clients, known by their address: how long they may take, and which share of the service each may have."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -65,6 +66,36 @@ class Shares:
                 self._turns[client] = semaphore, users - 1
             else:
                 del self._turns[client]
+
+
+class Turns:
+    """Turns at the event loop: one in each of its rounds, so that a short request waits for none but those before it.
+
+    Without them, all requests that arrived together would be read, one after the other, before the loop goes on.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._taken = False
+
+    async def next(self) -> None:
+        """Wait for a turn."""
+        loop = asyncio.get_running_loop()
+        if self._taken:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._taken = True
+            loop.call_soon(self._advance, loop)
+
+    def _advance(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting and self._waiting[0].done():  # its request was cancelled
+            self._waiting.popleft()
+        self._taken = bool(self._waiting)
+        if self._waiting:
+            self._waiting.popleft().set_result(None)
+            loop.call_soon(self._advance, loop)
 
 
 class PatientProtocol(HttpToolsProtocol):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ibforecast.serve.clients import CLIENT, Crowd
+from ibforecast.serve.clients import CLIENT, Crowd, Turns
 from ibforecast.serve.metrics import Metrics
 from ibforecast.serve.refusals import Refused, log
 from ibforecast.serve.settings import Settings
@@ -89,6 +89,7 @@ class Guard:
         self._app, self._settings, self._metrics, self._is_open = app, settings, metrics, is_open
         self._at_work: Counter[str] = Counter()
         self._arriving = Crowd(settings.max_concurrent)
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, and count it."""
@@ -131,6 +132,7 @@ class Guard:
             place.callback(self._leave, client)
             # The client may send its next request as soon as it has the answer, before this function returns.
             answer.on_complete = place.close
+            await self._turns.next()
             await self._run(scope, body, receive, answer)
 
     def _leave(self, client: str) -> None:
@@ -242,18 +244,17 @@ class Guard:
             await asyncio.wait({left})
             return {"type": "http.disconnect"}
 
-        work = asyncio.ensure_future(self._app(scope, receive_again, answer))
         try:
-            await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done() and not answer.complete:
-                work.cancel()
-                await asyncio.wait({work})
-                answer.status = GONE
-                return
-            await work
+            # In this task: another one would begin only after everything else that waits for the event loop.
+            async with asyncio.timeout(None) as limit:
+                left.add_done_callback(lambda _: None if answer.complete else _end_now(limit))
+                await self._app(scope, receive_again, answer)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            answer.status = GONE
         finally:
             left.cancel()
-            work.cancel()
 
 
 def response_to(refused: Refused) -> Response:

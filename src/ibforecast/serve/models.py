@@ -34,6 +34,9 @@ T = TypeVar("T")
 Source = Callable[[], Table]
 """A function that reads a table, or returns one that was read."""
 
+Last = Callable[[Table], int]
+"""Returns the last row that a forecast from a table reads."""
+
 MOST_TOGETHER, MOST_NUMBERS = 32, 100_000
 """How many windows are computed in one pass at most, and how many numbers their explanations may have."""
 
@@ -46,20 +49,16 @@ class Forecasted:
     clock: Clock
     forecast: np.ndarray
 
-    @cached_property
-    def times(self) -> tuple[str, ...]:
-        """The moment of every step of look-back and horizon, as text; a label depends on all of them."""
-        return self.clock.labels(0, self.facts.steps)
-
     @property
     def at(self) -> str:
         """The moment the forecast was made."""
-        return self.times[self.facts.look_back - 1]
+        last = self.facts.look_back - 1
+        return self.clock.labels(0, self.facts.steps, slice(last, last + 1))[0]
 
     @property
     def ahead(self) -> tuple[str, ...]:
         """The times that are forecast."""
-        return self.times[self.facts.look_back :]
+        return self.clock.labels(0, self.facts.steps, slice(self.facts.look_back, None))
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,12 @@ class LoadedModel:
         """Read a table as the training table was read; `future` has the covariates known after its end."""
         return self.forecaster.open(table, future)
 
+    def last(self, at: str | None) -> Last:
+        """Return what finds the row of a moment, or the last one of a table (None)."""
+        return lambda table: self.forecaster.desk.last(table.series, at)
+
     def task(
-        self, source: Source, at: str | None, budget: float | None, render: Callable[[ExplainedForecast], T]
+        self, source: Source, last: Last, budget: float | None, render: Callable[[ExplainedForecast], T]
     ) -> Callable[[], T]:
         """Return a window for the worker to explain and render."""
 
@@ -157,10 +160,10 @@ class LoadedModel:
             explained = self.forecaster.desk.explained(own.source, own.rows, own.engine.facts, explanation(), computed)
             return render(explained)
 
-        return self._shared(source, at, budget, finish)
+        return self._shared(source, last, budget, finish)
 
     def forecast(
-        self, source: Source, at: str | None, budget: float | None, render: Callable[["Forecasted"], T]
+        self, source: Source, last: Last, budget: float | None, render: Callable[["Forecasted"], T]
     ) -> Callable[[], T]:
         """Return a window for the worker to forecast and render, without an explanation."""
 
@@ -169,16 +172,16 @@ class LoadedModel:
             running.require_numbers(facts, own.rows, computed)
             return render(Forecasted(facts, own.rows.clock, facts.limited(computed)))
 
-        return self._shared(source, at, budget, finish)
+        return self._shared(source, last, budget, finish)
 
     def _shared(
-        self, source: Source, at: str | None, budget: float | None, finish: Callable[["_Prepared", "_Result"], T]
+        self, source: Source, last: Last, budget: float | None, finish: Callable[["_Prepared", "_Result"], T]
     ) -> Callable[[], T]:
         desk = self.forecaster.desk
 
         def prepare() -> _Prepared:
             table = source()
-            rows = desk.original(table, desk.start(table.series, at, budget))
+            rows = desk.original(table, desk.start_of(table.series, last(table), budget))
             engine = TorchEngine(self.fitted.at_budget(budget))
             return _Prepared(table, engine, rows, running.entering(engine.facts, rows))
 

@@ -32,7 +32,7 @@ from ibforecast.serve.bodies import SMALL, parse, validated
 from ibforecast.serve.clients import Shares
 from ibforecast.serve.history import history
 from ibforecast.serve.metrics import Metrics
-from ibforecast.serve.models import Forecasted, LoadedModel, Models, Source
+from ibforecast.serve.models import Forecasted, Last, LoadedModel, Models, Source
 from ibforecast.serve.receipts import (
     chosen_channel,
     chosen_channels,
@@ -217,7 +217,7 @@ class Service:
         if question.table is not None:
             model = self.models.get(question.model)
             source = await self._source(model, question.table, question.future)
-            work = model.task(lambda: source, question.at, question.budget, partial(itemise, model))
+            work = model.task(lambda: source, model.last(question.at), question.budget, partial(itemise, model))
             field = "table" if question.at is None else "at"
         else:
             model, explained = await self._claimed(question.explanation, question.model)
@@ -373,13 +373,13 @@ class Service:
     ) -> tuple[str, list[T]]:
         """Explain every moment and render each explanation."""
         return await self._each(
-            question, lambda model: lambda source, at, budget: model.task(source, at, budget, render)
+            question, lambda model: lambda source, last, budget: model.task(source, last, budget, render)
         )
 
     async def _each(
         self,
         question: wire.AboutTable,
-        tasks_of: Callable[[LoadedModel], Callable[[Source, str | None, float | None], Callable[[], T]]],
+        tasks_of: Callable[[LoadedModel], Callable[[Source, Last, float | None], Callable[[], T]]],
     ) -> tuple[str, list[T]]:
         """Do a task of a model for every moment."""
         model = self.models.get(question.model)
@@ -388,27 +388,25 @@ class Service:
         if _is_small(question.table) and question.future is None and moments == [None]:
             # By the worker: reading one table here while it computes another, both would wait for the other's lock.
             source: Source = partial(self._read_sent, model, question.table, "table")
+            lasts = [model.last(None)]
         else:
-            source = await self._checked(model, question, moments)
-        work = [tasks_of(model)(source, moment, question.budget) for moment in moments]
+            source, lasts = await self._checked(model, question, moments)
+        work = [tasks_of(model)(source, last, question.budget) for last in lasts]
         return model.name, await self._compute(model, work, "table" if question.at is None else "at", "budget")
 
-    async def _checked(self, model: LoadedModel, question: wire.AboutTable, moments: Sequence[str | None]) -> Source:
-        """Read the table of a request, and refuse it if it does not have one of these moments."""
+    async def _checked(
+        self, model: LoadedModel, question: wire.AboutTable, moments: Sequence[str | None]
+    ) -> tuple[Source, list[Last]]:
+        """Read the table of a request, and find these moments in it; refuse the request if one is not there."""
         source = await self._source(model, question.table, question.future)
 
-        def check() -> None:
+        def find() -> list[int]:
             with reading("at"):
-                for moment in moments:
-                    if moment is not None:
-                        source.series.clock.row_of(model.forecaster.desk.moment(moment))
+                return [model.last(moment)(source) for moment in moments]
 
         # Before any window is computed: one invalid moment among many refuses the request at once.
-        if len(moments) == 1:
-            check()
-        else:
-            await self._in_reader(check)
-        return lambda: source
+        rows = find() if len(moments) == 1 else await self._in_reader(find)
+        return lambda: source, [_row(row) for row in rows]
 
     def _check_moments(self, moments: Sequence[str | None], model: LoadedModel) -> None:
         most = min(self.settings.max_windows, max(self.settings.max_numbers // model.numbers, 1))
@@ -497,6 +495,10 @@ class Service:
 def _is_small(sent: Any) -> bool:
     """Return whether a table was sent as Arrow, and has few columns and cells."""
     return isinstance(sent, pa.Table) and sent.num_columns <= FEW and sent.num_rows * sent.num_columns <= FEW_CELLS
+
+
+def _row(row: int) -> Last:
+    return lambda table: row
 
 
 async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T]) -> T:
