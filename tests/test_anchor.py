@@ -30,7 +30,7 @@ from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import network_of
 from ibforecast.receipts import weights
 from ibforecast.use import Desk
-from ibforecast.zoo.anchoring import SHARES, anchored, grown, steadied, usual_values
+from ibforecast.zoo.anchoring import SHARES, anchored, grown, steadied, training_medians
 
 HORIZON, LOOK_BACK = 6, 48
 RECIPE = """
@@ -104,15 +104,15 @@ def test_receipts_of_an_anchored_channel_add_up_and_name_the_anchor(model: IBFor
     assert (read["amount"].abs() > 1e-3).sum() <= 1
 
 
-def anchored_desk(channels: int, look_back: int, kind: str = "additive", usual: bool = False) -> Desk:
-    """Build a model with arbitrary weights, usual values, and an arbitrary share of every naive forecast."""
+def anchored_desk(channels: int, look_back: int, kind: str = "additive", medians: bool = False) -> Desk:
+    """Build a model with arbitrary weights, medians of training, and an arbitrary share of every naive forecast."""
     plain = desk(kind, [Units(3.0, 2.0)] * channels, look_back=look_back)
-    network = network_of(replace(plain.fitted.config, anchored=True, usual=usual)).eval()
+    network = network_of(replace(plain.fitted.config, anchored=True, medians=medians)).eval()
     random = torch.Generator().manual_seed(4)
-    blend = torch.rand(len(anchor_names((5,), look_back, usual)), channels, generator=random) / (8 if usual else 4)
+    blend = torch.rand(len(anchor_names((5,), look_back, medians)), channels, generator=random) / (8 if medians else 4)
     weights = {**plain.fitted.network.state_dict(), "decompose.anchor.blend": blend}
-    if usual:
-        weights["decompose.anchor.usual"] = torch.randn(6, channels, generator=random)
+    if medians:
+        weights["decompose.anchor.medians"] = torch.randn(6, channels, generator=random)
     network.load_state_dict(weights)
     return Desk(replace(plain.fitted, network=network), "cpu", "pandas")
 
@@ -134,10 +134,10 @@ def test_the_weights_of_an_anchor_give_its_forecast() -> None:
 
 
 @every_kind
-def test_receipts_with_any_share_of_usual_values_add_up(kind: str) -> None:
-    model = anchored_desk(3, 12, kind, usual=True)
+def test_receipts_with_any_share_of_medians_of_training_add_up(kind: str) -> None:
+    model = anchored_desk(3, 12, kind, medians=True)
     explanation = explained(model, departures(model, 5))
-    assert len(explanation.explanation.context.blend) == len(anchor_names((5,), 12, usual=True))
+    assert len(explanation.explanation.context.blend) == len(anchor_names((5,), 12, medians=True))
     assert_true(model, explanation, list(model.fitted.channels))
 
 
@@ -246,7 +246,7 @@ def weekly(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return fit(tmp_path_factory.mktemp("weekly"), request.param, make_weeks(), cycle=24)
 
 
-def test_a_channel_repeats_the_usual_week_of_training_if_a_naive_forecast_was_better(weekly: IBForecaster) -> None:
+def test_a_channel_repeats_the_median_week_of_training_if_a_naive_forecast_was_better(weekly: IBForecaster) -> None:
     assert "100% repeats the medians of training over 168 steps, in week" in list(weekly.fitted.anchors())
     assert "week" not in {each.channel for each in weekly.fitted.summary.behind}
     assert (weekly.fitted.config.cycles, weekly.fitted.config.trained.cycles) == ((24, 168), (24,))
@@ -255,7 +255,7 @@ def test_a_channel_repeats_the_usual_week_of_training_if_a_naive_forecast_was_be
     assert weekly.predict(table)["week"].to_numpy() == pytest.approx(ahead, abs=1e-4)
 
 
-def test_a_model_with_usual_values_keeps_every_promise(weekly: IBForecaster, tmp_path: Path) -> None:
+def test_a_model_with_medians_of_training_keeps_every_promise(weekly: IBForecaster, tmp_path: Path) -> None:
     table = make_weeks()
     explained = weekly.explain(table)
     assert weekly.verify(explained, table)
@@ -280,18 +280,18 @@ def test_what_is_repeated_from_training_is_the_whole_receipt_of_such_a_channel(w
     assert not any(receipt.read)
 
 
-def test_the_same_settings_give_the_same_usual_values_again(weekly: IBForecaster) -> None:
+def test_the_same_settings_give_the_same_medians_of_training_again(weekly: IBForecaster) -> None:
     again = fit_with(make_weeks(), settings_of(weekly.fitted, "cpu"))
     assert again.weights == weekly.fitted.weights
 
 
-def test_usual_values_leave_all_other_channels_as_they_were(
+def test_medians_of_training_leave_all_other_channels_as_they_were(
     weekly: IBForecaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ibforecast.fitting.steadied", lambda network, *_: network)
     plain = fit_with(make_weeks(), settings_of(weekly.fitted, "cpu"))
-    assert not plain.config.usual
-    columns = [name for name, blended in zip(plain.channels, usual_shares(weekly), strict=True) if not blended]
+    assert not plain.config.medians
+    columns = [name for name, blended in zip(plain.channels, median_shares(weekly), strict=True) if not blended]
     forecast, other = (
         Desk(fitted, "cpu", "pandas").explain(Desk(fitted, "cpu", "pandas").open(make_weeks()), 0).forecast
         for fitted in (plain, weekly.fitted)
@@ -302,8 +302,8 @@ def test_usual_values_leave_all_other_channels_as_they_were(
     assert columns
 
 
-def usual_shares(model: IBForecaster) -> np.ndarray:
-    """Return the share of usual values in each channel."""
+def median_shares(model: IBForecaster) -> np.ndarray:
+    """Return the share of medians of training in each channel."""
     config = model.fitted.config
     return blend_of(model)[len(anchor_names(config.cycles, config.look_back)) :].sum(axis=0)
 
@@ -318,19 +318,19 @@ def untrained(rows: int, cycle: int, channels: int) -> tuple[IBForecast, Windows
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(1, 60), st.integers(1, 9), st.floats(0, 1), st.integers(0, 99))
-def test_usual_values_are_medians_of_the_rows_of_training_at_the_same_phase(
+def test_medians_are_those_of_the_training_rows_at_the_same_phase(
     rows: int, cycle: int, missing: float, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
     network, windows = untrained(90, cycle, 2)
     values, observed = random.normal(size=(90, 2)).astype(np.float32), random.random((90, 2)) >= missing
     windows = replace(windows, values=torch.from_numpy(values), observed=torch.from_numpy(observed))
-    usual = usual_values(network, windows, rows, torch.tensor([False, True])).numpy()[:, 0]
-    assert len(usual) == 1 + (cycle if cycle > 1 else 0)
+    medians = training_medians(network, windows, rows, torch.tensor([False, True])).numpy()[:, 0]
+    assert len(medians) == 1 + (cycle if cycle > 1 else 0)
     seen = observed[:rows, 1]
     overall = np.median(values[:rows, 1][seen]) if seen.any() else 0.0
-    assert usual[0] == pytest.approx(overall, abs=1e-6)
-    for phase, value in enumerate(usual[1:]):
+    assert medians[0] == pytest.approx(overall, abs=1e-6)
+    for phase, value in enumerate(medians[1:]):
         here = values[phase:rows:cycle, 1][observed[phase:rows:cycle, 1]]
         assert value == pytest.approx(np.median(here) if len(here) else overall, abs=1e-6)
 
@@ -341,16 +341,16 @@ def test_a_channel_that_is_nearly_always_the_same_stays_at_its_median() -> None:
     windows.values[::30, 1] = 9.0
     some = windows.at(range(62, 80))
     better = steadied(network, some, 60, torch.tensor([False, True]), (), 0.02)
-    assert better.config.usual
-    names = anchor_names((4,), 8, usual=True)
-    blend, usual = better.decompose.anchor.blend, better.decompose.anchor.usual  # type: ignore[union-attr]
+    assert better.config.medians
+    names = anchor_names((4,), 8, medians=True)
+    blend, medians = better.decompose.anchor.blend, better.decompose.anchor.medians  # type: ignore[union-attr]
     assert blend[:, 1].tolist() == [float(name == MEDIAN) for name in names]
     assert not blend[:, 0].any()
-    assert not usual[:, 0].any()
+    assert not medians[:, 0].any()
     assert (better(some.look_backs(some.starts)).values[..., 1] == 0.5).all()
 
 
-def test_usual_values_that_are_not_better_leave_the_network_as_it_was() -> None:
+def test_medians_of_training_that_are_not_better_leave_the_network_as_it_was() -> None:
     network, windows = untrained(90, 4, 2)
     every = torch.ones(2, dtype=torch.bool)
     assert steadied(network, windows, 60, every, (8,), 0.999) is network
@@ -358,26 +358,26 @@ def test_usual_values_that_are_not_better_leave_the_network_as_it_was() -> None:
     assert steadied(network, windows.at(range(0)), 60, every, (8,), 0.0) is network
 
 
-def test_effects_of_covariates_are_no_usual_values() -> None:
+def test_effects_of_covariates_are_no_medians_of_training() -> None:
     _, windows = untrained(90, 4, 2)
     network = network_of(ModelConfig(8, 2, 2, 4, patch_len=2, budget=0.5, future=1))
     known, response = torch.randn(92, 1), torch.randn(4, 1, 2)
     network.decompose.response.data = response  # type: ignore[union-attr]
     values = 0.5 + effect(known, response, windows.phase).sum(-2)[:90]
-    usual = usual_values(network, replace(windows, values=values, known=known), 60, torch.tensor([True, True]))
-    assert torch.allclose(usual, torch.full_like(usual, 0.5), atol=1e-6)
+    medians = training_medians(network, replace(windows, values=values, known=known), 60, torch.tensor([True, True]))
+    assert torch.allclose(medians, torch.full_like(medians, 0.5), atol=1e-6)
 
 
-def test_the_formulas_of_a_spreadsheet_have_usual_values(tmp_path: Path) -> None:
-    model = anchored_desk(3, 12, usual=True)
+def test_the_formulas_of_a_spreadsheet_have_medians_of_training(tmp_path: Path) -> None:
+    model = anchored_desk(3, 12, medians=True)
     explanation = explained(model, departures(model, 5))
     program = Program(explanation.to_spreadsheet(tmp_path / "why.xlsx"))
     assert in_stds(by_formulas(program, explanation) - explanation.forecast, explanation) < CLOSE
 
 
-def test_a_longer_cycle_changes_no_forecast_until_its_usual_values_have_a_share() -> None:
+def test_a_longer_cycle_changes_no_forecast_until_its_medians_of_training_have_a_share() -> None:
     for kind in KINDS:
-        model = anchored_desk(3, 12, kind, usual=True)
+        model = anchored_desk(3, 12, kind, medians=True)
         network = model.fitted.network
         values, phase = torch.randn(4, 12, 3), torch.arange(14).expand(4, -1) + 7
         window = Window(values, torch.ones_like(values, dtype=torch.bool), phase)
@@ -385,13 +385,13 @@ def test_a_longer_cycle_changes_no_forecast_until_its_usual_values_have_a_share(
             assert torch.allclose(grown(network, added_cycles=(10,))(window).values, network(window).values, atol=1e-6)
 
 
-def test_a_model_without_usual_values_has_the_document_it_always_had() -> None:
-    names = {"usual", "added_cycles"}
+def test_a_model_without_medians_of_training_has_the_document_it_always_had() -> None:
+    names = {"medians", "added_cycles"}
     assert not names & desk("sealed", [Units(3.0, 2.0)]).fitted.document()["config"].keys()
-    assert anchored_desk(1, 12, usual=True).fitted.document()["config"].keys() & names == {"usual"}
+    assert anchored_desk(1, 12, medians=True).fitted.document()["config"].keys() & names == {"medians"}
 
 
-def test_usual_values_are_refused_without_an_anchor() -> None:
-    for wrong in ({"usual": True}, {"anchored": True, "added_cycles": (24,)}):
-        with pytest.raises(UsageError, match="usual values need an anchored model"):
+def test_medians_of_training_are_refused_without_an_anchor() -> None:
+    for wrong in ({"medians": True}, {"anchored": True, "added_cycles": (24,)}):
+        with pytest.raises(UsageError, match="medians need an anchored model"):
             ModelConfig(8, 2, 1, 4, patch_len=2, budget=0.5, **wrong)

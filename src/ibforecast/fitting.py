@@ -42,7 +42,7 @@ TOLERATED = 0.02
 """By how much the error of a channel may exceed that of its best naive forecast before a fit says so."""
 
 REPEATED = 3
-"""How often the training rows must contain a longer cycle if its usual values may be blended in."""
+"""How often the training rows must contain a longer cycle if its medians may be blended in."""
 
 ZERO = 1e-6
 """Errors up to this, in standard deviations, are those of rounding: a constant channel is not described better."""
@@ -195,7 +195,7 @@ def fit_source(
             naive = naive_forecasts(some, cycles)
         behind = behind_naive(fitted, some, naive)
         if behind and recipe.train.anchor_margin:
-            fitted, readable = with_usual_values(fitted, readable, series, [each.channel for each in behind])
+            fitted, readable = with_medians(fitted, readable, series, [each.channel for each in behind])
             some = replace(some, phase=readable.phase)
             behind = behind_naive(fitted, some, naive)
         calibration = calibrated_on(fitted.network, readable, series)
@@ -205,10 +205,10 @@ def fit_source(
     return fitted
 
 
-def with_usual_values(
+def with_medians(
     fitted: FittedModel, windows: Windows, series: Series, channels: Sequence[str]
 ) -> tuple[FittedModel, Windows]:
-    """Return the model with usual values in those of these channels that are better with them, and its windows.
+    """Return the model with medians of training in those of these channels that are better with them, and its windows.
 
     The phases of the windows are then modulo the longest cycle that may be added, which is a natural one.
     """

@@ -183,7 +183,7 @@ def weights(engine: TorchEngine, explained: ExplainedForecast, columns: Sequence
         constant = Σ w Q of the channel + Σ A (Q − Σ w Q),  swing = −Σ A (Q − Σ w Q) (+ Q ahead + base − Σ w Q)
 
     An anchor with the share s of a channel multiplies all of this by 1 − s. With n its weight for each value of the
-    channel, it adds n to `linear` and Σ n Q to `constant`. Usual values, times their shares, add to `constant`.
+    channel, it adds n to `linear` and Σ n Q to `constant`. Medians of training, times their shares, add to `constant`.
     """
     network, own = engine.fitted.network, explained.explanation
     readout, frame = additive(network), network.decompose.frame
@@ -213,8 +213,8 @@ def _anchored(sums: Weights, column: int, anchor: Anchor, explained: ExplainedFo
     kept, own = 1 - explained.explanation.context.anchored[column].astype(np.float64), sums.read.channel == column
     naive = np.zeros_like(sums.linear)
     naive[own] = _naive(anchor, column, explained)[sums.read.step[own]]
-    usual = anchor.of_usual(tensors(explained.explanation).context.phase[:, explained.look_back :])
-    resting = 0.0 if usual is None else usual[0, :, column].double().numpy()
+    medians = anchor.of_medians(tensors(explained.explanation).context.phase[:, explained.look_back :])
+    resting = 0.0 if medians is None else medians[0, :, column].double().numpy()
     return replace(
         sums,
         constant=kept * sums.constant + sums.read.season @ naive + resting,

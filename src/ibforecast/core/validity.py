@@ -165,7 +165,7 @@ def _check_anchor(explained: ExplainedForecast) -> None:
     if anchor is None or blend is None:
         return
     steps = explained.horizon
-    fewer, more = (len(anchor_names(context.cycles, explained.look_back, usual)) for usual in (False, True))
+    fewer, more = (len(anchor_names(context.cycles, explained.look_back, medians)) for medians in (False, True))
     _require(len(anchor) == steps, "anchor", f"have {steps} steps", len(anchor))
     _require(len(blend) in (fewer, more), "blend", f"have {fewer} or {more} rows", len(blend))
     _require((blend >= 0).all() and (context.anchored <= 1).all(), "blend", "be shares of at most 1 together", "others")

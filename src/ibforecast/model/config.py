@@ -177,9 +177,9 @@ class ModelConfig(Sizes):
     what was read; with "window" they come from the whole window. A sealed model has no use for it. The `frame` gives
     level and scale: "mean", "weighted" (a learned mean), "seasonal" (a learned mean without the profile, made for few
     values) or "none". An `anchored` model blends naive forecasts into its own, with shares that are chosen after
-    training (`zoo.anchoring`); with `usual` values, medians of the training rows are among them. `further_cycles` have
-    their own profiles, which add to that of the first. `added_cycles` were added after training, for usual values, and
-    their profiles are 0. The last `past` channels are read and not forecast; `future` is the number of covariates known
+    training (`zoo.anchoring`); with `medians`, those of the training rows are among them. `further_cycles` have their
+    own profiles, which add to that of the first. `added_cycles` were added after training, for such medians, and their
+    profiles are 0. The last `past` channels are read and not forecast; `future` is the number of covariates known
     ahead.
     """
 
@@ -190,7 +190,7 @@ class ModelConfig(Sizes):
     frame: FrameKind = "weighted"
     profile: bool = True
     anchored: bool = False
-    usual: bool = False
+    medians: bool = False
     context_rate: float = 3.0
     gate: GateConfig = field(default_factory=GateConfig)
     readout: ReadoutConfig = field(default_factory=ReadoutConfig)
@@ -267,9 +267,9 @@ class ModelConfig(Sizes):
             "give fewer or shorter ones",
         )
         require(
-            (self.anchored or not self.usual) and (self.usual or not self.added_cycles),
-            "usual values need an anchored model, and added cycles usual values",
-            f"anchored={self.anchored}, usual={self.usual}, added_cycles={self.added_cycles}",
+            (self.anchored or not self.medians) and (self.medians or not self.added_cycles),
+            "medians need an anchored model, and added cycles need medians",
+            f"anchored={self.anchored}, medians={self.medians}, added_cycles={self.added_cycles}",
             "leave all three out: they are chosen after training",
         )
         require(self.future >= 0, "future must not be negative", f"future={self.future}", "use 0 for none")
@@ -310,7 +310,7 @@ class ModelConfig(Sizes):
     @property
     def trained(self) -> "ModelConfig":
         """The configuration without what is chosen after training."""
-        return replace(self, anchored=False, usual=False, added_cycles=())
+        return replace(self, anchored=False, medians=False, added_cycles=())
 
     @property
     def period(self) -> int:

@@ -64,7 +64,7 @@ class IBForecast(Accountable, SelfExplaining):
             config.cycles[1:],
             config.past,
             config.future,
-            Anchor(config.look_back, config.cycles, config.channels, config.usual) if config.anchored else None,
+            Anchor(config.look_back, config.cycles, config.channels, config.medians) if config.anchored else None,
         )
         self.score = _scorer(config)
         self.gate = GATES[config.gate.kind](config.allowance, config.patches * config.channels, config.gate)

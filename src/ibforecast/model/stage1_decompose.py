@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ibforecast.core.anchors import anchor_names, repeatable, usual_cycles
+from ibforecast.core.anchors import anchor_names, median_cycles, repeatable
 from ibforecast.core.context import Context, effect
 from ibforecast.core.cycles import parts, tiled
 from ibforecast.core.errors import require
@@ -132,19 +132,19 @@ def separated(profile: Float[Tensor, "cycle channel"], cycles: tuple[int, ...]) 
 class Anchor(nn.Module):
     """Naive forecasts that are blended into the forecast: `blend` has the share of each in each channel.
 
-    Each is a weighted sum of the values that are seen, given which of them are, or repeats `usual` values: medians of
-    the training rows for each phase of the cycles, with those of all cycles end to end. Nothing here is learned with
-    the network: `zoo.anchoring` chooses the shares on validation windows.
+    Each is a weighted sum of the values that are seen, given which of them are, or repeats `medians` of the training
+    rows at each phase of the cycles, with those of all cycles end to end. Nothing here is learned with the network:
+    `zoo.anchoring` chooses the shares on validation windows.
     """
 
     blend: Float[Tensor, "anchors channel"]
-    usual: Float[Tensor, "phase channel"] | None
+    medians: Float[Tensor, "phase channel"] | None
 
-    def __init__(self, look_back: int, cycles: tuple[int, ...], channels: int, usual: bool = False) -> None:
+    def __init__(self, look_back: int, cycles: tuple[int, ...], channels: int, medians: bool = False) -> None:
         super().__init__()
-        self.repeated, self.cycles = repeatable(cycles, look_back), usual_cycles(cycles)
-        self.register_buffer("blend", torch.zeros(len(anchor_names(cycles, look_back, usual)), channels))
-        self.register_buffer("usual", torch.zeros(sum(self.cycles), channels) if usual else None)
+        self.repeated, self.cycles = repeatable(cycles, look_back), median_cycles(cycles)
+        self.register_buffer("blend", torch.zeros(len(anchor_names(cycles, look_back, medians)), channels))
+        self.register_buffer("medians", torch.zeros(sum(self.cycles), channels) if medians else None)
 
     def each(self, values: Steps, seen: Seen, horizon: int) -> Float[Tensor, "anchors batch horizon channel"]:
         """Return every naive forecast from the values that are seen, in the order of `core.anchors`."""
@@ -152,11 +152,11 @@ class Anchor(nn.Module):
         newest, line = naive.repeated(values, observed, 1, horizon), naive.continued(values, observed, horizon)
         return torch.stack([newest, line, *(naive.repeated(values, observed, each, horizon) for each in self.repeated)])
 
-    def of_usual(self, ahead: Int[Tensor, "batch horizon"]) -> Float[Tensor, "batch horizon channel"] | None:
-        """Return the sum of the usual values at these phases, weighted by their shares; None if there are none."""
-        if self.usual is None:
+    def of_medians(self, ahead: Int[Tensor, "batch horizon"]) -> Float[Tensor, "batch horizon channel"] | None:
+        """Return the sum of the medians at these phases, weighted by their shares; None if there are none."""
+        if self.medians is None:
             return None
-        tables = zip(self.blend[-len(self.cycles) :], parts(self.usual, self.cycles), strict=True)
+        tables = zip(self.blend[-len(self.cycles) :], parts(self.medians, self.cycles), strict=True)
         summed: Tensor = reduce(add, (share * table[ahead % len(table)] for share, table in tables))
         return summed
 
@@ -164,9 +164,9 @@ class Anchor(nn.Module):
         self, values: Steps, seen: Seen, ahead: Int[Tensor, "batch horizon"]
     ) -> Float[Tensor, "batch horizon channel"]:
         """Return the sum of the naive forecasts, weighted by their shares; `ahead` has the phases of the horizon."""
-        each, usual = self.each(values, seen, ahead.shape[1]), self.of_usual(ahead)
+        each, medians = self.each(values, seen, ahead.shape[1]), self.of_medians(ahead)
         continued = torch.einsum("ac,abhc->bhc", self.blend[: len(each)], each)
-        return continued if usual is None else continued + usual
+        return continued if medians is None else continued + medians
 
 
 class Decompose(nn.Module):

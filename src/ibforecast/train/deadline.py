@@ -11,7 +11,7 @@ TAIL_PASSES = 10
 
 The last epoch is validated, the best weights are measured, anchors are chosen, intervals are calibrated, channels are
 compared with naive forecasts and the model is saved. All of this took the time of 5 to 6 passes, and about 4 more where
-a naive forecast is better, so that usual values are tried.
+a naive forecast is better, so that medians of training are tried.
 """
 
 RECENT = 3

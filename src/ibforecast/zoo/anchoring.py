@@ -3,10 +3,10 @@
 For each channel, every naive forecast of `core.anchors`, from what the network read, is tried with the shares SHARES
 on validation windows. The best one is kept if it makes the mean absolute error smaller by more than the margin. A
 channel may still be forecast worse than naively, because a naive forecast is tried only from values that the network
-reads: a network that does not read the newest value cannot repeat it, nor a day or week that is not in its look-back.
+reads: it cannot repeat a day of which it reads a fifth, nor a week that is longer than its look-back.
 
-Such a channel is given `steadied` a second choice: usual values, medians of the training rows. They are numbers of the
-model, so that also a week may be repeated that is longer than the look-back.
+`steadied` gives such a channel a second choice: medians of the training rows. They are numbers of the model, so even a
+week that is longer than the look-back can be repeated.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ibforecast.core.anchors import anchor_names, usual_cycles
+from ibforecast.core.anchors import anchor_names, median_cycles
 from ibforecast.core.context import effect
 from ibforecast.data.windows import Windows
 from ibforecast.model.config import ModelConfig
@@ -44,16 +44,16 @@ def steadied(
     longer: Sequence[int],
     margin: float,
 ) -> IBForecast:
-    """Return the network with usual values blended into some channels; itself if none is better by the margin.
+    """Return the network with medians of training blended into some channels; itself if none is better by the margin.
 
-    Usual values are those of the first `trained` rows. Those of the network's cycles are tried first, and then those of
+    They are those of the first `trained` rows. Medians over the network's cycles are tried first, and then those over
     each `longer` cycle, next to what is best until then. The phases of the windows must be modulo the longest of them.
     """
     for added in ((), *((length,) for length in longer)):
-        other = grown(network, usual=True, added_cycles=(*network.config.added_cycles, *added))
-        table = _anchor(other).usual
+        other = grown(network, medians=True, added_cycles=(*network.config.added_cycles, *added))
+        table = _anchor(other).medians
         assert table is not None
-        table[:, columns] = usual_values(other, validation, trained, columns)
+        table[:, columns] = training_medians(other, validation, trained, columns)
         tried = _rows(network.config, other.config)
         fresh = [row for row in range(len(_anchor(other).blend)) if row not in tried]
         network = _better(network, other, fresh, validation, columns, margin)
@@ -61,10 +61,10 @@ def steadied(
 
 
 @torch.no_grad()
-def usual_values(
+def training_medians(
     network: IBForecast, windows: Windows, trained: int, columns: Bool[Tensor, " channel"]
 ) -> Float[Tensor, "phase column"]:
-    """Return the medians of some channels in the first `trained` rows at each phase of the network's usual cycles.
+    """Return the medians of some channels in the first `trained` rows at each phase of the network's cycles.
 
     Effects of covariates known ahead are taken out. A phase without a value has the median of all rows, and a channel
     without any value 0, its mean in training.
@@ -75,7 +75,7 @@ def usual_values(
         response = pad(network.decompose.response, (0, network.config.past))
         values = values - effect(windows.known[:trained], response, phase).sum(-2)
     values = values.masked_fill(~windows.observed[:trained], torch.nan)[:, columns]
-    medians = torch.cat([_medians(values, phase % cycle, cycle) for cycle in usual_cycles(network.config.cycles)])
+    medians = torch.cat([_medians(values, phase % cycle, cycle) for cycle in median_cycles(network.config.cycles)])
     return medians.where(~medians.isnan(), _median(values)).nan_to_num(0.0)
 
 
@@ -114,7 +114,7 @@ def grown(network: IBForecast, **changes: Any) -> IBForecast:
 
 def _rows(config: ModelConfig, other: ModelConfig) -> list[int]:
     """Return which rows of another network's shares have the naive forecasts of this one."""
-    names, more = (anchor_names(each.cycles, each.look_back, each.usual) for each in (config, other))
+    names, more = (anchor_names(each.cycles, each.look_back, each.medians) for each in (config, other))
     return [more.index(name) for name in names]
 
 

@@ -262,7 +262,7 @@ class FittedModel:
                 for name, value in asdict(
                     self.config if self.fitted_budget is None else replace(self.config, budget=self.fitted_budget)
                 ).items()
-                if value or name not in ("usual", "added_cycles")
+                if value or name not in ("medians", "added_cycles")
             },
             "layout": {name: value for name, value in asdict(self.layout).items() if value or name != "zero_at"},
             "origin": self.origin,
