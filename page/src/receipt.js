@@ -104,7 +104,7 @@ export function showReceipt(explanation, chosen, { names, notes }, onPlace) {
 function errorWords(own, step) {
   const error = own?.steps[Math.min(step, own.steps.length - 1)].error ?? null;
   if (!own || error === null) return [];
-  return [`How much each value adds is an estimate, with a standard error of at most ${Number(error.toPrecision(2))}; the sum is exact.`];
+  return [`The amounts are estimates, with a standard error of at most ${Number(error.toPrecision(2))}; their sum is exact.`];
 }
 
 /** Show the amounts of one step as a waterfall. */
