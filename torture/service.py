@@ -178,6 +178,11 @@ def resident(pid: int) -> int:
         return 0
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process does nothing because of a signal."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 class _Torture:
     """One run: its models, its services, its clients, and what they saw."""
 
@@ -236,16 +241,17 @@ class _Torture:
         dice, host = random.Random(number), f"127.0.1.{1 + number % ADDRESSES}"
         questions = [each for each in self._library.questions if served is self._single or each.model != "replaced"]
         while not self._over.is_set():
-            ended, idle, own, begun = time.monotonic(), 0.0, ("", 0), time.monotonic()
+            # Idle since the last request, not its answer: a busy loop may notice that late.
+            begun, idle, own = time.monotonic(), 0.0, ("", 0)
+            sent = begun
             try:
                 async with connected(served.port, host) as connection:
                     own = connection.own
                     for _ in range(REQUESTS):
                         if self._over.is_set():
                             return
-                        idle = time.monotonic() - ended
+                        idle, sent = time.monotonic() - sent, time.monotonic()
                         await self._one(dice.choice(questions), served, connection)
-                        ended = time.monotonic()
             except (OSError, Lost) as error:
                 if begun < self._cut.get(own, 0.0):
                     self._lost_to_kills += 1
@@ -367,7 +373,9 @@ class _Torture:
                 return
             before = served.workers
             one = self._dice.choice(before)
-            os.kill(one, signal.SIGSTOP)  # it accepts no connection between the next two lines
+            os.kill(one, signal.SIGSTOP)
+            while not is_stopped(one):  # only then it accepts no connection any more
+                await asyncio.sleep(0.01)
             self._cut |= dict.fromkeys(clients_of(one, served.port), time.monotonic())
             os.kill(one, signal.SIGKILL)
             self._kills += 1

@@ -14,6 +14,8 @@ import pytest
 from ibforecast.serve import guard
 from ibforecast.serve.app import create_app
 from ibforecast.serve.clients import Crowd, Turns
+from ibforecast.serve.metrics import Metrics
+from ibforecast.serve.settings import Settings
 
 HEAD = b"POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
 HALF = b"GET /health HTTP/1.1\r\nHost: loc"
@@ -210,3 +212,30 @@ def test_requests_that_arrive_together_let_others_pass_between_them() -> None:
     assert [each for each in journal if each != "short"] == ["a", "c", "d", "late"]
     assert journal.index("short") == 1, "the first takes its turn at once, the others wait for the next round"
     assert "short" in journal[journal.index("c") : journal.index("d")]
+
+
+def test_a_client_that_leaves_as_its_request_ends_is_no_failure() -> None:
+    problems: list[Any] = []
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0)  # the guard waits for the client to leave
+        left.set()
+        await asyncio.sleep(0)  # it left, and the guard does not know yet
+        raise guard.Gone
+
+    async def receive() -> Any:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        problems.append(message)
+
+    async def ask() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
+        await guard.Guard(app, Settings(), Metrics(), lambda path: True)(scope, receive, send)
+        await asyncio.sleep(0.01)
+
+    left = asyncio.Event()
+    asyncio.run(ask())
+    assert problems == []

@@ -234,7 +234,11 @@ class Guard:
         """Answer the request; cancel the work if the client disconnects first."""
         # Only one reader may call `receive`. Here it watches for a disconnect, and the app gets the body from memory.
         left = asyncio.ensure_future(_departure(receive))
-        sent = False
+        sent = over = False
+
+        def leave(left: "asyncio.Future[None]") -> None:
+            if not (over or answer.complete):
+                _end_now(limit)
 
         async def receive_again() -> Message:
             nonlocal sent
@@ -247,10 +251,13 @@ class Guard:
         try:
             # In this task: another one would begin only after everything else that waits for the event loop.
             async with asyncio.timeout(None) as limit:
-                left.add_done_callback(lambda _: None if answer.complete else _end_now(limit))
-                await self._app(scope, receive_again, answer)
-        except TimeoutError:
-            if not limit.expired():
+                left.add_done_callback(leave)
+                try:
+                    await self._app(scope, receive_again, answer)
+                finally:
+                    over = True
+        except Exception:
+            if not limit.expired():  # whatever the work raised when it was ended
                 raise
             answer.status = GONE
         finally:
