@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.anchors import halve_anchor
 from tests.forgery.forgeries import sealed as with_fingerprint
 from tests.properties.test_receipts import Units, assert_true, departures, desk, every_kind, explained
 
@@ -168,7 +169,7 @@ def calls() -> pd.DataFrame:
 
 
 def fit(**more: Any) -> IBForecaster:
-    return IBForecaster(24, 48, recipe="additive", epochs=1, device="cpu", **more).fit(calls())
+    return halve_anchor(IBForecaster(24, 48, recipe="additive", epochs=1, device="cpu", **more).fit(calls()))
 
 
 @pytest.fixture(scope="module")

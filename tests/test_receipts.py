@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.anchors import halve_anchor
 from tests.forgery.forgeries import sealed as with_fingerprint
 
 from ibforecast import ExplainedForecast, IBForecaster, UsageError
@@ -61,8 +62,7 @@ def disturb(forecaster: IBForecaster) -> None:
     import torch
 
     torch.manual_seed(1)
-    if (anchor := forecaster.fitted.network.decompose.anchor) is not None:
-        anchor.blend *= 0.5  # otherwise a channel may be its anchor, and no value that was read adds anything
+    halve_anchor(forecaster)
     with torch.no_grad():
         for parameter in forecaster.fitted.network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
@@ -260,6 +260,9 @@ def test_an_additive_forecast_is_its_published_sum() -> None:
 
 def test_a_value_above_the_usual_one_gets_the_credit_of_the_level_it_raises() -> None:
     forecaster = IBForecaster(HORIZON, LOOK_BACK, 0.2, recipe="additive", epochs=1, device="cpu").fit(table(""))
+    network = forecaster.fitted.network
+    if network.decompose.anchor is not None:
+        network.decompose.anchor.blend.zero_()
     explained = forecaster.explain(table(""))
     column, raised = 0, explained.history.copy()
     opened = explained.explanation.mask.repeat(explained.patch_len, axis=0)[:, column]

@@ -20,6 +20,7 @@ epochs = {epochs}
 batch = 32
 most_steps = 2
 fewest_steps = 1
+anchor_margin = 0.0
 """
 
 

@@ -248,8 +248,8 @@ def cycles_of(settings: Settings, series: Series) -> tuple[int, ...]:
     if settings.cycle != "auto":
         return settings.cycle if isinstance(settings.cycle, tuple) else (settings.cycle,)
     frequency, rows = series.clock.frequency, Split.by_fractions(settings.split, series.rows).train_end
-    first, found = frequency.cycle(), {each.length for each in rhythms_of(series.values[:rows], frequency)}
-    return (first, *(length for length in longer_cycles(first, frequency) if length in found))
+    first, seen = frequency.cycle(), {each.length for each in rhythms_of(series.values[:rows], frequency)}
+    return (first, *(length for length in longer_cycles(first, frequency) if length in seen))
 
 
 def longer_cycles(first: int, frequency: Frequency) -> tuple[int, ...]:

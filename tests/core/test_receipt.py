@@ -5,7 +5,7 @@ from math import fsum
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ibforecast.core.receipt import Receipt, adding_up, decimals_of, rounded, shown
@@ -82,6 +82,7 @@ def test_a_receipt_that_misses_the_forecast_by_one_unit_does_not_add_up() -> Non
     decimals=st.integers(0, 3),
     rest=st.integers(0, 1),
 )
+@example(amounts=[0.0, 1.15], decimals=1, rest=0)  # the float is below 1.15, and ten times it is exactly 11.5
 def test_a_rest_takes_what_rounding_leaves_and_all_others_are_only_rounded(
     amounts: list[float], decimals: int, rest: int
 ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from jaxtyping import TypeCheckError
+from tests.anchors import halve_anchor
 from tests.forgery.forgeries import Case, Scene
 
 from ibforecast import IBForecaster
@@ -58,10 +59,7 @@ def table(kind: str) -> pd.DataFrame:
 def fitted(kind: str) -> IBForecaster:
     """Fit a model of a kind for one epoch, and halve its anchor, which may otherwise be the whole forecast."""
     settings = {"patch_len": PATCH_LEN, "epochs": 1, "device": "cpu", **KINDS[kind]}
-    model = IBForecaster(HORIZON, LOOK_BACK, 0.25, **settings).fit(table(kind))
-    if (anchor := model.fitted.network.decompose.anchor) is not None:
-        anchor.blend *= 0.5
-    return model
+    return halve_anchor(IBForecaster(HORIZON, LOOK_BACK, 0.25, **settings).fit(table(kind)))
 
 
 @pytest.fixture(scope="session")

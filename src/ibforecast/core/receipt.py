@@ -41,6 +41,9 @@ MOST_DIGITS = 8
 An amount may be a million times as large as the deviation, where values are far from the usual ones, and a float must
 keep its last digit."""
 
+NEARLY = 2.0**-50
+"""By what part of itself the product of two floats may miss the true product: a few times half of their last digit."""
+
 LARGEST_REST = 1e-3
 """By how much amounts may miss the forecast before they are rounded, in standard deviations: single precision."""
 
@@ -239,8 +242,11 @@ def adding_up(
     """
     counts = np.array(amounts) * 10.0**decimals
     nearest = np.rint(counts)
+    # A product with a power of ten may be half-way between two numbers although the amount is not: 1.15 is below 23/20.
+    for number in np.flatnonzero(abs(abs(counts - nearest) - 0.5) < NEARLY * abs(counts)).tolist():
+        nearest[number] = _units(amounts[number], decimals)
     whole = [int(count) for count in nearest.tolist()]  # a float cannot count beyond 2**53
-    missing = int(printed(rounded(total, decimals)).scaleb(decimals)) - sum(whole)
+    missing = _units(total, decimals) - sum(whole)
     if rest is not None:
         whole[rest], missing = whole[rest] + missing, 0
     one = 1 if missing > 0 else -1
@@ -253,6 +259,11 @@ def adding_up(
     whole[0] += one * max(abs(missing) - len(whole), 0)
     # Read from text, because a product with a power of ten need not be the nearest number to its decimals.
     return [float(f"{count}e{-decimals}") for count in whole]
+
+
+def _units(value: float, decimals: int) -> int:
+    """Return how many units of the last decimal a rounded number has."""
+    return int(printed(rounded(value, decimals)).scaleb(decimals))
 
 
 def printed(value: float) -> Decimal:
