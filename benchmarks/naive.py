@@ -18,7 +18,7 @@ from ibforecast_lab.data.suite import KNOWN, SUITE, locate
 from ibforecast_lab.experiments.run import commit
 
 SERIES, TOGETHER, ROWS, HORIZON = 400, 8, 2000, 24
-PART = 104, ("bike_dc", "elec2_nsw", "epf_de", "flow_wye", "flow_france19")
+PART = 256, ("bike_dc", "elec2_nsw", "epf_de", "flow_wye", "flow_france19")
 """The series and tables of a shorter run."""
 
 TOLERATED = 0.02
