@@ -1,11 +1,13 @@
 """Times as people and programs write them: one meaning, or a question."""
 
 import warnings
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from ibforecast import DataError, IBForecaster, UsageError
@@ -72,6 +74,25 @@ def test_the_time_of_day_is_read(pattern: str) -> None:
 def test_months_are_read_by_their_names(pattern: str) -> None:
     days = pd.date_range("2023-04-28", periods=400)
     assert moments(read(table_of(list(days.strftime(pattern)), "day"))) == list(days.strftime("%Y-%m-%d"))
+
+
+def test_a_moment_with_half_a_character_is_returned_as_it_is() -> None:
+    assert read_moment("\ud800") == "\ud800"
+
+
+def test_numbers_of_hundreds_of_digits_are_no_times() -> None:
+    with pytest.raises(DataError, match="time column"):
+        read(pa.table({"date": [1e308, 1.1e308, 1.2e308], "a": [1.0, 2.0, 3.0]}))
+
+
+@pytest.mark.parametrize("kind", [pa.duration("s"), pa.date64(), pa.time64("us"), pa.timestamp("s")])
+def test_a_column_of_moments_that_python_does_not_know_is_a_column_of_numbers_or_refused(kind: pa.DataType) -> None:
+    days = pa.array([f"2024-01-{day:02}" for day in range(1, 4)])
+    column = pa.array([2**62] * 3, pa.int64()).view(kind)
+    for names in (["date", "a"], ["a", "b"], ["unique_id", "y"]):
+        for columns in ([days, column], [column, days]):
+            with suppress(DataError):  # and no other error
+                assert read(pa.table(columns, names=names)).series.rows == 3
 
 
 def test_another_word_is_no_month() -> None:

@@ -280,7 +280,10 @@ class OnnxForecaster:
         needed |= {"mask": [facts.look_back // facts.patch_len, window[1]]}
         needed |= {"known": [facts.steps, covariates]} if covariates else {}
         ends = [*self._session.get_inputs(), *self._session.get_outputs()]
-        there = {end.name: list(end.shape)[1:] for end in ends}
+        try:
+            there = {end.name: list(end.shape)[1:] for end in ends}
+        except UnicodeDecodeError as error:
+            raise ModelFileError("names of a graph must be UTF-8", f"{error} in {path}", "export it again") from error
         for name, shape in needed.items():
             if there.get(name) != shape:
                 raise ModelFileError(

@@ -161,6 +161,15 @@ def _named(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return _iso(pc.binary_join_element_wise(date, time, " "), None)
 
 
+def cells_of(column: pa.ChunkedArray) -> list[Any]:
+    """Return the cells as Python's objects, or as text if one has none, such as a date in the year 300,000."""
+    try:
+        cells: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        cells = column.cast(pa.string()).to_pylist()
+    return cells
+
+
 def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArray) -> None:
     """Refuse times with several offsets, which would become UTC without a zone; `column` is the original one."""
     if is_time(column.type):
@@ -225,7 +234,7 @@ def as_numbers(
         )
     values = _cast(column)
     if values is None:
-        cells = column.to_pylist()
+        cells = cells_of(column)
         rows = np.array([row for row, cell in enumerate(cells) if not _is_number(cell)], dtype=np.int64)
         if len(rows):
             rows, remedy = _wrong_numbers(cells, rows)

@@ -97,7 +97,10 @@ def read_moment(moment: Any, dates: Dates = "auto") -> Any:
     with suppress(ValueError):
         datetime.fromisoformat(moment)
         return moment  # with its offset, if it has one
-    written = pa.chunked_array([pa.array([moment.strip()])])
+    try:
+        written = pa.chunked_array([pa.array([moment.strip()])])
+    except UnicodeEncodeError:  # half of a character, as JSON may have it
+        return moment
     if dates in (*SINCE_1970, "excel", "digits") and NUMBER.fullmatch(moment):
         written = pa.chunked_array([pa.array([float(moment)])])
     elif dates not in ("dayfirst", "monthfirst"):
@@ -175,8 +178,10 @@ def _numbered(numbers: Shaped[np.ndarray, " row"]) -> dict[Dates, Shaped[np.ndar
 def _run_together(numbers: Shaped[np.ndarray, " row"]) -> Shaped[np.ndarray, " row"] | None:
     """Return the moments of 2024, 202401, 20240131, 2024013118 and so on up to seconds; None if a number is none."""
     length = len(f"{numbers[0]:.0f}")
+    if length not in ADDED:
+        return None
     first, last = FIRST_YEAR * 10.0 ** (length - 4), 10.0**length
-    if length not in ADDED or (numbers != np.rint(numbers)).any() or numbers.min() < first or numbers.max() >= last:
+    if (numbers != np.rint(numbers)).any() or numbers.min() < first or numbers.max() >= last:
         return None
     digits = numbers.astype(np.int64) * 10 ** (LONGEST - length) + ADDED[length]
     month, day, hour, minute, second = (digits // 10**place % 100 for place in (8, 6, 4, 2, 0))

@@ -23,6 +23,7 @@ from ibforecast.data.columns import (
     PIECE,
     as_moments,
     as_numbers,
+    cells_of,
     check_offsets,
     describe_rows,
     parse_times,
@@ -217,14 +218,14 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
     if layout.time:
         raise DataError(
             "the time column must contain times",
-            f"{arrow[layout.time][0].as_py()!r} in {layout.time!r}",
+            f"{cells_of(arrow[layout.time][:1])[0]!r} in {layout.time!r}",
             "write them as YYYY-MM-DD HH:MM:SS, or say how they are written (fit --dates)",
         )
     remedy = "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
     if len(names) == 1 and "|" in names[0]:
         remedy = "export the file again with commas between the columns"
     unread = next((name for name in others if name.lower() in TIME_NAMES and arrow[name].null_count < len(arrow)), None)
-    cell = "" if unread is None else next(cell for cell in arrow[unread] if cell.is_valid).as_py()
+    cell = "" if unread is None else cells_of(arrow[unread].drop_null()[:1])[0]
     seen = "" if unread is None else f"; {unread!r} has {cell!r}, which is not read as a time"
     raise DataError("a table must have a time column", f"none among {_listed(names)}{seen}", remedy)
 
@@ -235,7 +236,7 @@ def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:
     Numbers are times only if `numbers` says so. Of a long column the first piece shows how most are written, and only
     one other is looked at: the first that cannot be read.
     """
-    cells = column[:PIECE].to_pylist()
+    cells = cells_of(column[:PIECE])
     ways = [_way(cell) for cell in cells]
     (way, count) = Counter(ways).most_common(1)[0] if ways else ("", 0)
     if not way or (way == "number" and not numbers) or count <= len(cells) / 2:
@@ -244,7 +245,7 @@ def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:
     if count == len(cells):
         later = range(PIECE, len(column), PIECE)
         start = next((start for start in later if not _all_are(way, column[start : start + PIECE])), len(column))
-        cells = column[start : start + PIECE].to_pylist()
+        cells = cells_of(column[start : start + PIECE])
         ways = [_way(cell) for cell in cells]
     odd = np.array([row for row, each in enumerate(ways) if each != way], dtype=np.int64)
     # Of the other pieces nobody knows how many odd rows they have.
@@ -316,7 +317,7 @@ def _from_long(
 ) -> tuple[Axis, tuple[str, ...], Float64[np.ndarray, "row channel"]]:
     if arrow[layout.id].null_count:
         raise DataError("every row must have an id", f"{arrow[layout.id].null_count} without", f"fill {layout.id!r}")
-    ids = [str(name) for name in arrow[layout.id].to_pylist()]
+    ids = [str(name) for name in cells_of(arrow[layout.id])]
     known = list(dict.fromkeys(ids))
     channels = _columns(layout, known)
     check_columns(len(channels), "ids that are read")

@@ -7,7 +7,7 @@ import pyarrow as pa
 from jaxtyping import Shaped
 
 from ibforecast.core.errors import DataError
-from ibforecast.data.columns import NAMED_AT_MOST
+from ibforecast.data.columns import NAMED_AT_MOST, cells_of
 from ibforecast.data.sources import is_time
 
 NUMBERISH = r"(?i)^[^\pL\pN]*\pN|^\s*[+-]?(nan|inf|infinity)\s*$"
@@ -71,7 +71,7 @@ def _series_of(arrow: pa.Table, names: list[str], moments: Shaped[np.ndarray, " 
     for name in names:
         if is_time(arrow.schema.field(name).type):
             continue
-        ids = np.unique(np.array([str(cell) for cell in arrow[name].to_pylist()]), return_inverse=True)[1]
+        ids = np.unique(np.array([str(cell) for cell in cells_of(arrow[name])]), return_inverse=True)[1]
         if len(np.unique(ids.astype(np.int64) * len(different) + number)) >= (1 - REPEATED_SHARE) * len(moments):
             return name
     return None

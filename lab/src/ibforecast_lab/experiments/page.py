@@ -578,9 +578,9 @@ ATTACKS = {
         "honest and hostile clients use a service while models are replaced and processes killed",
         "{clients} and {attackers} clients; {answers:,} answers, each compared with the library's; {attacks:,} attacks "
         "and {kills} kills",
-        "; {lost_to_kills:,} requests failed because their process was killed. Half of the answers took at most {p50_ms:,.0f} ms, "
-        "99 % at most {p99_ms:,.0f} ms; {health_above_1_s:,} of {health:,} answers of `/health` took longer than a "
-        "second, one of them {health_largest_ms:,.0f} ms",
+        "; {lost_to_kills:,} requests failed because their process was killed. Half of the answers took at most "
+        "{p50_ms:,.0f} ms, 99 % at most {p99_ms:,.0f} ms; {health_above_1_s:,} of {health:,} answers of `/health` took "
+        "longer than a second, one of them {health_largest_ms:,.0f} ms",
     ),
 }
 """The parts of `make torture`: the attack, how much of it, and what to say about the outcome."""
