@@ -50,10 +50,12 @@ def test_at_least_one_process_is_required() -> None:
 
 
 INTERRUPTED = """
+import signal
 import time
 from ibforecast.fleet import Processes
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts jobs in the background without one
     for number, _ in enumerate(Processes(2).run([0.01, *[3600.0] * 5], time.sleep)):
         print("first", flush=True)
 """
