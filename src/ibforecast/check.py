@@ -68,8 +68,8 @@ class Findings:
     """What a look at a table shows; shares are fractions of 1, times and memory are rough.
 
     `unreadable` is the share of tokens that cannot be read because a value in them is missing. `rhythms` are the cycles
-    found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `cost` is what a fit needs,
-    None if it would be refused. `refusal` is the reason for that, empty if it would not.
+    found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `cost` is what a fit needs.
+    If the fit would be refused, it is None and `refusal` is the reason.
     """
 
     rows: int
@@ -147,8 +147,7 @@ class Opened:
 
 
 def open_table(table: Any, settings: Settings) -> Opened:
-    """Read a table. One with uneven times is read by workdays, by row number or on the even grid, whichever fits
-    best."""
+    """Read a table; uneven times are read by workdays, by row number or on the even grid, whichever fits best."""
     try:
         return Opened(*read_with_marks(table, settings.layout))
     except DataError as error:
@@ -170,8 +169,7 @@ def open_table(table: Any, settings: Settings) -> Opened:
 
 
 def _evened(table: Any, settings: Settings, source: Table, marks: list[Mark], error: DataError) -> Opened:
-    """Return an uneven table, read in the way that fits it best, and the advice to read it so; `source` is the table on
-    the even grid."""
+    """Return an uneven table as it is best read, and the advice to read it so; `source` is it on the even grid."""
     series, finding = source.series, f"{error.rule} ({error.got})"
     absent = np.isnan(series.values)
     workdays = settings.freq is None and series.clock.frequency == Frequency(DAY)
@@ -302,7 +300,7 @@ def usual_horizon(series: Series) -> int:
 
 
 def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
-    """Return the cycles that a fit would use, none if there is neither a setting nor a natural one of the step."""
+    """Return the cycles that a fit would use: those that are set, or the natural one of the step, if any."""
     try:
         return cycles_of(settings, series)
     except IBForecastError:
@@ -310,10 +308,9 @@ def _given_cycle(settings: Settings, series: Series) -> tuple[int, ...]:
 
 
 def _plan(settings: Settings, series: Series) -> tuple[Recipe | None, dict[Part, int], str]:
-    """Return the recipe of a fit, the number of windows of each part, and why it would be refused (empty if it would
-    not).
+    """Return the recipe of a fit, the number of windows of each part, and why it would be refused; empty if not.
 
-    Raises UsageError for settings that are wrong for any table. A cycle that is only missing is not wrong.
+    Raises UsageError for settings that are wrong for any table. A missing cycle is not wrong.
     """
     recipe, starts = None, dict[Part, int]()
     split = Split.by_fractions(settings.split, series.rows)
@@ -352,8 +349,7 @@ def _about_marks(marks: list[Mark]) -> Iterator[Advice]:
 def _about_gaps(
     settings: Settings, series: Series, absent: Bool[np.ndarray, "row channel"], cycle: int
 ) -> Iterator[Advice]:
-    """Advise on steps of counts that are left out, on channels that are mostly empty, and on phases that are always
-    empty."""
+    """Advise on steps of counts that are left out, on channels that are mostly empty, and on phases without values."""
     shares, is_filled = absent.mean(axis=0), settings.irregular == "fill"
     phase = series.clock.phase(0, series.rows, max(cycle, 1))
     always = _always_empty(absent[:, shares < EMPTY_SHARE], phase, max(cycle, 1))

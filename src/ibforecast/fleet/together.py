@@ -37,7 +37,7 @@ from ibforecast.zoo.saved import FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe
 
 SHORT = 10
-"""The look-back is chosen, if it is not set, for the series that is longer than one in this number of all."""
+"""A look-back that is not set is chosen for a short series: about one of this number of series is shorter."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class FittedModel:
     """Whether the training rows followed each other in even steps, so that a time gives the number of its row."""
 
     known: Standardiser | None = None
-    """Units of the covariates known ahead, where there are any, counted from what is usual."""
+    """Units of the covariates known ahead, if there are any; their usual value is 0."""
 
     limits: Limits | None = None
     """The limits of its forecasts; None if there are none."""
@@ -302,7 +302,7 @@ def of_files(files: Mapping[str, bytes]) -> FittedModel:
 
 
 def _require_as_written(model: FittedModel, content: dict[str, Any], where: str) -> None:
-    """Refuse a document that this model, saved again, would not have: with other members, types or bytes of weights.
+    """Refuse a document unless saving this model again would give the same members, types and bytes of weights.
 
     The fingerprint of a model is of what saving it writes. Otherwise a folder could state something that no fingerprint
     covers, such as a member that nothing reads.

@@ -164,9 +164,9 @@ def _one_after_the_other(records: list[Record]) -> Iterator[list[Record]]:
 
 
 def _over_official(records: list[Record]) -> dict[str, float]:
-    """How many times as long as a cell of ours the official code of TQNet would train, at horizon 96.
+    """How many times as fast as by the official code of TQNet a cell of ours is trained, at horizon 96.
 
-    Its seconds are those of an epoch, measured before the project, times the mean number of epochs that our TQNet took.
+    The seconds of that code are those of an epoch, measured before the project, times the mean epochs of our TQNet.
     """
     figures: dict[str, float] = {}
     for recipe in (DEFAULT, ONE_MASK):
@@ -407,7 +407,7 @@ def _comparisons(sheets: Sheets) -> dict[str, float]:
 
 
 def _over_the_former(sheets: Sheets, values: Values) -> dict[str, float]:
-    """The change of the error from the former default to the default: the most of any data set, and cells by lead."""
+    """The largest change of a data set's error from the former default to the default, and the cells by lead."""
     figures: dict[str, float] = {}
     for compared, metric in COMPARED.items():
         over = [
