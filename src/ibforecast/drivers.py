@@ -102,7 +102,7 @@ class Source:
 
     Receipts add up, so the amount of a source at a step ahead is the sum of the amounts of its places: amounts that
     cancel move nothing. `size` is the mean of the absolute value of this sum over windows and steps ahead, in the units
-    of the channel, and `share` the size as a share of the sizes of all sources of the channel.
+    of the channel. `share` is the size divided by the sum of the sizes of all sources of the channel.
     """
 
     channel: str

@@ -375,7 +375,7 @@ def _json(body: bytes, status: int = 200) -> Response:
 
 
 def _is_page(path: str) -> bool:
-    """Whether a path is a file of the explorer, which contains no data."""
+    """Return whether a path is a file of the explorer, which contains no data."""
     if path == "/":
         return True
     try:

@@ -53,7 +53,7 @@ class Aim:
     why: str = ""
 
     def is_met(self, value: float) -> bool:
-        """Whether a number is within the limit."""
+        """Return whether a number is within the limit."""
         return value >= self.limit if self.least else value <= self.limit
 
     def verdict(self, values: Mapping[str, float]) -> str:
@@ -74,7 +74,7 @@ class Aim:
         }[self.rest][self.is_met(value)]
 
     def is_whole(self, values: Mapping[str, float]) -> bool:
-        """Whether the number is of all its parts."""
+        """Return whether the number is of all its parts."""
         return not self.parts or values.get(self.parts, 0.0) >= self.planned
 
     @property
