@@ -36,7 +36,8 @@ from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import SealedForecast, network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
-from ibforecast.zoo.stages import Contest, NoContest
+from ibforecast.zoo.recipes import Recipe
+from ibforecast.zoo.stages import Contest, NoContest, Trained
 
 FORMAT, VERSION = "ibforecast.model", 1
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
@@ -87,6 +88,38 @@ class TrainingSummary:
     ibforecast_version: str = __version__
     torch_version: str = torch.__version__
     python_version: str = platform.python_version()
+
+    @classmethod
+    def of(
+        cls,
+        trained: Trained,
+        recipe: Recipe,
+        seed: int,
+        device: str,
+        seconds: float,
+        windows: int,
+        data: str,
+        rows: int,
+    ) -> "TrainingSummary":
+        """Summarise the training of a recipe; `data` is the fingerprint of the training table with this many rows."""
+        run = trained.training
+        return cls(
+            recipe=recipe.name,
+            recipe_sha256=recipe.sha256,
+            data_sha256=data,
+            rows=rows,
+            seed=seed,
+            device=device,
+            seconds=round(seconds, 3),
+            windows=windows,
+            epochs=len(run.history),
+            best_epoch=run.best_epoch,
+            validation_error=run.best_error,
+            stopped=run.stopped,
+            schedule=trained.recipe.train,
+            contest=trained.contest,
+            no_contest=trained.no_contest,
+        )
 
 
 @dataclass(frozen=True)
