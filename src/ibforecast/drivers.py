@@ -102,7 +102,7 @@ class Source:
 
     Receipts add up, so the amount of a source at a step ahead is the sum of the amounts of its places: amounts that
     cancel move nothing. `size` is the mean of the absolute value of this sum over windows and steps ahead, in the units
-    of the channel, and `share` the size as a share of the sizes of all sources of the channel.
+    of the channel. `share` is the size divided by the sum of the sizes of all sources of the channel.
     """
 
     channel: str
@@ -202,7 +202,7 @@ class Grouped:
         return "\n".join([*lines, *rest])
 
     def watch(self, channel: str, most: int = SOURCES) -> list[str]:
-        """Return at most this number of sources of a channel, those that vary most, and in which groups they do."""
+        """Return a line for each of at most `most` sources of a channel that vary between groups, most varied first."""
         return [self._line(groups) for groups in self.of(channel).values() if _varies(groups)][:most]
 
     def plot(self, path: str | Path) -> Path:
@@ -303,7 +303,7 @@ class Drivers:
         return Grouped(tuple(self._grouped(by, groups)), by, self.windows, self.split, self.kind)
 
     def document(self, grouped: Grouped | None = None) -> dict[str, Any]:
-        """Return places and sources as plain data; with groups also these, and what to watch of each channel."""
+        """Return places and sources as plain data and, if there are groups, also these and the sources to watch."""
         return {
             "windows": self.windows,
             "channels": list(self.channels),

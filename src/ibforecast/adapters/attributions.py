@@ -19,9 +19,9 @@ def to_captum(
 ) -> Float[Tensor, "1 look_back input_channel"]:
     """Attribute one number of a forecast to the look-back, as captum's `attribute(window)` would.
 
-    `channel` and `step` are those of a receipt. The amount of a token is divided evenly among its steps. Together with
-    what is known ahead, what the values that were not read add and what limits change, these amounts add up to the
-    forecast minus the calendar.
+    `channel` and `step` are those of a receipt. The amount of a token is divided evenly among its steps. These amounts,
+    and those of what is known ahead, of values that were not read and of limits, add up to the forecast minus the
+    calendar.
     """
     require_step(explained, step)
     attribution, length = np.zeros(explained.history.shape), explained.explanation.patch_len

@@ -212,8 +212,7 @@ class ExplainedForecast:
 
     @cached_property
     def moments(self) -> tuple[str, ...]:
-        """The times as they are written in words: the zone once, and an offset only if the clock showed a time
-        twice."""
+        """The times in words: the zone once, and an offset only if the clock showed a time twice."""
         return self.times if self.clock.zone is None else without_offsets(self.times)
 
     @property
@@ -327,8 +326,8 @@ class ExplainedForecast:
     def in_words(self, channel: str | None = None, step: "Step" = "mean", *, full: bool = False) -> str:
         """Describe what the forecast of a channel is made of, in at most eight lines; by default of every channel.
 
-        `full` describes what was read instead: every place of every channel, as a document does. So does an explanation
-        without its model and without the receipts of all channels, in brief.
+        `full` describes what was read instead: every place of every channel, as a document does. An explanation that
+        has neither its model nor the receipts of all channels describes that, too, in brief.
         """
         if full and (channel, step) != (None, "mean"):
             got = f"full=True, channel={channel!r}, step={step!r}"

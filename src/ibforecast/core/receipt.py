@@ -237,8 +237,8 @@ def adding_up(
     Each is rounded to the nearest number. The difference that remains is given, one unit each, to those that rounding
     changed most in the other direction; an amount turns from zero, or to zero, only if there are no others. So an
     amount that is too small to be shown is hardly ever shown in one sum and not in another. The first `kept` amounts
-    are only rounded if there are others, so that they are the same in every sum. If one of them is a `rest`, the sum
-    of what has no name, it takes the whole difference, so that all others are the same in every sum.
+    take nothing if there are others. If one amount is a `rest`, the sum of what has no name, it takes the whole
+    difference. Both keep an amount the same in every sum.
     """
     counts = np.array(amounts) * 10.0**decimals
     nearest = np.rint(counts)

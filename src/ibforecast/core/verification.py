@@ -31,7 +31,7 @@ DRAWS, ROUNDINGS = 4, 16
 """How often the last digits of the history are changed to measure rounding, and which multiple is tolerated."""
 
 LARGEST_NOISE = 1e30
-"""The largest value that noise is made larger than; sizes beyond it would be infinite in single precision."""
+"""Noise is made larger than all values up to this size; beyond it, noise would be infinite in single precision."""
 
 NOT_COMPARED = (
     "table: history, times, truth and what was known ahead were not compared with a table, so an explanation of a "
@@ -384,7 +384,7 @@ def _scrambled(facts: ModelFacts, explained: ExplainedForecast) -> dict[str, Val
 
 
 def _rounded_otherwise(engine: Engine, explained: ExplainedForecast) -> list[str]:
-    """Return a note if whole numbers of the forecast are others here: both are within rounding of what was computed."""
+    """Return a note if numbers of the forecast are rounded to other whole numbers here: they are close to a half."""
     limits = explained.limits
     if limits is None or not limits.whole.any():
         return []
@@ -428,9 +428,9 @@ def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bo
 
 
 def _drift(explained: ExplainedForecast, apart: Sizes, count: int) -> float:
-    """Return the largest sum of differences over a stretch of amounts of a kind, by the root of their number.
+    """Return the largest sum of differences over a stretch of amounts of one kind, divided by the root of their number.
 
-    Of a kind are the `count` places that were read, those of each channel, and the covariates that are known ahead.
+    The kinds are the `count` places that were read, those of each channel, and the covariates known ahead.
     """
     read, known = apart[1 : 1 + count], apart[1 + count : 1 + count + len(explained.covariates)]
     columns, largest = np.array([column for _, column in places(explained)]), 0.0
@@ -476,7 +476,7 @@ def _rerun(engine: Engine, explained: ExplainedForecast) -> tuple[Explanation[np
 def _tolerances(engine: Engine, explained: ExplainedForecast) -> PerChannel:
     """Return how far each result may differ: a multiple of the effect of the last digits of the history.
 
-    They move at random, and all up or all down: at random, the changes of many values cancel in a mean.
+    The digits move at random, and all up or all down, because random changes of many values cancel in a mean.
     """
     units, random = engine.facts.units, np.random.default_rng(1)
     phase, known = explained.explanation.context.phase, explained.known

@@ -158,9 +158,10 @@ def _read_file(path: Path) -> pa.Table:
 
 
 def _read_on(file: io.BufferedIOBase, head: bytes) -> bytes:
-    """Return all bytes of a file whose first ones are read, or one more than allowed: a small file may unpack to any.
+    """Return all bytes of a file whose first ones were read, or one more than allowed.
 
-    In pieces, because Python reserves the memory for all bytes that it is asked to read, even if there are few.
+    A small file may unpack to any size. It is read in pieces, because Python reserves the memory for all bytes that are
+    requested, even if there are few.
     """
     content, left = io.BytesIO(), LONGEST_TEXT + 1 - len(head)
     content.write(head)
@@ -219,7 +220,7 @@ def _check_header(head: bytes) -> int:
 def _are_values(names: list[str]) -> bool:
     """Return whether the first line has the values of a row: only numbers, and perhaps a time.
 
-    A number may be a name, so with a name that is empty, as of an index, there must be a time.
+    A number may be a name. So if a name is empty, as that of an index, there must be a time.
     """
     times = [name for name in names if DATED.match(name)]
     rest = [name for name in names if name.strip() and name not in times]
@@ -286,7 +287,7 @@ def _has_commas(column: pa.ChunkedArray) -> bool:
 
 
 def _check_thousands(texts: pa.Table, separator: str) -> None:
-    """Refuse points that may be decimal points, or between thousands: without commas between cells, nothing says it."""
+    """Refuse points that may be decimal points or between thousands, unless commas between the cells show which."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
     for name, column in zip(texts.column_names, texts.columns, strict=True):

@@ -14,7 +14,7 @@ NUMBERISH = r"(?i)^[^\pL\pN]*\pN|^\s*[+-]?(nan|inf|infinity)\s*$"
 """Text that begins like a number, perhaps after a sign or a currency: someone has to look at such a cell."""
 
 REPEATED_SHARE = 0.01
-"""The most rows, as a share, that may repeat both an id and a time; with more of them it is no id."""
+"""The largest share of rows that may repeat both an id and a time; above it, the column is no id."""
 
 
 def refuse_wordy(arrow: pa.Table, time: str, columns: list[str], moments: Shaped[np.ndarray, " row"]) -> None:

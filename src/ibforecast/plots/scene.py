@@ -300,9 +300,9 @@ def _context_lines(
 ) -> dict[Role, tuple[int, Float64[np.ndarray, "step channel"]]]:
     """Return the lines behind the values, with their first steps.
 
-    With a receipt these are the two that its amounts start from: the profile of every step that could be read, and
-    the forecast if all had been usual. The profile at this window's level, shown otherwise, is not that forecast: over
-    the horizon it would look like one.
+    With a receipt these are the two that its amounts start from: the profile of every step that could be read, and the
+    forecast if all had been usual. Without one it is the profile at this window's level. Next to amounts, that would
+    look like a forecast.
     """
     own = explained.explanation.context
     if shown is None:
@@ -383,7 +383,7 @@ def _responses(explained: ExplainedForecast, number: int) -> Side:
 
 
 def _responding(explained: ExplainedForecast) -> list[tuple[int, int]]:
-    """Return column and style of every forecast channel; none without covariates. Many channels share one style."""
+    """Return the column and the style of each channel that responds to covariates. Many channels share one style."""
     if explained.known is None:
         return []
     columns = np.flatnonzero(explained.is_forecast).tolist()

@@ -54,7 +54,7 @@ def itemised(explained: ExplainedForecast, channel: str | None = None, step: Ste
     """Return the receipts that a picture shows; None without receipts and without a model that computes them.
 
     `channel` is the one whose forecast is itemised, at one step ahead or its mean. By default it is the one that the
-    values of the window move most, compared with its standard deviation, and the first of these.
+    values of the window move most, compared with its standard deviation.
     """
     receipt.require_step(explained, step)
     computes = isinstance(explained.host, Itemiser)
