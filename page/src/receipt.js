@@ -2,7 +2,7 @@
 
 import { steps } from "./explanation.js";
 import { byId, fill, make } from "./page.js";
-import { brief, shortened } from "./words.js";
+import { brief, shortened, signed } from "./words.js";
 
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
@@ -26,12 +26,40 @@ function placesOf({ scene: { gates } }) {
  * @param {{ channel: string, step: number }} chosen
  * @returns {Record<string, number> | null}
  */
-export function tonesOf(explanation, { channel, step }) {
-  const own = explanation.receipts?.find((one) => one.channel === channel);
-  if (!own) return null;
-  const { read } = own.steps[Math.min(step, own.steps.length - 1)];
+export function tonesOf(explanation, chosen) {
+  const { read } = shownStep(explanation, chosen) ?? {};
+  if (!read) return null;
   const largest = Math.max(...read.map(Math.abs), 0) || 1;
   return Object.fromEntries(placesOf(explanation).map((place, at) => [place.join("."), read[at] / largest]));
+}
+
+/**
+ * Return what each place adds to the number that is itemised, in words, by "patch.channel"; empty if that receipt is not
+ * known.
+ * @param {Explanation} explanation
+ * @param {{ channel: string, step: number }} chosen
+ * @returns {Record<string, string>}
+ */
+export function addsOf(explanation, chosen) {
+  const { read, moment } = shownStep(explanation, chosen) ?? {};
+  if (!read) return {};
+  const forecast = moment ? `forecast of ${chosen.channel} for ${moment}` : `mean forecast of ${chosen.channel}`;
+  return Object.fromEntries(
+    placesOf(explanation).map((place, at) => [place.join("."), `adds ${signed(read[at])} to the ${forecast}`]),
+  );
+}
+
+/**
+ * Return the amounts of places in the receipt that is shown, and its moment, undefined for the mean; null if that
+ * receipt is not known.
+ * @param {Explanation} explanation
+ * @param {{ channel: string, step: number }} chosen
+ */
+function shownStep({ receipts, times, lookBack }, { channel, step }) {
+  const own = receipts?.find((one) => one.channel === channel);
+  if (!own) return null;
+  const at = Math.min(step, own.steps.length - 1);
+  return { read: own.steps[at].read, moment: at ? times[lookBack + at - 1] : undefined };
 }
 
 /** Return the name and the time of a place. */

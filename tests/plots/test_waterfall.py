@@ -77,7 +77,7 @@ def test_one_step_ahead_can_be_itemised(synthetic: Samples, itemisable: Samples)
     assert waterfall(scene).title.startswith(f"What adds up to the forecast of channel 1 for {explained.times[-95]}")
     assert waterfall(scene).bars[-1].amount == pytest.approx(own.forecast, abs=0.5)
     patch, column = np.argwhere(explained.mask)[0]
-    assert scene.gates.text[patch][column].endswith(f"to the forecast of channel 1 for {explained.times[-95]}")
+    assert scene.gates.adds[patch][column].endswith(f"to the forecast of channel 1 for {explained.times[-95]}")
     with pytest.raises(UsageError, match=r"steps ahead from 1 to 96 \(got 97\)"):
         scene_of(explained, "channel 1", 97)
 
@@ -173,10 +173,13 @@ def test_of_many_channels_only_the_itemised_one_has_a_calendar(synthetic: Sample
 
 def test_a_token_names_what_it_adds(synthetic: Samples, itemisable: Samples) -> None:
     explained = itemisable(synthetic(2))
-    texts, own = scene_of(explained, "channel 0").gates.text, explained.itemised("channel 0")
+    scene, own = scene_of(explained, "channel 0"), explained.itemised("channel 0")
+    drawn = to_svg(scene)
     for (patch, column), amount in zip(receipt.places(explained), own.read, strict=True):
-        assert texts[patch][column].endswith(f"; adds {amount:+g} to the mean forecast of channel 0")
-    assert sum("adds" in text for row in texts for text in row) == explained.open_count
+        adds = scene.gates.adds[patch][column]
+        assert adds == f"adds {amount:+g} to the mean forecast of channel 0"
+        assert f"<title>{scene.gates.text[patch][column]}; {adds}</title>" in drawn
+    assert sum(text != "" for row in scene.gates.adds for text in row) == explained.open_count
 
 
 def test_without_a_model_there_is_no_waterfall_and_no_tone(synthetic: Samples) -> None:
