@@ -7,6 +7,7 @@ import { brief, shortened, signed } from "./words.js";
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
 const LARGEST = 6;
+const MOST_KNOWN = 3;
 
 /**
  * Return patch and channel of every open token, in the order in which a receipt lists them.
@@ -80,13 +81,17 @@ export function entriesOf(explanation, own, decimals) {
   const order = own.read.map((_, at) => at).sort((one, other) => Math.abs(own.read[other]) - Math.abs(own.read[one]));
   const largest = order.slice(0, LARGEST).filter((at) => round(own.read[at]) !== 0);
   const others = order.length - largest.length;
-  const known = own.known.reduce((sum, amount) => sum + amount, 0);
+  const covariates = explanation.rows.filter((row) => row.kind === "known").map((row) => row.name);
+  const known =
+    own.known.length > MOST_KNOWN
+      ? [[`${own.known.length} covariates`, own.known.reduce((sum, amount) => sum + amount, 0)]]
+      : own.known.map((amount, at) => [shortened(covariates[at], 24), amount]);
   const entries = largest.map((at) => {
     const [name, when] = placeWords(explanation, places[at]);
     return { part: "read", name, when, amount: round(own.read[at]), place: at };
   });
   const more = [
-    ...(own.known.length ? [{ part: "known", name: "known ahead", when: "", amount: round(known), place: -1 }] : []),
+    ...known.map(([name, amount]) => ({ part: "known", name, when: "known ahead", amount: round(amount), place: -1 })),
     ...(own.unread === null
       ? []
       : [{ part: "unread", name: "values that were not read", when: "", amount: round(own.unread), place: -1 }]),

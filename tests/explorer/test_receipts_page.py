@@ -69,6 +69,10 @@ def test_a_click_on_a_step_of_the_live_page_shows_its_receipt(
             decimals = -forecast.as_tuple().exponent
             assert float(forecast) == pytest.approx(expected.forecast, abs=10.0**-decimals)
             assert float(parts[0]) == pytest.approx(expected.calendar, abs=10.0**-decimals)
+            known = page.locator("#receipt-table tr", has_text="known ahead")
+            assert known.locator("th").all_text_contents() == [f"{name} known ahead" for name in explained.covariates]
+            added = [text.replace("−", "-") for text in known.locator("td:nth-of-type(1)").all_inner_texts()]
+            assert [float(text) for text in added] == pytest.approx(expected.known, abs=10.0**-decimals)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
