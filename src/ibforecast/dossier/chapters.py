@@ -379,14 +379,15 @@ def _limits(facts: Facts) -> Iterator[str]:
 
 def _replay(facts: Facts) -> Iterator[str]:
     replay, explained = facts.replay, facts.example.explained
-    model, table_name, at = (quote(text) for text in (replay.model, replay.table, explained.at))
+    channel = facts.example.receipt.channel
+    model, table_name, at, name = (quote(text) for text in (replay.model, replay.table, explained.at, channel))
     yield paragraph(
         "A decision is replayed from the model's folder, the table and the moment at which the forecast was made, "
         "here for "
         "the worked example. For another decision, change the moment."
     )
     yield code(
-        f"ibforecast explain {model} {table_name} --at {at} --out why.json\n"
+        f"ibforecast explain {model} {table_name} --at {at} --channel {name} --out why.json\n"
         f"ibforecast verify {model} why.json --table {table_name}\n"
         f"ibforecast audit {model} {table_name} --split {facts.accuracy.split} --windows {facts.accuracy.windows}\n"
         f"ibforecast evaluate {model} {table_name} --split {facts.accuracy.split}"
@@ -395,7 +396,7 @@ def _replay(facts: Facts) -> Iterator[str]:
     yield code(
         "from ibforecast import IBForecaster\n\n"
         f"explained = IBForecaster.load({replay.model!r}).explain({replay.table!r}, at={explained.at!r})\n"
-        f"print(explained.receipt({facts.example.receipt.channel!r}))"
+        f"print(explained.receipt({channel!r}))"
     )
     yield paragraph(
         f"The explanation of the worked example must have the fingerprint {explained.sha256} where the same bits are "
