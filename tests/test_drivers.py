@@ -322,8 +322,9 @@ def test_a_channel_that_is_not_forecast_is_refused(model: IBForecaster, channel:
 def test_drivers_without_a_window_are_refused(model: IBForecaster) -> None:
     with pytest.raises(DataError, match="drivers need at least one explanation"):
         drivers_of(TorchEngine(model.fitted), [])
-    with pytest.raises(UsageError, match="count must be at least 1"):
-        model.drivers(table(), windows=0)
+    for by in (None, "hour"):
+        with pytest.raises(UsageError, match=r"windows must be at least 1 \(got windows=0\)"):
+            model.drivers(table(), windows=0, by=by)
 
 
 def test_the_words_name_the_own_past_and_what_moves_a_channel_most_from_outside(drivers: Drivers) -> None:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int64, Shaped
 from ibforecast import receipts
 from ibforecast.core.calendar import MONDAY, NOT_SET, Clock
 from ibforecast.core.chosen import evenly_spaced
-from ibforecast.core.errors import DataError, UsageError, require_choice
+from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import COARSE, UNREAD, column_of, decimals_of, is_limited, shown
@@ -391,6 +391,7 @@ def chosen_starts(windows: Windows, clock: Clock, count: int, by: By | None, spl
     They are evenly spaced, or about equally many of each group `by` the time of the forecast. Windows that cannot be
     grouped are refused before any work.
     """
+    require(count >= 1, "windows must be at least 1", f"windows={count}", "give a positive number")
     if by is not None:
         require_choice("by", by, get_args(By))
     starts = windows.starts
