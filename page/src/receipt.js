@@ -2,7 +2,7 @@
 
 import { steps } from "./explanation.js";
 import { byId, fill, make } from "./page.js";
-import { brief, shortened, signed } from "./words.js";
+import { brief, shortened } from "./words.js";
 
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
@@ -45,8 +45,9 @@ export function addsOf(explanation, chosen) {
   const { read, moment } = shownStep(explanation, chosen) ?? {};
   if (!read) return {};
   const forecast = moment ? `forecast of ${chosen.channel} for ${moment}` : `mean forecast of ${chosen.channel}`;
+  const written = (amount) => `${amount > 0 ? "+" : ""}${Number(amount.toPrecision(6))}`.replace(/-/g, "−");
   return Object.fromEntries(
-    placesOf(explanation).map((place, at) => [place.join("."), `adds ${signed(read[at])} to the ${forecast}`]),
+    placesOf(explanation).map((place, at) => [place.join("."), `adds ${written(read[at])} to the ${forecast}`]),
   );
 }
 
