@@ -234,7 +234,7 @@ def test_the_words_of_groups_name_what_varies_most(months: Drivers) -> None:
     most, least = (rows.loc[getattr(rows["size"], which)()] for which in ("idxmax", "idxmin"))
     decimals = max(0, 2 - math.floor(math.log10(most["size"])))
     texts = [f"{row['size']:.{decimals}f} in {row['group']}" for row in (most, least)]
-    assert lines[0] == f"load: {source} {texts[0]}, {texts[1]}"
+    assert lines[0] == f"load: {'its own past' if source == 'load' else source} {texts[0]}, {texts[1]}"
 
 
 def test_the_words_of_groups_have_at_most_eight_lines(months: Drivers) -> None:

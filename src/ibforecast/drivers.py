@@ -164,6 +164,11 @@ class Group:
     windows: int
 
 
+def source_in_words(source: str, channel: str) -> str:
+    """Name a source of a channel, which may be the channel itself."""
+    return "its own past" if source == channel else source
+
+
 @dataclass(frozen=True)
 class Grouped:
     """What moves the forecasts of a model in each group of windows."""
@@ -217,7 +222,7 @@ class Grouped:
         low, *_, high = sorted(groups, key=lambda row: row.size)
         decimals = decimals_of(high.size, COARSE)
         most, least = (f"{shown(row.size, decimals)} {self._when(row)}" for row in (high, low))
-        return f"{high.source} {most}, {least}"
+        return f"{source_in_words(high.source, high.channel)} {most}, {least}"
 
     def _when(self, row: Group) -> str:
         if self.by == "event":
@@ -334,7 +339,7 @@ class Drivers:
 
     def _largest(self, channel: str) -> str:
         moving = [source for source in self.sources() if source.channel == channel and source.size]
-        own = [f"its own past {self._share(each)}" for each in moving if each.source == channel]
+        own = [f"{source_in_words(channel, channel)} {self._share(each)}" for each in moving if each.source == channel]
         neither = [f"{each.source} {self._share(each)}" for each in moving if each.source in (UNREAD, LIMIT)]
         return "; ".join([*own, *self._from_outside(channel, moving, SOURCES - len(own)), *neither]) or "nothing"
 

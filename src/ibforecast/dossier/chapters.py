@@ -12,6 +12,7 @@ from ibforecast.core.words import count_of, percent
 from ibforecast.dossier.facts import ChannelAccuracy, ChannelReading, Facts, Setting
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
+from ibforecast.drivers import source_in_words
 from ibforecast.plots.labels import MANY
 from ibforecast.plots.printed import Chapter, code, heading, items, page, pairs, paragraph, picture, table
 from ibforecast.plots.scene import scene_of
@@ -325,7 +326,7 @@ def _drivers(facts: Facts) -> Iterator[str]:
     for channel, rows in groupby(drivers.sources(), key=lambda row: row.channel):
         for row in [row for row in rows if row.size][:FEW_SOURCES]:
             where = drivers.strongest(channel, row.source).where
-            source = "its own past" if row.source == channel else row.source
+            source = source_in_words(row.source, channel)
             listed.append((channel, source, where, _rounded(row.size, spread[channel]), _share(row.share)))
     yield table(("channel", "source", "place", "size", "share"), listed, texts=3)
     notes = [f"Up to {FEW_SOURCES} sources of a channel are listed."]
