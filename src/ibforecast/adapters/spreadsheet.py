@@ -89,7 +89,7 @@ def write(
         len(names) > 0 and (channels is not None or len(names) <= MOST_CHANNELS),
         f"a spreadsheet must have a forecast channel, and at most {MOST_CHANNELS} unless they are chosen",
         len(names),
-        "choose them: channels=[…]",
+        "choose them: channels=[…] (--channel NAME)",
     )
     columns = dict.fromkeys(column_of(explained, name) for name in names)
     horizon = range(1, explained.horizon + 1)
@@ -106,7 +106,7 @@ def write(
         count <= MOST_AMOUNTS,
         f"a spreadsheet must have at most {MOST_AMOUNTS:,} amounts: values read × channels × steps",
         f"{count:,}",
-        "choose fewer: channels=[…], steps=[…]",
+        "choose fewer: channels=[…], steps=[…] (--channel NAME --step NUMBER)",
     )
     write_atomically(path, _Book(explained, weights(engine, explained, list(columns)), ahead).content())
 
