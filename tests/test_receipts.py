@@ -141,6 +141,12 @@ def test_an_unknown_channel_or_step_is_refused(explained: ExplainedForecast) -> 
             explained.receipt(name, step)
 
 
+def test_one_name_instead_of_a_list_is_refused(explained: ExplainedForecast) -> None:
+    for call in (explained.amounts_of, explained.with_receipts):
+        with pytest.raises(UsageError, match=r"channels must be a list of names \(got 'load'\); write \['load'\]"):
+            call("load")
+
+
 def test_an_explanation_without_its_model_has_only_the_receipts_of_its_document(explained: ExplainedForecast) -> None:
     name = forecast_names(explained)[0]
     again = ExplainedForecast.from_json(explained.with_receipts([name], 2).to_json())

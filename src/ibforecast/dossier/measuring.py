@@ -364,4 +364,7 @@ def _example(desk: Desk, source: Table, otherwise: int) -> Example:
         explained = desk.explain(source, desk.start(source.series, None))
     except DataError:
         explained = desk.explain(source, otherwise)
-    return Example(explained, explained.itemised(desk.fitted.targets[0]), desk.verify(explained, source))
+    target = desk.fitted.targets[0]
+    # With the receipt, so that its document is the one that `explain --channel` writes.
+    explained = explained.with_receipts([target])
+    return Example(explained, explained.itemised(target), desk.verify(explained, source))
