@@ -526,20 +526,19 @@ def test_a_column_with_text_like_numbers_is_named_by_its_rows(cell: str) -> None
 
 
 def test_words_that_tell_series_apart_are_proposed_as_ids() -> None:
-    long = {"time": np.repeat(HOURS[:5], 2), "meter": ["M-1", "M-2"] * 5, "kWh": np.arange(10.0)}
-    error = refused(long)
-    assert "fit --id meter --target kWh" in error.remedy
-    assert read(pd.DataFrame(long), Layout(id="meter", target="kWh")).series.channels == ("M-1", "M-2")
-    assert "fit --id meter --target NAME" in refused(long | {"V": np.arange(10.0)}).remedy
+    ragged = {"time": HOURS[[0, 1, 2, 3, 4, 5, 6, 0]], "meter": ["M-1"] * 7 + ["M-2"], "kWh": np.arange(8.0)}
+    assert "fit --id meter --target kWh" in refused(ragged).remedy
+    assert "fit --id meter --target NAME" in refused(ragged | {"V": np.arange(8.0)}).remedy
+    assert read(pd.DataFrame(ragged), Layout(id="meter", target="kWh")).series.channels == ("M-1", "M-2")
     # The same word twice at one time is no id.
-    assert "--id" not in refused(long | {"meter": ["M-1"] * 10}).remedy
+    assert "--id" not in refused(ragged | {"meter": ["M-1"] * 8}).remedy
 
 
 def test_further_times_are_proposed_as_the_time_column() -> None:
-    days = {"date": pd.to_datetime(["2024-01-01"] * 5), "ts": HOURS[:5], "a": np.arange(5.0)}
+    days = {"date": pd.date_range("2024-01-01", periods=5), "ts": HOURS[:5], "a": np.arange(5.0)}
     error = refused(days)
     assert error.got == "times in 'ts'"
-    assert "if the times are those of 'ts' and not of 'date', name it (fit --time ts)" in error.remedy
+    assert "if the times are those of 'ts' and not of 'date', name it (fit --time ts --channels a)" in error.remedy
 
 
 def test_a_table_of_words_only_has_nothing_to_leave() -> None:

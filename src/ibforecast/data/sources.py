@@ -359,7 +359,7 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
-def _to_arrow(column: "nw.Series[Any]") -> pa.Array:
+def _to_arrow(column: "nw.Series[Any]") -> pa.Array | pa.ChunkedArray:
     try:
         return column.to_arrow()
     except pa.ArrowException:  # a pandas column of mixed objects
