@@ -268,8 +268,6 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[pa.Table, Layout, str, 
 
 def _without_times(arrow: pa.Table, names: list[str]) -> str:
     """Return the remedy for a table without a time column, from what its columns look like."""
-    if len(names) == 1 and "|" in names[0]:
-        return "export the file again with commas between the columns"
     if several := suggested(arrow):
         return f"name the columns that make up the time (fit --time {shlex.quote(several)})"
     could_be = [name for name in names if _could_be_named(name, arrow[name])]
@@ -359,10 +357,11 @@ def _from_wide(
             "a table must have a channel in addition to its time column", f"{layout.time!r} only", "add one"
         )
     if not layout.channels and (unnamed := [place for place, name in enumerate(columns) if not name.strip()]):
+        others = shlex.quote(",".join(name for name in columns if name.strip()))
         raise DataError(
             "a channel must have a name",
-            f"{columns[unnamed[0]]!r}, most likely a row number",
-            "write the file with index=False, or name the channels (fit --channels)",
+            f"{columns[unnamed[0]]!r}, most likely an index of rows",
+            f"write the file with index=False, or name the channels (fit --channels {others})",
         )
     values = np.empty((arrow.num_rows, len(columns)))
     for place, name in enumerate(columns):
