@@ -395,8 +395,14 @@ def test_a_long_table_unsorted_within_a_channel() -> None:
 
 
 def test_an_object_that_is_not_a_table() -> None:
-    with pytest.raises(UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\)"):
+    with pytest.raises(
+        UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\); give pandas.DataF"
+    ):
         read(np.zeros((3, 3)))
+    with pytest.raises(UsageError, match=r"\(got Series\); give series.to_frame\('load'\)"):
+        read(pd.Series([1.0, 2.0]))
+    with pytest.raises(UsageError, match=r"\(got object\); convert it to one of these"):
+        read(object())
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -544,7 +550,7 @@ def test_a_table_of_words_only_has_nothing_to_leave() -> None:
 # --- A time column that cannot be read ---
 
 
-@pytest.mark.parametrize("cell", ["week 7", 17, "31.12.2023 24:00"])
+@pytest.mark.parametrize("cell", ["week 7", 17, "31.12.2023 25:00"])
 def test_a_column_that_is_called_a_time_and_is_none_is_named_with_its_first_cell(cell: object) -> None:
     with pytest.raises(DataError, match="a table must have a time column") as raised:
         read(pd.DataFrame({"a": np.arange(5.0), "Date": [cell] * 5}))

@@ -51,6 +51,9 @@ WITH_COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
 THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
 """A number that means thousands there, and less than a thousand elsewhere."""
 
+PERIOD = "period["
+"""How the type of the periods of pandas begins."""
+
 UNNAMED = re.compile(r"\s*|Unnamed: \d+")
 """Names of columns without a name, in CSV and as pandas reads them."""
 
@@ -320,15 +323,31 @@ def _from_native(source: Any, frame: "nw.DataFrame[Any]") -> pa.Table:
         return source
     columns = {str(name): _to_arrow(frame.get_column(name)) for name in frame.columns}
     index = nw.maybe_get_index(frame)
-    if index is not None and index.dtype.kind == "M" and not any(is_time(column.type) for column in columns.values()):
+    if index is None or any(is_time(column.type) for column in columns.values()):
+        return pa.table(columns)
+    if index.nlevels > 1 and any(level.dtype.kind == "M" for level in index.levels):
+        got = f"an index of {', '.join(map(repr, index.names))}"
+        raise DataError("a table must have its times and ids as columns", got, "give table.reset_index()")
+    if str(index.dtype).startswith(PERIOD):
+        index = index.to_timestamp()
+    if index.nlevels == 1 and index.dtype.kind == "M":
         columns = {str(index.name or "time"): pa.array(index)} | columns
     return pa.table(columns)
 
 
 def _unknown(source: Any) -> UsageError:
-    return UsageError(
-        "a table must be a path or a pandas, polars or pyarrow table", type(source).__name__, "convert it"
-    )
+    """Return the error for an object that is no table, with the call that makes one of it."""
+    kind = type(source).__name__
+    calls = {
+        "Series": "give series.to_frame('load')",
+        "ndarray": "give pandas.DataFrame(array) with a column of times",
+        "dict": "give pandas.DataFrame(columns)",
+        "list": "give pandas.DataFrame(rows)",
+        "Dataset": "give dataset.to_dataframe().reset_index()",
+        "DataArray": "give array.to_dataframe('load').reset_index()",
+    }
+    rule = "a table must be a path or a pandas, polars or pyarrow table"
+    return UsageError(rule, kind, calls.get(kind, "convert it to one of these"))
 
 
 def is_time(kind: pa.DataType) -> bool:
@@ -337,6 +356,9 @@ def is_time(kind: pa.DataType) -> bool:
 
 
 def _to_arrow(column: "nw.Series[Any]") -> pa.Array | pa.ChunkedArray:
+    native = column.to_native()
+    if str(native.dtype).startswith(PERIOD):  # of pandas: a period means its first moment
+        return pa.array(native.dt.to_timestamp())
     try:
         return column.to_arrow()
     except pa.ArrowException:  # a pandas column of mixed objects
