@@ -165,7 +165,9 @@ class Settings:
     patch_len: int | None = field(
         default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(whole_number))
     )
-    time: str | None = field(default=None, metadata=_about("Name of the time column; default: detected."))
+    time: str | None = field(
+        default=None, metadata=_about("Name of the time column, or of several, as date,hour; default: detected.")
+    )
     channels: Sequence[str] | None = field(
         default=None,
         metadata=_about("Channels to read and forecast, separated by commas; default: all.", _unless_none(names_of)),

@@ -128,7 +128,14 @@ MISTAKES: dict[str, Mistake] = {
         ("check", "TABLE"), DATA, "table.csv", "export it again", lambda t: text(t[:5]) + "2024-01-02,1\n"
     ),
     "a title above the header": Mistake(
-        ("check", "TABLE"), DATA, "table.csv", "export it again", lambda t: "Report of 2024\n" + text(t)
+        ("check", "TABLE"), DATA, "names in line 2", "skiprows=[0]", lambda t: "Report of 2024\n" + text(t)
+    ),
+    "units below the names": Mistake(
+        ("check", "TABLE"),
+        DATA,
+        "values from line 3",
+        "remove line 2",
+        lambda t: text(t).replace("\n", "\n,kW,m/s\n", 1),
     ),
     # --- the columns ---
     "a wrong time column": Mistake(fit("--time", "tmie"), DATA, "'time'", "did you mean 'time'"),
@@ -139,7 +146,7 @@ MISTAKES: dict[str, Mistake] = {
     "every channel only read": Mistake(fit("--past", "load,wind"), DATA, "'load'", "add one"),
     "no time column": Mistake(("check", "TABLE"), DATA, "'load'", "--time", lambda t: text(t[["load", "wind"]])),
     "only a time column": Mistake(("check", "TABLE"), DATA, "'time'", "add one", lambda t: text(t[["time"]])),
-    "an unnamed row number": Mistake(("check", "TABLE"), DATA, "''", "index=False", lambda t: t.to_csv()),
+    "an unnamed index": Mistake(("check", "TABLE"), DATA, "''", "--channels load,wind", lambda t: t[2:].to_csv()),
     "two channels of one name": Mistake(
         ("check", "TABLE"), DATA, "'load'", "rename", lambda t: text(t).replace("wind", "load", 1)
     ),

@@ -374,13 +374,6 @@ def test_several_offsets_without_a_zone(kind: str, tmp_path: Path) -> None:
         read(source)
 
 
-def test_a_column_without_a_name(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(",date,a\n0,2020-01-01,1\n1,2020-01-02,2\n2,2020-01-03,3\n")
-    with pytest.raises(DataError, match=r"a channel must have a name \(got ''.*; write the file with index=False"):
-        read(tmp_path / "t.csv")
-    assert read(tmp_path / "t.csv", Layout(channels=("a",))).series.channels == ("a",)
-
-
 def test_a_long_table_without_the_required_columns() -> None:
     with pytest.raises(DataError, match="must have the columns 'unique_id' and 'y'"):
         read(table([0, 1, 2]), Layout(shape="long"))
@@ -402,8 +395,14 @@ def test_a_long_table_unsorted_within_a_channel() -> None:
 
 
 def test_an_object_that_is_not_a_table() -> None:
-    with pytest.raises(UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\)"):
+    with pytest.raises(
+        UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\); give pandas.DataF"
+    ):
         read(np.zeros((3, 3)))
+    with pytest.raises(UsageError, match=r"\(got Series\); give series.to_frame\('load'\)"):
+        read(pd.Series([1.0, 2.0]))
+    with pytest.raises(UsageError, match=r"\(got object\); convert it to one of these"):
+        read(object())
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -418,10 +417,13 @@ def test_a_file_whose_content_does_not_match_its_suffix(name: str, tmp_path: Pat
         read(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["", "date,a\n2020-01-01,1\n2020-01-02\n"])
-def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("", "whole and well formed"), ("date,a\n2020-01-01,1\n2020-01-02\n", "must have as many cells as its first one")],
+)
+def test_a_csv_that_is_empty_or_ragged(text: str, rule: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(DataError, match="whole and well formed"):
+    with pytest.raises(DataError, match=rule):
         read(tmp_path / "t.csv")
 
 
@@ -526,20 +528,19 @@ def test_a_column_with_text_like_numbers_is_named_by_its_rows(cell: str) -> None
 
 
 def test_words_that_tell_series_apart_are_proposed_as_ids() -> None:
-    long = {"time": np.repeat(HOURS[:5], 2), "meter": ["M-1", "M-2"] * 5, "kWh": np.arange(10.0)}
-    error = refused(long)
-    assert "fit --id meter --target kWh" in error.remedy
-    assert read(pd.DataFrame(long), Layout(id="meter", target="kWh")).series.channels == ("M-1", "M-2")
-    assert "fit --id meter --target NAME" in refused(long | {"V": np.arange(10.0)}).remedy
+    ragged = {"time": HOURS[[0, 1, 2, 3, 4, 5, 6, 0]], "meter": ["M-1"] * 7 + ["M-2"], "kWh": np.arange(8.0)}
+    assert "fit --id meter --target kWh" in refused(ragged).remedy
+    assert "fit --id meter --target NAME" in refused(ragged | {"V": np.arange(8.0)}).remedy
+    assert read(pd.DataFrame(ragged), Layout(id="meter", target="kWh")).series.channels == ("M-1", "M-2")
     # The same word twice at one time is no id.
-    assert "--id" not in refused(long | {"meter": ["M-1"] * 10}).remedy
+    assert "--id" not in refused(ragged | {"meter": ["M-1"] * 8}).remedy
 
 
 def test_further_times_are_proposed_as_the_time_column() -> None:
-    days = {"date": pd.to_datetime(["2024-01-01"] * 5), "ts": HOURS[:5], "a": np.arange(5.0)}
+    days = {"date": pd.date_range("2024-01-01", periods=5), "ts": HOURS[:5], "a": np.arange(5.0)}
     error = refused(days)
     assert error.got == "times in 'ts'"
-    assert "if the times are those of 'ts' and not of 'date', name it (fit --time ts)" in error.remedy
+    assert "if the times are those of 'ts' and not of 'date', name it (fit --time ts --channels a)" in error.remedy
 
 
 def test_a_table_of_words_only_has_nothing_to_leave() -> None:
@@ -549,7 +550,7 @@ def test_a_table_of_words_only_has_nothing_to_leave() -> None:
 # --- A time column that cannot be read ---
 
 
-@pytest.mark.parametrize("cell", ["week 7", 17, "31.12.2023 24:00"])
+@pytest.mark.parametrize("cell", ["week 7", 17, "31.12.2023 25:00"])
 def test_a_column_that_is_called_a_time_and_is_none_is_named_with_its_first_cell(cell: object) -> None:
     with pytest.raises(DataError, match="a table must have a time column") as raised:
         read(pd.DataFrame({"a": np.arange(5.0), "Date": [cell] * 5}))

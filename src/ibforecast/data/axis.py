@@ -50,7 +50,7 @@ class Axis:
 
     def check_repeats(self, rows: Int64[np.ndarray, " row"]) -> None:
         """Refuse a time that appears twice; `rows` are the row numbers for the error."""
-        if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
+        if len(again := self.repeats):
             details = [f"{text_of(moment)} appears twice" for moment in self.wall[again[:NAMED_AT_MOST]]]
             raise DataError(
                 "a channel must have one value per time",
@@ -59,12 +59,18 @@ class Axis:
                 f"{self._clock_change(again)}",
             )
 
-    def warn_of_repeats(self) -> None:
-        """Warn of rows whose time appears twice, of which only the first is kept."""
-        if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
-            count = f"{len(again)} {'row' if len(again) == 1 else 'rows'}"
+    @property
+    def repeats(self) -> Int64[np.ndarray, " repeat"]:
+        """The rows whose time is that of the row before."""
+        return np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1
+
+    def warn_of_repeats(self, others: int = 0) -> None:
+        """Warn of rows whose time appears twice, of which only the first is kept; `others` are those of other ids."""
+        if len(again := self.repeats):
+            total = len(again) + others
+            count = f"{total} {'row' if total == 1 else 'rows'}"
             details = ", ".join(text_of(moment) for moment in self.wall[again[:NAMED_AT_MOST]])
-            more = "" if len(again) <= NAMED_AT_MOST else " and others"
+            more = "" if total <= min(len(again), NAMED_AT_MOST) else " and others"
             warnings.warn(
                 f"a time must be there once ({count} with a time that appears twice left out: {details}{more}); "
                 f"correct the times{self._clock_change(again)}",
