@@ -227,9 +227,8 @@ def _add_models(app: FastAPI, service: Service) -> None:
     async def reload(request: Request) -> Response:
         """Read models again from their folders; requests under way keep the model they began with."""
         sent, kind = await request.body(), request.headers.get("content-type", "")
-        return _answer(
-            await service.reload(await service.intake.parse(wire.Reload, sent, kind) if sent else wire.Reload())
-        )
+        wanted = await service.intake.parse(wire.Reload, sent, kind) if sent else wire.Reload()
+        return _answer(await service.reload(wanted))
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:
