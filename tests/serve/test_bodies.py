@@ -17,8 +17,7 @@ from pydantic import ValidationError
 from ibforecast.core.document import parse as parse_document
 from ibforecast.core.errors import DataError
 from ibforecast.data.limits import MOST_COLUMNS
-from ibforecast.serve import bodies, wire
-from ibforecast.serve import service as service_module
+from ibforecast.serve import bodies, intake, wire
 
 JSON = {"content-type": "application/json"}
 
@@ -43,7 +42,7 @@ def test_the_service_answers_while_it_reads_a_large_body(
         assert may_end.wait(20), "nothing else was answered in the meantime"
         return bodies.parse(*arguments)
 
-    monkeypatch.setattr(service_module, "parse", slowly)
+    monkeypatch.setattr(intake, "parse", slowly)
     with listen(make()) as (_, url), ThreadPoolExecutor(1) as threads:
         body = padded({"table": desk.columns()})
         pending = threads.submit(httpx.post, f"{url}/explain", content=body, headers=JSON, timeout=60)

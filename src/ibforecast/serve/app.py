@@ -106,7 +106,7 @@ def _body(service: Service, kind: type[Q], strict: bool = False) -> Any:
     """Return the dependency that reads the body of a request off the event loop, on which FastAPI would read it."""
 
     async def read(request: Request) -> Q:
-        return await service.parse(kind, await request.body(), request.headers.get("content-type", ""), strict)
+        return await service.intake.parse(kind, await request.body(), request.headers.get("content-type", ""), strict)
 
     return Depends(read)
 
@@ -199,7 +199,7 @@ async def _about(service: Service, query: QueryParams, body: bytes, kind: str) -
     fields: dict[str, Any] = {name: query[name] for name in ("model", "budget") if name in query}
     if moments := query.getlist("at"):
         fields["at"] = moments if len(moments) > 1 else moments[0]
-    return await service.about(body, kind, fields)
+    return await service.intake.about(body, kind, fields)
 
 
 def _add_models(app: FastAPI, service: Service) -> None:
@@ -227,7 +227,8 @@ def _add_models(app: FastAPI, service: Service) -> None:
     async def reload(request: Request) -> Response:
         """Read models again from their folders; requests under way keep the model they began with."""
         sent, kind = await request.body(), request.headers.get("content-type", "")
-        return _answer(await service.reload(await service.parse(wire.Reload, sent, kind) if sent else wire.Reload()))
+        wanted = await service.intake.parse(wire.Reload, sent, kind) if sent else wire.Reload()
+        return _answer(await service.reload(wanted))
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:

@@ -1,38 +1,29 @@
 """The work of the service, independent of HTTP: it turns requests into answers."""
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import pyarrow as pa
 import torch
-from pydantic_core import to_json
 
 from ibforecast._version import __version__
-from ibforecast.core import verification
 from ibforecast.core.errors import DataError, IBForecastError, ModelFileError, UsageError
-from ibforecast.core.explained import ExplainedForecast, nullable
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.receipt import Step, require_step
 from ibforecast.core.verdict import Verification
-from ibforecast.data import tables
-from ibforecast.data.series import Series
-from ibforecast.data.sources import load, to_csv
+from ibforecast.data.sources import load
 from ibforecast.data.tables import Table
 from ibforecast.drivers import By
-from ibforecast.plots.scene import scene_of
-from ibforecast.plots.svg import to_svg
-from ibforecast.serve import arrow, wire
-from ibforecast.serve.bodies import SMALL, parse, validated
-from ibforecast.serve.clients import Shares
+from ibforecast.serve import arrow, forms, wire
 from ibforecast.serve.history import history
+from ibforecast.serve.intake import Intake, is_small
 from ibforecast.serve.metrics import Metrics
-from ibforecast.serve.models import Forecasted, Last, LoadedModel, Models, Source
+from ibforecast.serve.models import Last, LoadedModel, Models, Source
 from ibforecast.serve.receipts import (
     chosen_channel,
     chosen_channels,
@@ -45,44 +36,35 @@ from ibforecast.serve.receipts import (
 )
 from ibforecast.serve.refusals import Refused, reading, shortened
 from ibforecast.serve.settings import Settings
-from ibforecast.serve.tables import Kept, Shelf, from_bytes, from_json, keep, starts
+from ibforecast.serve.tables import Shelf, keep, starts
 from ibforecast.serve.whatif import replay, rerun
 from ibforecast.zoo.saved import FittedModel
 
-READERS = 4
-FEW, FEW_CELLS = 64, 4096
-"""The largest Arrow table, in columns and cells, that is read at once: handing it to a thread would take longer."""
-
 HISTORIES_KEPT = 32
-READINGS_KEPT = 4
 
 T = TypeVar("T")
-K = TypeVar("K", bound=wire.Question)
 Q = TypeVar("Q", bound=wire.AboutExplanation)
 
 
 class Service:
     """Loaded models, kept tables, and the threads that read and compute; it starts with the tables in `opened`.
 
-    One thread reads large bodies, `READERS` threads read tables, one thread per model computes windows and receipts,
-    and one more each computes histories and drivers. So neither a large table nor a long history delays a single
-    window.
+    The intake reads what is sent in its threads, one thread per model computes windows and receipts, and one more each
+    computes histories and drivers. So neither a large table nor a long history delays a single window.
     """
 
     def __init__(self, paths: dict[str, Path], settings: Settings, opened: Sequence[Path] = ()) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.models = Models(paths, settings.threads, self.metrics)
         self.shelf = Shelf(settings.max_tables)
+        self.intake = Intake(self.models, self.shelf, settings)
         for path in opened:
             source, _ = load(path)
-            read, fits = self._read_by_models(source)
+            read, fits = self.intake.by_models(source)
             if not read:
                 reasons = "; ".join(f"{name}: {reason}" for name, reason in fits.items())
                 raise DataError("a table must be one that a model can read", f"{path.name}: {reasons}", "leave it out")
             self.shelf.open(path.name, source, read)
-        self._parsing, self._reading = Shares(1), Shares(READERS // 2)
-        self._parsers = ThreadPoolExecutor(1, "bodies")
-        self._readers = ThreadPoolExecutor(READERS, "tables")
         self._historians = ThreadPoolExecutor(1, "history", torch.set_num_threads, (settings.threads,))
         self._averagers = ThreadPoolExecutor(1, "drivers", torch.set_num_threads, (settings.threads,))
         self._histories: dict[tuple[str, str, int], wire.History] = {}
@@ -91,7 +73,8 @@ class Service:
 
     def close(self) -> None:
         """Finish the work that has begun, and end the threads; nobody waits for the rest any more."""
-        for executor in (self._parsers, self._readers, self._historians, self._averagers):
+        self.intake.close()
+        for executor in (self._historians, self._averagers):
             executor.shutdown(cancel_futures=True)
         self.models.close()
 
@@ -115,34 +98,14 @@ class Service:
         names = self.models.names if question.models is None else list(dict.fromkeys(question.models))
         async with self._reloading:
             try:
-                changed = await self._in_reader(self.models.reload, names)
+                changed = await self.intake.run(self.models.reload, names)
             except ModelFileError as error:
                 raise Refused.because(error, "models", 409) from error
         return wire.Reloaded(reloaded=names, changed=changed)
 
-    async def parse(self, kind: type[K], body: bytes, content_type: str, strict: bool = False) -> K:
-        """Return the question in a body; a large body is read in a thread, one after the other."""
-        if len(body) <= SMALL:
-            return parse(kind, body, content_type, strict)
-        work = partial(parse, kind, body, content_type, strict)
-        async with self._parsing.turn():
-            return await asyncio.get_running_loop().run_in_executor(self._parsers, work)
-
-    async def about(self, body: bytes, content_type: str, fields: dict[str, Any]) -> wire.AboutTable:
-        """Return the question about a table: JSON, or the table as an Arrow stream, with the other fields apart."""
-        if not arrow.is_stream(content_type):
-            return await self.parse(wire.AboutTable, body, content_type)
-        question = validated(wire.AboutTable, {"table": {}} | fields)
-
-        def read() -> Any:
-            with reading("body"):
-                return arrow.from_stream(body, self.settings.max_unpacked)
-
-        return question.model_copy(update={"table": read() if len(body) <= SMALL else await self._in_reader(read)})
-
     async def forecast(self, question: wire.AboutTable) -> tuple[str, list[bytes]]:
         """Forecast from every requested moment; return the model's name, and every forecast as JSON."""
-        return await self._each(question, lambda model: partial(model.forecast, render=_forecast))
+        return await self._each(question, lambda model: partial(model.forecast, render=forms.forecast))
 
     async def stream(self, question: wire.AboutTable, route: str) -> bytes:
         """Forecast or explain every requested moment; return an Arrow stream."""
@@ -153,16 +116,16 @@ class Service:
         return arrow.to_stream(name, rows)
 
     async def explain(self, question: wire.AboutTable, form: str) -> tuple[str, list[bytes]]:
-        """Explain every requested moment; return the model's name, and every explanation in one of the FORMS."""
-        return await self._explain(question, FORMS[form])
+        """Explain every requested moment; return the model's name, and every explanation in one of its forms."""
+        return await self._explain(question, forms.EXPLANATION[form])
 
     async def verify(self, question: wire.Claim) -> wire.Verdict:
         """Check an explanation with the named model, or else with the one that made it."""
-        read = await self._in_reader(_read_explanation, question.explanation)
+        read = await self.intake.explanation(question.explanation)
         if isinstance(read, Verification):
             return _verdict(question.model or "", read)
         model = self.models.that_gave(read, question.model)
-        table = None if question.table is None else await self._source(model, question.table, question.future)
+        table = None if question.table is None else await self.intake.table(model, question.table, question.future)
         key = None if question.key is None else question.key.encode()
         check = partial(model.forecaster.verify, read, table, exact=question.exact, key=key)
         (verification,) = await self._compute(model, [check], "explanation")
@@ -216,11 +179,11 @@ class Service:
         _check_one_source(question, ("future", "at", "budget"))
         if question.table is not None:
             model = self.models.get(question.model)
-            source = await self._source(model, question.table, question.future)
+            source = await self.intake.table(model, question.table, question.future)
             work = model.task(lambda: source, model.last(question.at), question.budget, partial(itemise, model))
             field = "table" if question.at is None else "at"
         else:
-            model, explained = await self._claimed(question.explanation, question.model)
+            model, explained = await self.intake.claimed(question.explanation, question.model)
             work, field = partial(itemise, model, explained), "explanation"
         (itemised,) = await self._compute(model, [work], field, "budget" if field != "explanation" else None)
         return model, itemised
@@ -233,13 +196,13 @@ class Service:
                 raise Refused(422, "other belongs to an explanation", "a table", "use other_at", "other")
             model = self.models.get(question.model)
             self._check_moments([question.at, question.other_at], model)
-            source = await self._source(model, question.table, question.future)
+            source = await self.intake.table(model, question.table, question.future)
             moments = partial(self._both_moments, model, source, question)
         else:
             if question.other is None:
                 raise Refused(422, "other must be sent with an explanation", "none", "send a document", "other")
-            model, explained = await self._claimed(question.explanation, question.model)
-            _, other = await self._claimed(question.other, model.name, "other")
+            model, explained = await self.intake.claimed(question.explanation, question.model)
+            _, other = await self.intake.claimed(question.other, model.name, "other")
             moments = partial(_both, explained, other)
 
         def work() -> wire.Comparison:
@@ -283,12 +246,12 @@ class Service:
                 complete=True,
             )
 
-        return await self._in_reader(find)
+        return await self.intake.run(find)
 
     async def upload(self, content: bytes, name: str) -> wire.Uploaded:
         """Keep a table that can be read by one of the models, or without one."""
         self._check_single("a table can be kept")
-        source, series, fits = await self._in_reader(self._read_upload, content, name)
+        source, series, fits = await self.intake.upload(content, name)
         kept = self.shelf.add(content, name, source, series)
         return wire.Uploaded(table=kept.facts, models=fits)
 
@@ -299,7 +262,7 @@ class Service:
     async def moments(self, id: str, model_name: str | None, listed: bool) -> wire.MomentsOf:
         """Return the moments of a table from which a model can forecast, one by one if `listed`."""
         model, kept = self.models.get(model_name), self.shelf.get(id)
-        source = await self._read_kept(model, kept)
+        source = await self.intake.kept(model, kept)
 
         def find() -> wire.MomentsOf:
             clock, config = source.series.clock, model.fitted.config
@@ -317,7 +280,7 @@ class Service:
                 moments=None if labels is None else [labels[row] for row in rows],
             )
 
-        return await self._in_reader(find)
+        return await self.intake.run(find)
 
     async def history(self, id: str, model_name: str | None, windows: int) -> wire.History:
         """Run a model over a whole table, on evenly spaced windows."""
@@ -325,7 +288,7 @@ class Service:
         self._check_windows("a history", windows)
         key = (id, model.identity, windows)
         if key not in self._histories:
-            source = await self._read_kept(model, kept)
+            source = await self.intake.kept(model, kept)
             answer = await _cancellable(self._historians, partial(history, model, id, source, windows))
             keep(self._histories, key, answer, HISTORIES_KEPT)
         return self._histories[key].model_copy(update={"model": model.name})
@@ -336,7 +299,7 @@ class Service:
         self._check_windows("drivers", windows)
         key = (id, model.name, model.identity, windows, channel, by)
         if key not in self._drivers:
-            source = await self._read_kept(model, kept)
+            source = await self.intake.kept(model, kept)
             desk, most = model.forecaster.desk, self.settings.max_numbers
             work = partial(drivers, model.name, desk, id, source, windows, channel, by, most)
             keep(self._drivers, key, await _cancellable(self._averagers, work), HISTORIES_KEPT)
@@ -355,18 +318,9 @@ class Service:
 
     async def _change(self, question: Q, work: Callable[[str, FittedModel, ExplainedForecast, Q], T]) -> T:
         """Compute another forecast from an explanation, with the named model or else with the one that made it."""
-        model, read = await self._claimed(question.explanation, question.model)
+        model, read = await self.intake.claimed(question.explanation, question.model)
         (answer,) = await self._compute(model, [partial(work, model.name, model.fitted, read, question)], "explanation")
         return answer
-
-    async def _claimed(
-        self, sent: Any, name: str | None, field: str = "explanation"
-    ) -> tuple[LoadedModel, ExplainedForecast]:
-        """Read an explanation; also return the named model, or else the one that made it."""
-        read = await self._in_reader(_read_explanation, sent, field)
-        if isinstance(read, Verification):
-            raise Refused(422, f"an explanation must be true: {read.checks[0].detail}", field=field)
-        return self.models.that_gave(read, name), read
 
     async def _explain(
         self, question: wire.AboutTable, render: Callable[[ExplainedForecast], T]
@@ -385,9 +339,9 @@ class Service:
         model = self.models.get(question.model)
         moments: Sequence[str | None] = question.at if isinstance(question.at, list) else [question.at]
         self._check_moments(moments, model)
-        if _is_small(question.table) and question.future is None and moments == [None]:
+        if is_small(question.table) and question.future is None and moments == [None]:
             # By the worker: reading one table here while it computes another, both would wait for the other's lock.
-            source: Source = partial(self._read_sent, model, question.table, "table")
+            source: Source = partial(self.intake.sent, model, question.table)
             lasts = [model.last(None)]
         else:
             source, lasts = await self._checked(model, question, moments)
@@ -398,14 +352,14 @@ class Service:
         self, model: LoadedModel, question: wire.AboutTable, moments: Sequence[str | None]
     ) -> tuple[Source, list[Last]]:
         """Read the table of a request, and find these moments in it; refuse the request if one is not there."""
-        source = await self._source(model, question.table, question.future)
+        source = await self.intake.table(model, question.table, question.future)
 
         def find() -> list[int]:
             with reading("at"):
                 return [model.last(moment)(source) for moment in moments]
 
         # Before any window is computed: one invalid moment among many refuses the request at once.
-        rows = find() if len(moments) == 1 else await self._in_reader(find)
+        rows = find() if len(moments) == 1 else await self.intake.run(find)
         return lambda: source, [_row(row) for row in rows]
 
     def _check_moments(self, moments: Sequence[str | None], model: LoadedModel) -> None:
@@ -417,23 +371,6 @@ class Service:
         if not moments:
             raise Refused(422, "at must name a moment", "none", "leave it out for the table's end", "at")
 
-    async def _source(self, model: LoadedModel, sent: Any, future: Any = None) -> Table:
-        """Read the table that was sent, or the one on the shelf with this id; `future` has covariates known ahead."""
-        if isinstance(sent, str) and "\n" not in sent:
-            source = await self._read_kept(model, self.shelf.get(sent, absent=422))
-        elif _is_small(sent):
-            source = self._read_sent(model, sent, "table")
-        else:
-            source = await self._in_reader(self._read_sent, model, sent, "table")
-        if future is None:
-            return source
-
-        def extend() -> Table:
-            with reading("future"):
-                return model.open(source, self._arrow(future))
-
-        return await self._in_reader(extend)
-
     async def _compute(
         self, model: LoadedModel, work: Sequence[Callable[[], T]], field: str, setting: str | None = None
     ) -> list[T]:
@@ -443,58 +380,6 @@ class Service:
         except IBForecastError as error:
             named = setting if setting and isinstance(error, UsageError) else field
             raise Refused.because(error, named) from error
-
-    async def _read_kept(self, model: LoadedModel, kept: Kept) -> Table:
-        """Read a table of the shelf with a model, or return it if it was read before."""
-        if model.identity not in kept.read:
-
-            def read() -> Table:
-                with reading("table"):
-                    return model.open(kept.source)
-
-            keep(kept.read, model.identity, await self._in_reader(read), READINGS_KEPT)
-        return kept.read[model.identity]
-
-    def _read_sent(self, model: LoadedModel, sent: Any, field: str) -> Table:
-        with reading(field):
-            return model.open(self._arrow(sent))
-
-    def _arrow(self, sent: Any) -> Any:
-        """Return a table that was sent as text, columns, rows or Arrow; no model has read it yet."""
-        if isinstance(sent, pa.Table):
-            return sent
-        if isinstance(sent, str):
-            return from_bytes(sent.encode(), "table", self.settings.max_unpacked)
-        return from_json(sent, self.settings.max_body // 2)  # as many cells as columns in a body of this size can have
-
-    def _read_upload(self, content: bytes, name: str) -> tuple[Any, Any, dict[str, str | None]]:
-        with reading("body"):
-            source = from_bytes(content, name, self.settings.max_unpacked)
-            read, fits = self._read_by_models(source)
-            return source, read[0] if read else tables.read(source).series, fits
-
-    def _read_by_models(self, source: Any) -> tuple[list[Series], dict[str, str | None]]:
-        """Return a table as each model that can reads it, and for every model why it cannot, None if it can."""
-        fits: dict[str, str | None] = {}
-        read: list[Series] = []
-        for model in self.models:
-            try:
-                opened = model.open(source)
-            except IBForecastError as error:
-                fits[model.name] = str(error)
-            else:
-                fits[model.name] = None
-                read.append(opened.series)
-        return read, fits
-
-    async def _in_reader(self, work: Callable[..., T], *arguments: Any) -> T:
-        async with self._reading.turn():
-            return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
-
-
-def _is_small(sent: Any) -> bool:
-    """Return whether a table was sent as Arrow, and has few columns and cells."""
-    return isinstance(sent, pa.Table) and sent.num_columns <= FEW and sent.num_rows * sent.num_columns <= FEW_CELLS
 
 
 def _row(row: int) -> Last:
@@ -510,40 +395,6 @@ async def _cancellable(executor: ThreadPoolExecutor, work: Callable[[Event], T])
         stopped.set()
 
 
-def _forecast(own: Forecasted) -> bytes:
-    forecast = wire.Forecast(
-        at=own.at, times=list(own.ahead), channels=list(own.facts.channels), values=nullable(own.forecast)
-    )
-    return forecast.model_dump_json().encode()
-
-
-def _document(explained: ExplainedForecast) -> bytes:
-    return explained.to_json().encode()
-
-
-def _page(explained: ExplainedForecast) -> bytes:
-    # Without receipts, which would take longer than all the rest: the page requests them once it is drawn.
-    scene = scene_of(replace(explained, host=None))
-    return to_json({"document": explained.to_json(), "scene": scene.document()})
-
-
-def _svg(explained: ExplainedForecast) -> bytes:
-    return to_svg(scene_of(explained)).encode()
-
-
-def _csv(explained: ExplainedForecast) -> bytes:
-    return to_csv(explained.to_table())
-
-
-FORMS: dict[str, Callable[[ExplainedForecast], bytes]] = {
-    "answer": _document,
-    "document": _document,
-    "page": _page,
-    "svg": _svg,
-    "csv": _csv,
-}
-
-
 def _check_one_source(question: wire.ReceiptsOf | wire.ComparisonOf, of_table: Sequence[str]) -> None:
     """Refuse a question about an explanation and a table, or neither; fields `of_table` belong only to a table."""
     if (question.explanation is None) == (question.table is None):
@@ -557,12 +408,6 @@ def _check_one_source(question: wire.ReceiptsOf | wire.ComparisonOf, of_table: S
 def _both(explained: ExplainedForecast, other: ExplainedForecast) -> dict[str, ExplainedForecast]:
     """Return the two sides of a comparison by the fields that refusals name."""
     return {"explanation": explained, "other": other}
-
-
-def _read_explanation(sent: dict[str, Any] | str, field: str = "explanation") -> ExplainedForecast | Verification:
-    """Read a document that was sent as text or as an object; return a verdict if its content was changed."""
-    with reading(field):
-        return verification.read(sent if isinstance(sent, str) else json.dumps(sent))
 
 
 def _verdict(model: str, verification: Verification) -> wire.Verdict:
