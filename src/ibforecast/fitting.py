@@ -17,7 +17,6 @@ from ibforecast.core.errors import DataError, UsageError, hint, require
 from ibforecast.core.files import sha256
 from ibforecast.core.limits import Limits, rests_at_zero
 from ibforecast.core.sizes import Sizes
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data import tables
 from ibforecast.data.rhythms import natural_lengths, rhythms_of
 from ibforecast.data.series import Series
@@ -65,6 +64,15 @@ OnEpoch = Callable[[int, int, Progress], None]
 
 def ignore_epoch(epoch: int, epochs: int, outcome: Progress) -> None:
     """Do nothing after an epoch."""
+
+
+def reporting(on_epoch: OnEpoch, recipe: Recipe, naive_error: float) -> Callable[[int, Epoch, str], None]:
+    """Return a function that reports the outcome of an epoch, of a reader of a contest or of the first one."""
+
+    def report(epoch: int, outcome: Epoch, reader: str) -> None:
+        on_epoch(epoch, recipe.epochs, Progress(**vars(outcome), naive_error=naive_error, reader=reader))
+
+    return report
 
 
 OnStart = Callable[[Cost], None]
@@ -115,9 +123,7 @@ def fit_source(
     series, look_back, horizon = source.series, settings.look_back, settings.horizon
     limits = limits_for(settings, series, split)
     starts = {part: split.starts(part, look_back, horizon) for part in ("train", "validation")}
-    standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
-    ahead = None if series.known is None else series.known[: split.train_end]
-    known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
+    standardiser, known = series.units(split.train_end)
     device = torch.device(find_device(settings.device))
     windows = Windows.of(series, standardiser, recipe.config.period, starts["train"], look_back, horizon, known=known)
     training = windows.to(device).usable()
@@ -147,17 +153,15 @@ def fit_source(
             f"{__version__}/{recipe.sha256}/{series.sha256}/{series.clock.stamps[0]}/{source.layout}/{split}/"
             f"{settings.seed}/{device.type}".encode()
         ),
-        lambda epoch, outcome, reader: on_epoch(
-            epoch, recipe.epochs, Progress(**vars(outcome), naive_error=yardstick, reader=reader)
-        ),
+        reporting(on_epoch, recipe, yardstick),
         until,
         deadline,
     )
-    left_out = wanted.train.contest_margin and not recipe.train.contest_margin
-    no_contest = NoContest("no time") if left_out else trained.no_contest
-    network, run = trained.forecaster, trained.training
+    seconds = time.perf_counter() - begun
+    if wanted.train.contest_margin and not recipe.train.contest_margin:
+        trained = replace(trained, no_contest=NoContest("no time"))
+    network = trained.forecaster
     assert isinstance(network, IBForecast)
-    seconds = round(time.perf_counter() - begun, 3)
     fitted = FittedModel(
         network=network.cpu(),
         standardiser=standardiser,
@@ -165,22 +169,8 @@ def fit_source(
         origin=str(series.clock.stamps[0]),
         even=series.clock.even,
         split=split,
-        summary=TrainingSummary(
-            recipe=recipe.name,
-            recipe_sha256=recipe.sha256,
-            data_sha256=series.sha256,
-            rows=series.rows,
-            seed=settings.seed,
-            device=str(device),
-            seconds=seconds,
-            windows=len(training),
-            epochs=len(run.history),
-            best_epoch=run.best_epoch,
-            validation_error=run.best_error,
-            stopped=run.stopped,
-            schedule=trained.recipe.train,
-            contest=trained.contest,
-            no_contest=no_contest,
+        summary=TrainingSummary.of(
+            trained, recipe, settings.seed, str(device), seconds, len(training), series.sha256, series.rows
         ),
         known=known,
         limits=limits,

@@ -258,17 +258,9 @@ class IBForecaster(Settings):
         intended use, in your words. The names are those of model and table in the document and its commands; without
         one, the table is named by its path.
         """
-        from ibforecast.dossier import dossier_of
+        from ibforecast.dossier import Dossier, gather
 
-        return dossier_of(
-            self.desk,
-            table,
-            split,
-            windows,
-            purpose=purpose,
-            model_name=model_name,
-            table_name=table_name,
-        )
+        return Dossier(gather(self.desk, table, split, windows, purpose, model_name, table_name))
 
     def calibrate(self, table: Any, split: Selection = "validation") -> "IBForecaster":
         """Take the widths of intervals from a part of the table the model was fitted on, or from "all" of another.

@@ -20,7 +20,7 @@ NAME = "IBForecast"
 """The column of a forecast in a long table."""
 
 ROUNDING = 2.0**-22
-"""What single precision may move a forecast by, as a share of how far it and the level are from the mean."""
+"""By how much single precision may move a forecast, as a share of how far it and the level are from the mean."""
 
 Amounts = Float64[np.ndarray, "... channel"]
 
@@ -89,7 +89,7 @@ def folds(desk: Desk, source: Table, starts: list[int], levels: tuple[float, ...
 def ends(
     values: Amounts, reach: Amounts, mean: Float64[np.ndarray, " channel"], level: Amounts
 ) -> tuple[Amounts, Amounts]:
-    """Return both ends of intervals that reach this far from the forecast, in units, as is `level` less the mean.
+    """Return both ends of intervals that reach this far from the forecast; `level` is relative to the mean.
 
     They reach at least as far as rounding does. Otherwise an interval without a width, around a forecast that repeats a
     value, would not contain that value.

@@ -89,8 +89,7 @@ class Read:
 
     @cached_property
     def shares(self) -> PerValue:
-        """By how much each value changes the scale of its channel, in proportion to what it adds to the square of
-        it."""
+        """By how much each value changes the scale of its channel, in proportion to its share of the squared change."""
         widths = (self.doubt + self.count) * (self.scale + self.usual_scale)
         return np.asarray((self.squares - self.season**2) / widths[self.channel])
 
@@ -129,7 +128,7 @@ class Weights:
 
     @property
     def added(self) -> Float64[np.ndarray, "value horizon"]:
-        """What each value adds to the calendar, as itself and through the scale."""
+        """The amount of each value, which it adds to the calendar as itself and through the scale."""
         read = self.read
         own = self.linear * read.departure[:, None] + self.bent * np.tanh(read.departure)[:, None]
         return np.asarray(own + read.shares[:, None] * self.swing[read.channel])
@@ -273,8 +272,8 @@ class _WhatIf:
     ) -> Float64[np.ndarray, "some horizon column"]:
         """Return the forecasts of windows in which only marked tokens have their own values, others the usual ones.
 
-        A window has channels of different versions: `which` says, for each channel, by which row of `marks` it is.
-        Level, scale and evidence of a channel depend only on that channel, so they are computed once per version.
+        The channels of a window may have different versions: `which` has the row of `marks` of each channel. Level,
+        scale and evidence of a channel depend only on that channel, so they are computed once per version.
         """
         versions, parts = self._read(marks), torch.split(torch.from_numpy(which), self.together)
         return torch.cat([self._forecast(versions, part) for part in parts]).double().numpy()

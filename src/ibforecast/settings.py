@@ -6,7 +6,7 @@ from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ibforecast.core.errors import UsageError, bounded, require_choice
+from ibforecast.core.errors import UsageError, bounded, names_of, require_choice
 from ibforecast.core.sizes import require_steps
 from ibforecast.data.layout import Dates, Irregular, Layout
 from ibforecast.data.splits import Split
@@ -54,12 +54,6 @@ def _at_least_one(name: str, number: Any) -> int:
     if whole_number(name, number) < 1:
         raise UsageError(f"{name} must be at least 1", number, "give a positive number")
     return int(number)
-
-
-def _names(name: str, names: Any) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise UsageError(f"{name} must be a list of names", repr(names), f"write [{names!r}]")
-    return tuple(map(str, names))
 
 
 def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
@@ -188,13 +182,13 @@ class Settings:
     )
     channels: Sequence[str] | None = field(
         default=None,
-        metadata=_about("Channels to read and forecast, separated by commas; default: all.", _unless_none(_names)),
+        metadata=_about("Channels to read and forecast, separated by commas; default: all.", _unless_none(names_of)),
     )
     past: Sequence[str] = field(
-        default=(), metadata=_about("Channels to read and not forecast, separated by commas.", _names)
+        default=(), metadata=_about("Channels to read and not forecast, separated by commas.", names_of)
     )
     future: Sequence[str] = field(
-        default=(), metadata=_about("Columns that are known ahead, separated by commas.", _names)
+        default=(), metadata=_about("Columns that are known ahead, separated by commas.", names_of)
     )
     id: str = field(default="unique_id", metadata=_about("Id column of a long table."))
     target: str = field(default="y", metadata=_about("Value column of a long table."))
@@ -217,7 +211,7 @@ class Settings:
     zero_at: Sequence[str] = field(
         default=(),
         metadata=_about(
-            "Times of the day at which an empty cell means 0, e.g. 22:00..05:30 for a closed shop.", _names
+            "Times of the day at which an empty cell means 0, e.g. 22:00..05:30 for a closed shop.", names_of
         ),
     )
     limits: Mapping[str, Any] | Sequence[Any] | None = field(
@@ -229,7 +223,7 @@ class Settings:
         ),
     )
     whole: Sequence[str] = field(
-        default=(), metadata=_about("Channels whose forecasts are rounded to whole numbers.", _names)
+        default=(), metadata=_about("Channels whose forecasts are rounded to whole numbers.", names_of)
     )
     split: tuple[float, float, float] = field(
         default=UsualParts((0.7, 0.1, 0.2)),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ibforecast import MissingExtraError, UsageError
+from ibforecast.core import workers
 from ibforecast.core.workers import LOST
 from ibforecast.fleet import Fleet, Here, Processes, Ray
 
@@ -42,6 +43,12 @@ def test_items_are_taken_only_as_workers_become_free() -> None:
 
     for number, _ in enumerate(Processes(1).run(items(), abs), start=1):
         assert len(taken) <= number + 2
+
+
+def test_items_end_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 0.0, 59.0, 60.0])
+    monkeypatch.setattr(workers.time, "monotonic", lambda: next(now))
+    assert list(workers.until("abcd", minutes=1.0)) == ["a", "b"]
 
 
 def test_at_least_one_process_is_required() -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ibforecast_lab.experiments.aims import AIMS, MET, MISSED, NOT_RUN, TOPICS, Aim
 from ibforecast_lab.experiments.frame import select
 from ibforecast_lab.experiments.ledger import Cell, Record
-from ibforecast_lab.experiments.page import FORMS, NAMES, PAGE, page
+from ibforecast_lab.experiments.page import FORMS, NAMES, PAGE, page, printed
 from ibforecast_lab.experiments.plans import FITTED, SEEDS
 from ibforecast_lab.experiments.quoted import BENCH, CELLS, RIVALS, TRIALS, best_rival, rows_of_rivals, stacked
-from ibforecast_lab.experiments.sheet import Sheet
+from ibforecast_lab.experiments.sheet import NONE, Sheet
 from ibforecast_lab.experiments.tables.errors import OVERALL
 
 ROOT = Path(__file__).parents[3]
@@ -165,6 +165,12 @@ def test_a_part_of_the_attacks_without_a_record_says_so(
         (tmp_path / path.name).write_text(path.read_text())
     (tmp_path / "torture.json").write_text('{"measures": {}}')
     assert page(sheets, values, records, tmp_path, ROOT / TRIALS).count("| no record |") == 7
+
+
+def test_a_table_is_one_sentence_until_something_of_it_was_run() -> None:
+    first, second = ({"data": data, "mse": NOT_RUN, "seeds": NONE} for data in ("a", "b"))
+    assert printed([first, second]).startswith("Nothing of this was run")
+    assert printed([first, second | {"mse": "0.3"}]).splitlines()[-1] == "| b | 0.3 | – |"
 
 
 def test_cells_that_ended_long_before_the_others_are_of_another_run(records: list[Record]) -> None:

@@ -4,17 +4,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from ibforecast.core.calendar import Clock, Frequency
+from ibforecast.core.errors import DataError
 from ibforecast.data.series import Series
 from ibforecast_lab.data import catalogue
 from ibforecast_lab.data.catalogue import DataSet
 from ibforecast_lab.experiments import parts, stacked
 from ibforecast_lab.experiments.ledger import Cell, Ledger
+from ibforecast_lab.experiments.local import run_missing
 from ibforecast_lab.experiments.run import run
 from ibforecast_lab.experiments.stacked import run_missing_stacked, stacks
 
@@ -95,3 +98,27 @@ def test_a_stack_that_fails_is_reported_for_each_of_its_cells_and_the_others_are
     failures = run_missing_stacked(cells, tmp_path / "ledger.jsonl.zst", "cpu")
     assert failures == dict.fromkeys(cells[:2], "MemoryError: no room")
     assert [record.cell for record in Ledger(tmp_path / "ledger.jsonl.zst").records()] == cells[2:]
+
+
+def test_a_stack_whose_data_are_missing_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def load(name: str) -> Series:
+        if name == "Other":
+            raise DataError("a file must exist", "none", "download it")
+        return series(name)
+
+    monkeypatch.setattr(catalogue, "load", load)
+    cells = [replace(CELL, data="Other"), CELL]
+    failures = run_missing_stacked(cells, tmp_path / "ledger.jsonl.zst", "cpu")
+    assert list(failures) == cells[:1]
+    assert "a file must exist" in failures[cells[0]]
+
+
+@pytest.mark.parametrize("engine", [run_missing, run_missing_stacked])
+def test_no_cell_begins_when_the_time_is_over(engine: Any, tmp_path: Path) -> None:
+    cells, reported = [CELL, replace(CELL, recipe="rival.toml")], list[Cell]()
+
+    def report(cell: Cell, *_: object) -> None:
+        reported.append(cell)
+
+    assert engine(cells, tmp_path / "ledger.jsonl.zst", "cpu", on_cell=report, minutes=0.0) == {}
+    assert reported == []

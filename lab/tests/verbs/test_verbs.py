@@ -1,5 +1,6 @@
 """The verbs of the laboratory: help, options, and errors."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,3 +35,14 @@ def test_stacked_cells_are_run_on_this_machine(call: Call) -> None:
     outcome = call("reproduce", "accuracy", "--stacked", "--engine", "ray")
     assert (outcome.code, outcome.out) == (2, "")
     assert "--stacked" in outcome.err
+
+
+def test_several_labels_are_one_run(call: Call, tmp_path: Path) -> None:
+    ledger = ("--ledger", str(tmp_path / "ledger.jsonl.zst"))
+    counts = []
+    for labels in (["fev"], ["look_back"], ["fev", "look_back", "fev"]):
+        outcome = call("reproduce", *labels, "--minutes", "1e-9", "--json", *ledger)
+        document = json.loads(outcome.out)
+        assert (outcome.code, document["run"], document["left"]) == (0, 0, document["cells"])
+        counts.append(document["cells"])
+    assert counts[2] == counts[0] + counts[1]

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ibforecast.core.errors import MissingExtraError
+from ibforecast.core.errors import MissingExtraError, names_of
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import UNREAD, Step, column_of, places, require_step
@@ -19,9 +19,9 @@ def to_captum(
 ) -> Float[Tensor, "1 look_back input_channel"]:
     """Attribute one number of a forecast to the look-back, as captum's `attribute(window)` would.
 
-    `channel` and `step` are those of a receipt. The amount of a token is divided evenly among its steps. Together with
-    what is known ahead, what the values that were not read add and what limits change, these amounts add up to the
-    forecast minus the calendar.
+    `channel` and `step` are those of a receipt. The amount of a token is divided evenly among its steps. These amounts,
+    and those of what is known ahead, of values that were not read and of limits, add up to the forecast minus the
+    calendar.
     """
     require_step(explained, step)
     attribution, length = np.zeros(explained.history.shape), explained.explanation.patch_len
@@ -43,7 +43,8 @@ def to_shap(explained: ExplainedForecast, channels: Sequence[str] | None = None)
         from shap import Explanation
     except ModuleNotFoundError as error:
         raise MissingExtraError("shap", "shap") from error
-    names = [name for name in explained.channels if name not in explained.past] if channels is None else list(channels)
+    forecast_names = (name for name in explained.channels if name not in explained.past)
+    names = names_of("channels", forecast_names if channels is None else channels)
     tokens, horizon, patches = list(explained.tokens()), explained.horizon, len(explained.explanation.mask)
     # `tokens()` lists all patches of a channel before the next channel.
     opened = [column * patches + patch for patch, column in places(explained)]
@@ -70,5 +71,5 @@ def to_shap(explained: ExplainedForecast, channels: Sequence[str] | None = None)
         base_values=forecast - values.sum(axis=1),
         data=data,
         feature_names=features,
-        output_names=names,
+        output_names=list(names),
     )

@@ -50,7 +50,7 @@ def _cycle(text: str) -> int | tuple[int, ...] | str:
 
 
 def _type(hint: Any) -> Any:
-    """Return the type of the option for the type of a setting; None in it means that it may be left out."""
+    """Return the type of an option from that of its setting; None in the latter is ignored."""
     union = get_origin(hint) in (UnionType, Union)
     kinds = [kind for kind in get_args(hint) if kind is not type(None)] if union else [hint]
     first, origin = kinds[0], get_origin(kinds[0])

@@ -45,7 +45,7 @@ def check_place(*paths: Path) -> None:
 
 
 def check_file(*paths: Path) -> None:
-    """Refuse a path to which no file can be written: `check_place`, its folder must exist, and it must be none."""
+    """Refuse, like `check_place`, a path to which no file can be written; also one that is a folder or has none."""
     for path in paths:
         if not path.parent.exists():
             raise UsageError(

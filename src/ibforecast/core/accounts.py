@@ -88,7 +88,7 @@ def _of_one(explained: ExplainedForecast, receipt: Receipt) -> Iterator[str]:
 
 
 def _notes(explained: ExplainedForecast, receipt: Receipt, column: int, most: int) -> list[str]:
-    """Return the last lines, at most this many: if there are more, those without an amount become one."""
+    """Return the last lines. If there are more than `most`, those without an amount are joined to one."""
     amounts = [*_limited(explained, receipt), *_seen_elsewhere(receipt)]
     remarks = [*_anchor(explained, column), *_promise(explained), *_sampled(receipt)]
     return [*amounts, *(remarks if len(amounts) + len(remarks) <= most else [" ".join(remarks)])]
@@ -117,7 +117,7 @@ def _printed(
     """Return the forecast and its amounts as text, rounded so that they add up, and the number of decimals.
 
     The amount with the number `rest`, if there is one, takes what rounding leaves. A limit that is not 0 is one of the
-    amounts, unless it would be printed as 0 and not `every_limit` is wanted.
+    amounts. One that would be printed as 0 is left out unless `every_limit`.
     """
     decimals = decimals_of(float(explained.units.std[column_of(explained, receipt.channel)]), COARSE)
     limit = [receipt.limit] if receipt.limit and (every_limit or rounded(receipt.limit, decimals)) else []
@@ -185,9 +185,9 @@ def _event(explained: ExplainedForecast, run: Run) -> str:
 
 
 def _against_before(explained: ExplainedForecast, receipt: Receipt, column: int, decimals: int) -> str:
-    """Return the difference from as many steps before the forecast, or from one cycle earlier if it is one step.
+    """Say how the mean forecast differs from that of as many steps before it, or one step from a cycle earlier.
 
-    Empty if the table does not have all of them.
+    Empty if the window does not have all of these values.
     """
     cycle, now = explained.cycles[0], explained.look_back
     if receipt.step == "mean":

@@ -56,7 +56,7 @@ NAMES: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Reason:
-    """The changes of one kind and channel together, or of all that are not named: their sum, and what they are."""
+    """The sum of the changes of one kind and channel, or of all that are not named, and what they are."""
 
     change: float
     text: str
@@ -143,7 +143,7 @@ class Comparison:
         return f"{shown(abs(difference), self.decimals)} {'higher' if difference > 0 else 'lower'} than"
 
     def _sums(self) -> list[tuple[float, str]]:
-        """Return the sum of the changes of every kind and channel that is not 0, and what it is, largest first."""
+        """Return the sum of the changes of each kind and channel, largest first, without sums of 0."""
         sums = []
         for (kind, channel), group in groupby(sorted(self.changes, key=_kind_and_channel), key=_kind_and_channel):
             changes = list(group)
@@ -161,7 +161,7 @@ class Comparison:
 
     @cached_property
     def _moments(self) -> dict[str, str]:
-        """The times as words name them, by those of the changes: without offsets, because the zone is named."""
+        """The times in words, by the times of the changes. They need no offsets, because the zone is named."""
         times = {self.made_before, self.made_after, *(time for each in self.changes for time in (each.start, each.end))}
         return dict(zip(times, times if self.zone is None else without_offsets(list(times)), strict=True))
 

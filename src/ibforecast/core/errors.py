@@ -9,6 +9,7 @@ IBForecastError
 """
 
 from difflib import get_close_matches
+from typing import Any
 
 MOST_THREADS = 1024
 """Many more cannot be started, and libraries end with an error of their own."""
@@ -75,6 +76,12 @@ def require(holds: bool, rule: str, value: object, remedy: str) -> None:
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise UsageError unless the value is one of the choices."""
     require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")
+
+
+def names_of(name: str, names: Any) -> tuple[str, ...]:
+    """Return a list of names; raise UsageError for a single one, whose letters would be taken for names."""
+    require(not isinstance(names, str), f"{name} must be a list of names", repr(names), f"write [{names!r}]")
+    return tuple(map(str, names))
 
 
 def require_threads(threads: int) -> None:

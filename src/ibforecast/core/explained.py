@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float64
 from ibforecast.core import document, reading
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import effect
-from ibforecast.core.errors import UsageError, VerificationError
+from ibforecast.core.errors import UsageError, VerificationError, names_of
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.information import token_bits
@@ -212,8 +212,7 @@ class ExplainedForecast:
 
     @cached_property
     def moments(self) -> tuple[str, ...]:
-        """The times as they are written in words: the zone once, and an offset only if the clock showed a time
-        twice."""
+        """The times in words: the zone once, and an offset only if the clock showed a time twice."""
         return self.times if self.clock.zone is None else without_offsets(self.times)
 
     @property
@@ -327,8 +326,8 @@ class ExplainedForecast:
     def in_words(self, channel: str | None = None, step: "Step" = "mean", *, full: bool = False) -> str:
         """Describe what the forecast of a channel is made of, in at most eight lines; by default of every channel.
 
-        `full` describes what was read instead: every place of every channel, as a document does. So does an explanation
-        without its model and without the receipts of all channels, in brief.
+        `full` describes what was read instead: every place of every channel, as a document does. An explanation that
+        has neither its model nor the receipts of all channels describes that, too, in brief.
         """
         if full and (channel, step) != (None, "mean"):
             got = f"full=True, channel={channel!r}, step={step!r}"
@@ -387,10 +386,11 @@ class ExplainedForecast:
 
     def amounts_of(self, channels: Sequence[str]) -> "dict[str, Amounts]":
         """Return the amounts of several channels; computing them together takes little more time than those of one."""
-        for name in channels:
+        names = names_of("channels", channels)
+        for name in names:
             receipt.column_of(self, name)
-        self._compute(channels)
-        return {name: self._computed[name] for name in channels}
+        self._compute(names)
+        return {name: self._computed[name] for name in names}
 
     def _compute(self, channels: Sequence[str]) -> None:
         """Compute the amounts of these channels together, which takes little more time than those of one."""
@@ -413,7 +413,8 @@ class ExplainedForecast:
 
     def with_receipts(self, channels: "Sequence[str] | None" = None, step: "Step" = "mean") -> "ExplainedForecast":
         """Return the explanation with receipts of these channels (None: all that are forecast) in its document."""
-        names = [name for name in self.channels if name not in self.past] if channels is None else list(channels)
+        forecast = (name for name in self.channels if name not in self.past)
+        names = names_of("channels", forecast if channels is None else channels)
         for name in names:
             receipt.column_of(self, name)
         self._compute(names)

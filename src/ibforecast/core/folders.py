@@ -24,7 +24,7 @@ ASIDE = "moved-aside"
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder in the parent of `folder`, and remove in the end what is under its name."""
+    """Yield a new folder in the parent of `folder`; at the end, remove whatever has its name."""
     temporary = _made(folder)
     try:
         yield temporary
@@ -81,9 +81,10 @@ def exchanged(one: Path, other: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path, wait: bool) -> Iterator[bool]:
-    """Be the only process that has locked a folder; yield False if another has, unless this one is to wait.
+    """Hold the lock of a folder and yield True. If another process holds it, wait or yield False.
 
-    The system ends that with the process, and no file is needed. Where it has no such locks, nothing is locked.
+    The system releases the lock when the process ends, and no file is needed. A system without such locks locks
+    nothing.
     """
     if os.name != "posix":
         yield True

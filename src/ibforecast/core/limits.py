@@ -101,8 +101,8 @@ ENDS = {"low": -np.inf, "high": np.inf}
 def rests_at_zero(values: Float64[np.ndarray, " row"]) -> bool:
     """Return whether values are counts that are often 0: whole numbers, none of them negative, many of them 0.
 
-    A forecast below 0 is then an error without doubt. Whole numbers that are seldom 0 could be rounded measurements,
-    such as temperatures, of which later ones may be negative.
+    A forecast below 0 is then certainly wrong. Whole numbers that are seldom 0 could be rounded measurements, such as
+    temperatures, of which later ones may be negative.
     """
     seen = values[~np.isnan(values)]
     zeros = int((seen == 0).sum())

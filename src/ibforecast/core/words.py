@@ -51,7 +51,7 @@ def in_words(explained: ExplainedForecast, full: bool) -> str:
 
 
 def _chosen(explained: ExplainedForecast) -> str:
-    """Return how the places were chosen; those of a sealed model say nothing about this window, so no bits."""
+    """Return how the places were chosen, with the bits that a choice carries; a sealed model does not choose."""
     if explained.sealed:
         return ", in places that are the same for every window"
     return f"; its gates carry {explained.rate_bits:.1f} bits beyond their prior"

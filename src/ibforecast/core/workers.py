@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,15 @@ Done = Iterator[tuple[Item, Result | None, str]]
 
 RETRIES = 5
 LOST = "its process died, perhaps out of memory; give it more memory, or run fewer jobs at a time"
+
+
+def until(items: Iterable[Item], minutes: float) -> Iterator[Item]:
+    """Yield the items, and none after this many minutes from the first request."""
+    end = time.monotonic() + 60 * minutes
+    for item in items:
+        if time.monotonic() >= end:
+            return
+        yield item
 
 
 class Workers(ABC):

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int64, Shaped
 from ibforecast.core.errors import DataError, UsageError
 
 YEARS = (np.datetime64("0002-01-01", "us"), np.datetime64("9999-01-01", "us"))
-"""The first moment that is allowed, and the first one that no longer is. With any offset, both are dates of Python."""
+"""The first moment that is allowed, and the first later one that is not. With any offset, both are dates of Python."""
 
 IN_YEARS = "a time must be in the years 2 to 9998"
 

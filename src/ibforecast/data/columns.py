@@ -324,7 +324,7 @@ def as_numbers(
 
 
 def _wrong_numbers(cells: list[Any], rows: Int64[np.ndarray, " fault"]) -> tuple[Int64[np.ndarray, " named"], str]:
-    """Return which of the rows whose cells are no numbers to name, and what to do about them.
+    """Return which of the rows without a number an error names, and what to do about them.
 
     Cells that nobody can read come first, then those with marks between thousands, then those with decimal commas. Next
     to more decimal commas, "1.234" has such a mark, too.
@@ -373,7 +373,7 @@ def _without(column: pa.ChunkedArray, missing: tuple[str, ...]) -> pa.ChunkedArr
 
 
 def _ungrouped(text: str) -> str:
-    """Return a number without its marks between thousands: all marks, but for a last one that is another."""
+    """Return a number without its marks between thousands: all marks, except the last one if it is a different one."""
     marks = [mark for mark in text if mark in MARKS]
     head, mark, tail = text.rpartition(marks[-1])
     keeps = marks.count(marks[-1]) == 1 and len(set(marks)) > 1

@@ -155,7 +155,7 @@ def _is_even(moments: Shaped[np.ndarray, " row"]) -> bool:
 def _numbered(numbers: Shaped[np.ndarray, " row"]) -> dict[Dates, Shaped[np.ndarray, " row"]]:
     """Return the readings of numbers whose moments are all in sensible years.
 
-    Of the ways only seconds since 1970 and ten digits, up to an hour, can both fit the same numbers.
+    Only seconds since 1970, and ten digits that end with the hour, can both fit the same numbers.
     """
     readings: dict[Dates, Shaped[np.ndarray, " row"]] = {}
     first, last = (year.astype(np.int64) for year in YEARS)

@@ -190,7 +190,7 @@ def _is_row(rows: list[tuple[int, list[str]]], at: int) -> bool:
 def _are_values(names: list[str]) -> bool:
     """Return whether the first line has the values of a row: only numbers, and perhaps a time.
 
-    A number may be a name, so with a name that is empty, as of an index, there must be a time.
+    A number may be a name. So if a name is empty, as that of an index, there must be a time.
     """
     times = [name for name in names if DATED.match(name)]
     rest = [name for name in names if name.strip() and name not in times]

@@ -1,4 +1,4 @@
-"""Limits on the size of a table, checked before it is parsed; no real table meets them, but an attack does."""
+"""Limits on the size of a table, checked before it is parsed; real tables stay below them, attacks need not."""
 
 from collections.abc import Iterable
 

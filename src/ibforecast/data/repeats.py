@@ -15,7 +15,7 @@ SHARED = 0.5
 """The largest share of rows that may have the time of another row; a clock that is put back repeats a few hours."""
 
 REPEATED_SHARE = 0.01
-"""The most rows, as a share, that may repeat both an id and a time; with more of them it is no id."""
+"""The largest share of rows that may repeat both an id and a time; above it, the column is no id."""
 
 ROWS_PER_ID = 4
 """The fewest rows per id, on average, in a column of ids: a column of values has fewer."""

@@ -8,6 +8,7 @@ from jaxtyping import Float64
 
 from ibforecast.core.calendar import Clock
 from ibforecast.core.files import sha256, to_json
+from ibforecast.core.standardiser import Standardiser
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ class Series:
     def targets(self) -> tuple[str, ...]:
         """Names of the channels that are forecast."""
         return self.channels[: len(self.channels) - self.past]
+
+    def units(self, rows: int) -> tuple[Standardiser, Standardiser | None]:
+        """Return the units of the channels and of the covariates known ahead, if any, by the first `rows` rows."""
+        channels = Standardiser.of(self.values[:rows], self.channels)
+        known = None if self.known is None else Standardiser.around_median(self.known[:rows], self.covariates)
+        return channels, known
 
     @cached_property
     def sha256(self) -> str:

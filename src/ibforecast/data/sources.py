@@ -177,9 +177,10 @@ def _read_file(path: Path) -> pa.Table:
 
 
 def _read_on(file: io.BufferedIOBase, head: bytes) -> bytes:
-    """Return all bytes of a file whose first ones are read, or one more than allowed: a small file may unpack to any.
+    """Return all bytes of a file whose first ones were read, or one more than allowed.
 
-    In pieces, because Python reserves the memory for all bytes that it is asked to read, even if there are few.
+    A small file may unpack to any size. It is read in pieces, because Python reserves the memory for all bytes that are
+    requested, even if there are few.
     """
     content, left = io.BytesIO(), LONGEST_TEXT + 1 - len(head)
     content.write(head)
@@ -276,7 +277,7 @@ def _with_points(table: pa.Table) -> pa.Table:
 
 
 def _check_thousands(texts: pa.Table, separator: str) -> None:
-    """Refuse points that may be decimal points, or between thousands: without commas between cells, nothing says it."""
+    """Refuse points that may be decimal points or between thousands, unless commas between the cells show which."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
     for name, column in zip(texts.column_names, texts.columns, strict=True):

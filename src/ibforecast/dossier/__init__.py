@@ -3,19 +3,16 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ibforecast.core import document
 from ibforecast.core.files import write_atomically
-from ibforecast.data.splits import Part
 from ibforecast.dossier import chapters
 from ibforecast.dossier.facts import Facts
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
 from ibforecast.dossier.measuring import gather
-from ibforecast.use import Desk
 
-__all__ = ["Dossier", "Facts", "dossier_of"]
+__all__ = ["Dossier", "Facts", "gather"]
 
 FORMAT, VERSION = "ibforecast.dossier", 1
 
@@ -67,28 +64,3 @@ class Dossier:
         text = self.to_json() if Path(path).suffix.lower() == ".json" else self.to_html()
         write_atomically(Path(path), text.encode())
         return Path(path)
-
-
-def dossier_of(
-    desk: Desk,
-    table: Any,
-    split: Part = "test",
-    windows: int = 1024,
-    *,
-    purpose: str = "",
-    model_name: str = "model",
-    table_name: str | None = None,
-) -> Dossier:
-    """Return the dossier of a model: `IBForecaster.dossier`."""
-    named = Path(table).name if isinstance(table, str | Path) else "table.csv"
-    return Dossier(
-        gather(
-            desk,
-            table,
-            split,
-            windows,
-            purpose=purpose,
-            model_name=model_name,
-            table_name=table_name or named,
-        )
-    )

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -64,21 +65,18 @@ RUNS = 400_000
 
 
 def gather(
-    desk: Desk,
-    table: Any,
-    split: Part = "test",
-    windows: int = 1024,
-    *,
-    purpose: str = "",
-    model_name: str = "model",
-    table_name: str = "table.csv",
+    desk: Desk, table: Any, split: Part, windows: int, purpose: str, model_name: str, table_name: str | None
 ) -> Facts:
-    """Return the facts of a model, measured on evenly spaced windows of a part of its training table."""
+    """Return the facts of a model, measured on evenly spaced windows of a part of its training table.
+
+    The names are those of model and table in commands. A table without one is named by its path, if it has one.
+    """
     require_choice("split", split, get_args(Part))
     require(
         whole_number("windows", windows) >= 2, "a dossier needs at least 2 windows", f"windows={windows}", "try 1024"
     )
     fitted, source = desk.fitted, desk.open(table)
+    table_name = table_name or (Path(table).name if isinstance(table, str | Path) else "table.csv")
     if other := difference(source.series, fitted):
         raise UsageError(
             "a dossier must be made from the table the model was fitted on",
@@ -366,4 +364,7 @@ def _example(desk: Desk, source: Table, otherwise: int) -> Example:
         explained = desk.explain(source, desk.start(source.series, None))
     except DataError:
         explained = desk.explain(source, otherwise)
-    return Example(explained, explained.itemised(desk.fitted.targets[0]), desk.verify(explained, source))
+    target = desk.fitted.targets[0]
+    # With the receipt, so that its document is the one that `explain --channel` writes.
+    explained = explained.with_receipts([target])
+    return Example(explained, explained.itemised(target), desk.verify(explained, source))

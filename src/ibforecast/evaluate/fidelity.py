@@ -1,7 +1,7 @@
 """The fidelity of a map: how far a forecast moves without the top-ranked points, and with only those.
 
-Matched-budget fidelity with the paper's three corrections: every map may name as many points as the native mask reads
-in that window, the context is held, and deleted values become the model's own reference μ + σQ. docs/measures.md
+Matched-budget fidelity with the paper's three corrections. Every map may name as many points as the native mask reads
+in that window. The context is held. Deleted values become the model's own reference μ + σQ. docs/measures.md
 explains the options and their defaults. Paper: tab:fidelity.
 """
 

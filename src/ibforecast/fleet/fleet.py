@@ -53,7 +53,7 @@ SHARED = "shared"
 """The folder with the model of a global fleet, for series that it has not seen."""
 
 CHECKPOINT = ".shared.checkpoint"
-"""What the files with the training of a global fleet begin with, until it ends."""
+"""The beginning of the names of the files with the training of a global fleet, which are removed when it ends."""
 
 OnMember = Callable[[Outcome, int], None]
 """Called with each outcome, as soon as it is known, and the number of members."""

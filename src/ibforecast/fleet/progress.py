@@ -30,8 +30,7 @@ class Progress:
         self._file, self._kept = file, kept or {}
 
     def kept(self, identity: str) -> Kept | None:
-        """Return the forecast of an earlier run with the same model, table and moment; None if there is no such
-        forecast."""
+        """Return the forecast of an earlier run with the same model, table and moment, or None."""
         if identity not in self._kept:
             return None
         outcome, forecast = self._kept[identity]

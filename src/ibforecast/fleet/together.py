@@ -28,7 +28,7 @@ from ibforecast.data.tables import Table
 from ibforecast.data.windows import Windows
 from ibforecast.evaluate.conformal import Calibration, scores
 from ibforecast.evaluate.naive import naive_cycles, naive_forecasts
-from ibforecast.fitting import OnEpoch, Progress, ignore_epoch, limits_for, recipe_for
+from ibforecast.fitting import OnEpoch, ignore_epoch, limits_for, recipe_for, reporting
 from ibforecast.fleet.members import Member
 from ibforecast.model.network import IBForecast
 from ibforecast.settings import Settings
@@ -37,7 +37,7 @@ from ibforecast.zoo.saved import FittedModel, TrainingSummary
 from ibforecast.zoo.stages import train_recipe
 
 SHORT = 10
-"""The look-back is chosen, if it is not set, for the series that is longer than one in this number of all."""
+"""A look-back that is not set is chosen for a short series: about one of this number of series is shorter."""
 
 
 @dataclass(frozen=True)
@@ -109,30 +109,14 @@ def fit_together(
         settings.seed,
         checkpoint,
         sha256(f"{__version__}/{recipe.sha256}/{fingerprint}/{longest.source.layout}/{settings.seed}".encode()),
-        lambda epoch, outcome, reader: on_epoch(
-            epoch, recipe.epochs, Progress(**vars(outcome), naive_error=naive, reader=reader)
-        ),
+        reporting(on_epoch, recipe, naive),
         until,
     )
-    network, run = trained.forecaster, trained.training
+    seconds = time.perf_counter() - begun
+    network = trained.forecaster
     assert isinstance(network, IBForecast)
-    summary = TrainingSummary(
-        recipe=recipe.name,
-        recipe_sha256=recipe.sha256,
-        data_sha256=fingerprint,
-        rows=sum(each.series.rows for each in opened.values()),
-        seed=settings.seed,
-        device=str(device),
-        seconds=round(time.perf_counter() - begun, 3),
-        windows=len(training),
-        epochs=len(run.history),
-        best_epoch=run.best_epoch,
-        validation_error=run.best_error,
-        stopped=run.stopped,
-        schedule=trained.recipe.train,
-        contest=trained.contest,
-        no_contest=trained.no_contest,
-    )
+    rows = sum(each.series.rows for each in opened.values())
+    summary = TrainingSummary.of(trained, recipe, settings.seed, str(device), seconds, len(training), fingerprint, rows)
     models = {name: (_model_of(network.cpu(), each, settings, summary), each.source) for name, each in opened.items()}
     some, _ = next(iter(models.values()))
     tokens = None if some.tokens is None else torch.from_numpy(some.tokens).to(device)
@@ -152,12 +136,12 @@ def adopted(shared: FittedModel, table: Any, settings: Settings) -> FittedModel:
     source = tables.read(table, replace(shared.layout, time=None, shape="auto"))
     series = source.series
     _require_alike(series, source.layout, shared.layout)
-    ahead = None if series.known is None else series.known[: series.rows]
+    standardiser, known = series.units(series.rows)
     every_row = Split(series.rows, series.rows, series.rows)
     return replace(
         shared,
-        standardiser=Standardiser.of(series.values, series.channels),
-        known=None if ahead is None else Standardiser.around_median(ahead, series.covariates),
+        standardiser=standardiser,
+        known=known,
         layout=source.layout,
         origin=str(series.clock.stamps[0]),
         even=series.clock.even,
@@ -217,9 +201,7 @@ def _opened(
         series = source.series
         split = _split(settings, series.rows)
         try:
-            units = Standardiser.of(series.values[: split.train_end], series.channels)
-            ahead = None if series.known is None else series.known[: split.train_end]
-            known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
+            units, known = series.units(split.train_end)
         except IBForecastError as error:
             problems[name] = error
         else:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 PART = 1024
-"""How many windows are computed at once at most, so that what is computed of them stays in the processor's cache."""
+"""The most windows that are computed at once, so that intermediate results stay in the processor's cache."""
 
 
 def in_parts(windows: Shaped[Tensor, "batch ..."]) -> Sequence[Tensor]:

@@ -72,7 +72,7 @@ def absence(
     mask: Float[Tensor, "batch patch channel"],
     missing: Bool[Tensor, "batch patch channel"],
 ) -> Float[Tensor, ""]:
-    """Return the cross-entropy of opening a closed token once the evidence is removed: nothing may replace it."""
+    """Return the cross-entropy of gates that see no evidence, which must not open a closed token in its place."""
     closed = (mask == 0) & ~missing
     return mean_where(softplus(margin.where(closed, margin.new_zeros(())).clamp(-30, 30)), closed)
 

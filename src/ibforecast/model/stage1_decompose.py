@@ -20,7 +20,7 @@ from ibforecast.layers import naive
 
 SMALLEST_VARIANCE, SMALLEST_WEIGHT = 1e-5, 1e-37
 FIRST_DOUBT = 8.0
-"""How many steps of ordinary spread the scale of a seasonal frame counts at first."""
+"""The first value of `doubt`: how many further steps of ordinary spread the scale of a seasonal frame counts."""
 
 Steps = Float[Tensor, "batch look_back channel"]
 Seen = Shaped[Tensor, "batch look_back channel"]

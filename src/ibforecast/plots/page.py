@@ -90,7 +90,7 @@ def moment(
 def receipts(explained: ExplainedForecast, names: Sequence[str], most: int | None = None) -> list[dict[str, Any]]:
     """Return the receipts of channels for the page: of the mean, and of every step unless these have too many amounts.
 
-    `most` is how many are not too many; None: as many as a report may contain.
+    `most` is the largest number of amounts; None: as many as a report may contain.
     """
     steps = _steps(explained, names, MOST_AMOUNTS if most is None else most)
     kept = ("forecast", "calendar", "read", "known", "unread", "limit", "error")

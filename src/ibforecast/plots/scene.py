@@ -148,13 +148,18 @@ class Key:
 
 @dataclass(frozen=True)
 class Gates:
-    """The map of all gates: for each patch, then for each channel, its probability, its state and a sentence."""
+    """The map of all gates: for each patch, then for each channel, its probability, its state and a sentence.
+
+    `adds` says what an open token adds to the number that is itemised. It is empty for other tokens and without a
+    receipt.
+    """
 
     channels: tuple[str, ...]
     patch_len: int
     probability: tuple[tuple[float, ...], ...]
     state: tuple[tuple[State, ...], ...]
     text: tuple[tuple[str, ...], ...]
+    adds: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,7 @@ class Scene:
             probability=tuple(_columns(patch, kept) for patch in self.gates.probability),
             state=tuple(_columns(patch, kept) for patch in self.gates.state),
             text=tuple(_columns(patch, kept) for patch in self.gates.text),
+            adds=tuple(_columns(patch, kept) for patch in self.gates.adds),
         )
         return replace(self, rows=(*_columns(self.rows, kept), *covariates), gates=gates)
 
@@ -300,9 +306,9 @@ def _context_lines(
 ) -> dict[Role, tuple[int, Float64[np.ndarray, "step channel"]]]:
     """Return the lines behind the values, with their first steps.
 
-    With a receipt these are the two that its amounts start from: the profile of every step that could be read, and
-    the forecast if all had been usual. The profile at this window's level, shown otherwise, is not that forecast: over
-    the horizon it would look like one.
+    With a receipt these are the two that its amounts start from: the profile of every step that could be read, and the
+    forecast if all had been usual. Without one it is the profile at this window's level. Next to amounts, that would
+    look like a forecast.
     """
     own = explained.explanation.context
     if shown is None:
@@ -383,7 +389,7 @@ def _responses(explained: ExplainedForecast, number: int) -> Side:
 
 
 def _responding(explained: ExplainedForecast) -> list[tuple[int, int]]:
-    """Return column and style of every forecast channel; none without covariates. Many channels share one style."""
+    """Return the column and the style of each channel that responds to covariates. Many channels share one style."""
     if explained.known is None:
         return []
     columns = np.flatnonzero(explained.is_forecast).tolist()
@@ -429,16 +435,18 @@ def _gates(explained: ExplainedForecast, shown: Itemised | None) -> Gates:
         span = words.span_of(explained, patch, patch)
         cells = zip(explained.channels, states, probability[patch], strict=True)
         text.append([f"{name}, {span}: {state}, probability {gate:.2f}" for name, state, gate in cells])
+    adds = [[""] * len(explained.channels) for _ in state]
     if shown is not None:
         forecast = forecast_of(explained, shown.receipt)
         for (patch, column), amount in zip(places(explained), shown.receipt.read, strict=True):
-            text[patch][column] += f"; adds {amount:+g} to the {forecast}"
+            adds[patch][column] = f"adds {amount:+g} to the {forecast}"
     return Gates(
         channels=explained.channels,
         patch_len=explanation.patch_len,
         probability=tuple(tuple(round(float(gate), 4) for gate in row) for row in probability),
         state=tuple(map(tuple, state)),
         text=tuple(map(tuple, text)),
+        adds=tuple(map(tuple, adds)),
     )
 
 

@@ -162,7 +162,7 @@ def create_app(service: Service) -> ASGIApp:
 
 
 class _Lean:
-    """Answers Arrow with Arrow, and passes on every other request: the framework takes longer than that."""
+    """Answers Arrow with Arrow without the framework, which would take longer than the answer; passes on all else."""
 
     def __init__(self, app: FastAPI, service: Service) -> None:
         self._app, self._service = app, service
@@ -375,7 +375,7 @@ def _json(body: bytes, status: int = 200) -> Response:
 
 
 def _is_page(path: str) -> bool:
-    """Whether a path is a file of the explorer, which contains no data."""
+    """Return whether a path is a file of the explorer, which contains no data."""
     if path == "/":
         return True
     try:

@@ -14,11 +14,10 @@ CLIENT: ContextVar[str] = ContextVar("client", default="")
 
 
 class Crowd:
-    """Those who wait for their client to send something.
+    """Connections and requests that wait for their client to send something.
 
-    If there are more than `most`, one gives way: of the client that has the most of them, the one that waits longest.
-    So a client that opens many connections pushes out only its own, and one that sends at once is soon out of the
-    crowd.
+    If there are more than `most`, the client that has the most of them must give one up: the one that waits longest. So
+    a client that opens many connections pushes out only its own, and one that sends at once is soon out of the crowd.
     """
 
     def __init__(self, most: int) -> None:

@@ -120,7 +120,7 @@ class Shelf:
         self._standing: dict[str, Kept] = {}
 
     def open(self, name: str, source: pa.Table, read: Sequence[Series]) -> None:
-        """Keep a table, which models read so, under its name for as long as the service runs."""
+        """Keep a table, and how each model reads it, under its name for as long as the service runs."""
         if name in self._opened or name == DEMO:
             raise UsageError("tables must have different names", f"{name!r} twice", "rename one of the files")
         self._opened[name] = Kept(facts_of(name, name, "opened", read[0]), source)

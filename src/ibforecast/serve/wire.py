@@ -341,7 +341,7 @@ class Change(BaseModel):
 
 
 class Reason(BaseModel):
-    """The changes of one kind and channel together, or of all that are not named: their sum, and what they are."""
+    """The sum of the changes of one kind and channel, or of all that are not named, and what they are."""
 
     change: float
     text: str

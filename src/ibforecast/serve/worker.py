@@ -147,8 +147,7 @@ class Worker:
                         request.compute_next(work)
 
     def _begun(self, turn: list[_Request]) -> Iterator[tuple[_Request, Callable[[], Any] | None]]:
-        """Yield the requests of a turn, once for each of their windows in it, with what is left to do for that
-        window."""
+        """Yield the requests of a turn, once for each window in it, with what is left to do for that window."""
         group, seen = _group_of(turn), Counter[_Request]()
         if group is None or self._together < 2 or len(turn) < 2:
             yield from ((request, None) for request in turn)

@@ -27,7 +27,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights, their averages and optimiser after the last finished epoch, the best weights so far, the history."""
+    """Weights, their averages and the optimiser after the last finished epoch; the best weights; the history."""
 
     identity: str
     history: tuple[Epoch, ...]

@@ -182,8 +182,8 @@ def pace_of(
 ) -> Pace:
     """Return how fast a forecaster is on this machine, from a few steps; the weights of `forecaster` change.
 
-    The first step and a few windows are a rehearsal, because they take longer. They are all, if more would take more
-    than `most_seconds`.
+    The first step and a few windows take longer, so they are a rehearsal and do not count. Only if the others would
+    take more than `most_seconds` are they the measurement.
     """
     device, count = training.values.device, min(config.validated or len(validation), len(validation))
     batch, steps = ranks.shared_batch(config.batch_of(len(training))), config.steps_of(len(training))

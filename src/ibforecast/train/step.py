@@ -16,7 +16,7 @@ from ibforecast.train import ranks
 
 
 class Scored(nn.Module):
-    """A forecaster whose pass is its loss: (loss, open rate). Other weights, and hooks, can be given only to a pass."""
+    """A forecaster whose forward pass returns (loss, open rate): PyTorch can replace weights only in such a pass."""
 
     def __init__(self, forecaster: Forecaster) -> None:
         super().__init__()

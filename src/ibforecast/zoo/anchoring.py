@@ -156,9 +156,9 @@ def _better(
 def _errors(
     network: IBForecast, other: IBForecast, rows: Sequence[int], windows: Windows
 ) -> tuple[Float64[Tensor, " channel"], Float64[Tensor, "row share channel"]]:
-    """Return the mean absolute error of each channel, and those with each share of some naive forecasts.
+    """Return the mean absolute error of each channel, and its error with each share of each naive forecast.
 
-    `other` is the network with naive forecasts to blend in, which have `rows` of its shares; all shares are changed.
+    `other` is the network with naive forecasts to blend in, and `rows` are the rows of their shares. Its shares change.
     """
     blend = _anchor(other).blend
     network.eval()

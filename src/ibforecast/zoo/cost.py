@@ -8,8 +8,10 @@ from ibforecast.zoo.recipes import Recipe
 from ibforecast.zoo.stages import TRIAL_EPOCHS
 
 STEP_SECONDS, CELL_SECONDS, PAIR_SECONDS = 3.5e-3, 1.1e-7, 5e-8
-"""The model of time, on one thread: a training step takes a fixed time, one per cell, which is a step of look-back or
-horizon of one channel of one window of the batch, and one per pair of channels that read each other in a window."""
+"""The model of time, on one thread. A training step takes a fixed time, a time per cell, and a time per pair of
+channels that read each other in a window. A cell is a step, of look-back or horizon, of one channel in one window of
+the batch.
+"""
 
 CHOOSING_FACTOR, ADDITIVE_FACTOR = 3.3, 1.3
 """How many times longer an epoch of a choosing and of an additive reader takes, from results/trials/cpu-steps.jsonl and

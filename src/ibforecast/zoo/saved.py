@@ -36,7 +36,8 @@ from ibforecast.model.network import IBForecast
 from ibforecast.model.reading import SealedForecast, network_of
 from ibforecast.train.config import TrainConfig
 from ibforecast.zoo.configs import build
-from ibforecast.zoo.stages import Contest, NoContest
+from ibforecast.zoo.recipes import Recipe
+from ibforecast.zoo.stages import Contest, NoContest, Trained
 
 FORMAT, VERSION = "ibforecast.model", 1
 DOCUMENT, WEIGHTS, INTERVALS = "model.json", "weights.safetensors", "intervals.safetensors"
@@ -88,6 +89,38 @@ class TrainingSummary:
     torch_version: str = torch.__version__
     python_version: str = platform.python_version()
 
+    @classmethod
+    def of(
+        cls,
+        trained: Trained,
+        recipe: Recipe,
+        seed: int,
+        device: str,
+        seconds: float,
+        windows: int,
+        data: str,
+        rows: int,
+    ) -> "TrainingSummary":
+        """Summarise the training of a recipe; `data` is the fingerprint of the training table with this many rows."""
+        run = trained.training
+        return cls(
+            recipe=recipe.name,
+            recipe_sha256=recipe.sha256,
+            data_sha256=data,
+            rows=rows,
+            seed=seed,
+            device=device,
+            seconds=round(seconds, 3),
+            windows=windows,
+            epochs=len(run.history),
+            best_epoch=run.best_epoch,
+            validation_error=run.best_error,
+            stopped=run.stopped,
+            schedule=trained.recipe.train,
+            contest=trained.contest,
+            no_contest=trained.no_contest,
+        )
+
 
 @dataclass(frozen=True)
 class FittedModel:
@@ -105,7 +138,7 @@ class FittedModel:
     """Whether the training rows followed each other in even steps, so that a time gives the number of its row."""
 
     known: Standardiser | None = None
-    """Units of the covariates known ahead, where there are any, counted from what is usual."""
+    """Units of the covariates known ahead, if there are any; their usual value is 0."""
 
     limits: Limits | None = None
     """The limits of its forecasts; None if there are none."""
@@ -306,7 +339,7 @@ def of_files(files: Mapping[str, bytes]) -> FittedModel:
 
 
 def _require_as_written(model: FittedModel, content: dict[str, Any], where: str) -> None:
-    """Refuse a document that this model, saved again, would not have: with other members, types or bytes of weights.
+    """Refuse a document unless saving this model again would give the same members, types and bytes of weights.
 
     The fingerprint of a model is of what saving it writes. Otherwise a folder could state something that no fingerprint
     covers, such as a member that nothing reads.

@@ -1,4 +1,4 @@
-"""What was aimed at, by topic and by the name of the number that says whether it was reached."""
+"""The aims by topic, each with the name of the number that shows whether it was reached."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,8 +38,8 @@ TEN_TABLES = [table for table in SUITE.values() if not table.name.endswith(KNOWN
 class Aim:
     """An aim: its words, the name of the number, its limit and form, and whether the limit is the least allowed.
 
-    If the number is of several parts, `parts` is the name of how many there are, and `planned` how many
-    there should be. `why` is the reason if there is no number.
+    If the number has several parts, `parts` names how many of them were measured, and `planned` is how many there are.
+    `why` is the reason if there is no number.
     """
 
     words: str
@@ -53,7 +53,7 @@ class Aim:
     why: str = ""
 
     def is_met(self, value: float) -> bool:
-        """Whether a number is within the limit."""
+        """Return whether a number is within the limit."""
         return value >= self.limit if self.least else value <= self.limit
 
     def verdict(self, values: Mapping[str, float]) -> str:
@@ -74,7 +74,7 @@ class Aim:
         }[self.rest][self.is_met(value)]
 
     def is_whole(self, values: Mapping[str, float]) -> bool:
-        """Whether the number is of all its parts."""
+        """Return whether the number is of all its parts."""
         return not self.parts or values.get(self.parts, 0.0) >= self.planned
 
     @property

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import torch
 
-from ibforecast.core.workers import Ray
+from ibforecast.core.workers import Ray, until
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record
 from ibforecast_lab.experiments.run import missing_from, run
 
@@ -17,16 +18,18 @@ def run_missing_on_ray(
     address: str | None,
     gpus_per_cell: float = 0.0,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
+    minutes: float = inf,
 ) -> dict[Cell, str]:
     """Run the missing cells on a Ray cluster; if a worker or node dies, its task is run again elsewhere.
 
-    Every node needs the data files, in the folder `IBFORECAST_DATA` or in the cache.
+    After some `minutes` no more cells are handed out, and those that were are finished. Every node needs the data
+    files, in the folder `IBFORECAST_DATA` or in the cache.
     """
     ledger = Ledger(packed)
     engine = Ray(address, gpus_per_item=gpus_per_cell)
     work = partial(_run, device="cuda" if gpus_per_cell else "cpu")
     failures: dict[Cell, str] = {}
-    for cell, record, failure in engine.run(missing_from(ledger, cells), work):
+    for cell, record, failure in engine.run(until(missing_from(ledger, cells), minutes), work):
         if record is None:
             failures[cell] = failure
         else:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import torch
 
-from ibforecast.core.workers import Processes
+from ibforecast.core.workers import Processes, until
 from ibforecast.zoo.stages import forget
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record
 from ibforecast_lab.experiments.run import missing_from, run
@@ -18,8 +19,11 @@ def run_missing(
     device: str,
     jobs: int = 1,
     on_cell: Callable[[Cell, Record | None, str], None] = lambda cell, record, failure: None,
+    minutes: float = inf,
 ) -> dict[Cell, str]:
     """Run the cells whose record is missing or outdated; return the reason of each failure by cell.
+
+    After some `minutes` no more cells are handed out, and those that were are finished.
 
     If a cell is killed, its last checkpoint stays next to the records of new runs, and the next run continues from it.
     """
@@ -27,7 +31,7 @@ def run_missing(
     failures: dict[Cell, str] = {}
     jobs = min(jobs, max(1, len(missing)))
     engine = Processes(jobs)
-    for cell, record, failure in engine.run(missing, partial(_run, packed=packed, device=device)):
+    for cell, record, failure in engine.run(until(missing, minutes), partial(_run, packed=packed, device=device)):
         if failure:
             failures[cell] = failure
         on_cell(cell, record, failure)

@@ -75,16 +75,16 @@ class Figure:
         return float(self.printed.replace(",", "").replace("−", "-"))
 
     def agrees_with(self, number: float) -> bool:
-        """Whether a number, rounded to the printed digits, is the figure."""
+        """Return whether a number, rounded to the printed digits, is the figure."""
         digits = len(self.printed.partition(".")[2])
         return abs(number - self.value) <= 0.5 * 10.0**-digits + 1e-9
 
     def is_record(self, number: float) -> bool:
-        """Whether the figure is that of a record, which contains shares where pages print percentages."""
+        """Return whether the figure is that of a record, which contains shares where pages print percentages."""
         return self.agrees_with(100 * number if self.is_percent else number)
 
     def is_trial(self, numbers: list[float]) -> bool:
-        """Whether the figure is one of the numbers of trials. Trials contain shares, and some contain percentages."""
+        """Return whether the figure is one of the numbers of trials, which contain shares and percentages."""
         return any(self.is_record(number) or self.agrees_with(number) for number in numbers)
 
     def __str__(self) -> str:

@@ -209,11 +209,20 @@ def page(sheets: Sheets, values: Values, records: list[Record], bench: Path = BE
         if name == "words":
             return phrases[form]
         if name == "table":
-            return markdown_table(list(tables[form][0]), [list(line.values()) for line in tables[form]])
+            return printed(tables[form])
         return FORMS[form](values[name])
 
     text = files("ibforecast_lab.experiments").joinpath("results.md").read_text("utf8")
     return re.sub(r"\{\{(\S+) (\S+)\}\}", filled, text)
+
+
+def printed(lines: list[Line]) -> str:
+    """Return a table as Markdown, or one sentence if nothing of it was run."""
+    columns = {name: {line[name] for line in lines} for name in lines[0]}
+    to_run = [cells for cells in columns.values() if NOT_RUN in cells]
+    if to_run and all(cells <= {NOT_RUN, NONE} for cells in to_run):
+        return "Nothing of this was run yet ([what was not run](#what-was-not-run))."
+    return markdown_table(list(columns), [list(line.values()) for line in lines])
 
 
 # --- Words ---

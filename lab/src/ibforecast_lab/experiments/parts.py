@@ -10,7 +10,6 @@ from torch import Tensor
 from ibforecast.core.calendar import DAY, Frequency
 from ibforecast.core.files import sha256
 from ibforecast.core.sizes import Sizes
-from ibforecast.core.standardiser import Standardiser
 from ibforecast.data.series import Series
 from ibforecast.data.windows import Windows
 from ibforecast_lab.data import catalogue, drivers, fev, framed, suite
@@ -85,12 +84,10 @@ def parts_of(cell: Cell, device: torch.device, with_calendar: bool, period: int 
         return Parts(train, validation, test, support.any(dim=1) if cell.data == DRIVERS else support)
     facts, series = facts_of(cell.data), series_of(cell.data)
     split = facts.parts
-    standardiser = Standardiser.of(series.values[: split.train_end], series.channels)
+    standardiser, known = series.units(split.train_end)
     starts = {part: split.starts(part, cell.look_back, cell.horizon) for part in ("train", "validation", "test")}
     if cell.data in fev.FEV:
         starts["test"] = starts["test"][:: cell.horizon]
-    ahead = None if series.known is None else series.known[: split.train_end]
-    known = None if ahead is None else Standardiser.around_median(ahead, series.covariates)
     training = Windows.of(
         series,
         standardiser,

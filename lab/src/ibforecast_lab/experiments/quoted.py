@@ -112,7 +112,7 @@ def _contests(records: list[Record]) -> dict[str, float]:
 
 
 def stacked(records: list[Record]) -> dict[str, float]:
-    """The largest stacked run of our recipes on the benchmarks: its cells, and the seconds that it took.
+    """Return the largest stacked run of our recipes on the benchmarks: its cells, and the seconds that it took.
 
     Records have the end of a cell and its share of the training of its stack, but not the command that it belongs to.
     Cells that end within `APART` seconds of each other are taken for one run. `span` is the time from the first end to
@@ -164,9 +164,9 @@ def _one_after_the_other(records: list[Record]) -> Iterator[list[Record]]:
 
 
 def _over_official(records: list[Record]) -> dict[str, float]:
-    """How many times as long as a cell of ours the official code of TQNet would train, at horizon 96.
+    """Return how many times as fast as by the official code of TQNet a cell of ours is trained, at horizon 96.
 
-    Its seconds are those of an epoch, measured before the project, times the mean number of epochs that our TQNet took.
+    The seconds of that code are those of an epoch, measured before the project, times the mean epochs of our TQNet.
     """
     figures: dict[str, float] = {}
     for recipe in (DEFAULT, ONE_MASK):
@@ -190,7 +190,7 @@ def _over_official(records: list[Record]) -> dict[str, float]:
 
 
 def _over_longer(values: Values) -> dict[str, float]:
-    """The change of test errors from the former, longer training of the default, of which results/trials has rows."""
+    """Return the change of test errors from the longer training of the default, which results/trials has."""
     rows = [json.loads(line) for line in (TRIALS / "retired.jsonl").read_text("utf8").splitlines()]
     figures: dict[str, float] = {}
     for row in select(rows, model=DEFAULT, training="longer"):
@@ -202,15 +202,11 @@ def _over_longer(values: Values) -> dict[str, float]:
             for metric in COMPARED.values():
                 over = values[f"{names[row['table']]}/{metric}"] / row[metric] - 1
                 figures[f"results/over_longer/{row['data']}/{metric}"] = over
-    for metric in COMPARED.values():
-        here = [value for name, value in figures.items() if name.endswith(f"/{metric}")]
-        if here:
-            figures[f"results/over_longer/most/{metric}"] = max(here)
     return figures
 
 
 def _aimed(sheets: Sheets, values: Values) -> dict[str, float]:
-    """Numbers that only the aims need."""
+    """Return numbers that only the aims need."""
     figures: dict[str, float] = {}
     overall = [row for row in select(sheets["accuracy"].rows, data=OVERALL, other_budget=None) if _counts_all(row)]
     for metric in COMPARED.values():
@@ -253,7 +249,7 @@ def _aimed(sheets: Sheets, values: Values) -> dict[str, float]:
 
 
 def _planted_by_error() -> dict[str, float]:
-    """The recovery of planted truth by the settings with the smallest validation errors, from results/trials."""
+    """Return the recovery of planted truth by the settings with the smallest validation errors, from results/trials."""
     rows = [json.loads(line) for line in (TRIALS / "h200-19.jsonl").read_text("utf8").splitlines()]
     return {
         f"results/planted/by_error/{row['data'].removeprefix('framed-')}/{column}": float(row[column])
@@ -264,12 +260,12 @@ def _planted_by_error() -> dict[str, float]:
 
 
 def _counts_all(row: Row) -> bool:
-    """Whether the row is of a rival, run or in print, and of all test windows."""
+    """Return whether the row is of a rival, run or in print, and of all test windows."""
     return row["model"] in (*RIVALS, *FIELD) and not row["dropped_batch"]
 
 
 def _fev(values: Values) -> dict[str, float]:
-    """For each look-back at which the default was run in all tasks, in how many it is ahead of trained models."""
+    """Return in how many tasks the default is ahead of trained models, by look-back, if all tasks were run."""
     figures: dict[str, float] = {}
     for look_back in LOOK_BACKS:
         ours = {task: values.get(f"fev/{task}/{DEFAULT}/{look_back}/MASE") for task in TASKS}
@@ -371,7 +367,7 @@ def best_rival(sheets: Sheets, data: str, horizon: int, metric: str) -> Row:
 
 
 def _runs(records: list[Record]) -> dict[str, float]:
-    """The errors of single runs at the budget of their recipe, and the fidelity of their native maps."""
+    """Return the errors of single runs at the budget of their recipe, and the fidelity of their native maps."""
     tidy = [row for row in frame(records) if row["own_budget"] and row["look_back"] == LOOK_BACK]
     kinds = (
         (select(tidy, measure="errors"), ("mse", "mae", "open_rate", "validation_mse")),
@@ -387,7 +383,7 @@ def _runs(records: list[Record]) -> dict[str, float]:
 
 
 def _comparisons(sheets: Sheets) -> dict[str, float]:
-    """The cells in which the default is ahead, level or behind, and those close to the best published error."""
+    """Return the cells in which the default is ahead, level or behind, and those close to the best published error."""
     compared_with = {row["model"] for cell in CELLS for row in rows_of_rivals(sheets, *cell)}
     figures = {"results/cells/rivals": float(len(compared_with))}
     for compared, metric in COMPARED.items():
@@ -407,7 +403,7 @@ def _comparisons(sheets: Sheets) -> dict[str, float]:
 
 
 def _over_the_former(sheets: Sheets, values: Values) -> dict[str, float]:
-    """The change of the error from the former default to the default: the most of any data set, and cells by lead."""
+    """Return the largest change of a data set's error from the former default to the default, and the cells by lead."""
     figures: dict[str, float] = {}
     for compared, metric in COMPARED.items():
         over = [
@@ -433,7 +429,7 @@ def _published(sheets: Sheets, data: str, horizon: int, metric: str) -> float:
 
 
 def _lead_over_tqnet(sheets: Sheets) -> dict[str, float]:
-    """The lead of both defaults over our runs of TQNet and over its better number, and the share of each data set."""
+    """Return the lead of both defaults over TQNet, our runs and its better number, and the share of each data set."""
     figures: dict[str, float] = {}
     sources_by_name = {"own": ("ledger",), "better": ("ledger", "published")}
     for model, (name, sources) in product((DEFAULT, FORMER), sources_by_name.items()):
@@ -458,7 +454,7 @@ def _lead_over_tqnet(sheets: Sheets) -> dict[str, float]:
 
 
 def _fidelity(sheets: Sheets) -> dict[str, float]:
-    """The least and the most strict score over data sets, of the choosing model's mask and of the best explainer."""
+    """Return the smallest and the largest strict score of the choosing model's mask and of the best explainer."""
     native = select(rows_of(sheets, "fidelity", CHOOSING), explainer=NATIVE)
     figures: dict[str, float] = {}
     for name, rows in (("native", native), ("best_explainer", best_explainers(sheets))):
@@ -474,16 +470,12 @@ def best_explainers(sheets: Sheets) -> list[Row]:
 
 
 def _budgets(values: Values) -> dict[str, float]:
-    """The mean error at a fifth and at a tenth over that of reading everything, and at a tenth over that at a fifth."""
-    error = {budget: f"accuracy/{OVERALL}/{DEFAULT}{place}" for budget, place in (("0.2", ""), ("0.1", "/0.1"))}
-    figures: dict[str, float] = {}
-    for metric in COMPARED.values():
-        everything = values[f"accuracy/{OVERALL}/{OPEN}/{metric}"]
-        for budget, name in error.items():
-            figures[f"results/over_open/{budget}/{metric}"] = values[f"{name}/{metric}"] / everything - 1
-        fifth, tenth = (values[f"{name}/{metric}"] for name in error.values())
-        figures[f"results/over_own/0.1/{metric}"] = tenth / fifth - 1
-    return figures
+    """Return the mean error at a tenth over that at a fifth."""
+    own = f"accuracy/{OVERALL}/{DEFAULT}"
+    return {
+        f"results/over_own/0.1/{metric}": values[f"{own}/0.1/{metric}"] / values[f"{own}/{metric}"] - 1
+        for metric in COMPARED.values()
+    }
 
 
 def rows_of(sheets: Sheets, label: str, model: str) -> list[Row]:
@@ -493,25 +485,20 @@ def rows_of(sheets: Sheets, label: str, model: str) -> list[Row]:
 
 
 def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
-    """The promises of choosing models under `certificate`, of sealed ones under `sealed`, and of intervals."""
+    """Return the promises of choosing models under `certificate`, of sealed ones under `sealed`, and of intervals."""
     certified, sealed = (rows_of(sheets, "certificate", model) for model in (CHOOSING, ONE_MASK))
     covered = rows_of(sheets, "coverage", DEFAULT)
-    shares, roots = ([row[f"sensitivity_{unit}"] for row in certified] for unit in ("squared", "root"))
+    roots = [row["sensitivity_root"] for row in certified]
     plain, adaptive = (
         [abs(row[f"{prefix}coverage"] - row["level"] / 100) for row in covered] for prefix in ("", "adaptive_")
     )
     return {
-        "results/certificate/windows": float(sum(row["windows"] for row in certified)),
         "results/certificate/bits": float(sum(row["replay_bits"] + row["scramble_bits"] for row in certified)),
-        "results/certificate/sensitivity/least": min(shares),
-        "results/certificate/sensitivity/most": max(shares),
         "results/certificate/shift/least": min(roots),
         "results/certificate/shift/most": max(roots),
         "results/sealed/windows": float(sum(row["windows"] for row in sealed)),
-        "results/sealed/bits": float(sum(row["replay_bits"] + row["scramble_bits"] for row in sealed)),
         "results/sealed/unread_windows": float(sum(row["unread_windows"] for row in sealed)),
         "results/sealed/unread_changed": float(sum(row["unread_changed"] for row in sealed)),
-        "results/sealed/sensitivity/most": max(row["sensitivity_squared"] for row in sealed),
         "results/coverage/cases": float(len(covered)),
         "results/coverage/plain_missed": float(sum(miss > CLOSE for miss in plain)),
         "results/coverage/adaptive_most": max(adaptive),
@@ -522,7 +509,7 @@ def _promises(sheets: Sheets, records: list[Record]) -> dict[str, float]:
 
 
 def _speed(values: Values) -> dict[str, float]:
-    """The most that an explained forecast costs in any shape, over the same readout of everything."""
+    """Return the most that an explained forecast costs in any shape, over the same readout of everything."""
     return {
         f"results/explanation/{recipe}/most": max(
             values[f"bench:cpu/explanation/{data}_{batch}_{recipe}_over_open"]

@@ -145,7 +145,7 @@ def places(plan: Plan) -> list[Row]:
 
 
 def placed(rows: Iterable[Row], planned: list[Row], beyond: bool = True) -> list[Row]:
-    """Return the rows of the ledger at each planned place, or the place if it has no rows, and then all other rows."""
+    """Return the rows of the ledger, planned places first; a planned place without rows is a line by itself."""
     fields = list(planned[0])
     lines: dict[tuple[Any, ...], list[Row]] = {tuple(place.values()): [] for place in planned}
     for row in rows:

@@ -4,12 +4,14 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ibforecast.core.workers import HERE, Processes
+from ibforecast.core.errors import IBForecastError
+from ibforecast.core.workers import HERE, Processes, until
 from ibforecast.zoo.stages import Trained, train_recipes_stacked
 from ibforecast_lab.experiments.ledger import Cell, Ledger, Record
 from ibforecast_lab.experiments.parts import Parts, parts_of
@@ -28,15 +30,17 @@ def run_missing_stacked(
     device: str,
     jobs: int = 1,
     on_cell: Report = lambda cell, record, failure: None,
+    minutes: float = inf,
 ) -> dict[Cell, str]:
     """Run the cells whose record is missing or outdated, in stacks; return the reason of each failure by cell.
 
     A stack has cells of one network and schedule: seeds, and data sets with equal sizes. A forecaster that cannot be
     stacked is trained on its own. With several `jobs`, as many stacks are trained at the same time, each in a process.
-    If this is killed, the stacks that were training are lost.
+    After some `minutes` no more stacks are handed out, and those that were are finished. If this is killed, the stacks
+    that were training are lost.
     """
     engine, failures = Processes(jobs) if jobs > 1 else HERE, dict[Cell, str]()
-    groups = stacks(missing_from(Ledger(packed), cells))
+    groups = until(stacks(missing_from(Ledger(packed), cells)), minutes)
     for stack, outcomes, lost in engine.run(groups, partial(_run, packed=packed, device=device, alone=jobs == 1)):
         for cell, record, failure in outcomes or [(cell, None, lost) for cell in stack]:
             if failure:
@@ -59,8 +63,12 @@ def stacks(cells: Iterable[Cell]) -> Iterator[list[Cell]]:
             continue
         pace, paced = recipe_of(group[0]).train, dict[Any, list[Cell]]()
         for cell in group:
-            windows = count(Cell(cell.data, cell.horizon, "", 0, look_back=cell.look_back))
-            paced.setdefault((pace.batch_of(windows), pace.steps_of(windows)), []).append(cell)
+            try:
+                windows = count(Cell(cell.data, cell.horizon, "", 0, look_back=cell.look_back))
+            except IBForecastError:  # such as a missing file; the run of the cell reports it
+                yield [cell]
+            else:
+                paced.setdefault((pace.batch_of(windows), pace.steps_of(windows)), []).append(cell)
         yield from paced.values()
 
 

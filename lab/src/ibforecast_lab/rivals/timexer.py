@@ -56,7 +56,7 @@ class Layer(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "batch channel token width"], series: Float[Tensor, "batch series width"]
     ) -> Float[Tensor, "batch channel token width"]:
-        """Return the tokens of every channel, which has learned of the other series through its last one."""
+        """Return the tokens of every channel, informed of the other series through its last token."""
         own = tokens.flatten(0, 1)
         tokens = self.within_norm(own + self.dropout(self.within(own, own))).view_as(tokens)
         whole = tokens[:, :, -1]

@@ -149,7 +149,7 @@ def compared(rows: list[Row]) -> list[Row]:
 
 
 def better_source(rows: list[Row]) -> list[Row]:
-    """Return the published row of a model at one place if its MSE is below that of every run of ours, or our rows."""
+    """Return the published row of a model at one place if its MSE is below that of all our runs; otherwise ours."""
     ours, published = (select(rows, source=source) for source in ("ledger", "published"))
     return [row for row in published if all(row["mse"] < own["mse"] for own in ours)] or ours
 
@@ -189,7 +189,7 @@ def _named(line: Row) -> Row:
 
 
 def _with_stand_ins(rows: list[Row], models: tuple[str, ...]) -> list[Row]:
-    """Return the lines of the data sets, those of a stand-in where a data set was not run, and the other stand-ins'."""
+    """Return the lines of each data set, or of its stand-in if it was not run, then those of the other stand-ins."""
     generated: dict[tuple[str, int | None, str], list[Row]] = {}
     for row in rows:
         if row["data"] in STAND_INS:
