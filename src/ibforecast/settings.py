@@ -65,6 +65,18 @@ def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
         raise UsageError(f"{name} must be a list of numbers", f"{numbers!r:.80}", "write them as 1.5") from error
 
 
+def _marks(name: str, marks: Any) -> tuple[float | str, ...]:
+    """Return numbers and texts that mean missing values; the text of a number is that number."""
+    if isinstance(marks, Real | str):
+        raise UsageError(f"{name} must be a list of numbers or texts", repr(marks), f"write [{marks!r}]")
+    from ibforecast.data.columns import NUMBER  # it needs numpy, and --help does not
+
+    texts = {mark for mark in marks if isinstance(mark, str) and not NUMBER.fullmatch(mark)}
+    if any(not text.strip() for text in texts):
+        raise UsageError(f"{name} must not be empty", repr(sorted(texts)[0]), "leave it out: empty cells are missing")
+    return tuple(mark if mark in texts else _numbers(name, [mark])[0] for mark in marks)
+
+
 def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
     if isinstance(cycle, str) and cycle == "auto":
         return "auto"
@@ -193,8 +205,8 @@ class Settings:
     irregular: Irregular = field(
         default="error", metadata=_about("The rule for uneven times: refuse, count rows, or fill the gaps.")
     )
-    missing_values: Sequence[float] = field(
-        default=(), metadata=_about("A number that means a missing value, e.g. -9999.", _numbers)
+    missing_values: Sequence[float | str] = field(
+        default=(), metadata=_about("A number or a text that means a missing value, e.g. -9999 or '-'.", _marks)
     )
     zero_at: Sequence[str] = field(
         default=(),
@@ -277,7 +289,8 @@ class Settings:
             frequency=self.freq,
             zone=self.zone,
             irregular=self.irregular,
-            missing_values=tuple(self.missing_values),
+            missing_values=tuple(mark for mark in self.missing_values if not isinstance(mark, str)),
+            missing_texts=tuple(mark for mark in self.missing_values if isinstance(mark, str)),
             zero_at=tuple(self.zero_at),
             past=tuple(self.past),
             future=tuple(self.future),

@@ -449,7 +449,7 @@ def _check_read_alike(layout: Layout, wanted: Layout) -> None:
             f"one opened by another model, with {layout.channels}",
             "open it with this one",
         )
-    for name in ("past", "future", "frequency", "irregular", "missing_values", "zero_at", "zone"):
+    for name in ("past", "future", "frequency", "irregular", "missing_values", "missing_texts", "zero_at", "zone"):
         here, there = getattr(layout, name), getattr(wanted, name)
         if there is not None and here != there:
             raise DataError(

@@ -161,7 +161,10 @@ MISTAKES: dict[str, Mistake] = {
     "thousands separators": Mistake(
         ("check", "TABLE"), DATA, "'1,234.5'", "1234.5 instead", replaced("load", 5, "1,234.5")
     ),
-    "units in cells": Mistake(("check", "TABLE"), DATA, "'10 kW'", "correct the cells", replaced("load", 5, "10 kW")),
+    "units in cells": Mistake(("check", "TABLE"), DATA, "'10 kW'", "10 instead of 10 kW", replaced("load", 5, "10 kW")),
+    "a text that means a missing value": Mistake(
+        ("check", "TABLE"), DATA, "'.' at 2024-01-01 05:00", "--missing-value .", replaced("load", 5, ".")
+    ),
     "infinite values": Mistake(
         ("check", "TABLE"), DATA, "inf at 2024-01-01 05:00", "leave them empty", replaced("load", 5, "inf")
     ),

@@ -134,12 +134,19 @@ class Axis:
                 "if these are holidays, make them rows of missing values with irregular='fill' (fit --irregular fill), "
                 f"or count only days that have a row with irregular='by_row' (fit --irregular by_row){more}",
             )
+        even, step = self.wall if frequency.by_date else self.moments, str(frequency)
+        step = step.upper() if step[-1] in "dw" else step  # as pandas writes days and weeks
+        onto_grid = (
+            f"put the rows on an even grid first, such as with pandas by table.resample({step!r}, "
+            f"on={self.name!r}).mean()"
+            if len(_off_grid(even, frequency))
+            else "put the rows on the even grid with irregular='fill' (fit --irregular fill)"
+        )
         return DataError(
             rule,
             got,
-            f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), put the "
-            f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency "
-            f"(fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
+            f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), "
+            f"{onto_grid}, or give the frequency (fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
         )
 
     def _workdays(self, frequency: Frequency) -> str:
@@ -168,7 +175,7 @@ class Axis:
         channels: tuple[str, ...],
     ) -> Series:
         day, position = month_day(even), frequency.count(even[0], even)
-        if len(off := np.flatnonzero(frequency.after(even[0], position, day) != even)):
+        if len(off := _off_grid(even, frequency)):
             details = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
             raise DataError(
                 f"to fill the grid, times must lie on steps of {frequency.words} from the first on",
@@ -204,6 +211,12 @@ class Axis:
                     "number with irregular='by_row' (fit --irregular by_row)"
                 ),
             )
+
+
+def _off_grid(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Int64[np.ndarray, " fault"]:
+    """Return the rows that do not lie on steps of the frequency from the first row on."""
+    position = frequency.count(even[0], even)
+    return np.flatnonzero(frequency.after(even[0], position, month_day(even)) != even)
 
 
 def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.ndarray, " row"]:

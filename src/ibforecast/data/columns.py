@@ -1,6 +1,7 @@
 """One column of a table, read as moments or as numbers; errors name the rows that are neither."""
 
 import re
+import shlex
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -66,6 +67,14 @@ GROUPED = re.compile(
     r"\s*[+-]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*|(\.\d{3}){2,}|([' \u00a0\u202f\u2019]\d{3})+([.,]\d*)?)\s*",
     re.ASCII,
 )
+UNITED = re.compile(
+    r"(?:[€$£¥]\s*)?(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?:%|[€$£¥]|[A-Za-z°µ][A-Za-z°µ/²³0-9^-]*)?", re.ASCII
+)
+"""A number with a currency, a percent sign or a unit."""
+
+WORDS_AT_MOST = 3
+"""Different texts in a channel that may mean missing values; with more of them its cells are words."""
+
 POINTS_FIRST = re.compile(r"\.\d{3},")
 """Numbers with a decimal comma, with points that may be between thousands, and with marks between thousands."""
 
@@ -280,11 +289,17 @@ def as_moments(
 
 
 def as_numbers(
-    name: str, column: pa.ChunkedArray, moments: Shaped[np.ndarray, " row"], zone: str | None
+    name: str,
+    column: pa.ChunkedArray,
+    moments: Shaped[np.ndarray, " row"],
+    zone: str | None,
+    missing: tuple[str, ...] = (),
 ) -> Float64[np.ndarray, " row"]:
-    """Return a channel as numbers, NaN where a value is missing."""
+    """Return a channel as numbers, NaN where a value is missing; `missing` are the texts that mean so."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if missing and _is_text(column.type):
+        column = _without(column, missing)
     if is_time(column.type):
         raise DataError(
             "a channel must contain numbers",
@@ -318,7 +333,7 @@ def _wrong_numbers(cells: list[Any], rows: Int64[np.ndarray, " fault"]) -> tuple
     commas = {row for row, text in texts.items() if WITH_COMMA.fullmatch(text)}
     grouped = {row for row, text in texts.items() if GROUPED.fullmatch(text)}
     if odd := sorted(set(texts) - commas - grouped):
-        return np.array(odd), "correct the cells, or leave the channel out by naming the others (fit --channels)"
+        return np.array(odd), _corrected([texts[row] for row in odd])
     if commas - grouped or any(POINTS_FIRST.search(texts[row]) for row in grouped):  # so commas are decimal marks
         pointed = {row for row, cell in enumerate(cells) if POINTED.fullmatch(str(cell))}
         grouped = (grouped - commas) | (pointed if len(pointed) < len(texts) else set())
@@ -329,6 +344,32 @@ def _wrong_numbers(cells: list[Any], rows: Int64[np.ndarray, " fault"]) -> tuple
     remedy = f"write numbers without marks between thousands: {_ungrouped(first)} instead of {first}"
     either = f", or {first.replace(',', '.')} if the comma is a decimal mark"
     return np.array(named), remedy + either * (grouped <= commas)
+
+
+def _corrected(texts: list[str]) -> str:
+    """Return what to do about cells that nobody can read as numbers."""
+    others = "or leave the channel out by naming the others (fit --channels)"
+    if united := UNITED.fullmatch(texts[0].strip()):
+        number = united["number"].replace(" ", "")
+        return f"write numbers without a unit or a sign: {number} instead of {texts[0].strip()}; {others}"
+    words = sorted({text.strip() for text in texts})
+    if len(words) > WORDS_AT_MOST or any(re.search(r"\d", word) for word in words):
+        return f"correct the cells, {others}"
+    options = " ".join(f"--missing-value {shlex.quote(word)}" for word in words)
+    if len(words) == 1:
+        means, listed = f"{words[0]!r} means a missing value", f"missing_values=[{words[0]!r}]"
+    else:
+        means, listed = f"{', '.join(map(repr, words))} mean missing values", f"missing_values={words!r}"
+    return f"if {means}, set {listed} (fit {options}); otherwise correct the cells, {others}"
+
+
+def _without(column: pa.ChunkedArray, missing: tuple[str, ...]) -> pa.ChunkedArray:
+    """Return a column of text in which these texts are empty cells."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    column = column.cast(pa.string())
+    are_missing = pc.is_in(pc.utf8_trim_whitespace(column), value_set=pa.array([text.strip() for text in missing]))
+    return pc.if_else(are_missing, pa.scalar(None, pa.string()), column)
 
 
 def _ungrouped(text: str) -> str:

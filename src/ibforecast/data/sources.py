@@ -239,7 +239,7 @@ def _read_csv(name: str, content: bytes) -> pa.Table:
         raise ragged(name, content, encoding) or error from error
     if separator != ",":
         if any(_has_commas(column) for column in table.columns):
-            table = parsed(decimal_point=",")
+            table = _with_points(parsed(decimal_point=","))
         elif fractions := [field.name for field in table.schema if pa.types.is_floating(field.type)]:
             _check_thousands(as_texts(fractions), separator)
     zoned = [field.name for field in table.schema if has_zone(field.type)]
@@ -256,14 +256,24 @@ def _read_csv(name: str, content: bytes) -> pa.Table:
 
 
 def _has_commas(column: pa.ChunkedArray) -> bool:
-    """Return whether a column has texts, and all of its cells are numbers, some of them with a decimal comma."""
+    """Return whether a column has texts, all of its cells are numbers or have no digits, and some a decimal comma."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
     if not pa.types.is_string(column.type):
         return False
     commas = pc.match_substring_regex(column, WITH_COMMA)
-    whole = pc.match_substring_regex(column, r"^\s*[+-]?\d+([eE][+-]?\d+)?\s*$")
-    return bool(pc.any(commas).as_py()) and bool(pc.all(pc.or_(commas, whole)).as_py())
+    others = pc.match_substring_regex(column, r"^\s*[+-]?\d+([eE][+-]?\d+)?\s*$|^\D*$")
+    return bool(pc.any(commas).as_py()) and bool(pc.all(pc.or_(commas, others)).as_py())
+
+
+def _with_points(table: pa.Table) -> pa.Table:
+    """Return a table whose columns of numbers with decimal commas and other marks, such as "-", have points instead."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    columns = [
+        pc.replace_substring_regex(column, ",", ".") if _has_commas(column) else column for column in table.columns
+    ]
+    return pa.table(columns, schema=table.schema)
 
 
 def _check_thousands(texts: pa.Table, separator: str) -> None:

@@ -365,7 +365,7 @@ def _from_wide(
         )
     values = np.empty((arrow.num_rows, len(columns)))
     for place, name in enumerate(columns):
-        values[:, place] = as_numbers(name, arrow[name], axis.moments, axis.zone)
+        values[:, place] = as_numbers(name, arrow[name], axis.moments, axis.zone, layout.missing_texts)
     return axis, columns, values
 
 
@@ -378,7 +378,7 @@ def _from_long(
     known = list(dict.fromkeys(ids))
     channels = _columns(layout, known)
     check_columns(len(channels), "ids that are read")
-    numbers = as_numbers(layout.target, arrow[layout.target], axis.moments, axis.zone)
+    numbers = as_numbers(layout.target, arrow[layout.target], axis.moments, axis.zone, layout.missing_texts)
     number = {name: place for place, name in enumerate(channels)}
     places = np.array([number.get(name, -1) for name in ids])
     grouped = np.argsort(places, kind="stable")

@@ -139,7 +139,7 @@ def _data(desk: Desk, series: Series, name: str) -> DataFacts:
         last=last,
         zone=layout.zone,
         irregular=layout.irregular,
-        missing_values=layout.missing_values,
+        missing_values=(*layout.missing_values, *layout.missing_texts),
         zero_at=layout.zero_at,
         parts=tuple(_parts(desk, series)),
         channels=tuple(_columns(desk.fitted, series)),
