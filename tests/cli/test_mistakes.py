@@ -69,6 +69,7 @@ MISTAKES: dict[str, Mistake] = {
     "a model as the table": Mistake(("check", "MODEL"), USAGE, "a model", "name the table"),
     "a table as the model": Mistake(("predict", "TABLE", "TABLE"), MODEL, "table.csv", "folder of a model"),
     "a spreadsheet": Mistake(("check", "TABLE"), USAGE, "table.xlsx", "save the spreadsheet as CSV", name="table.xlsx"),
+    "a negative seed of the demo": Mistake(("demo", "--seed", "-1"), USAGE, "-1", "--help"),
     "json by its suffix": Mistake(("check", "TABLE"), USAGE, "table.json", "convert", name="table.json"),
     "text by its suffix": Mistake(("check", "TABLE"), USAGE, "table.txt", "rename", name="table.txt"),
     "a model that does not exist": Mistake(("predict", "modell", "TABLE"), MODEL, "modell", "folder of a model"),
