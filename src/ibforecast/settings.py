@@ -6,7 +6,12 @@ from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+<<<<<<< HEAD
 from ibforecast.core.errors import UsageError, bounded, names_of, require_choice
+=======
+from ibforecast.core.budget import require_budget
+from ibforecast.core.errors import UsageError, bounded, require_choice
+>>>>>>> walk22
 from ibforecast.core.sizes import require_steps
 from ibforecast.data.layout import Dates, Irregular, Layout
 from ibforecast.data.splits import Split
@@ -56,6 +61,22 @@ def _at_least_one(name: str, number: Any) -> int:
     return int(number)
 
 
+<<<<<<< HEAD
+=======
+def _budget(name: str, budget: Any) -> float:
+    if not isinstance(budget, Real) or isinstance(budget, bool):
+        raise UsageError(f"{name} must be a number", repr(budget), "try 0.2 for a fifth")
+    require_budget(float(budget))
+    return float(budget)
+
+
+def _names(name: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise UsageError(f"{name} must be a list of names", repr(names), f"write [{names!r}]")
+    return tuple(map(str, names))
+
+
+>>>>>>> walk22
 def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
     if isinstance(numbers, Real):
         raise UsageError(f"{name} must be a list of numbers", repr(numbers), f"write [{numbers!r}]")
@@ -168,14 +189,16 @@ class Settings:
     )
     budget: float | None = field(
         default=None,
-        metadata=_about("Largest fraction of a window that may be read; default: the recipe's (0.2)."),
+        metadata=_about(
+            "Largest fraction of a window that may be read; default: the recipe's (0.2).", _unless_none(_budget)
+        ),
     )
     cycle: int | Sequence[int] | Literal["auto"] = field(
         default="auto", metadata=_about("Steps of the seasonal profile, or several: 24,168.", _cycle)
     )
     _: KW_ONLY
     patch_len: int | None = field(
-        default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(whole_number))
+        default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(_at_least_one))
     )
     time: str | None = field(
         default=None, metadata=_about("Name of the time column, or of several, as date,hour; default: detected.")

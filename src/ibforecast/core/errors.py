@@ -11,7 +11,7 @@ IBForecastError
 from difflib import get_close_matches
 from typing import Any
 
-MOST_THREADS = 1024
+MOST_THREADS, MOST_PROCESSES = 1024, 1024
 """Many more cannot be started, and libraries end with an error of their own."""
 
 
@@ -91,6 +91,16 @@ def require_threads(threads: int) -> None:
         f"threads must be from 1 to {MOST_THREADS}",
         f"threads={written(threads)}",
         "try 1",
+    )
+
+
+def require_processes(name: str, count: int) -> None:
+    """Raise UsageError unless a number of processes can be started."""
+    require(
+        1 <= count <= MOST_PROCESSES,
+        f"{name} must be from 1 to {MOST_PROCESSES}",
+        f"{name}={written(count)}",
+        "try one for every core",
     )
 
 

@@ -6,11 +6,10 @@ from ipaddress import ip_address
 from math import inf
 from pathlib import Path
 
-from ibforecast.core.errors import UsageError, require, require_threads, written
+from ibforecast.core.errors import UsageError, require, require_processes, require_threads
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 SHORTEST_TOKEN = 8
-MOST_WORKERS = 256
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,10 @@ class Settings:
     def __post_init__(self) -> None:
         limits = ("max_body", "max_windows", "max_concurrent", "max_tables", "max_history", "max_waiting")
         require_threads(self.threads)
+        require_processes("workers", self.workers)
         for name in limits:
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "leave it out for the default")
-        require(
-            1 <= self.workers <= MOST_WORKERS,
-            f"workers must be from 1 to {MOST_WORKERS}",
-            f"workers={written(self.workers)}",
-            "try one for every core",
-        )
         for name in ("head_seconds", "body_seconds"):
             value = getattr(self, name)
             require(0 < value < inf, f"{name} must be positive", f"{name}={value}", "leave it out for the default")
