@@ -18,8 +18,9 @@ from tests.core.samples import CHANNELS, CYCLE, HORIZON, PATCH_LEN, SOME, assert
 from ibforecast.core import document as documents
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.errors import DataError, IBForecastError, UsageError, VerificationError
-from ibforecast.core.explained import STATEMENTS, ExplainedForecast
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.standardiser import Standardiser
+from ibforecast.core.writing import STATEMENTS
 
 LOOK_BACK = PATCH_LEN * len(SOME)
 STEPS = LOOK_BACK + HORIZON

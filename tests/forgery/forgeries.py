@@ -17,7 +17,8 @@ import pandas as pd
 from ibforecast.core import document as documents
 from ibforecast.core import reading, receipt
 from ibforecast.core.errors import IBForecastError
-from ibforecast.core.explained import FORMAT, STATEMENTS, VERSION, ExplainedForecast
+from ibforecast.core.explained import FORMAT, VERSION, ExplainedForecast
+from ibforecast.core.writing import STATEMENTS
 from ibforecast.engine import TorchEngine
 
 Document = dict[str, Any]

@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.forgery.forgeries import sealed
 
-from ibforecast.core.explained import STATEMENTS, ExplainedForecast
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.writing import STATEMENTS
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import pytest
 
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.context import Context
-from ibforecast.core.explained import ExplainedForecast, Host
+from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
+from ibforecast.core.host import Host
 from ibforecast.core.receipt import Amounts
 from ibforecast.core.standardiser import Standardiser
 

@@ -5,26 +5,28 @@ closed and missing tokens agree with its history. Its document is self-contained
 content.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from ibforecast.core import document, reading
+from ibforecast.core import document, reading, writing
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import effect
 from ibforecast.core.errors import UsageError, VerificationError, names_of
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
+from ibforecast.core.host import Host, Itemiser
 from ibforecast.core.information import token_bits
 from ibforecast.core.limits import Limits
 from ibforecast.core.standardiser import Standardiser, frozen
 from ibforecast.core.verdict import Verification
+from ibforecast.core.writing import STATEMENTS, nullable
 from ibforecast.core.zones import without_offsets
 
 FORMAT, VERSION = "ibforecast.explanation", 1
@@ -35,38 +37,6 @@ READABLE = {row.name: row.of for row in FIELDS} | {
 
 DIGITS = 6
 """Decimals of `rate_bits` in a document: the last digits of a logarithm depend on the processor."""
-
-
-@runtime_checkable
-class Host(Protocol):
-    """The services of a model that its explanations use."""
-
-    def verify(self, explained: "ExplainedForecast", table: Any = None, *, exact: bool = False) -> Verification:
-        """Check an explanation."""
-
-    def draw(
-        self, explained: "ExplainedForecast", path: Path, channel: str | None = None, step: "Step" = "mean"
-    ) -> None:
-        """Draw an explanation into a file, with the receipt of a channel at one step ahead, or of its mean."""
-
-    def spreadsheet(
-        self, explained: "ExplainedForecast", path: Path, channels: Sequence[str] | None, steps: Sequence[int] | None
-    ) -> None:
-        """Write the forecast as a workbook of formulas."""
-
-    def tabulate(self, kind: type[Any], rows: Iterable[Any]) -> Any:
-        """Return rows, instances of this dataclass, as a table of the user's kind."""
-
-    def html(self, explained: "ExplainedForecast") -> str:
-        """Return an explanation as HTML for a notebook."""
-
-
-@runtime_checkable
-class Itemiser(Protocol):
-    """A model that can compute receipts."""
-
-    def amounts(self, explained: "ExplainedForecast", columns: Sequence[int]) -> "list[Amounts]":
-        """Return what adds up to the forecast of each of these channels."""
 
 
 @dataclass(frozen=True)
@@ -467,21 +437,11 @@ class ExplainedForecast:
     @cached_property
     def sha256(self) -> str:
         """The fingerprint of the content, which identifies this explanation in any spelling."""
-        return document.fingerprint({"format": FORMAT, "version": VERSION, **self._content()})
+        return document.fingerprint({"format": FORMAT, "version": VERSION, **writing.content(self)})
 
     def to_json(self) -> str:
         """Return one self-contained document; `from_json` restores the same content to the last bit."""
-        content, explanation = self._content(), self.explanation
-        patches, channels = explanation.mask.shape
-        tokens = explanation.evidence.reshape(patches, -1, channels).swapaxes(1, 2)
-        content["explanation"]["evidence"] = [
-            {"patch": patch, "channel": self.channels[column], "deviation": deviation}
-            for (patch, column), deviation in zip(
-                np.argwhere(explanation.mask).tolist(), tokens[explanation.mask].tolist(), strict=True
-            )
-        ]
-        signature = {} if self.signature is None else {"signature": self.signature}
-        return document.write(FORMAT, VERSION, {**self._statements(), **_plain(content), **signature}, self.sha256)
+        return document.write(FORMAT, VERSION, writing.written(self), self.sha256)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "ExplainedForecast":
@@ -491,80 +451,18 @@ class ExplainedForecast:
         content was changed.
         """
         content, sha256 = document.opened(text, FORMAT, VERSION)
-        statements = {name: content.pop(name, None) for name in STATEMENTS}
+        stated = {name: content.pop(name, None) for name in STATEMENTS}
         receipts = reading.sequence(content.pop("receipts", []), "receipts")
         explained = cls(**reading.explanation(content), receipts=tuple(map(receipt.read, receipts)))
-        for name, own in explained._statements().items():
-            if statements[name] != own or isinstance(statements[name], bool):  # True == 1 in Python
-                got = words.first_difference(statements[name], own)
+        for name, own in writing.statements(explained).items():
+            if stated[name] != own or isinstance(stated[name], bool):  # True == 1 in Python
+                got = words.first_difference(stated[name], own)
                 raise VerificationError(f"{name} must follow from the rest of an explanation", got, "write it again")
         if explained.sha256 != sha256:
             raise VerificationError(
                 "an explanation must match its fingerprint", "content changed after it was written", "write it again"
             )
         return explained
-
-    def _statements(self) -> dict[str, Any]:
-        """Return the parts of a document that are written for people and follow from the rest."""
-        values = (self.open_count, self.open_rate, self.rate_bits, self.in_words(full=True))
-        return dict(zip(STATEMENTS, values, strict=True))
-
-    def _content(self) -> dict[str, Any]:
-        """Return everything an explanation states, in the sections of a document."""
-        sections: dict[str, dict[str, Any]] = {"explanation": {}, "context": {}}
-        for row in FIELDS:
-            if row.written:
-                sections[row.part][row.name] = row.of(self.explanation)
-        sections["context"]["cycles"] = list(self.explanation.context.cycles)
-        return {
-            "weights_sha256": self.weights_sha256,
-            "budget": self.budget,
-            "prior": self.prior,
-            "sealed": self.sealed,
-            "window": {
-                "channels": list(self.channels),
-                "past": list(self.past),
-                "covariates": list(self.covariates),
-                "frequency": self.frequency,
-                "zone": self.clock.zone,
-                "row": self.clock.row,
-                "times": list(self.times),
-                "history": self.history,
-                "known": self.known,
-                **({"zero_at": list(self.zero_at)} if self.zero_at else {}),
-            },
-            "units": _units(self.units),
-            "known_units": None if self.known_units is None else _units(self.known_units),
-            **sections,
-            "forecast": self.forecast,
-            "truth": self.truth,
-            # Left out if there are none, so that a document without them has the fingerprint it always had.
-            **({} if self.limits is None else {"limits": self.limits.document(), "unlimited": self.unlimited}),
-            **({"receipts": [each.document() for each in self.receipts]} if self.receipts else {}),
-        }
-
-
-STATEMENTS = ("open_count", "open_rate", "rate_bits", "in_words")
-
-
-def nullable(values: Float64[np.ndarray, "..."]) -> Any:
-    """Return nested lists with None for NaN, which JSON does not have."""
-    if not np.isnan(values).any():
-        return values.tolist()
-    return np.where(np.isnan(values), None, values.astype(object)).tolist()  # type: ignore[call-overload]
-
-
-def _units(units: Standardiser) -> dict[str, Any]:
-    return {"mean": units.mean, "std": units.std}
-
-
-def _plain(value: Any) -> Any:
-    """Return content as JSON needs it: arrays as lists, None for NaN."""
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, np.ndarray):
-        return nullable(value) if value.dtype == np.float64 else value.tolist()
-    return value
 
 
 # These modules import ExplainedForecast, so they can be imported only after it is defined.

@@ -9,7 +9,8 @@ from jaxtyping import Float64
 from ibforecast.core import running
 from ibforecast.core.calendar import Clock
 from ibforecast.core.errors import DataError, require
-from ibforecast.core.explained import ExplainedForecast, Host
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.host import Host
 from ibforecast.core.hours import covered
 from ibforecast.core.running import Cell, Cells
 from ibforecast.core.verification import Engine, Original

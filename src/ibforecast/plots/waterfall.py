@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from ibforecast.core import receipt, words
-from ibforecast.core.explained import ExplainedForecast, Itemiser
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.host import Itemiser
 from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import COARSE, Amounts, Kind, Receipt, Step
 from ibforecast.plots import labels

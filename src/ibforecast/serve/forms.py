@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from pydantic_core import to_json
 
-from ibforecast.core.explained import ExplainedForecast, nullable
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.writing import nullable
 from ibforecast.data.sources import to_csv
 from ibforecast.plots.scene import scene_of
 from ibforecast.plots.svg import to_svg

@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from ibforecast.core.errors import DataError, UsageError
-from ibforecast.core.explained import ExplainedForecast, nullable
+from ibforecast.core.explained import ExplainedForecast
+from ibforecast.core.writing import nullable
 from ibforecast.engine import TorchEngine
 from ibforecast.serve import wire
 from ibforecast.serve.refusals import reading
