@@ -1,8 +1,8 @@
 """docs/results.md: the results as one page, from the ledger and the benchmarks.
 
-`python -m ibforecast_lab.experiments.page` writes it; the same records give the same text. The text is in results.md, one
-folder above. It has places for numbers, `{{NAME FORM}}`, for words that depend on records, `{{words NAME}}`, and for
-tables, `{{table NAME}}`.
+`python -m ibforecast_lab.experiments.page` writes it; the same records give the same text. The text is in results.md,
+one folder above. It has places for numbers, `{{NAME FORM}}`, for words that depend on records, `{{words NAME}}`, and
+for tables, `{{table NAME}}`.
 """
 
 import argparse
