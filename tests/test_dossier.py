@@ -186,10 +186,10 @@ def test_unread_values_are_a_driver_of_a_model_that_is_not_sealed(dossier: Dossi
 
 def test_the_example_is_the_newest_forecast_and_passes_every_check(sealed: IBForecaster, of_sealed: Dossier) -> None:
     example = of_sealed.facts.example
-    assert example.explained.sha256 == sealed.explain(table()).sha256
+    assert example.explained.sha256 == sealed.explain(table()).with_receipts([EVIL]).sha256
     assert example.receipt == sealed.explain(table()).itemised(EVIL)
     assert example.verification
-    assert "table" in {check.name for check in example.verification.checks}
+    assert {"table", "receipts"} <= {check.name for check in example.verification.checks}
 
 
 def test_the_audit_is_that_of_the_same_windows(looking: IBForecaster, dossier: Dossier) -> None:

@@ -234,7 +234,7 @@ def test_the_words_of_groups_name_what_varies_most(months: Drivers) -> None:
     most, least = (rows.loc[getattr(rows["size"], which)()] for which in ("idxmax", "idxmin"))
     decimals = max(0, 2 - math.floor(math.log10(most["size"])))
     texts = [f"{row['size']:.{decimals}f} in {row['group']}" for row in (most, least)]
-    assert lines[0] == f"load: {source} {texts[0]}, {texts[1]}"
+    assert lines[0] == f"load: {'its own past' if source == 'load' else source} {texts[0]}, {texts[1]}"
 
 
 def test_the_words_of_groups_have_at_most_eight_lines(months: Drivers) -> None:
@@ -322,8 +322,9 @@ def test_a_channel_that_is_not_forecast_is_refused(model: IBForecaster, channel:
 def test_drivers_without_a_window_are_refused(model: IBForecaster) -> None:
     with pytest.raises(DataError, match="drivers need at least one explanation"):
         drivers_of(TorchEngine(model.fitted), [])
-    with pytest.raises(UsageError, match="count must be at least 1"):
-        model.drivers(table(), windows=0)
+    for by in (None, "hour"):
+        with pytest.raises(UsageError, match=r"windows must be at least 1 \(got windows=0\)"):
+            model.drivers(table(), windows=0, by=by)
 
 
 def test_the_words_name_the_own_past_and_what_moves_a_channel_most_from_outside(drivers: Drivers) -> None:

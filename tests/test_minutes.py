@@ -110,10 +110,13 @@ def test_most_of_the_time_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert machine.now - 1000 > 36
 
 
-def test_a_time_limit_that_allows_everything_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = fitted(tmp_path, "sealed", None, epochs=2)
+@pytest.mark.parametrize(("name", "minutes"), [("sealed", 60.0), ("choosing", 1e308)])
+def test_a_time_limit_that_allows_everything_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, minutes: float
+) -> None:
+    plain = fitted(tmp_path, name, None, epochs=2)
     Machine(1e-3, 1e-6).install(monkeypatch)
-    limited = fitted(tmp_path, "sealed", 60.0, epochs=2)
+    limited = fitted(tmp_path, name, minutes, epochs=2)
     assert limited.fitted.weights_sha256 == plain.fitted.weights_sha256
 
 

@@ -14,7 +14,7 @@ from tests.forgery.forgeries import sealed as with_fingerprint
 
 from ibforecast import ExplainedForecast, IBForecaster, UsageError
 from ibforecast.core.errors import DataError
-from ibforecast.core.receipt import places
+from ibforecast.core.receipt import decimals_for, places, unrounded
 from ibforecast.engine import TorchEngine
 from ibforecast.receipts import amounts, weights
 
@@ -141,6 +141,12 @@ def test_an_unknown_channel_or_step_is_refused(explained: ExplainedForecast) -> 
             explained.receipt(name, step)
 
 
+def test_one_name_instead_of_a_list_is_refused(explained: ExplainedForecast) -> None:
+    for call in (explained.amounts_of, explained.with_receipts):
+        with pytest.raises(UsageError, match=r"channels must be a list of names \(got 'load'\); write \['load'\]"):
+            call("load")
+
+
 def test_an_explanation_without_its_model_has_only_the_receipts_of_its_document(explained: ExplainedForecast) -> None:
     name = forecast_names(explained)[0]
     again = ExplainedForecast.from_json(explained.with_receipts([name], 2).to_json())
@@ -187,6 +193,26 @@ def test_a_receipt_that_moves_an_amount_to_the_calendar_is_refused(
         receipt["calendar"] = float(Decimal(repr(receipt["calendar"])) + Decimal(repr(largest)))
 
     assert not model.verify(forged(explained, lie))
+
+
+def test_amounts_that_are_not_rounded_at_one_threshold_are_refused(
+    model: IBForecaster, explained: ExplainedForecast
+) -> None:
+    """One unit of the last digit is moved to the amount that was rounded up the most, from that rounded down."""
+    own = explained.with_receipts().receipts[0]
+    exact = unrounded(explained, explained.amounts(own.channel), own.channel, own.step)
+    added = np.array(own.amounts) - exact
+    unit = 10.0 ** -decimals_for(explained, explained.channels.index(own.channel), own.step)
+    read = added[1 : 1 + len(own.read)]
+    to, other = int(read.argmax()), int(read.argmin())
+    assert to != other
+
+    def lie(receipt: dict[str, Any]) -> None:
+        for number, by in ((to, unit), (other, -unit)):
+            receipt["read"][number] = float(Decimal(repr(receipt["read"][number])) + Decimal(repr(by)))
+
+    verification = model.verify(forged(explained, lie))
+    assert [check.name for check in verification.checks if not check.passed] == ["receipts"]
 
 
 def test_a_receipt_that_does_not_add_up_is_refused_when_it_is_read(explained: ExplainedForecast) -> None:

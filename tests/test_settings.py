@@ -225,6 +225,10 @@ HUGE = 10**5000
         ({"cycle": (24, 10**7)}, "cycle must be at most 1000000 (got 10000000); try 24"),
         ({"seed": 2**64}, "seed must be a number that 64 bits can hold (got 18446744073709551616)"),
         ({"seed": -(2**63) - 1}, "seed must be a number that 64 bits can hold"),
+        ({"horizon": 0}, "horizon must be at least 1 (got horizon=0); give a positive whole number"),
+        ({"look_back": -1}, "look_back must be at least 1 (got look_back=-1)"),
+        ({"patch_len": 0}, "patch_len must be at least 1 (got 0)"),
+        *(({"budget": budget}, "budget must lie in (0, 1]") for budget in (0.0, -0.1, 7.0, float("nan"), float("inf"))),
         ({"missing_values": [float("nan")]}, "missing_values must be finite numbers (got nan); leave it out"),
         ({"missing_values": [float("-inf")]}, "missing_values must be finite numbers (got -inf)"),
         *(

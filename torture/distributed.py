@@ -190,11 +190,14 @@ def _forecast_in_processes(folder: Path, dice: random.Random) -> tuple[dict[str,
     worker = int((folder / "processes.notes").read_text().splitlines()[-1].rpartition(" ")[2])
     os.kill(worker, signal.SIGKILL)
     outcome, starts = _ended(process), _starts(folder / "processes.notes")
+    processes = _processes(folder / "processes.notes")
+    unharmed = ["no other process took over"] * (len(processes) <= 2)  # the two that it began with
     return {
         "seconds": round(time.perf_counter() - begun, 1),
         "forecast": outcome["states"].get("forecast", 0),
         "repeated": starts.total() - len(starts),
-    }, _flaws(folder, "local", outcome)
+        "processes": len(processes),
+    }, _flaws(folder, "local", outcome) + unharmed
 
 
 # --- what must be true ---
@@ -235,6 +238,11 @@ def _count(folder: Path) -> int:
 def _starts(file: Path) -> Counter[str]:
     """Return how often each item was started."""
     return Counter(line.rpartition(" ")[0] for line in file.read_text().splitlines())
+
+
+def _processes(file: Path) -> set[str]:
+    """Return the numbers of the processes that started items."""
+    return {line.rpartition(" ")[2] for line in file.read_text().splitlines()}
 
 
 # --- processes and nodes ---

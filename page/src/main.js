@@ -21,7 +21,7 @@ import {
   showWords,
   tokenLabel,
 } from "./panels.js";
-import { showReceipt, tonesOf } from "./receipt.js";
+import { addsOf, showReceipt, tonesOf } from "./receipt.js";
 import { Rows } from "./rows.js";
 import { Refusal, openSource } from "./source.js";
 import { evidenceOf, historyWith, isUnchanged, maskOf, token, unchanged, unreadScrambled } from "./whatif.js";
@@ -363,7 +363,7 @@ function itemise(step, channel) {
   if (!receiptNames().includes(name)) return;
   [itemised.channel, itemised.step] = [name, step];
   byId("receipt").open = true;
-  renderReceipt();
+  renderItemised();
   byId("receipt").scrollIntoView({ block: "nearest" });
 }
 
@@ -496,7 +496,7 @@ async function replayOf(mine, wish) {
 
 function render() {
   if (!explanation) return;
-  const [model, shown] = [modelNamed(state.model), explanation];
+  const model = modelNamed(state.model);
   document.body.classList.add("has-picture");
   document.body.classList.remove("is-empty");
   document.body.classList.toggle("with-whatif", Boolean(changed));
@@ -504,15 +504,7 @@ function render() {
   showRate(explanation, changed);
   showWords(explanation, changed, Boolean(adding) && !explanation.receipts);
   rows.show(explanation, changed);
-  gates.show(shown.scene.gates.channels, shown.patches, (patch, channel) => {
-    const gate = stateOf(shown, changed, patch, channel);
-    return {
-      value: shown.scene.gates.probability[patch][channel],
-      state: gate,
-      label: tokenLabel(shown, patch, channel, gate, source.isLive),
-    };
-  });
-  renderToken();
+  renderItemised();
   showShifts(explanation, changed);
   showNumbers(explanation, changed);
   byId("outcome").textContent = outcomeOf(explanation, changed);
@@ -528,6 +520,21 @@ function render() {
   byId("status").textContent = `${explanation.scene.headline}. ${changed ? byId("outcome").textContent : ""}`;
   document.title = `${explanation.at} · ibforecast`;
   history.replaceState(null, "", toHash(state));
+}
+
+/** Show what depends on the number that is itemised: the receipt, what the map says of gates, and the chosen token. */
+function renderItemised() {
+  if (!explanation) return;
+  const [shown, adds] = [explanation, addsOf(explanation, itemised)];
+  gates.show(shown.scene.gates.channels, shown.patches, (patch, channel) => {
+    const gate = stateOf(shown, changed, patch, channel);
+    return {
+      value: shown.scene.gates.probability[patch][channel],
+      state: gate,
+      label: tokenLabel(shown, patch, channel, gate, adds, source.isLive),
+    };
+  });
+  renderToken();
 }
 
 function renderReceipt() {
@@ -583,6 +590,7 @@ function renderToken() {
     channel,
     stateOf(explanation, changed, patch, channel),
     state.wish.edits.get(token(patch, channel)) ?? null,
+    addsOf(explanation, itemised),
     actions,
   );
 }
@@ -777,11 +785,11 @@ function wire() {
   on("numbers-channel", "change", () => explanation && showNumbers(explanation, changed));
   on("receipt-channel", "change", () => {
     itemised.channel = byId("receipt-channel").value;
-    renderReceipt();
+    renderItemised();
   });
   on("receipt-step", "change", () => {
     itemised.step = byId("receipt-step").selectedIndex;
-    renderReceipt();
+    renderItemised();
   });
   on("compare", "toggle", compare);
   on("compare-at", "change", () => {

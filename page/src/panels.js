@@ -102,24 +102,29 @@ export function fitWords() {
   more.setAttribute("aria-expanded", String(isWhole));
 }
 
-/** Return a sentence about a token, and what a click on it does. */
-export function tokenLabel(explanation, patch, channel, state, canTurn) {
+/**
+ * Return a sentence about a token, what it adds, and what a click on it does.
+ * @param {Record<string, string>} adds what each place adds, by "patch.channel"
+ */
+export function tokenLabel(explanation, patch, channel, state, adds, canTurn) {
   const byHand = { opened: "; opened by hand", shut: "; closed by hand" }[state] ?? "";
   const isOpen = state === "open" || state === "opened";
   const press = canTurn && state !== "missing" ? `; click to ${isOpen ? "close" : "open"}` : "";
-  return `${explanation.scene.gates.text[patch][channel]}${byHand}${press}`;
+  const added = adds[`${patch}.${channel}`];
+  return `${explanation.scene.gates.text[patch][channel]}${added ? `; ${added}` : ""}${byHand}${press}`;
 }
 
 /**
  * Show one token, a button that turns its gate and inputs for its values; in a report only the token.
+ * @param {Record<string, string>} adds what each place adds, by "patch.channel"
  * @param {{ onTurn: () => void, onEdit: (values: number[] | null) => void } | null} actions `onEdit` gets null for the
  *   original values
  */
-export function showToken(explanation, patch, channel, state, edited, actions) {
+export function showToken(explanation, patch, channel, state, edited, adds, actions) {
   const [first, last] = steps(explanation, patch);
   const own = column(explanation.history.slice(first, last + 1), channel);
   const values = edited ?? own;
-  const head = make("p", {}, tokenLabel(explanation, patch, channel, state, false));
+  const head = make("p", {}, tokenLabel(explanation, patch, channel, state, adds, false));
   if (!actions || state === "missing") {
     byId("token").replaceChildren(head);
     return;

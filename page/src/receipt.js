@@ -7,6 +7,7 @@ import { brief, shortened } from "./words.js";
 /** @import { Explanation, Receipt, Receipts } from "./types" */
 
 const LARGEST = 6;
+const MOST_KNOWN = 3;
 
 /**
  * Return patch and channel of every open token, in the order in which a receipt lists them.
@@ -26,12 +27,41 @@ function placesOf({ scene: { gates } }) {
  * @param {{ channel: string, step: number }} chosen
  * @returns {Record<string, number> | null}
  */
-export function tonesOf(explanation, { channel, step }) {
-  const own = explanation.receipts?.find((one) => one.channel === channel);
-  if (!own) return null;
-  const { read } = own.steps[Math.min(step, own.steps.length - 1)];
+export function tonesOf(explanation, chosen) {
+  const { read } = shownStep(explanation, chosen) ?? {};
+  if (!read) return null;
   const largest = Math.max(...read.map(Math.abs), 0) || 1;
   return Object.fromEntries(placesOf(explanation).map((place, at) => [place.join("."), read[at] / largest]));
+}
+
+/**
+ * Return what each place adds to the number that is itemised, in words, by "patch.channel"; empty if that receipt is not
+ * known.
+ * @param {Explanation} explanation
+ * @param {{ channel: string, step: number }} chosen
+ * @returns {Record<string, string>}
+ */
+export function addsOf(explanation, chosen) {
+  const { read, moment } = shownStep(explanation, chosen) ?? {};
+  if (!read) return {};
+  const forecast = moment ? `forecast of ${chosen.channel} for ${moment}` : `mean forecast of ${chosen.channel}`;
+  const written = (amount) => `${amount > 0 ? "+" : ""}${Number(amount.toPrecision(6))}`.replace(/-/g, "−");
+  return Object.fromEntries(
+    placesOf(explanation).map((place, at) => [place.join("."), `adds ${written(read[at])} to the ${forecast}`]),
+  );
+}
+
+/**
+ * Return the amounts of places in the receipt that is shown, and its moment, undefined for the mean; null if that
+ * receipt is not known.
+ * @param {Explanation} explanation
+ * @param {{ channel: string, step: number }} chosen
+ */
+function shownStep({ receipts, times, lookBack }, { channel, step }) {
+  const own = receipts?.find((one) => one.channel === channel);
+  if (!own) return null;
+  const at = Math.min(step, own.steps.length - 1);
+  return { read: own.steps[at].read, moment: at ? times[lookBack + at - 1] : undefined };
 }
 
 /** Return the name and the time of a place. */
@@ -52,13 +82,17 @@ export function entriesOf(explanation, own, decimals) {
   const order = own.read.map((_, at) => at).sort((one, other) => Math.abs(own.read[other]) - Math.abs(own.read[one]));
   const largest = order.slice(0, LARGEST).filter((at) => round(own.read[at]) !== 0);
   const others = order.length - largest.length;
-  const known = own.known.reduce((sum, amount) => sum + amount, 0);
+  const covariates = explanation.rows.filter((row) => row.kind === "known").map((row) => row.name);
+  const known =
+    own.known.length > MOST_KNOWN
+      ? [[`${own.known.length} covariates`, own.known.reduce((sum, amount) => sum + amount, 0)]]
+      : own.known.map((amount, at) => [shortened(covariates[at], 24), amount]);
   const entries = largest.map((at) => {
     const [name, when] = placeWords(explanation, places[at]);
     return { part: "read", name, when, amount: round(own.read[at]), place: at };
   });
   const more = [
-    ...(own.known.length ? [{ part: "known", name: "known ahead", when: "", amount: round(known), place: -1 }] : []),
+    ...known.map(([name, amount]) => ({ part: "known", name, when: "known ahead", amount: round(amount), place: -1 })),
     ...(own.unread === null
       ? []
       : [{ part: "unread", name: "values that were not read", when: "", amount: round(own.unread), place: -1 }]),

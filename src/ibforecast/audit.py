@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ibforecast._version import __version__
 from ibforecast.core import document
-from ibforecast.core.budget import allowance
+from ibforecast.core.budget import allowance, require_budget
 from ibforecast.core.chosen import evenly_spaced
 from ibforecast.core.contracts import Explainer, Predictor
 from ibforecast.core.errors import ModelFileError, UsageError, require
@@ -346,7 +346,7 @@ def audit_guest(
     """
     window = _window(_tensor(values))
     cells, device = window.values[0].numel(), window.values.device
-    require(0 < budget <= 1, "budget must lie in (0, 1]", f"budget={budget}", "try 0.2 for a fifth")
+    require_budget(budget)
     points = allowance(budget, cells)
     require(points >= 1, "budget must allow at least one point", f"{budget} of {cells}", "try a larger one")
     grades = importance if isinstance(importance, Explainer) else _grades(_tensor(importance), window)

@@ -96,7 +96,7 @@ def cutoffs(rows: int, look_back: int, horizon: int, n_windows: int, step_size: 
 def tidy(source: Table, folds: list[Fold]) -> Any:
     """Return one row per channel, cutoff and observed step; a long table keeps the names of its columns."""
     series, layout, stamps = source.series, source.layout, source.series.clock.stamps
-    time = layout.time if layout.shape == "long" and layout.time else TIME
+    time = source.time_name if layout.shape == "long" else TIME
     steps = np.array([fold.cutoff + 1 + np.arange(len(fold.forecast)) for fold in folds])
     truth = series.values[steps][..., : len(series.targets)]
     seen = ~np.isnan(truth).transpose(2, 0, 1)

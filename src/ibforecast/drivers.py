@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int64, Shaped
 from ibforecast import receipts
 from ibforecast.core.calendar import MONDAY, NOT_SET, Clock
 from ibforecast.core.chosen import evenly_spaced
-from ibforecast.core.errors import DataError, UsageError, require_choice
+from ibforecast.core.errors import DataError, UsageError, require, require_choice
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import COARSE, UNREAD, column_of, decimals_of, is_limited, shown
@@ -164,6 +164,11 @@ class Group:
     windows: int
 
 
+def source_in_words(source: str, channel: str) -> str:
+    """Name a source of a channel, which may be the channel itself."""
+    return "its own past" if source == channel else source
+
+
 @dataclass(frozen=True)
 class Grouped:
     """What moves the forecasts of a model in each group of windows."""
@@ -217,7 +222,7 @@ class Grouped:
         low, *_, high = sorted(groups, key=lambda row: row.size)
         decimals = decimals_of(high.size, COARSE)
         most, least = (f"{shown(row.size, decimals)} {self._when(row)}" for row in (high, low))
-        return f"{high.source} {most}, {least}"
+        return f"{source_in_words(high.source, high.channel)} {most}, {least}"
 
     def _when(self, row: Group) -> str:
         if self.by == "event":
@@ -334,7 +339,7 @@ class Drivers:
 
     def _largest(self, channel: str) -> str:
         moving = [source for source in self.sources() if source.channel == channel and source.size]
-        own = [f"its own past {self._share(each)}" for each in moving if each.source == channel]
+        own = [f"{source_in_words(channel, channel)} {self._share(each)}" for each in moving if each.source == channel]
         neither = [f"{each.source} {self._share(each)}" for each in moving if each.source in (UNREAD, LIMIT)]
         return "; ".join([*own, *self._from_outside(channel, moving, SOURCES - len(own)), *neither]) or "nothing"
 
@@ -391,6 +396,7 @@ def chosen_starts(windows: Windows, clock: Clock, count: int, by: By | None, spl
     They are evenly spaced, or about equally many of each group `by` the time of the forecast. Windows that cannot be
     grouped are refused before any work.
     """
+    require(count >= 1, "windows must be at least 1", f"windows={count}", "give a positive number")
     if by is not None:
         require_choice("by", by, get_args(By))
     starts = windows.starts

@@ -56,7 +56,7 @@ class IBForecaster(Settings):
     - `freq` is the frequency, `zone` the zone of times without one. `dates` says how times are written if that is
       unclear, such as "dayfirst".
     - `irregular` says what to do about uneven times: "error", "by_row" or "fill".
-    - `missing_values` lists numbers that mean a missing value. At the times of the day in `zero_at`, such as
+    - `missing_values` lists numbers and texts that mean a missing value. At the times of the day in `zero_at`, such as
       ["22:00..05:30"], an empty cell means 0.
 
     Which forecasts are possible:

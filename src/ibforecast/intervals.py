@@ -156,7 +156,7 @@ def to_table(
     open_rate: float,
 ) -> Any:
     """Return a forecast and its intervals in the layout of the table, with the fraction of the window read."""
-    channels, time = source.series.targets, source.layout.time or "time"
+    channels, time = source.series.targets, source.time_name
     times = source.series.clock.times(first_row, len(forecast))
     if source.layout.shape == "long":
         ids = [channel for channel in channels for _ in times]

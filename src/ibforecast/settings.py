@@ -6,7 +6,12 @@ from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+<<<<<<< HEAD
+from ibforecast.core.errors import UsageError, bounded, names_of, require_choice
+=======
+from ibforecast.core.budget import require_budget
 from ibforecast.core.errors import UsageError, bounded, require_choice
+>>>>>>> walk22
 from ibforecast.core.sizes import require_steps
 from ibforecast.data.layout import Dates, Irregular, Layout
 from ibforecast.data.splits import Split
@@ -56,12 +61,22 @@ def _at_least_one(name: str, number: Any) -> int:
     return int(number)
 
 
+<<<<<<< HEAD
+=======
+def _budget(name: str, budget: Any) -> float:
+    if not isinstance(budget, Real) or isinstance(budget, bool):
+        raise UsageError(f"{name} must be a number", repr(budget), "try 0.2 for a fifth")
+    require_budget(float(budget))
+    return float(budget)
+
+
 def _names(name: str, names: Any) -> tuple[str, ...]:
     if isinstance(names, str):
         raise UsageError(f"{name} must be a list of names", repr(names), f"write [{names!r}]")
     return tuple(map(str, names))
 
 
+>>>>>>> walk22
 def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
     if isinstance(numbers, Real):
         raise UsageError(f"{name} must be a list of numbers", repr(numbers), f"write [{numbers!r}]")
@@ -69,6 +84,18 @@ def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
         return tuple(map(float, numbers))
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{name} must be a list of numbers", f"{numbers!r:.80}", "write them as 1.5") from error
+
+
+def _marks(name: str, marks: Any) -> tuple[float | str, ...]:
+    """Return numbers and texts that mean missing values; the text of a number is that number."""
+    if isinstance(marks, Real | str):
+        raise UsageError(f"{name} must be a list of numbers or texts", repr(marks), f"write [{marks!r}]")
+    from ibforecast.data.columns import NUMBER  # it needs numpy, and --help does not
+
+    texts = {mark for mark in marks if isinstance(mark, str) and not NUMBER.fullmatch(mark)}
+    if any(not text.strip() for text in texts):
+        raise UsageError(f"{name} must not be empty", repr(sorted(texts)[0]), "leave it out: empty cells are missing")
+    return tuple(mark if mark in texts else _numbers(name, [mark])[0] for mark in marks)
 
 
 def _cycle(name: str, cycle: Any) -> int | tuple[int, ...] | Literal["auto"]:
@@ -162,25 +189,29 @@ class Settings:
     )
     budget: float | None = field(
         default=None,
-        metadata=_about("Largest fraction of a window that may be read; default: the recipe's (0.2)."),
+        metadata=_about(
+            "Largest fraction of a window that may be read; default: the recipe's (0.2).", _unless_none(_budget)
+        ),
     )
     cycle: int | Sequence[int] | Literal["auto"] = field(
         default="auto", metadata=_about("Steps of the seasonal profile, or several: 24,168.", _cycle)
     )
     _: KW_ONLY
     patch_len: int | None = field(
-        default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(whole_number))
+        default=None, metadata=_about("Steps of a patch; must divide the look-back.", _unless_none(_at_least_one))
     )
-    time: str | None = field(default=None, metadata=_about("Name of the time column; default: detected."))
+    time: str | None = field(
+        default=None, metadata=_about("Name of the time column, or of several, as date,hour; default: detected.")
+    )
     channels: Sequence[str] | None = field(
         default=None,
-        metadata=_about("Channels to read and forecast, separated by commas; default: all.", _unless_none(_names)),
+        metadata=_about("Channels to read and forecast, separated by commas; default: all.", _unless_none(names_of)),
     )
     past: Sequence[str] = field(
-        default=(), metadata=_about("Channels to read and not forecast, separated by commas.", _names)
+        default=(), metadata=_about("Channels to read and not forecast, separated by commas.", names_of)
     )
     future: Sequence[str] = field(
-        default=(), metadata=_about("Columns that are known ahead, separated by commas.", _names)
+        default=(), metadata=_about("Columns that are known ahead, separated by commas.", names_of)
     )
     id: str = field(default="unique_id", metadata=_about("Id column of a long table."))
     target: str = field(default="y", metadata=_about("Value column of a long table."))
@@ -197,13 +228,13 @@ class Settings:
     irregular: Irregular = field(
         default="error", metadata=_about("The rule for uneven times: refuse, count rows, or fill the gaps.")
     )
-    missing_values: Sequence[float] = field(
-        default=(), metadata=_about("A number that means a missing value, e.g. -9999.", _numbers)
+    missing_values: Sequence[float | str] = field(
+        default=(), metadata=_about("A number or a text that means a missing value, e.g. -9999 or '-'.", _marks)
     )
     zero_at: Sequence[str] = field(
         default=(),
         metadata=_about(
-            "Times of the day at which an empty cell means 0, e.g. 22:00..05:30 for a closed shop.", _names
+            "Times of the day at which an empty cell means 0, e.g. 22:00..05:30 for a closed shop.", names_of
         ),
     )
     limits: Mapping[str, Any] | Sequence[Any] | None = field(
@@ -215,7 +246,7 @@ class Settings:
         ),
     )
     whole: Sequence[str] = field(
-        default=(), metadata=_about("Channels whose forecasts are rounded to whole numbers.", _names)
+        default=(), metadata=_about("Channels whose forecasts are rounded to whole numbers.", names_of)
     )
     split: tuple[float, float, float] = field(
         default=UsualParts((0.7, 0.1, 0.2)),
@@ -281,7 +312,8 @@ class Settings:
             frequency=self.freq,
             zone=self.zone,
             irregular=self.irregular,
-            missing_values=tuple(self.missing_values),
+            missing_values=tuple(mark for mark in self.missing_values if not isinstance(mark, str)),
+            missing_texts=tuple(mark for mark in self.missing_values if isinstance(mark, str)),
             zero_at=tuple(self.zero_at),
             past=tuple(self.past),
             future=tuple(self.future),

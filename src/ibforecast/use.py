@@ -20,7 +20,7 @@ from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.explanation import Explanation
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.reader import Reader
-from ibforecast.core.receipt import Amounts, Receipt, Step, receipt_of
+from ibforecast.core.receipt import Amounts, Step
 from ibforecast.core.running import Cell
 from ibforecast.core.verdict import Verification
 from ibforecast.core.verification import Original
@@ -249,13 +249,12 @@ class Desk:
         engine = TorchEngine(self.fitted)
         return verification.verify(engine, source, original, exact=exact, key=key, itemised=self._itemised)
 
-    def _itemised(self, explained: ExplainedForecast) -> Iterator[Receipt]:
-        """Yield the receipts that an explanation contains as this model computes them, whatever they state."""
+    def _itemised(self, explained: ExplainedForecast) -> Iterator[Amounts]:
+        """Yield the amounts of the receipts that an explanation contains, whatever they state."""
         columns = list(dict.fromkeys(explained.channels.index(stated.channel) for stated in explained.receipts))
         amounts = dict(zip(columns, self.amounts(explained, columns), strict=True))
         for stated in explained.receipts:
-            own = amounts[explained.channels.index(stated.channel)]
-            yield receipt_of(explained, own, stated.channel, stated.step)
+            yield amounts[explained.channels.index(stated.channel)]
 
     def draw(self, explained: ExplainedForecast, path: Path, channel: str | None = None, step: Step = "mean") -> None:
         """Draw an explanation into a file; its suffix determines the format."""
@@ -450,7 +449,7 @@ def _check_read_alike(layout: Layout, wanted: Layout) -> None:
             f"one opened by another model, with {layout.channels}",
             "open it with this one",
         )
-    for name in ("past", "future", "frequency", "irregular", "missing_values", "zero_at", "zone"):
+    for name in ("past", "future", "frequency", "irregular", "missing_values", "missing_texts", "zero_at", "zone"):
         here, there = getattr(layout, name), getattr(wanted, name)
         if there is not None and here != there:
             raise DataError(

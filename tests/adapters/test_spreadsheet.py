@@ -258,6 +258,7 @@ def test_channels_and_steps_can_be_chosen(case: Case, tmp_path: Path) -> None:
     [
         ({"channels": ["sun"]}, "channel must be one that is forecast"),
         ({"channels": []}, "a spreadsheet must have a forecast channel"),
+        ({"channels": "wind"}, r"channels must be a list of names \(got 'wind'\); write \['wind'\]"),
         ({"steps": [0]}, "from 1 to 6"),
         ({"steps": [7]}, "from 1 to 6"),
         ({"steps": []}, "from 1 to 6"),

@@ -69,6 +69,7 @@ MISTAKES: dict[str, Mistake] = {
     "a model as the table": Mistake(("check", "MODEL"), USAGE, "a model", "name the table"),
     "a table as the model": Mistake(("predict", "TABLE", "TABLE"), MODEL, "table.csv", "folder of a model"),
     "a spreadsheet": Mistake(("check", "TABLE"), USAGE, "table.xlsx", "save the spreadsheet as CSV", name="table.xlsx"),
+    "a negative seed of the demo": Mistake(("demo", "--seed", "-1"), USAGE, "-1", "--help"),
     "json by its suffix": Mistake(("check", "TABLE"), USAGE, "table.json", "convert", name="table.json"),
     "text by its suffix": Mistake(("check", "TABLE"), USAGE, "table.txt", "rename", name="table.txt"),
     "a model that does not exist": Mistake(("predict", "modell", "TABLE"), MODEL, "modell", "folder of a model"),
@@ -128,7 +129,14 @@ MISTAKES: dict[str, Mistake] = {
         ("check", "TABLE"), DATA, "table.csv", "export it again", lambda t: text(t[:5]) + "2024-01-02,1\n"
     ),
     "a title above the header": Mistake(
-        ("check", "TABLE"), DATA, "table.csv", "export it again", lambda t: "Report of 2024\n" + text(t)
+        ("check", "TABLE"), DATA, "names in line 2", "skiprows=[0]", lambda t: "Report of 2024\n" + text(t)
+    ),
+    "units below the names": Mistake(
+        ("check", "TABLE"),
+        DATA,
+        "values from line 3",
+        "remove line 2",
+        lambda t: text(t).replace("\n", "\n,kW,m/s\n", 1),
     ),
     # --- the columns ---
     "a wrong time column": Mistake(fit("--time", "tmie"), DATA, "'time'", "did you mean 'time'"),
@@ -139,7 +147,7 @@ MISTAKES: dict[str, Mistake] = {
     "every channel only read": Mistake(fit("--past", "load,wind"), DATA, "'load'", "add one"),
     "no time column": Mistake(("check", "TABLE"), DATA, "'load'", "--time", lambda t: text(t[["load", "wind"]])),
     "only a time column": Mistake(("check", "TABLE"), DATA, "'time'", "add one", lambda t: text(t[["time"]])),
-    "an unnamed row number": Mistake(("check", "TABLE"), DATA, "''", "index=False", lambda t: t.to_csv()),
+    "an unnamed index": Mistake(("check", "TABLE"), DATA, "''", "--channels load,wind", lambda t: t[2:].to_csv()),
     "two channels of one name": Mistake(
         ("check", "TABLE"), DATA, "'load'", "rename", lambda t: text(t).replace("wind", "load", 1)
     ),
@@ -154,7 +162,10 @@ MISTAKES: dict[str, Mistake] = {
     "thousands separators": Mistake(
         ("check", "TABLE"), DATA, "'1,234.5'", "1234.5 instead", replaced("load", 5, "1,234.5")
     ),
-    "units in cells": Mistake(("check", "TABLE"), DATA, "'10 kW'", "correct the cells", replaced("load", 5, "10 kW")),
+    "units in cells": Mistake(("check", "TABLE"), DATA, "'10 kW'", "10 instead of 10 kW", replaced("load", 5, "10 kW")),
+    "a text that means a missing value": Mistake(
+        ("check", "TABLE"), DATA, "'.' at 2024-01-01 05:00", "--missing-value .", replaced("load", 5, ".")
+    ),
     "infinite values": Mistake(
         ("check", "TABLE"), DATA, "inf at 2024-01-01 05:00", "leave them empty", replaced("load", 5, "inf")
     ),

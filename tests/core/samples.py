@@ -24,6 +24,11 @@ def hourly(steps: int, **changes: Any) -> Clock:
     return Clock(START + np.arange(steps) * np.timedelta64(1, "h"), Frequency(3600), **changes)
 
 
+def as_single(values: np.ndarray, units: Standardiser) -> np.ndarray:
+    """Return the nearest numbers in these units that a model can compute, which has single precision."""
+    return units.to_units(units.standardise(values).astype(np.float32).astype(np.float64))
+
+
 def sample(
     mask: Any = SOME,
     missing: Any = None,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tests.core.samples import CHANNELS, CYCLE, HORIZON, PATCH_LEN, changed, hourly
+from tests.core.samples import CHANNELS, CYCLE, HORIZON, PATCH_LEN, as_single, changed, hourly
 
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import Context
@@ -23,7 +23,7 @@ from ibforecast.core.limits import Limits
 from ibforecast.core.signatures import new_keys, sign
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Check, Verification
-from ibforecast.core.verification import NOT_CHECKED, NOT_COMPARED, Engine, Original, read, verify
+from ibforecast.core.verification import NOT_CHECKED, NOT_COMPARED, ROUNDED, Engine, Original, read, verify
 
 PATCHES = 4
 LOOK_BACK = PATCHES * PATCH_LEN
@@ -305,6 +305,8 @@ def test_rounding_on_another_machine_passes_with_a_note_unless_exact_is_set() ->
     assert verification, str(verification)
     assert "rounding on this machine explains" in detail(verification, "rerun")
     assert "bit for bit" not in detail(verification, "rerun")
+    assert verification.notes == (NOT_COMPARED, ROUNDED)
+    assert verify(Toy(), explain()).notes == (NOT_COMPARED,)
     strict = verify(Toy(), explained, exact=True)
     assert "rerun" in failures(strict)
     assert "no difference is allowed" in detail(strict, "rerun")
@@ -316,6 +318,51 @@ def test_differences_larger_than_rounding_fail(by: float) -> None:
     verification = verify(Toy(), explain(Elsewhere(by=by)))
     assert "rerun" in failures(verification)
     assert "rounding on this machine explains" in detail(verification, "rerun")
+
+
+@pytest.mark.parametrize("cell", [(0, 0), (1, 1), (2, 2)])
+@pytest.mark.parametrize("digit", range(10))
+def test_a_forecast_with_another_last_digit_fails(cell: tuple[int, int], digit: int) -> None:
+    """Rounding cannot explain it: a model computes in single precision, and so no number of its is as near as that."""
+    explained = explain()
+    forecast = explained.forecast.copy()
+    printed = repr(float(forecast[cell]))
+    assert len(printed) > 12
+    forecast[cell] = float(f"{printed[:-1]}{digit}")
+    lie = replace(explained, forecast=forecast)
+    verification, true = verify(Toy(), lie), forecast[cell] == explained.forecast[cell]
+    assert failures(verification) == (set() if true else {"replay"})
+    assert true or "differs in a number that is not of single precision" in detail(verification, "replay")
+
+
+def test_a_forecast_moved_by_one_step_of_single_precision_passes_with_a_note_unless_exact_is_set() -> None:
+    explained, column = explain(), 1
+    single = np.nextafter(UNITS.standardise(explained.forecast).astype(np.float32)[0, column], np.float32(9))
+    forecast = explained.forecast.copy()
+    forecast[0, column] = UNITS.to_units(np.full(3, np.float64(single)))[column]
+    assert 0 < abs(forecast - explained.forecast).max() < 1e-5 * UNITS.std[column]
+    verification = verify(Toy(), replace(explained, forecast=forecast))
+    assert verification, str(verification)
+    assert ROUNDED in verification.notes
+    assert not verify(Toy(), replace(explained, forecast=forecast), exact=True)
+
+
+@pytest.mark.parametrize("units", [UNITS, replace(UNITS, mean=UNITS.mean * 1e6), replace(UNITS, std=UNITS.std * 1e-7)])
+def test_every_forecast_of_a_model_is_of_single_precision(units: Standardiser) -> None:
+    """Also if the mean takes most of its digits."""
+    toy = Toy(replace(FACTS, units=units))
+    for seed in range(50):
+        rows = units.to_units(np.random.default_rng(seed).normal(size=(LOOK_BACK, 3)))
+        assert verify(toy, explain(toy, rows), exact=True)
+
+
+@pytest.mark.parametrize(("name", "place"), [("evidence", (-1, 0)), ("level", 0), ("scale", 2), ("profile", (0, 0))])
+def test_what_is_no_sum_must_match_exactly(name: str, place: Any) -> None:
+    """The evidence follows from the stated context value by value, and a profile is a number of the model."""
+    explained = explain()
+    array = getattr(explained, name).copy()
+    array[place] += np.float32(4e-7)  # less than rounding explains
+    assert "rerun" in failures(verify(Toy(), changed(explained, **{name: array})))
 
 
 def test_a_mask_must_match_exactly() -> None:
@@ -334,11 +381,13 @@ def test_a_whole_number_that_rounding_decides_otherwise_is_noted() -> None:
     assert abs(first - np.floor(first) - 0.5) < 1e-6
     other = explained.computed.copy()
     other[cell] = np.floor(first) + 0.5 + (1e-6 if first <= np.floor(first) + 0.5 else -1e-6)
+    other = as_single(other, units)
     moved = replace(explained, unlimited=other, forecast=limits.apply(other))
     assert abs(moved.forecast[cell] - explained.forecast[cell]) == 1
     verification = verify(toy, moved, original(history=rows))
     assert verification, str(verification)
-    (note,) = verification.notes
+    without_table, note = verification.notes
+    assert without_table == ROUNDED
     assert note.startswith("whole numbers: ")
     assert f"is {explained.forecast[cell]:g} here, not {moved.forecast[cell]:g}; a last digit decides" in note
     assert not verify(toy, moved, exact=True)

@@ -1,6 +1,7 @@
 """Every way a table can be invalid: the error names the rule, the rows and the remedy."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
 
+from ibforecast import IBForecaster
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.data.axis import SENTINELS
 from ibforecast.data.columns import PIECE, in_pieces
@@ -239,7 +241,7 @@ def test_decimal_commas(cells: list[object]) -> None:
 
 
 def test_decimal_commas_mixed_with_other_text() -> None:
-    with pytest.raises(DataError, match=r"row 1: 'broken' .*\); correct the cells"):
+    with pytest.raises(DataError, match=r"row 1: 'broken' .*\); .* otherwise correct the cells"):
         read(table([0, 1, 2], a=["1,5", "broken", "3"]))
 
 
@@ -374,13 +376,6 @@ def test_several_offsets_without_a_zone(kind: str, tmp_path: Path) -> None:
         read(source)
 
 
-def test_a_column_without_a_name(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(",date,a\n0,2020-01-01,1\n1,2020-01-02,2\n2,2020-01-03,3\n")
-    with pytest.raises(DataError, match=r"a channel must have a name \(got ''.*; write the file with index=False"):
-        read(tmp_path / "t.csv")
-    assert read(tmp_path / "t.csv", Layout(channels=("a",))).series.channels == ("a",)
-
-
 def test_a_long_table_without_the_required_columns() -> None:
     with pytest.raises(DataError, match="must have the columns 'unique_id' and 'y'"):
         read(table([0, 1, 2]), Layout(shape="long"))
@@ -402,8 +397,14 @@ def test_a_long_table_unsorted_within_a_channel() -> None:
 
 
 def test_an_object_that_is_not_a_table() -> None:
-    with pytest.raises(UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\)"):
+    with pytest.raises(
+        UsageError, match=r"a path or a pandas, polars or pyarrow table \(got ndarray\); give pandas.DataF"
+    ):
         read(np.zeros((3, 3)))
+    with pytest.raises(UsageError, match=r"\(got Series\); give series.to_frame\('load'\)"):
+        read(pd.Series([1.0, 2.0]))
+    with pytest.raises(UsageError, match=r"\(got object\); convert it to one of these"):
+        read(object())
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -418,10 +419,13 @@ def test_a_file_whose_content_does_not_match_its_suffix(name: str, tmp_path: Pat
         read(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["", "date,a\n2020-01-01,1\n2020-01-02\n"])
-def test_a_csv_that_is_empty_or_ragged(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("", "whole and well formed"), ("date,a\n2020-01-01,1\n2020-01-02\n", "must have as many cells as its first one")],
+)
+def test_a_csv_that_is_empty_or_ragged(text: str, rule: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(DataError, match="whole and well formed"):
+    with pytest.raises(DataError, match=rule):
         read(tmp_path / "t.csv")
 
 
@@ -526,20 +530,19 @@ def test_a_column_with_text_like_numbers_is_named_by_its_rows(cell: str) -> None
 
 
 def test_words_that_tell_series_apart_are_proposed_as_ids() -> None:
-    long = {"time": np.repeat(HOURS[:5], 2), "meter": ["M-1", "M-2"] * 5, "kWh": np.arange(10.0)}
-    error = refused(long)
-    assert "fit --id meter --target kWh" in error.remedy
-    assert read(pd.DataFrame(long), Layout(id="meter", target="kWh")).series.channels == ("M-1", "M-2")
-    assert "fit --id meter --target NAME" in refused(long | {"V": np.arange(10.0)}).remedy
+    ragged = {"time": HOURS[[0, 1, 2, 3, 4, 5, 6, 0]], "meter": ["M-1"] * 7 + ["M-2"], "kWh": np.arange(8.0)}
+    assert "fit --id meter --target kWh" in refused(ragged).remedy
+    assert "fit --id meter --target NAME" in refused(ragged | {"V": np.arange(8.0)}).remedy
+    assert read(pd.DataFrame(ragged), Layout(id="meter", target="kWh")).series.channels == ("M-1", "M-2")
     # The same word twice at one time is no id.
-    assert "--id" not in refused(long | {"meter": ["M-1"] * 10}).remedy
+    assert "--id" not in refused(ragged | {"meter": ["M-1"] * 8}).remedy
 
 
 def test_further_times_are_proposed_as_the_time_column() -> None:
-    days = {"date": pd.to_datetime(["2024-01-01"] * 5), "ts": HOURS[:5], "a": np.arange(5.0)}
+    days = {"date": pd.date_range("2024-01-01", periods=5), "ts": HOURS[:5], "a": np.arange(5.0)}
     error = refused(days)
     assert error.got == "times in 'ts'"
-    assert "if the times are those of 'ts' and not of 'date', name it (fit --time ts)" in error.remedy
+    assert "if the times are those of 'ts' and not of 'date', name it (fit --time ts --channels a)" in error.remedy
 
 
 def test_a_table_of_words_only_has_nothing_to_leave() -> None:
@@ -549,8 +552,79 @@ def test_a_table_of_words_only_has_nothing_to_leave() -> None:
 # --- A time column that cannot be read ---
 
 
-@pytest.mark.parametrize("cell", ["week 7", 17, "31.12.2023 24:00"])
+@pytest.mark.parametrize("cell", ["week 7", 17, "31.12.2023 25:00"])
 def test_a_column_that_is_called_a_time_and_is_none_is_named_with_its_first_cell(cell: object) -> None:
     with pytest.raises(DataError, match="a table must have a time column") as raised:
         read(pd.DataFrame({"a": np.arange(5.0), "Date": [cell] * 5}))
     assert raised.value.got == f"none among 'a', 'Date'; 'Date' has {cell!r}, which is not read as a time"
+
+
+# --- Texts that mean missing values ---
+
+
+@pytest.mark.parametrize("mark", [".", "-", "--", "?", "nil", ":", "*", "keine Daten"])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_text_that_means_a_missing_value_is_proposed_and_then_read_as_one(mark: str, kind: Any) -> None:
+    columns = {"time": HOURS[:6], "a": ["1.5", mark, "2", f" {mark} ", "4e1", None], "b": [1.0] * 6}
+    error = refused(columns)
+    assert f"if {mark!r} means a missing value, set missing_values=[{mark!r}]" in error.remedy
+    words = shlex.split(re.search(r"\(fit (.*?)\)", error.remedy)[1])  # type: ignore[index]
+    assert words == ["--missing-value", mark]
+    values = read(kind(columns), Layout(missing_texts=(mark,))).series.values[:, 0]
+    np.testing.assert_array_equal(values, [1.5, np.nan, 2.0, np.nan, 40.0, np.nan])
+
+
+def test_several_texts_are_proposed_at_once_and_many_are_not() -> None:
+    columns = {"time": HOURS[:8], "a": ["1", "-", "2", "?", "3", "nil", "4", "5"]}
+    assert "missing_values=['-', '?', 'nil'] (fit --missing-value - " in refused(columns).remedy
+    words = {"time": HOURS[:8], "a": ["1", "north", "south", "east", "west", "2", "3", "4"]}
+    assert "--missing-value" not in refused(words).remedy
+
+
+@pytest.mark.parametrize("mark", ["-", "k. A."])
+def test_texts_between_numbers_with_decimal_commas(mark: str, tmp_path: Path) -> None:
+    rows = [f"2024-01-01 0{hour}:00;{hour},5;{mark if hour == 3 else hour}" for hour in range(8)]
+    (tmp_path / "t.csv").write_text("\n".join(["time;a;b", *rows, f"2024-01-01 08:00;{mark};8"]))
+    values = read(tmp_path / "t.csv", Layout(missing_texts=(mark,))).series.values
+    np.testing.assert_array_equal(values[:, 0], [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, np.nan])
+    np.testing.assert_array_equal(values[:, 1], [0, 1, 2, np.nan, 4, 5, 6, 7, 8])
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("47.9%", "47.9"),
+        ("47.9 %", "47.9"),
+        ("€46.3", "46.3"),
+        ("12 MW", "12"),
+        ("3.1 m/s", "3.1"),
+        ("-4°C", "-4"),
+        ("5$", "5"),
+    ],
+)
+def test_a_unit_in_a_cell_is_named_with_the_number_without_it(cell: str, number: str) -> None:
+    error = refused({"time": HOURS[:5], "a": ["1", cell, "2", "3", "4"]})
+    assert f"write numbers without a unit or a sign: {number} instead of {cell}" in error.remedy
+
+
+def test_times_that_are_on_no_grid_are_not_proposed_to_be_filled() -> None:
+    times = HOURS[:8] + np.array([0, 0, 0, 7, 0, 0, 11, 0]).astype("timedelta64[s]")
+    with pytest.raises(DataError, match=r"table.resample\('1h', on='time'\).mean\(\)") as raised:
+        read(pd.DataFrame({"time": times, "a": np.arange(8.0)}))
+    assert "--irregular fill" not in raised.value.remedy
+    even = pd.DataFrame({"time": times, "a": np.arange(8.0)}).resample("1h", on="time").mean()
+    assert read(even).series.rows == 8
+
+
+def test_a_model_reads_later_tables_with_the_texts_of_training(tmp_path: Path) -> None:
+    hours = np.datetime64("2024-01-01", "us") + np.arange(200) * np.timedelta64(1, "h")
+    cells = [f"{hour % 24}" if hour % 50 else "-" for hour in range(200)]
+    table = pd.DataFrame({"time": hours, "a": cells})
+    settings = {"horizon": 3, "look_back": 24, "epochs": 1, "sealed": True, "device": "cpu"}
+    model = IBForecaster(**settings, missing_values=["-", -9.0]).fit(table)  # type: ignore[arg-type]
+    model.save(tmp_path / "model")
+    loaded = IBForecaster.load(tmp_path / "model")
+    assert loaded.missing_values == (-9.0, "-")
+    loaded.explain(table).verify(table)
+    table["a"] = table["a"].replace("-", None).astype(float)
+    pd.testing.assert_frame_equal(loaded.predict(table), model.predict(table))

@@ -221,9 +221,12 @@ def test_an_index_of_times_comes_back_as_one(name: str | None, level: int | None
         (["2014-11", "2014-12", "2015-01", "2015-02"], ["2014-11-01", "2014-12-01", "2015-01-01", "2015-02-01"]),
         (["2014Q3", "2014Q4", "2015Q1", "2015Q2"], ["2014-07-01", "2014-10-01", "2015-01-01", "2015-04-01"]),
         (["2014-Q3", "2014-Q4", "2015-Q1", "2015-Q2"], ["2014-07-01", "2014-10-01", "2015-01-01", "2015-04-01"]),
+        (["Q3 2014", "Q4-2014", "q1/2015", "Q22015"], ["2014-07-01", "2014-10-01", "2015-01-01", "2015-04-01"]),
+        (["2014M11", "2014M12", "2015M1", "2015m02"], ["2014-11-01", "2014-12-01", "2015-01-01", "2015-02-01"]),
+        (["2020-W52", "2020-W53", "2021-W01", "2021W02"], ["2020-12-21", "2020-12-28", "2021-01-04", "2021-01-11"]),
     ],
 )
-def test_months_and_quarters_mean_their_first_days(texts: list[str], firsts: list[str], missing: bool) -> None:
+def test_months_quarters_and_weeks_mean_their_first_days(texts: list[str], firsts: list[str], missing: bool) -> None:
     if missing:
         with pytest.raises(DataError, match=r"every row must have a time .*row 4"):
             read(table_of([*texts, None]))
@@ -240,6 +243,11 @@ def test_months_and_quarters_mean_their_first_days(texts: list[str], firsts: lis
         ("%d %B %Y %H:%M", "h"),
         ("%b %d, %Y", "D"),
         ("%b-%d-%Y %H:%M:%S", "min"),
+        ("%Y-%b", "MS"),
+        ("%Y %B %d", "D"),
+        ("%d/%b/%Y:%H:%M:%S", "min"),
+        ("%a %d %b %Y %H:%M", "h"),
+        ("%A, %B %d, %Y", "D"),
     ],
 )
 def test_dates_with_the_name_of_a_month_are_read(pattern: str, freq: str) -> None:
@@ -258,7 +266,44 @@ def test_a_text_with_the_name_of_a_month_that_is_no_date_is_refused(text: str) -
         read(table_of([text] * 3))
 
 
-@pytest.mark.parametrize("odd", ["2014-13", "2014Q5", "2014-00", "14-01"])
+@pytest.mark.parametrize("pattern", ["%Y%m%d %H:%M", "%Y%m%d %H:%M:%S", "%Y%m%dT%H%M%S", "%Y%m%dT%H%M", "%Y%m%d:%H%M"])
+def test_dates_without_hyphens_are_read(pattern: str) -> None:
+    times = pd.date_range("2014-01-01", periods=60, freq="h")
+    assert (read(table_of(list(times.strftime(pattern)))).series.clock.stamps == times.to_numpy()).all()
+
+
+@pytest.mark.parametrize("date", ["%Y-%m-%d ", "%Y-%m-%dT", "%d.%m.%Y ", "%Y/%m/%d ", "%d/%m/%Y "])
+@pytest.mark.parametrize("clock", ["24:00", "24:00:00"])
+def test_24_00_is_midnight_at_the_end_of_the_day(date: str, clock: str) -> None:
+    ends = pd.date_range("2016-02-27 01:00", periods=80, freq="h")
+    seconds = ":00" if len(clock) > 5 else ""
+    texts = [
+        (end - pd.Timedelta("1h")).strftime(date) + (clock if end.hour == 0 else end.strftime("%H:%M") + seconds)
+        for end in ends
+    ]
+    assert (read(table_of(texts)).series.clock.stamps == ends.to_numpy()).all()
+
+
+@pytest.mark.parametrize("freq", ["h", "D", "W", "M", "Q", "Y"])
+@pytest.mark.parametrize("place", ["index", "column"])
+def test_periods_of_pandas_mean_their_first_moments(freq: str, place: str) -> None:
+    periods = pd.period_range("2001-01-01", periods=50, freq=freq)
+    values = {"a": np.arange(50.0)}
+    table = pd.DataFrame(values, index=periods) if place == "index" else pd.DataFrame({"when": periods} | values)
+    assert (read(table).series.clock.stamps == periods.to_timestamp().to_numpy()).all()
+
+
+def test_an_index_of_ids_and_times_is_refused_with_the_call_that_makes_columns_of_it() -> None:
+    index = pd.MultiIndex.from_product([["a", "b"], pd.date_range("2024", periods=5)], names=["id", "ds"])
+    table = pd.DataFrame({"y": np.arange(10.0)}, index=index)
+    with pytest.raises(DataError, match=r"got an index of 'id', 'ds'\); give table.reset_index\(\)"):
+        read(table)
+    assert read(table.reset_index(), Layout(id="id")).series.channels == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "odd", ["2014-13", "2014Q5", "2014-00", "14-01", "2014M13", "2021-W53", "2014-W00", "2014 24:00"]
+)
 def test_a_text_that_is_no_month_is_refused(odd: str) -> None:
     with pytest.raises(DataError, match="time column"):
         read(table_of(["2014-11", "2014-12", odd]))

@@ -1,5 +1,6 @@
 """Receipts and drivers in the live explorer, next to those of reports."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -68,6 +69,10 @@ def test_a_click_on_a_step_of_the_live_page_shows_its_receipt(
             decimals = -forecast.as_tuple().exponent
             assert float(forecast) == pytest.approx(expected.forecast, abs=10.0**-decimals)
             assert float(parts[0]) == pytest.approx(expected.calendar, abs=10.0**-decimals)
+            known = page.locator("#receipt-table tr", has_text="known ahead")
+            assert known.locator("th").all_text_contents() == [f"{name} known ahead" for name in explained.covariates]
+            added = [text.replace("−", "-") for text in known.locator("td:nth-of-type(1)").all_inner_texts()]
+            assert [float(text) for text in added] == pytest.approx(expected.known, abs=10.0**-decimals)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -81,8 +86,6 @@ def test_words_and_picture_of_the_live_page_are_those_of_a_report(
         assert live.locator(part).inner_text() == report.locator(part).inner_text(), part
     assert live.locator("#words").inner_text().split() == explained.in_words().split()
     assert "calendar" in live.locator("#legend").inner_text()
-    label = "#gates .cell.open"
-    assert "adds" in live.locator(label).first.get_attribute("aria-label")
 
 
 def test_a_click_on_a_read_place_shows_what_it_adds_and_turns_no_gate(view: Any, place: Any, own: Any) -> None:
@@ -98,6 +101,29 @@ def test_a_click_on_a_read_place_shows_what_it_adds_and_turns_no_gate(view: Any,
     assert page.locator("body.with-whatif").count() == 0
     outcome = whatif(page, lambda: page.get_by_role("button", name="Close this gate").click())
     assert "The forecast moved" in outcome
+
+
+def test_a_token_and_the_map_say_what_a_place_adds_to_the_number_that_is_itemised(
+    view: Any, place: Any, own: Any, tmp_path: Path
+) -> None:
+    explained = own("town")
+    patch, column = np.argwhere(explained.mask)[0].tolist()
+    name, when = explained.channels[column], explained.times[explained.look_back + 2]
+    for url in (place.at(), explained.plot(tmp_path / "why.html").as_uri()):
+        page = view(url, ready=READY)
+        click_step(page, explained, name, explained.steps(patch).start + 1)
+        for channel in ("load", "heat"):
+            page.select_option("#receipt-channel", channel)
+            for option, forecast in ((0, f"mean forecast of {channel}"), (3, f"forecast of {channel} for {when}")):
+                page.locator("#receipt-step").select_option(index=option)
+                cell = page.locator("#gates .grid-row").nth(column).locator("[role=gridcell]").nth(patch)
+                for text in (page.locator("#token p").inner_text(), cell.get_attribute("aria-label")):
+                    assert f" to the {forecast}" in text
+                    assert text.count("adds") == 1
+                added = explained.itemised(channel, option or "mean").read[0]
+                stated = re.search(r"adds (\S+) to", page.locator("#token p").inner_text())
+                assert stated is not None
+                assert float(stated[1].replace("−", "-")) == pytest.approx(added, rel=1e-3)
 
 
 def test_colours_follow_the_receipt_that_is_shown(view: Any, place: Any) -> None:

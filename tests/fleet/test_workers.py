@@ -51,9 +51,16 @@ def test_items_end_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(workers.until("abcd", minutes=1.0)) == ["a", "b"]
 
 
-def test_at_least_one_process_is_required() -> None:
-    with pytest.raises(UsageError, match="jobs must be at least 1"):
-        Processes(0)
+@pytest.mark.parametrize("jobs", [0, -1, 10**20])
+def test_a_number_of_processes_that_cannot_be_started_is_refused(jobs: int) -> None:
+    with pytest.raises(UsageError, match="jobs must be from 1 to 1024"):
+        Processes(jobs)
+
+
+@pytest.mark.parametrize("gpus", [-1.0, float("nan"), float("inf")])
+def test_a_share_of_a_gpu_is_a_number(gpus: float) -> None:
+    with pytest.raises(UsageError, match="gpus_per_item must be 0 or more"):
+        Ray(gpus_per_item=gpus)
 
 
 INTERRUPTED = """

@@ -1,6 +1,7 @@
 """Receipts in a picture: the waterfall adds up, colours follow signs, and the calendar is a line."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,7 +22,7 @@ from ibforecast.plots.page import moment
 from ibforecast.plots.scene import Scene, scene_of
 from ibforecast.plots.sheet import band_fill, bar_fill, sheet_of, tone_fill
 from ibforecast.plots.svg import to_svg
-from ibforecast.plots.waterfall import LARGEST, Waterfall
+from ibforecast.plots.waterfall import LARGEST, Waterfall, waterfall_of
 
 Samples = Callable[..., ExplainedForecast]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -77,14 +78,30 @@ def test_one_step_ahead_can_be_itemised(synthetic: Samples, itemisable: Samples)
     assert waterfall(scene).title.startswith(f"What adds up to the forecast of channel 1 for {explained.times[-95]}")
     assert waterfall(scene).bars[-1].amount == pytest.approx(own.forecast, abs=0.5)
     patch, column = np.argwhere(explained.mask)[0]
-    assert scene.gates.text[patch][column].endswith(f"to the forecast of channel 1 for {explained.times[-95]}")
+    assert scene.gates.adds[patch][column].endswith(f"to the forecast of channel 1 for {explained.times[-95]}")
     with pytest.raises(UsageError, match=r"steps ahead from 1 to 96 \(got 97\)"):
         scene_of(explained, "channel 1", 97)
 
 
-def test_what_is_known_ahead_has_a_bar(with_covariates: ExplainedForecast, itemisable: Samples) -> None:
-    bars = waterfall(scene_of(itemisable(with_covariates))).bars
-    assert "known ahead" in {bar.part for bar in bars}
+def test_each_of_a_few_covariates_known_ahead_has_a_bar(
+    with_covariates: ExplainedForecast, itemisable: Samples
+) -> None:
+    explained = itemisable(with_covariates)
+    bars, own = waterfall(scene_of(explained, "load")).bars, explained.itemised("load")
+    known = [bar for bar in bars if bar.part == "known ahead"]
+    assert [bar.text for bar in known] == ["holiday, known ahead", "plan_of_the_…rk_operator, known ahead"]
+    unit = 10.0 ** -receipt.decimals_of(float(explained.units.std[0]), receipt.COARSE)
+    assert [bar.amount for bar in known] == pytest.approx(own.known, abs=1.01 * unit)
+
+
+def test_many_covariates_known_ahead_share_a_bar(with_covariates: ExplainedForecast, itemisable: Samples) -> None:
+    explained = itemisable(with_covariates)
+    own = explained.itemised("load")
+    parts = replace(own, known=(*own.known, 1.0, 2.0), calendar=own.calendar - 3)
+    (bar,) = (bar for bar in waterfall_of(explained, parts).bars if bar.part == "known ahead")
+    assert bar.text == "4 covariates known ahead"
+    unit = 10.0 ** -receipt.decimals_of(float(explained.units.std[0]), receipt.COARSE)
+    assert bar.amount == pytest.approx(sum(own.known) + 3, abs=1.01 * unit)
 
 
 def test_by_default_the_channel_that_moves_most_is_itemised(synthetic: Samples, itemisable: Samples) -> None:
@@ -173,10 +190,13 @@ def test_of_many_channels_only_the_itemised_one_has_a_calendar(synthetic: Sample
 
 def test_a_token_names_what_it_adds(synthetic: Samples, itemisable: Samples) -> None:
     explained = itemisable(synthetic(2))
-    texts, own = scene_of(explained, "channel 0").gates.text, explained.itemised("channel 0")
+    scene, own = scene_of(explained, "channel 0"), explained.itemised("channel 0")
+    drawn = to_svg(scene)
     for (patch, column), amount in zip(receipt.places(explained), own.read, strict=True):
-        assert texts[patch][column].endswith(f"; adds {amount:+g} to the mean forecast of channel 0")
-    assert sum("adds" in text for row in texts for text in row) == explained.open_count
+        adds = scene.gates.adds[patch][column]
+        assert adds == f"adds {amount:+g} to the mean forecast of channel 0"
+        assert f"<title>{scene.gates.text[patch][column]}; {adds}</title>" in drawn
+    assert sum(text != "" for row in scene.gates.adds for text in row) == explained.open_count
 
 
 def test_without_a_model_there_is_no_waterfall_and_no_tone(synthetic: Samples) -> None:

@@ -223,8 +223,18 @@ def test_models_are_named_by_folder_or_explicitly(tmp_path: Path, monkeypatch: p
         named(["=town"])
 
 
-@pytest.mark.parametrize("limits", [{"max_body": 0}, {"max_windows": 0}, {"token": "short"}, {"token": "ünlesbar?"}])
-def test_limits_that_allow_nothing_are_refused(limits: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_body": 0},
+        {"max_windows": 0},
+        {"workers": 0},
+        {"workers": 2**64},
+        {"token": "short"},
+        {"token": "ünlesbar?"},
+    ],
+)
+def test_limits_that_allow_nothing_or_no_machine_can_keep_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         Settings(**limits)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from torture.distributed import HERE, ROWS, Noted, _descendants, _flaws, _megabytes, _series, _starts
+from torture.distributed import HERE, ROWS, Noted, _descendants, _flaws, _megabytes, _processes, _series, _starts
 
 from ibforecast.fleet.members import Member
 
@@ -32,6 +32,7 @@ def test_every_start_of_an_item_is_noted(tmp_path: Path) -> None:
     done = list(Noted(HERE, tmp_path / "notes").run(items, lambda member: member.name))
     assert [result for _, result, _ in done] == ["a b", "c", "c"]
     assert _starts(tmp_path / "notes") == {"a b": 1, "c": 2}
+    assert _processes(tmp_path / "notes") == {str(os.getpid())}
 
 
 def test_a_whole_forecast_has_no_flaws(folder: Path) -> None:

@@ -79,6 +79,15 @@ def show(ledger: Ledger, label: str, form: str) -> str:
     return outcome.stdout
 
 
+@pytest.mark.parametrize(("label", "is_warned"), [("accuracy", True), ("datasets", False)])
+def test_a_ledger_without_records_is_a_warning_where_records_are_needed(
+    tmp_path: Path, label: str, is_warned: bool
+) -> None:
+    outcome = CliRunner().invoke(main, ["show", label, "--ledger", str(tmp_path / "none.jsonl.zst")])
+    assert outcome.exit_code == 0
+    assert ("none.jsonl.zst has no records" in outcome.stderr) == is_warned
+
+
 # --- Plans ---
 
 

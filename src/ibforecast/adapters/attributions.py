@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ibforecast.core.errors import MissingExtraError
+from ibforecast.core.errors import MissingExtraError, names_of
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.limits import LIMIT
 from ibforecast.core.receipt import UNREAD, Step, column_of, places, require_step
@@ -43,7 +43,8 @@ def to_shap(explained: ExplainedForecast, channels: Sequence[str] | None = None)
         from shap import Explanation
     except ModuleNotFoundError as error:
         raise MissingExtraError("shap", "shap") from error
-    names = [name for name in explained.channels if name not in explained.past] if channels is None else list(channels)
+    forecast_names = (name for name in explained.channels if name not in explained.past)
+    names = names_of("channels", forecast_names if channels is None else channels)
     tokens, horizon, patches = list(explained.tokens()), explained.horizon, len(explained.explanation.mask)
     # `tokens()` lists all patches of a channel before the next channel.
     opened = [column * patches + patch for patch, column in places(explained)]
@@ -70,5 +71,5 @@ def to_shap(explained: ExplainedForecast, channels: Sequence[str] | None = None)
         base_values=forecast - values.sum(axis=1),
         data=data,
         feature_names=features,
-        output_names=names,
+        output_names=list(names),
     )

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from ibforecast.core.context import effect
-from ibforecast.core.errors import MissingExtraError, require
+from ibforecast.core.errors import MissingExtraError, names_of, require
 from ibforecast.core.explained import ExplainedForecast
 from ibforecast.core.files import write_atomically
 from ibforecast.core.receipt import FINE, column_of, decimals_of, is_limited
@@ -83,12 +83,13 @@ def write(
     """
     check_file(path)
     check_model(engine.fitted)
-    names = [name for name in explained.channels if name not in explained.past] if channels is None else channels
+    forecast = (name for name in explained.channels if name not in explained.past)
+    names = names_of("channels", forecast if channels is None else channels)
     require(
         len(names) > 0 and (channels is not None or len(names) <= MOST_CHANNELS),
         f"a spreadsheet must have a forecast channel, and at most {MOST_CHANNELS} unless they are chosen",
         len(names),
-        "choose them: channels=[…]",
+        "choose them: channels=[…] (--channel NAME)",
     )
     columns = dict.fromkeys(column_of(explained, name) for name in names)
     horizon = range(1, explained.horizon + 1)
@@ -105,7 +106,7 @@ def write(
         count <= MOST_AMOUNTS,
         f"a spreadsheet must have at most {MOST_AMOUNTS:,} amounts: values read × channels × steps",
         f"{count:,}",
-        "choose fewer: channels=[…], steps=[…]",
+        "choose fewer: channels=[…], steps=[…] (--channel NAME --step NUMBER)",
     )
     write_atomically(path, _Book(explained, weights(engine, explained, list(columns)), ahead).content())
 

@@ -15,7 +15,7 @@ HORIZON = 24
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("demo"), show_default=True, help="Folder to write to."
 )
-@click.option("--seed", type=int, default=2024, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=2024, show_default=True)
 @json_option
 def command(out: Path, seed: int, as_json: bool) -> None:
     """Fit, forecast, explain, draw and verify on a year of a small town's energy that ships with the library.

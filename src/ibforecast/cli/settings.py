@@ -64,7 +64,7 @@ def _type(hint: Any) -> Any:
         return str
     if origin is Sequence and str in get_args(first):
         return Listed("names", _names)
-    return get_args(first)[0] if origin is Sequence else first
+    return str if origin is Sequence else first
 
 
 def _joined(context: click.Context, option: click.Parameter, values: Sequence[list[str]]) -> list[str]:
@@ -94,9 +94,14 @@ def _option(setting: Field[Any], hint: Any, required: bool) -> Callable[[Command
 
 def _flag(setting: Field[Any], hint: Any) -> tuple[str, bool]:
     """Return the name of the option of a setting, and whether it may be repeated."""
-    several = (get_origin(hint) is Sequence and float in get_args(hint)) or _is_mapping(hint)
+    several = (get_origin(hint) is Sequence and float in _kinds(hint)) or _is_mapping(hint)
     name = setting.name.removesuffix("s") if several else setting.name
     return f"--{name.replace('_', '-')}", several
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """Return the types of the elements of a sequence."""
+    return tuple(kind for each in get_args(hint) for kind in (get_args(each) or (each,)))
 
 
 def _is_mapping(hint: Any) -> bool:

@@ -50,7 +50,7 @@ class Context(Generic[Array]):
         default=None, metadata={"given": True, "written": False, "needs": "covariates"}
     )
     response: Float[Array, "first_cycle covariate channel"] | None = field(
-        default=None, metadata={"needs": "covariates"}
+        default=None, metadata={"needs": "covariates", "computed": False}
     )
     anchor: Float[Array, "*batch horizon channel"] | None = field(
         default=None, metadata={"needs": "anchored", "in_scales": True}

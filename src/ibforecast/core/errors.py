@@ -9,8 +9,9 @@ IBForecastError
 """
 
 from difflib import get_close_matches
+from typing import Any
 
-MOST_THREADS = 1024
+MOST_THREADS, MOST_PROCESSES = 1024, 1024
 """Many more cannot be started, and libraries end with an error of their own."""
 
 
@@ -77,6 +78,12 @@ def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     require(value in choices, f"{name} must be one of {', '.join(choices)}", f"{name}={value!r}", "choose one")
 
 
+def names_of(name: str, names: Any) -> tuple[str, ...]:
+    """Return a list of names; raise UsageError for a single one, whose letters would be taken for names."""
+    require(not isinstance(names, str), f"{name} must be a list of names", repr(names), f"write [{names!r}]")
+    return tuple(map(str, names))
+
+
 def require_threads(threads: int) -> None:
     """Raise UsageError unless a number of threads can be started."""
     require(
@@ -84,6 +91,16 @@ def require_threads(threads: int) -> None:
         f"threads must be from 1 to {MOST_THREADS}",
         f"threads={written(threads)}",
         "try 1",
+    )
+
+
+def require_processes(name: str, count: int) -> None:
+    """Raise UsageError unless a number of processes can be started."""
+    require(
+        1 <= count <= MOST_PROCESSES,
+        f"{name} must be from 1 to {MOST_PROCESSES}",
+        f"{name}={written(count)}",
+        "try one for every core",
     )
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float64
 from ibforecast.core import document, reading, writing
 from ibforecast.core.calendar import Clock
 from ibforecast.core.context import effect
-from ibforecast.core.errors import UsageError, VerificationError
+from ibforecast.core.errors import UsageError, VerificationError, names_of
 from ibforecast.core.explanation import FIELDS, Explanation
 from ibforecast.core.facts import ModelFacts
 from ibforecast.core.host import Host, Itemiser
@@ -356,10 +356,11 @@ class ExplainedForecast:
 
     def amounts_of(self, channels: Sequence[str]) -> "dict[str, Amounts]":
         """Return the amounts of several channels; computing them together takes little more time than those of one."""
-        for name in channels:
+        names = names_of("channels", channels)
+        for name in names:
             receipt.column_of(self, name)
-        self._compute(channels)
-        return {name: self._computed[name] for name in channels}
+        self._compute(names)
+        return {name: self._computed[name] for name in names}
 
     def _compute(self, channels: Sequence[str]) -> None:
         """Compute the amounts of these channels together, which takes little more time than those of one."""
@@ -382,7 +383,8 @@ class ExplainedForecast:
 
     def with_receipts(self, channels: "Sequence[str] | None" = None, step: "Step" = "mean") -> "ExplainedForecast":
         """Return the explanation with receipts of these channels (None: all that are forecast) in its document."""
-        names = [name for name in self.channels if name not in self.past] if channels is None else list(channels)
+        forecast = (name for name in self.channels if name not in self.past)
+        names = names_of("channels", forecast if channels is None else channels)
         for name in names:
             receipt.column_of(self, name)
         self._compute(names)

@@ -111,9 +111,10 @@ class Field:
 
     `of(explanation)` returns the array, or None. `batched` arrays have a value for every window; all others belong to
     the model. `given` arrays come with the window. Arrays that are `computed` may differ by rounding between machines;
-    the shares of an anchor are numbers of the model, so they may not. `written` arrays are part of a document,
-    `replayed` ones are read by the readout, and differences of those `in_scales` are measured in scales. An optional
-    array `needs` a fact about the model (`ModelFacts`): only models of which it is true have the array.
+    the shares of an anchor and the responses to covariates are numbers of the model, so they may not. `written` arrays
+    are part of a document, `replayed` ones are read by the readout, and differences of those `in_scales` are measured
+    in scales. An optional array `needs` a fact about the model (`ModelFacts`): only models of which it is true have the
+    array.
     """
 
     name: str

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ibforecast.core import reading
-from ibforecast.core.budget import allowance, settled
+from ibforecast.core.budget import allowance, require_budget, settled
 from ibforecast.core.calendar import Clock, Frequency
 from ibforecast.core.cycles import LARGEST_PERIOD, period
 from ibforecast.core.errors import DataError, ModelFileError, require
@@ -89,7 +89,7 @@ class ModelFacts:
             f"budget={budget}, trained for {self.budget}",
             'fit with gate.any_budget = true, such as recipe "any-budget"',
         )
-        require(0 < budget <= 1, "budget must lie in (0, 1]", f"budget={budget}", "try 0.2 for a fifth")
+        require_budget(budget)
         kept = replace(self, budget=budget).settled()
         require(kept.budget > 0, "budget must allow at least one token", f"{budget} of {self.tokens} tokens", "try 0.2")
         return kept

@@ -161,18 +161,8 @@ def receipt_of(
     Raises VerificationError if the amounts do not add up to the forecast.
     """
     column = column_of(explained, channel)
-    require_step(explained, step)
-    total, here = total_of(explained, column, step), amounts.at(step)
-    others = [float(each[0]) for each in (here.unread, here.limit) if each is not None]
-    exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *others]
-    std, decimals = float(explained.units.std[column]), decimals_for(explained, column, step, digits)
-    rest, moved = total - sum(exact), sum(map(abs, exact[1:]))
-    # Not `>`: amounts that are not finite have no rest to compare.
-    if not abs(rest) <= LARGEST_REST * std + REST_OF_AMOUNTS * moved + 1e-12 * abs(total) * len(exact):
-        raise VerificationError(
-            "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
-        )
-    exact[0] += rest
+    exact, here = unrounded(explained, amounts, channel, step), amounts.at(step)
+    total, decimals = total_of(explained, column, step), decimals_for(explained, column, step, digits)
     if max(map(abs, exact)) * 10.0**decimals > LARGEST_COUNT:
         raise VerificationError(
             "the amounts of a receipt must be of a size that a float can keep to its last digit",
@@ -191,6 +181,26 @@ def receipt_of(
         limit=None if here.limit is None else next(listed),
         error=None if here.error is None else float(here.error.max(initial=0.0)),
     )
+
+
+def unrounded(explained: "ExplainedForecast", amounts: Amounts, channel: str, step: Step) -> list[float]:
+    """Return the amounts of a receipt in its order and before they are rounded.
+
+    The calendar takes what single precision leaves of the forecast. Raises VerificationError if that is more.
+    """
+    column = column_of(explained, channel)
+    require_step(explained, step)
+    total, here = total_of(explained, column, step), amounts.at(step)
+    others = [float(each[0]) for each in (here.unread, here.limit) if each is not None]
+    exact = [float(here.calendar[0]), *here.read[:, 0].tolist(), *here.known[:, 0].tolist(), *others]
+    std, rest, moved = float(explained.units.std[column]), total - sum(exact), sum(map(abs, exact[1:]))
+    # Not `>`: amounts that are not finite have no rest to compare.
+    if not abs(rest) <= LARGEST_REST * std + REST_OF_AMOUNTS * moved + 1e-12 * abs(total) * len(exact):
+        raise VerificationError(
+            "the amounts of a receipt must add up to the forecast", f"{sum(exact)!r} of {total!r}", "explain again"
+        )
+    exact[0] += rest
+    return exact
 
 
 def decimals_of(std: float, digits: int) -> int:

@@ -21,7 +21,7 @@ class Sizes:
     cycle: int
 
     def __post_init__(self) -> None:
-        self.require_positive("look_back", "horizon", "channels", "cycle")
+        self.require_positive("channels")
         for name in ("look_back", "horizon", "cycle"):
             require_steps(name, getattr(self, name))
 
@@ -55,5 +55,6 @@ class Sizes:
 
 
 def require_steps(name: str, steps: int) -> None:
-    """Refuse a number of steps that is too large to compute with."""
+    """Refuse a number of steps below 1, and one that is too large to compute with."""
+    require(steps >= 1, f"{name} must be at least 1", f"{name}={written(steps)}", "give a positive whole number")
     require(steps <= LONGEST, f"{name} must be at most {LONGEST}", written(steps), f"try {USUAL[name]}")

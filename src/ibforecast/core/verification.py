@@ -1,8 +1,9 @@
 """Verification: the checks that decide whether an explanation is true, for any runtime of the model.
 
 No statement of a document about how it was computed is trusted. Phases follow from its times and the model's clock. The
-checks first require equal bits. If another machine, runtime or version computed the explanation, the last digits may
-differ by the effect of rounding on this window on the verifier's own machine; the verdict names that tolerance.
+checks first require equal bits. If another machine, runtime or version computed the explanation, sums may differ by the
+effect of rounding on this window on the verifier's own machine; the verdict names that tolerance. Everything that is
+not a sum has the same bits on every machine, so it must be equal.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,10 +16,11 @@ from jaxtyping import Bool, Float64, Int64
 from ibforecast.core.calendar import Clock
 from ibforecast.core.errors import DataError, IBForecastError, UsageError, VerificationError
 from ibforecast.core.explained import ExplainedForecast
-from ibforecast.core.explanation import FIELDS, Explanation
+from ibforecast.core.explanation import FIELDS, Explanation, Field
 from ibforecast.core.facts import ModelFacts
-from ibforecast.core.receipt import Receipt, column_of, decimals_for, places
+from ibforecast.core.receipt import Amounts, Receipt, column_of, decimals_for, places, receipt_of, unrounded
 from ibforecast.core.signatures import is_signed_by
+from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Check, Verification
 
 LAST_DIGIT = 2.0**-23
@@ -41,6 +43,10 @@ NOT_ITEMISED = (
     "this runtime computes no receipts, so those of the document are not confirmed; verify with the model folder"
 )
 NOT_CHECKED = "signature: it has one, which was not checked; give the public key of the expected signer"
+ROUNDED = (
+    "rounding: some last digits are not those of this machine, but another processor, library or version may round so; "
+    "exact refuses every difference"
+)
 
 LAST_UNITS = 2.0
 """By how many units of its last digit an amount may differ: rounding of single precision, and of the remainder.
@@ -50,9 +56,6 @@ be this many units times the square root of the number of places; otherwise many
 
 TEXT_ROUNDING = 4.0
 """How many units of the last binary digit a value of a table may differ by: libraries read decimal text differently."""
-
-SHARE_OF_ERROR = 0.1
-"""By which part of itself the standard error of a receipt may differ, if rounding of the forecast explains less."""
 
 TINY = 1e-300
 """Replaces a tolerance of zero, so that a difference can be divided by it."""
@@ -67,8 +70,8 @@ Values = Float64[np.ndarray, "look_back channel"]
 Future = Float64[np.ndarray, "horizon channel"]
 
 
-Itemised = Callable[[ExplainedForecast], Iterable[Receipt]]
-"""What computes the receipts that an explanation contains, in the same order, whatever they state."""
+Itemised = Callable[[ExplainedForecast], Iterable[Amounts]]
+"""What computes the amounts of the receipts that an explanation contains, in the same order, whatever they state."""
 
 
 @runtime_checkable
@@ -154,7 +157,9 @@ def verify(
     if key is None and explained.signature is not None:
         notes.append(NOT_CHECKED)
     if checks[1].passed and checks[2].passed:
-        checks += [_budget(facts, explained), *_recomputed(engine, explained, exact)]
+        recomputed, same_bits = _recomputed(engine, explained, exact)
+        checks += [_budget(facts, explained), *recomputed]
+        notes += [ROUNDED] if not same_bits and all(check.passed for check in recomputed) else []
         notes += [] if exact else _rounded_otherwise(engine, explained)
         checks += [_unread(engine, explained)] if facts.sealed else []
         checks += [_reading(engine, explained)] if facts.chooses else []
@@ -308,16 +313,19 @@ def _budget(facts: ModelFacts, explained: ExplainedForecast) -> Check:
     return Check("budget", explained.open_count <= facts.allowance, detail)
 
 
-def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> list[Check]:
-    """Compute the forecast again: from the explanation, with closed tokens scrambled, and from the history."""
+def _recomputed(engine: Engine, explained: ExplainedForecast, exact: bool) -> tuple[list[Check], bool]:
+    """Compute the forecast again: from the explanation, with closed tokens scrambled, and from the history.
+
+    Return the checks, and whether all bits are equal.
+    """
     first = None
     for variant in engine.variants():
         differences = _differences(variant, explained)
         if not any(sizes.any() for sizes in differences.values()):
-            return _checks(explained, differences, {})
+            return _checks(explained, differences, {}), True
         first = first or differences
     assert first is not None
-    return _checks(explained, first, {} if exact else _tolerances(engine, explained))
+    return _checks(explained, first, {} if exact else _tolerances(engine, explained)), False
 
 
 def _unread(engine: Engine, explained: ExplainedForecast) -> Check:
@@ -406,25 +414,43 @@ def _receipts(explained: ExplainedForecast, itemised: Itemised | None, exact: bo
         return Check("receipts", False, NOT_ITEMISED)
     count = len(explained.receipts)
     claim = f"{count} receipt{'s add' if count > 1 else ' adds'} up to the forecast, with the amounts of the model"
-    allowed, worst = (0.0 if exact else LAST_UNITS), 0.0
+    worst = 0.0
     try:
-        computed = list(itemised(explained))
+        for stated, amounts in zip(explained.receipts, itemised(explained), strict=True):
+            own = receipt_of(explained, amounts, stated.channel, stated.step)
+            unit = 10.0 ** -decimals_for(explained, column_of(explained, stated.channel), stated.step)
+            with np.errstate(over="ignore"):  # huge amounts are infinitely apart
+                apart = np.rint((np.array(stated.amounts) - own.amounts) / unit)  # amounts are whole units
+            same = not apart.any() and own.error == stated.error
+            if not same and (exact or not _same_up_to_rounding(explained, amounts, own, stated, unit)):
+                return Check("receipts", False, f"{claim}: not those of {stated.channel!r}, {stated.step}")
+            worst = max(worst, float(np.abs(apart).max()))
     except VerificationError as error:  # its own amounts do not add up to a forecast that is not its own
         return Check("receipts", False, f"{claim}: {error}")
-    for own, stated in zip(computed, explained.receipts, strict=True):
-        unit = 10.0 ** -decimals_for(explained, column_of(explained, stated.channel), stated.step)
-        with np.errstate(over="ignore"):  # huge amounts are infinitely apart
-            apart = np.rint((np.array(stated.amounts) - own.amounts) / unit)  # amounts are whole units
-        largest, std = float(np.abs(apart).max()), float(explained.units.std[column_of(explained, stated.channel)])
-        if (
-            not _same_error(own.error, stated.error, allowed * unit, std)
-            or largest > allowed
-            or _drift(explained, apart, len(stated.read)) > allowed
-        ):
-            return Check("receipts", False, f"{claim}: not those of {stated.channel!r}, {stated.step}")
-        worst = max(worst, largest)
     apart_by = f"; the last digit differs by up to {worst:.0f}" if worst else ""
     return Check("receipts", True, f"{claim}, to the last digit{apart_by}")
+
+
+def _same_up_to_rounding(
+    explained: ExplainedForecast, amounts: Amounts, own: Receipt, stated: Receipt, unit: float
+) -> bool:
+    """Return whether rounding explains the differences between two receipts of one number.
+
+    Amounts that add up are all rounded at one threshold, so what rounding has added to them lies within one unit. On
+    another machine it lies within one unit of amounts that single precision moves by up to `noise`: they are sums of
+    differences of forecasts.
+    """
+    exact = np.array(unrounded(explained, amounts, own.channel, own.step))
+    std = float(explained.units.std[column_of(explained, own.channel)])
+    noise = ROUNDINGS * LAST_DIGIT * (std + float(np.abs(exact[1:]).max(initial=0.0)))
+    ours, theirs = np.array(own.amounts), np.array(stated.amounts)
+    some = (ours != 0) | (theirs != 0)  # an amount of zero stays zero, whatever the threshold
+    some[0] = True
+    with np.errstate(all="ignore"):  # differences that are not finite are refused
+        added = float(np.ptp((theirs - exact)[some]))
+        allowed = max(unit, float(np.ptp((ours - exact)[some]))) + 2 * noise
+        drift = _drift(explained, theirs - ours, len(stated.read))
+    return added <= allowed and drift <= LAST_UNITS * unit + 2 * noise and _same_error(own.error, stated.error, noise)
 
 
 def _drift(explained: ExplainedForecast, apart: Sizes, count: int) -> float:
@@ -440,12 +466,11 @@ def _drift(explained: ExplainedForecast, apart: Sizes, count: int) -> float:
     return largest
 
 
-def _same_error(own: float | None, stated: float | None, allowed: float, std: float) -> bool:
-    """Return whether a standard error is the model's: up to rounding and a tenth, and never 0 if the model's is not."""
+def _same_error(own: float | None, stated: float | None, noise: float) -> bool:
+    """Return whether a standard error is the model's, up to rounding, and never 0 if the model's is not."""
     if own is None or stated is None:
         return own is stated
-    rounding = max(SHARE_OF_ERROR * own, ROUNDINGS * LAST_DIGIT * std)
-    return abs(own - stated) <= min(allowed, rounding) and (stated == 0.0) == (own == 0.0)
+    return abs(own - stated) <= noise and (stated == 0.0) == (own == 0.0)
 
 
 def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
@@ -459,13 +484,42 @@ def _differences(engine: Engine, explained: ExplainedForecast) -> PerChannel:
     read = explanation.mask.repeat(explanation.patch_len, axis=0)
     unmoved = engine.hold(np.where(read, history, noise), explanation)
     own, forecast = _rerun(engine, explained)
-    scales = units.std * own.context.scale
+    scales, fields = units.std * own.context.scale, _field_differences(own, explanation)
     return {
-        "replay": _shift(replayed, explained.computed, scales),
+        "replay": np.where(_is_single(explained.computed, units), _shift(replayed, explained.computed, scales), np.inf),
         "scramble": _shift(unmoved, explained.computed, scales),
-        **_field_differences(own, explanation),
+        **fields,
+        "evidence": np.where(_is_left_of(history, explanation, units), fields["evidence"], np.inf),
         "forecast": _shift(forecast, explained.computed, scales),
     }
+
+
+def _is_single(forecast: Future, units: Standardiser) -> Bool[np.ndarray, " channel"]:
+    """Return in which channels every number is one of single precision in these units, as a network computes them.
+
+    A printed number has more digits than single precision, so hardly any number with another last digit is one.
+    """
+    with np.errstate(over="ignore"):  # a number too large becomes infinite, and is none
+        nearest = units.standardise(forecast).astype(np.float32)
+        # Neighbours too, because a large mean takes last digits.
+        candidates = [nearest, *(np.nextafter(nearest, np.float32(end)) for end in (-np.inf, np.inf))]
+        given = [units.to_units(each.astype(np.float64)) == forecast for each in candidates]
+    return np.asarray((np.any(given, axis=0) | np.isnan(forecast)).all(axis=0))
+
+
+def _is_left_of(
+    history: Values, explanation: Explanation[np.ndarray], units: Standardiser
+) -> Bool[np.ndarray, " channel"]:
+    """Return in which channels the evidence is exactly what the stated context leaves of the values that were read.
+
+    It is computed value by value, so every machine gets the same bits. Only the effects of covariates are summed first.
+    """
+    context, read = explanation.context, explanation.mask.repeat(explanation.patch_len, axis=0)
+    if context.known is not None:
+        return np.ones(read.shape[1], dtype=bool)
+    with np.errstate(all="ignore"):  # values that were not read may have any size
+        left = context.remove(units.standardise(history).astype(np.float32))
+    return np.asarray((np.where(read, left, np.float32(0)) == explanation.evidence).all(axis=0))
 
 
 def _rerun(engine: Engine, explained: ExplainedForecast) -> tuple[Explanation[np.ndarray], Future]:
@@ -519,7 +573,7 @@ def _field_differences(own: Explanation[np.ndarray], claimed: Explanation[np.nda
             differences[field.name] = np.zeros(1) if ours is theirs else infinite
         elif ours.shape != theirs.shape:
             differences[field.name] = infinite
-        elif field.kind == "float32" and field.computed and not field.given:
+        elif _may_round(field, own):
             with np.errstate(all="ignore"):
                 sizes = np.abs(ours.astype(np.float64) - theirs) / (own.context.scale if field.in_scales else 1.0)
             largest = sizes.reshape(-1, sizes.shape[-1]).max(axis=0)
@@ -527,6 +581,15 @@ def _field_differences(own: Explanation[np.ndarray], claimed: Explanation[np.nda
         else:
             differences[field.name] = np.zeros(1) if (ours == theirs).all() else infinite
     return differences
+
+
+def _may_round(field: Field, explanation: Explanation[np.ndarray]) -> bool:
+    """Return whether an array is computed, so that other machines may round it otherwise.
+
+    The model's own numbers are not, except profiles of several cycles: a later one loses what an earlier one expresses.
+    """
+    computed = field.batched or len(explanation.context.cycles) > 1
+    return field.kind == "float32" and field.computed and not field.given and computed
 
 
 def _checks(explained: ExplainedForecast, differences: PerChannel, tolerances: PerChannel) -> list[Check]:
@@ -556,7 +619,8 @@ def _check(name: str, claim: str, differences: PerChannel, tolerances: PerChanne
     worst = max(needed, key=lambda one: needed[one])
     at, at_fault = int(shares[worst].argmax()), [one for one in differences if needed[one] > 1 and one != name]
     largest = max(float(sizes.max()) for sizes in differences.values())
-    size = f"differs by up to {largest:.1e} scales" if np.isfinite(largest) else "differs"
+    infinite = "differs in a number that is not of single precision" if name == "replay" else "differs"
+    size = f"differs by up to {largest:.1e} scales" if np.isfinite(largest) else infinite
     where = f" in {', '.join(at_fault)}" if at_fault else ""
     limit = f"rounding on this machine explains {allowed[worst][at]:.1e}" if tolerances else "no difference is allowed"
     return Check(name, needed[worst] <= 1, f"{claim}: {size}{where}; {limit}")

@@ -17,11 +17,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from typing import Any, TypeVar
 
-from ibforecast.core.errors import MissingExtraError, UsageError
+from ibforecast.core.errors import MissingExtraError, require, require_processes
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -68,8 +69,7 @@ class Processes(Workers):
     jobs: int
 
     def __post_init__(self) -> None:
-        if self.jobs < 1:
-            raise UsageError("jobs must be at least 1", self.jobs, f"try {os.cpu_count()}, one per core")
+        require_processes("jobs", self.jobs)
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
         """Yield the items as they are done.
@@ -136,6 +136,11 @@ class Ray(Workers):
     address: str | None = None
     cpus_per_item: float = 1.0
     gpus_per_item: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("cpus_per_item", "gpus_per_item"):
+            value = getattr(self, name)
+            require(0 <= value < inf, f"{name} must be 0 or more", f"{name}={value}", "leave it out for the default")
 
     def run(self, items: Iterable[Item], work: Callable[[Item], Result]) -> Done[Item, Result]:
         """Yield the items as they are done; an item whose worker or node dies is repeated elsewhere."""

@@ -50,7 +50,7 @@ class Axis:
 
     def check_repeats(self, rows: Int64[np.ndarray, " row"]) -> None:
         """Refuse a time that appears twice; `rows` are the row numbers for the error."""
-        if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
+        if len(again := self.repeats):
             details = [f"{text_of(moment)} appears twice" for moment in self.wall[again[:NAMED_AT_MOST]]]
             raise DataError(
                 "a channel must have one value per time",
@@ -59,12 +59,18 @@ class Axis:
                 f"{self._clock_change(again)}",
             )
 
-    def warn_of_repeats(self) -> None:
-        """Warn of rows whose time appears twice, of which only the first is kept."""
-        if len(again := np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1):
-            count = f"{len(again)} {'row' if len(again) == 1 else 'rows'}"
+    @property
+    def repeats(self) -> Int64[np.ndarray, " repeat"]:
+        """The rows whose time is that of the row before."""
+        return np.flatnonzero(np.diff(self.moments) == np.timedelta64(0)) + 1
+
+    def warn_of_repeats(self, others: int = 0) -> None:
+        """Warn of rows whose time appears twice, of which only the first is kept; `others` are those of other ids."""
+        if len(again := self.repeats):
+            total = len(again) + others
+            count = f"{total} {'row' if total == 1 else 'rows'}"
             details = ", ".join(text_of(moment) for moment in self.wall[again[:NAMED_AT_MOST]])
-            more = "" if len(again) <= NAMED_AT_MOST else " and others"
+            more = "" if total <= min(len(again), NAMED_AT_MOST) else " and others"
             warnings.warn(
                 f"a time must be there once ({count} with a time that appears twice left out: {details}{more}); "
                 f"correct the times{self._clock_change(again)}",
@@ -128,12 +134,19 @@ class Axis:
                 "if these are holidays, make them rows of missing values with irregular='fill' (fit --irregular fill), "
                 f"or count only days that have a row with irregular='by_row' (fit --irregular by_row){more}",
             )
+        even, step = self.wall if frequency.by_date else self.moments, str(frequency)
+        step = step.upper() if step[-1] in "dw" else step  # as pandas writes days and weeks
+        onto_grid = (
+            f"put the rows on an even grid first, such as with pandas by table.resample({step!r}, "
+            f"on={self.name!r}).mean()"
+            if len(_off_grid(even, frequency))
+            else "put the rows on the even grid with irregular='fill' (fit --irregular fill)"
+        )
         return DataError(
             rule,
             got,
-            f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), put the "
-            f"rows on the even grid with irregular='fill' (fit --irregular fill), or give the frequency "
-            f"(fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
+            f"{self._workdays(frequency)}read by row number with irregular='by_row' (fit --irregular by_row), "
+            f"{onto_grid}, or give the frequency (fit --freq) if it is not {frequency}{self._clock_change(rows)}{more}",
         )
 
     def _workdays(self, frequency: Frequency) -> str:
@@ -162,7 +175,7 @@ class Axis:
         channels: tuple[str, ...],
     ) -> Series:
         day, position = month_day(even), frequency.count(even[0], even)
-        if len(off := np.flatnonzero(frequency.after(even[0], position, day) != even)):
+        if len(off := _off_grid(even, frequency)):
             details = [text_of(moment) for moment in self.wall[off[:NAMED_AT_MOST]]]
             raise DataError(
                 f"to fill the grid, times must lie on steps of {frequency.words} from the first on",
@@ -198,6 +211,12 @@ class Axis:
                     "number with irregular='by_row' (fit --irregular by_row)"
                 ),
             )
+
+
+def _off_grid(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Int64[np.ndarray, " fault"]:
+    """Return the rows that do not lie on steps of the frequency from the first row on."""
+    position = frequency.count(even[0], even)
+    return np.flatnonzero(frequency.after(even[0], position, month_day(even)) != even)
 
 
 def uneven(even: Shaped[np.ndarray, " row"], frequency: Frequency) -> Bool[np.ndarray, " row"]:

@@ -1,6 +1,7 @@
 """One column of a table, read as moments or as numbers; errors name the rows that are neither."""
 
 import re
+import shlex
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,25 +10,46 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float64, Int64, Shaped
 
+from ibforecast.core.calendar import DAY
 from ibforecast.core.errors import DataError
 from ibforecast.core.zones import IN_YEARS, in_order, outside_years, to_wall
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 
-FORMATS = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y")
-MONTH = r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[- ]?Q(?P<quarter>[1-4]))\s*$"
-"""A month or a quarter, such as 2014-01 or 2014Q1, which means its first day."""
+FORMATS = (
+    *("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d"),
+    *("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y"),
+    *("%Y%m%dT%H%M%S", "%Y%m%dT%H%M", "%Y%m%d %H:%M:%S", "%Y%m%d %H:%M", "%Y%m%d:%H%M", "%Y%m%d"),
+)
+MONTH = (
+    r"^\s*(?P<year>\d{4})(?:-(?P<month>0[1-9]|1[0-2])|[Mm](?P<named>0?[1-9]|1[0-2])|[- ]?[Qq](?P<quarter>[1-4]))\s*$"
+)
+QUARTER_FIRST = r"^\s*([Qq][1-4])[ /-]?(\d{4})\s*$"
+"""A month or a quarter, such as 2014-01, 2014M01, 2014Q1 or Q1 2014, which means its first day."""
+
+WEEK = r"^\s*(?P<year>\d{4})-?W(?P<week>0[1-9]|[1-4]\d|5[0-3])\s*$"
+"""A week of ISO 8601, such as 2024-W05, which means its Monday."""
+
+LATE = r"(\d)[ T]24:00((?::00(?:\.0+)?)?)\s*$"
+"""Midnight at the end of a day."""
 
 MONTHS = [
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 ]
-NAMED = (
-    r"(?i)^\s*(?:(?P<before>\d{1,2})[ ./-]+)?(?P<month>"
+_MONTH = (
+    r"(?P<month>"
     + "|".join(f"{name}|{name[:3]}t?" if name == "september" else f"{name}|{name[:3]}" for name in MONTHS)
-    + r")\.?[ ./-]+(?:(?P<after>\d{1,2}),?[ ./-]+)?(?P<year>\d{4}|\d{2})"
-    r"(?:[ T,]+(?P<hour>\d{1,2})(?P<rest>:\d{2}(?::\d{2})?)(?: ?(?P<half>[ap])\.?m\.?)?)?\s*$"
+    + r")\.?"
 )
-"""A date with the English name of a month, its day before or after it or left out, such as 31-Jan-2024 or Jan 2024."""
+_CLOCK = r"(?:[ T,:]+(?P<hour>\d{1,2})(?P<rest>:\d{2}(?::\d{2})?)(?: ?(?P<half>[ap])\.?m\.?)?)?\s*$"
+NAMED = (
+    r"(?i)^\s*(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[., ]+)?(?:(?P<before>\d{1,2})[ ./-]+)?"
+    + _MONTH
+    + r"[ ./-]+(?:(?P<after>\d{1,2}),?[ ./-]+)?(?P<year>\d{4}|\d{2})"
+    + _CLOCK,
+    r"(?i)^\s*(?P<before>)(?P<year>\d{4})[ ./-]+" + _MONTH + r"(?:[ ./-]+(?P<after>\d{1,2}))?" + _CLOCK,
+)
+"""A date with the English name of a month, such as 31-Jan-2024, Wed Jan 31, 2024, Jan 2024 or 2024-Jan."""
 
 PIECE = 100_000
 """Cells that are parsed together, and the most that are looked at one by one to find those that are no times."""
@@ -45,6 +67,14 @@ GROUPED = re.compile(
     r"\s*[+-]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*|(\.\d{3}){2,}|([' \u00a0\u202f\u2019]\d{3})+([.,]\d*)?)\s*",
     re.ASCII,
 )
+UNITED = re.compile(
+    r"(?:[€$£¥]\s*)?(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?:%|[€$£¥]|[A-Za-z°µ][A-Za-z°µ/²³0-9^-]*)?", re.ASCII
+)
+"""A number with a currency, a percent sign or a unit."""
+
+WORDS_AT_MOST = 3
+"""Different texts in a channel that may mean missing values; with more of them its cells are words."""
+
 POINTS_FIRST = re.compile(r"\.\d{3},")
 """Numbers with a decimal comma, with points that may be between thousands, and with marks between thousands."""
 
@@ -64,19 +94,22 @@ def text_of(moment: np.datetime64) -> str:
 
 
 def parse_times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column as moments, or None: it may be typed, ISO, Y/M/D, D.M.Y, a month or quarter, or name a month."""
+    """Return a column as moments, or None: typed, ISO, Y/M/D, D.M.Y, months, quarters, weeks, or names of months."""
     if is_time(column.type):
         return column
     if pa.types.is_dictionary(column.type):
         return parse_times(column.cast(column.type.value_type))
     if not _is_text(column.type) or column.null_count == len(column):
         return None
-    column = column.cast(pa.string())
     ways: tuple[Parse, ...] = (
         *(partial(_iso, zone=zone) for zone in (None, "UTC")),
         *(partial(_dated_as, way=way) for way in FORMATS),
+        *(_months, _weeks),
+        *(partial(_named, pattern=pattern) for pattern in NAMED),
     )
-    return next((read for way in (*ways, _months, _named) if (read := in_pieces(column, way)) is not None), None)
+    column = column.cast(pa.string())
+    read = next((read for way in ways if (read := in_pieces(column, way)) is not None), None)
+    return _late(column) if read is None else read
 
 
 def in_pieces(column: pa.ChunkedArray, parse: Parse) -> pa.ChunkedArray | None:
@@ -108,26 +141,61 @@ def _months(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Return months or quarters as their first moments, or None if a text is neither."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
-    parts = pc.extract_regex(column, MONTH)
+    parts = pc.extract_regex(pc.replace_substring_regex(column, QUARTER_FIRST, r"\2\1"), MONTH)
     if parts.null_count > column.null_count:
         return None
 
     def part(name: str) -> Any:
         return pc.replace_substring_regex(pc.struct_field(parts, name), "^$", "0").cast(pa.int64())
 
-    # Of month and quarter, one is empty, and so 0.
-    month = pc.add(part("month"), pc.max_element_wise(pc.subtract(pc.multiply(part("quarter"), 3), 2), 0))
+    # Of the three ways, two are empty, and so 0.
+    quarter = pc.max_element_wise(pc.subtract(pc.multiply(part("quarter"), 3), 2), 0)
+    month = pc.add(pc.add(part("month"), part("named")), quarter)
     since_1970 = pc.add(pc.multiply(pc.subtract(part("year"), 1970), 12), pc.subtract(month, 1))
     absent = _nulls(column)
     moments = np.array(pc.fill_null(since_1970, 0).to_numpy(), dtype=np.int64).astype("datetime64[M]")
     return pa.chunked_array([pa.array(moments.astype("datetime64[us]"), mask=absent)])
 
 
-def _named(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def _weeks(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return weeks of ISO 8601 as the first moments of their Mondays, or None if a text is none."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    parts = pc.extract_regex(column, WEEK)
+    if parts.null_count > column.null_count:
+        return None
+    absent = _nulls(column)
+    years, weeks = (
+        np.array(pc.fill_null(pc.struct_field(parts, name).cast(pa.int64()), 1970).to_numpy(), dtype=np.int64)
+        for name in ("year", "week")
+    )
+    # The first week has January 4, and day 4 of 1970-01-01 is a Monday.
+    fourth = (years - 1970).astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64) + 3
+    days = fourth - (fourth - 4) % 7 + 7 * (weeks - 1)
+    next_fourth = (years - 1969).astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64) + 3
+    if (~absent & (days > next_fourth - 7)).any():  # no week 53 in that year
+        return None
+    return pa.chunked_array([pa.array(days.astype("datetime64[D]").astype("datetime64[us]"), mask=absent)])
+
+
+def _late(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return times of which some are 24:00, the midnight at the end of a day, or None if none is."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    late = pc.fill_null(pc.match_substring_regex(column, LATE), False)
+    if not pc.any(late).as_py():
+        return None
+    read = parse_times(pc.replace_substring_regex(column, LATE, r"\1 00:00\2"))
+    if read is None:
+        return None
+    return pc.add(read, pc.multiply(late.cast(pa.int64()), DAY * 1_000_000).cast(pa.duration("us")))
+
+
+def _named(column: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray | None:
     """Return dates with the name of a month, or None if a text is none."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
-    parts = pc.extract_regex(column, NAMED)
+    parts = pc.extract_regex(column, pattern)
     if parts.null_count > column.null_count:
         return None
     before, after, year, name, hour, rest, half = (
@@ -221,11 +289,17 @@ def as_moments(
 
 
 def as_numbers(
-    name: str, column: pa.ChunkedArray, moments: Shaped[np.ndarray, " row"], zone: str | None
+    name: str,
+    column: pa.ChunkedArray,
+    moments: Shaped[np.ndarray, " row"],
+    zone: str | None,
+    missing: tuple[str, ...] = (),
 ) -> Float64[np.ndarray, " row"]:
-    """Return a channel as numbers, NaN where a value is missing."""
+    """Return a channel as numbers, NaN where a value is missing; `missing` are the texts that mean so."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if missing and _is_text(column.type):
+        column = _without(column, missing)
     if is_time(column.type):
         raise DataError(
             "a channel must contain numbers",
@@ -259,7 +333,7 @@ def _wrong_numbers(cells: list[Any], rows: Int64[np.ndarray, " fault"]) -> tuple
     commas = {row for row, text in texts.items() if WITH_COMMA.fullmatch(text)}
     grouped = {row for row, text in texts.items() if GROUPED.fullmatch(text)}
     if odd := sorted(set(texts) - commas - grouped):
-        return np.array(odd), "correct the cells, or leave the channel out by naming the others (fit --channels)"
+        return np.array(odd), _corrected([texts[row] for row in odd])
     if commas - grouped or any(POINTS_FIRST.search(texts[row]) for row in grouped):  # so commas are decimal marks
         pointed = {row for row, cell in enumerate(cells) if POINTED.fullmatch(str(cell))}
         grouped = (grouped - commas) | (pointed if len(pointed) < len(texts) else set())
@@ -270,6 +344,32 @@ def _wrong_numbers(cells: list[Any], rows: Int64[np.ndarray, " fault"]) -> tuple
     remedy = f"write numbers without marks between thousands: {_ungrouped(first)} instead of {first}"
     either = f", or {first.replace(',', '.')} if the comma is a decimal mark"
     return np.array(named), remedy + either * (grouped <= commas)
+
+
+def _corrected(texts: list[str]) -> str:
+    """Return what to do about cells that nobody can read as numbers."""
+    others = "or leave the channel out by naming the others (fit --channels)"
+    if united := UNITED.fullmatch(texts[0].strip()):
+        number = united["number"].replace(" ", "")
+        return f"write numbers without a unit or a sign: {number} instead of {texts[0].strip()}; {others}"
+    words = sorted({text.strip() for text in texts})
+    if len(words) > WORDS_AT_MOST or any(re.search(r"\d", word) for word in words):
+        return f"correct the cells, {others}"
+    options = " ".join(f"--missing-value {shlex.quote(word)}" for word in words)
+    if len(words) == 1:
+        means, listed = f"{words[0]!r} means a missing value", f"missing_values=[{words[0]!r}]"
+    else:
+        means, listed = f"{', '.join(map(repr, words))} mean missing values", f"missing_values={words!r}"
+    return f"if {means}, set {listed} (fit {options}); otherwise correct the cells, {others}"
+
+
+def _without(column: pa.ChunkedArray, missing: tuple[str, ...]) -> pa.ChunkedArray:
+    """Return a column of text in which these texts are empty cells."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    column = column.cast(pa.string())
+    are_missing = pc.is_in(pc.utf8_trim_whitespace(column), value_set=pa.array([text.strip() for text in missing]))
+    return pc.if_else(are_missing, pa.scalar(None, pa.string()), column)
 
 
 def _ungrouped(text: str) -> str:

@@ -232,7 +232,8 @@ def _moments(
 ) -> Shaped[np.ndarray, " row"] | None:
     """Return moments by their parts, or None if one does not exist; years of two digits are of 1970 to 2069."""
     year = np.where(year < 100, year + np.where(year < 70, 2000, 1900), year)
-    if hour.max() > 23 or minute.max() > 59 or second.max() > 59 or not _exist(day, month, year).all():
+    is_late = (hour == 24) & (minute == 0) & (second == 0)  # midnight at the end of the day
+    if ((hour > 23) & ~is_late).any() or minute.max() > 59 or second.max() > 59 or not _exist(day, month, year).all():
         return None
     months = np.datetime64("0000-01", "M") + (year * 12 + month - 1)
     days = (months.astype("datetime64[D]") + (day - 1)).astype("datetime64[us]")

@@ -29,6 +29,9 @@ class Layout:
     zone: str | None = None
     irregular: Irregular = "error"
     missing_values: tuple[float, ...] = ()
+    missing_texts: tuple[str, ...] = ()
+    """Cells of text, such as "-", that mean a missing value."""
+
     past: tuple[str, ...] = ()
     future: tuple[str, ...] = ()
     dates: Dates = "auto"

@@ -22,6 +22,7 @@ from ibforecast.core.calendar import iso_texts
 from ibforecast.core.errors import DataError, UsageError
 from ibforecast.core.files import write_atomically
 from ibforecast.core.zones import IN_YEARS, to_wall
+from ibforecast.data.heads import check_head, ragged, separator_of, without_hint
 from ibforecast.data.limits import LONGEST_HEADER, LONGEST_TEXT, check_cells, check_columns, check_shape
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 PIECE = 2**24
 """Bytes of a file that are read at a time."""
 
-DATED = re.compile(r"\s*\d{1,4}([-./])\d{1,2}\1\d{1,4}(?!\w*[-./])")
-VALUE = re.compile(r"\s*[+-]?\d+([.,]\d*)?(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
-"""Texts that look like the date or the number of a row rather than the name of a column."""
-
 FORMATS = {
     rb"\x1f\x8b": ("gzip", "rename it to {0}.gz"),
     rb"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it, or save the spreadsheet as CSV"),
@@ -48,14 +45,17 @@ FORMATS = {
 }
 """How files of other formats begin, what they are, and what to do."""
 
-SEPARATORS = ",;\t"
-"""What may be between the cells of a CSV file; if two are equally frequent in its first line, the first one is."""
-
 WITH_COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
 """A number as spreadsheets of many countries write it, where commas are not between the cells."""
 
 THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
 """A number that means thousands there, and less than a thousand elsewhere."""
+
+PERIOD = "period["
+"""How the type of the periods of pandas begins."""
+
+UNNAMED = re.compile(r"\s*|Unnamed: \d+")
+"""Names of columns without a name, in CSV and as pandas reads them."""
 
 OFFSETS = b"offsets"
 """The metadata key for the offsets in a time column of a CSV file: arrow converts the times to UTC."""
@@ -69,9 +69,28 @@ def load(source: Any) -> tuple[pa.Table, Kind]:
         frame = _frame(source)
         check_shape(len(frame), frame.columns)
         table, kind = _from_native(source, frame), KINDS[frame.implementation.value]
+    table = _without_row_numbers(table)
     if repeated := [name for name, count in Counter(table.column_names).items() if count > 1]:
         raise DataError("channel names must differ", f"{repeated[0]!r} more than once", "rename one of them")
     return table, kind
+
+
+def _without_row_numbers(table: pa.Table) -> pa.Table:
+    """Return the table without columns that have no name and are empty or number the rows, as an index does in CSV."""
+    kept = [place for place, name in enumerate(table.column_names) if not UNNAMED.fullmatch(name)]
+    for place in set(range(table.num_columns)) - set(kept):
+        column = table.column(place)
+        if column.null_count < len(column) and not _numbers_rows(column):
+            kept.append(place)
+    return table if len(kept) == table.num_columns else table.select(sorted(kept))
+
+
+def _numbers_rows(column: pa.ChunkedArray) -> bool:
+    """Return whether a column is 0, 1, 2 and so on, or 1, 2, 3 and so on."""
+    if not pa.types.is_integer(column.type) or column.null_count:
+        return False
+    since = column.to_numpy() - np.arange(len(column))
+    return bool(since[0] in (0, 1) and (since == since[0]).all())
 
 
 def to_native(table: pa.Table, kind: Kind) -> Any:
@@ -143,14 +162,14 @@ def _read_file(path: Path) -> pa.Table:
         with gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
             head = file.read(LONGEST_HEADER + 1)
             _check_format(path.name, head)
-            columns = _check_header(head)
-            content = _read_on(file, head)
+            columns = check_head(path.name, without_hint(head))
+            content = without_hint(_read_on(file, head))
         if len(content) > LONGEST_TEXT:
             raise DataError(
                 f"a {suffix} file must have at most {LONGEST_TEXT:,} bytes of text", repr(path.name), "use Parquet"
             )
         check_cells(max(content.count(b"\n"), content.count(b"\r")), columns)
-        return _read_csv(content)
+        return _read_csv(path.name, content)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(
             f"a {suffix} file must be whole and well formed", f"{path.name!r}: {error}", "export it again"
@@ -191,43 +210,7 @@ def _check_format(name: str, head: bytes) -> None:
         raise DataError(rule, f"{got}, in {name!r}", "save it again as CSV UTF-8")
 
 
-def _check_header(head: bytes) -> int:
-    """Return the number of columns, from the first bytes of a CSV file; refuse too many, or names too long."""
-    lines = io.TextIOWrapper(io.BytesIO(head), encoding="utf8", errors="replace", newline="")
-    try:
-        names = next((row for row in csv.reader(lines, delimiter=separator_of(head)) if row), [])
-    except csv.Error as error:  # the module limits the length of a cell
-        raise DataError(
-            "a .csv file must begin with the names of its columns", f"a cell too long for one: {error}", "add them"
-        ) from error
-    check_columns(len(names))
-    if _are_values(names):
-        raise DataError(
-            "a .csv file must begin with the names of its columns",
-            ",".join(names[:3]),
-            "give it a header line, such as time,load",
-        )
-    if len(head) > LONGEST_HEADER and next(lines, None) is None:
-        raise DataError(
-            f"the first line of a .csv file must have at most {LONGEST_HEADER:,} bytes",
-            "more than that",
-            "shorten the names of its columns",
-        )
-    check_shape(0, names)
-    return len(names)
-
-
-def _are_values(names: list[str]) -> bool:
-    """Return whether the first line has the values of a row: only numbers, and perhaps a time.
-
-    A number may be a name. So if a name is empty, as that of an index, there must be a time.
-    """
-    times = [name for name in names if DATED.match(name)]
-    rest = [name for name in names if name.strip() and name not in times]
-    return all(map(VALUE.fullmatch, rest)) and (bool(times) or len(rest) == len(names) > 1)
-
-
-def _read_csv(content: bytes) -> pa.Table:
+def _read_csv(name: str, content: bytes) -> pa.Table:
     try:
         content.decode()
         encoding = "utf8"
@@ -250,10 +233,13 @@ def _read_csv(content: bytes) -> pa.Table:
     def as_texts(names: list[str]) -> pa.Table:
         return parsed(include_columns=names, column_types=dict.fromkeys(names, pa.string()))
 
-    table = parsed()
+    try:
+        table = parsed()
+    except pa.ArrowInvalid as error:
+        raise ragged(name, content, encoding) or error from error
     if separator != ",":
         if any(_has_commas(column) for column in table.columns):
-            table = parsed(decimal_point=",")
+            table = _with_points(parsed(decimal_point=","))
         elif fractions := [field.name for field in table.schema if pa.types.is_floating(field.type)]:
             _check_thousands(as_texts(fractions), separator)
     zoned = [field.name for field in table.schema if has_zone(field.type)]
@@ -269,21 +255,25 @@ def _read_csv(content: bytes) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def separator_of(content: bytes) -> str:
-    """Return what is between the cells of a CSV file: the most frequent separator in its first line."""
-    header = re.sub(rb'"[^"]*"', b"", content.lstrip(b"\r\n").partition(b"\n")[0])  # names may have commas
-    return max(SEPARATORS, key=lambda mark: header.count(mark.encode()))
-
-
 def _has_commas(column: pa.ChunkedArray) -> bool:
-    """Return whether a column has texts, and all of its cells are numbers, some of them with a decimal comma."""
+    """Return whether a column has texts, all of its cells are numbers or have no digits, and some a decimal comma."""
     import pyarrow.compute as pc  # slow, and few tables need it
 
     if not pa.types.is_string(column.type):
         return False
     commas = pc.match_substring_regex(column, WITH_COMMA)
-    whole = pc.match_substring_regex(column, r"^\s*[+-]?\d+([eE][+-]?\d+)?\s*$")
-    return bool(pc.any(commas).as_py()) and bool(pc.all(pc.or_(commas, whole)).as_py())
+    others = pc.match_substring_regex(column, r"^\s*[+-]?\d+([eE][+-]?\d+)?\s*$|^\D*$")
+    return bool(pc.any(commas).as_py()) and bool(pc.all(pc.or_(commas, others)).as_py())
+
+
+def _with_points(table: pa.Table) -> pa.Table:
+    """Return a table whose columns of numbers with decimal commas and other marks, such as "-", have points instead."""
+    import pyarrow.compute as pc  # slow, and few tables need it
+
+    columns = [
+        pc.replace_substring_regex(column, ",", ".") if _has_commas(column) else column for column in table.columns
+    ]
+    return pa.table(columns, schema=table.schema)
 
 
 def _check_thousands(texts: pa.Table, separator: str) -> None:
@@ -344,15 +334,31 @@ def _from_native(source: Any, frame: "nw.DataFrame[Any]") -> pa.Table:
         return source
     columns = {str(name): _to_arrow(frame.get_column(name)) for name in frame.columns}
     index = nw.maybe_get_index(frame)
-    if index is not None and index.dtype.kind == "M" and not any(is_time(column.type) for column in columns.values()):
+    if index is None or any(is_time(column.type) for column in columns.values()):
+        return pa.table(columns)
+    if index.nlevels > 1 and any(level.dtype.kind == "M" for level in index.levels):
+        got = f"an index of {', '.join(map(repr, index.names))}"
+        raise DataError("a table must have its times and ids as columns", got, "give table.reset_index()")
+    if str(index.dtype).startswith(PERIOD):
+        index = index.to_timestamp()
+    if index.nlevels == 1 and index.dtype.kind == "M":
         columns = {str(index.name or "time"): pa.array(index)} | columns
     return pa.table(columns)
 
 
 def _unknown(source: Any) -> UsageError:
-    return UsageError(
-        "a table must be a path or a pandas, polars or pyarrow table", type(source).__name__, "convert it"
-    )
+    """Return the error for an object that is no table, with the call that makes one of it."""
+    kind = type(source).__name__
+    calls = {
+        "Series": "give series.to_frame('load')",
+        "ndarray": "give pandas.DataFrame(array) with a column of times",
+        "dict": "give pandas.DataFrame(columns)",
+        "list": "give pandas.DataFrame(rows)",
+        "Dataset": "give dataset.to_dataframe().reset_index()",
+        "DataArray": "give array.to_dataframe('load').reset_index()",
+    }
+    rule = "a table must be a path or a pandas, polars or pyarrow table"
+    return UsageError(rule, kind, calls.get(kind, "convert it to one of these"))
 
 
 def is_time(kind: pa.DataType) -> bool:
@@ -360,7 +366,10 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
-def _to_arrow(column: "nw.Series[Any]") -> pa.Array:
+def _to_arrow(column: "nw.Series[Any]") -> pa.Array | pa.ChunkedArray:
+    native = column.to_native()
+    if str(native.dtype).startswith(PERIOD):  # of pandas: a period means its first moment
+        return pa.array(native.dt.to_timestamp())
     try:
         return column.to_arrow()
     except pa.ArrowException:  # a pandas column of mixed objects

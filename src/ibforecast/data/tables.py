@@ -1,8 +1,11 @@
 """Tables as input and output: wide or long, from a file or from pandas, polars and pyarrow."""
 
 import re
+import shlex
+import warnings
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +34,8 @@ from ibforecast.data.columns import (
 from ibforecast.data.dates import SINCE_1970, WRITTEN, read_times
 from ibforecast.data.layout import Layout, Shape
 from ibforecast.data.limits import check_cells, check_columns
+from ibforecast.data.parts import joined, named_in, suggested
+from ibforecast.data.repeats import refuse_repeats
 from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
@@ -53,6 +58,14 @@ class Table:
     indexed: bool = False
     """Whether the times were the index of a pandas table, and so are in forecasts."""
 
+    joined: bool = False
+    """Whether the times are in several columns; forecasts have them in one."""
+
+    @property
+    def time_name(self) -> str:
+        """Name of the time column of a forecast."""
+        return "time" if self.joined or self.layout.time is None else self.layout.time
+
     def build(self, columns: Mapping[str, Any]) -> Any:
         """Return a table of the user's kind; moments get the type and zone of the time column."""
         return to_native(pa.table({name: self._column(name, column) for name, column in columns.items()}), self.kind)
@@ -60,14 +73,14 @@ class Table:
     def build_forecast(self, columns: Mapping[str, Any]) -> Any:
         """Return a table as `build` does, with its times as the index if those of the user's table are."""
         table = self.build(columns)
-        return table.set_index(self.layout.time) if self.indexed and self.layout.shape == "wide" else table
+        return table.set_index(self.time_name) if self.indexed and self.layout.shape == "wide" else table
 
     def forecast(self, first_row: int, values: Float64[np.ndarray, "horizon channel"], name: str = "IBForecast") -> Any:
         """Return a forecast that begins at `first_row` in the layout of the table: wide, or long with a column `name`.
 
         Channels that are only read are left out.
         """
-        channels, time = self.series.targets, self.layout.time or "time"
+        channels, time = self.series.targets, self.time_name
         times, values = self.series.clock.times(first_row, len(values)), values[:, : len(channels)]
         if self.layout.shape != "long":
             return self.build_forecast({time: times} | dict(zip(channels, values.T, strict=True)))
@@ -93,7 +106,8 @@ class Table:
                 "only a model with future covariates takes a future table", "a model without them", "leave it out"
             )
         arrow, _ = load(source)
-        layout, time, times = _find_time(arrow, replace(self.layout, channels=covariates, past=(), future=()))
+        own = replace(self.layout, channels=covariates, past=(), future=())
+        arrow, layout, time, times = _find_time(arrow, own)
         axis = _axis(arrow, replace(layout, zone=self.series.clock.zone), time, times)
         axis, columns, values = (_from_long if layout.shape == "long" else _from_wide)(arrow, layout, axis)
         axis.check_order()
@@ -133,11 +147,14 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
     arrow, kind = load(source)
     if not arrow.num_rows or not arrow.num_columns:
         raise DataError("a table must have rows and columns", f"{arrow.num_rows} x {arrow.num_columns}", "fill it")
-    layout, time, times = _find_time(arrow, layout or Layout())
+    is_joined = len(named_in((layout or Layout()).time, arrow.column_names)) > 1
+    arrow, layout, time, times = _find_time(arrow, layout or Layout())
     if layout.zone is None and layout.dates not in SINCE_1970:
         check_offsets(arrow.schema.field(time), arrow[time], times)
     axis = _axis(arrow, layout, time, times)
     long = layout.shape == "long"
+    if layout.irregular != "by_row":
+        refuse_repeats(arrow, time, axis.moments, layout.id if long else None)
     if not long:
         own = set(layout.channels or arrow.column_names) - {time, *layout.past, *layout.future}
         refuse_wordy(arrow, time, [name for name in arrow.column_names if name in own], axis.moments)
@@ -161,7 +178,11 @@ def read_with_marks(source: Any, layout: Layout | None = None) -> tuple[Table, l
         kind,
         time_type=time_type if is_time(time_type) else None,
         id_type=id_type if long and pa.types.is_integer(id_type) else None,
-        indexed=kind == "pandas" and not isinstance(source, str | Path) and time not in map(str, source.columns),
+        indexed=kind == "pandas"
+        and not isinstance(source, str | Path)
+        and not is_joined
+        and time not in map(str, source.columns),
+        joined=is_joined,
     )
     return table, marks_in(values, columns)
 
@@ -183,10 +204,14 @@ def _check_file(source: Any) -> None:
         raise UsageError("a table must be a file", f"{str(source)!r}, {'a model' if is_model else 'a folder'}", remedy)
 
 
-def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.ChunkedArray]:
-    """Determine the shape and the time column: as named, by type, by a usual name, or the first column."""
+def _find_time(arrow: pa.Table, layout: Layout) -> tuple[pa.Table, Layout, str, pa.ChunkedArray]:
+    """Determine the shape and the time column: as named, by type, by a usual name, or the first column.
+
+    Several columns of times are replaced by one, unless they have another role as well.
+    """
     names = arrow.column_names
     could_be_long = layout.shape != "wide" and {layout.id, layout.target} <= set(names)
+    shape: Shape = "long" if could_be_long else "wide"
     own = [name for name in (layout.id, layout.target) if name not in (Layout.id, Layout.target)]
     is_half = layout.shape == "auto" and len({layout.id, layout.target} & set(names)) == 1 and set(own) & set(names)
     if (layout.shape == "long" and not could_be_long) or is_half:
@@ -196,20 +221,32 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
             "name them (fit --id, --target)",
         )
     others = [name for name in names if not (could_be_long and name in (layout.id, layout.target))]
-    if layout.time and layout.time not in names:
-        candidates = [name for name in others if parse_times(arrow[name]) is not None]
-        otherwise = f"take {_listed(candidates)}, or rename it" if candidates else "add a column of times of this name"
-        _present(layout.time, names, "time column", candidates, otherwise)
-    for name in [layout.time] if layout.time else _candidates(arrow, others):
+    named = named_in(layout.time, names)
+    for name in named:
+        if name not in names:
+            candidates = [each for each in others if parse_times(arrow[each]) is not None]
+            add = "add a column of times of this name"
+            otherwise = f"take {_listed(candidates)}, or rename it" if candidates else add
+            _present(name, names, "time column", candidates if len(named) == 1 else None, otherwise)
+    if layout.time and len(named) > 1:
+        times = joined(arrow, named, layout.dates)
+        kept = {*(layout.channels or ()), *layout.past, *layout.future, layout.id}
+        rest = arrow.select([name for name in names if name not in named or name in kept])
+        return (
+            rest.add_column(0, layout.time, times.moments),
+            replace(layout, shape=shape, dates=times.dates),
+            layout.time,
+            times.moments,
+        )
+    for name in named or _candidates(arrow, others):
         # Numbers are times only in a column that is called so: any other may be a channel.
         if _is_number(arrow[name]) and name != layout.time and name.lower() not in TIME_NAMES:
             continue
-        if (times := read_times(name, arrow[name], layout.dates)) is not None:
-            shape: Shape = "long" if could_be_long else "wide"
-            return replace(layout, time=name, shape=shape, dates=times.dates), name, times.moments
-    for name in [layout.time] if layout.time else others:
-        named = layout.time or name.lower() in TIME_NAMES
-        if (named or name == others[0]) and (got := _odd_times(arrow[name], numbers=bool(named))):
+        if (read := read_times(name, arrow[name], layout.dates)) is not None:
+            return arrow, replace(layout, time=name, shape=shape, dates=read.dates), name, read.moments
+    for name in named or others:
+        is_usual = bool(named) or name.lower() in TIME_NAMES
+        if (is_usual or name == others[0]) and (got := _odd_times(arrow[name], numbers=is_usual)):
             raise DataError(
                 "the time column must contain times",
                 f"{got} in {name!r}",
@@ -221,13 +258,32 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[Layout, str, pa.Chunked
             f"{cells_of(arrow[layout.time][:1])[0]!r} in {layout.time!r}",
             "write them as YYYY-MM-DD HH:MM:SS, or say how they are written (fit --dates)",
         )
-    remedy = "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
-    if len(names) == 1 and "|" in names[0]:
-        remedy = "export the file again with commas between the columns"
     unread = next((name for name in others if name.lower() in TIME_NAMES and arrow[name].null_count < len(arrow)), None)
     cell = "" if unread is None else cells_of(arrow[unread].drop_null()[:1])[0]
     seen = "" if unread is None else f"; {unread!r} has {cell!r}, which is not read as a time"
-    raise DataError("a table must have a time column", f"none among {_listed(names)}{seen}", remedy)
+    raise DataError(
+        "a table must have a time column", f"none among {_listed(names)}{seen}", _without_times(arrow, others)
+    )
+
+
+def _without_times(arrow: pa.Table, names: list[str]) -> str:
+    """Return the remedy for a table without a time column, from what its columns look like."""
+    if several := suggested(arrow):
+        return f"name the columns that make up the time (fit --time {shlex.quote(several)})"
+    could_be = [name for name in names if _could_be_named(name, arrow[name])]
+    if could_be:
+        return f"if {could_be[0]!r} has the times, name it (fit --time {shlex.quote(could_be[0])})"
+    return "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
+
+
+def _could_be_named(name: str, column: pa.ChunkedArray) -> bool:
+    """Return whether a column can be read as times if it is named; numbers only if its name is that of a time."""
+    if _is_number(column) and not re.search("date|time|year", name, re.IGNORECASE):
+        return False
+    with warnings.catch_warnings(), suppress(DataError):
+        warnings.simplefilter("ignore")
+        return read_times(name, column) is not None
+    return True
 
 
 def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:
@@ -301,14 +357,15 @@ def _from_wide(
             "a table must have a channel in addition to its time column", f"{layout.time!r} only", "add one"
         )
     if not layout.channels and (unnamed := [place for place, name in enumerate(columns) if not name.strip()]):
+        others = shlex.quote(",".join(name for name in columns if name.strip()))
         raise DataError(
             "a channel must have a name",
-            f"{columns[unnamed[0]]!r}, most likely a row number",
-            "write the file with index=False, or name the channels (fit --channels)",
+            f"{columns[unnamed[0]]!r}, most likely an index of rows",
+            f"write the file with index=False, or name the channels (fit --channels {others})",
         )
     values = np.empty((arrow.num_rows, len(columns)))
     for place, name in enumerate(columns):
-        values[:, place] = as_numbers(name, arrow[name], axis.moments, axis.zone)
+        values[:, place] = as_numbers(name, arrow[name], axis.moments, axis.zone, layout.missing_texts)
     return axis, columns, values
 
 
@@ -321,7 +378,7 @@ def _from_long(
     known = list(dict.fromkeys(ids))
     channels = _columns(layout, known)
     check_columns(len(channels), "ids that are read")
-    numbers = as_numbers(layout.target, arrow[layout.target], axis.moments, axis.zone)
+    numbers = as_numbers(layout.target, arrow[layout.target], axis.moments, axis.zone, layout.missing_texts)
     number = {name: place for place, name in enumerate(channels)}
     places = np.array([number.get(name, -1) for name in ids])
     grouped = np.argsort(places, kind="stable")
@@ -329,14 +386,17 @@ def _from_long(
     moments = np.unique(axis.moments[np.concatenate(chosen)])
     check_cells(len(moments), len(channels))
     values = np.full((len(moments), len(channels)), np.nan)
+    repeating: list[Axis] = []
     for column, rows in enumerate(chosen):
         own = Axis(axis.moments[rows], axis.zone, axis.name)
         own.check_order(rows)
         if layout.irregular != "fill":
             own.check_repeats(rows)
-        else:
-            own.warn_of_repeats()
+        elif len(own.repeats):
+            repeating.append(own)
         values[np.searchsorted(moments, own.moments[::-1]), column] = numbers[rows[::-1]]
+    if repeating:
+        repeating[0].warn_of_repeats(sum(len(own.repeats) for own in repeating[1:]))
     return Axis(moments, axis.zone, axis.name), channels, values
 
 

@@ -7,14 +7,12 @@ import pyarrow as pa
 from jaxtyping import Shaped
 
 from ibforecast.core.errors import DataError
-from ibforecast.data.columns import NAMED_AT_MOST, cells_of
+from ibforecast.data.columns import NAMED_AT_MOST
+from ibforecast.data.repeats import is_text, name_ids, numbered, series_of
 from ibforecast.data.sources import is_time
 
 NUMBERISH = r"(?i)^[^\pL\pN]*\pN|^\s*[+-]?(nan|inf|infinity)\s*$"
 """Text that begins like a number, perhaps after a sign or a currency: someone has to look at such a cell."""
-
-REPEATED_SHARE = 0.01
-"""The largest share of rows that may repeat both an id and a time; above it, the column is no id."""
 
 
 def refuse_wordy(arrow: pa.Table, time: str, columns: list[str], moments: Shaped[np.ndarray, " row"]) -> None:
@@ -28,22 +26,15 @@ def refuse_wordy(arrow: pa.Table, time: str, columns: list[str], moments: Shaped
     others = [name for name in columns if name not in wordy]
     named = list(wordy.values())
     more = f" and {len(named) - NAMED_AT_MOST} more" if len(named) > NAMED_AT_MOST else ""
-    remedies = list[str]()
-    if (name := _series_of(arrow, list(wordy), moments)) is not None:
-        target = shlex.quote(others[0]) if len(others) == 1 else "NAME"
-        remedies.append(
-            f"if {name!r} says which series a row is of, name it, and the column of values (fit --id "
-            f"{shlex.quote(name)} --target {target})"
-        )
+    remedies, only = list[str](), f"--channels {shlex.quote(','.join(others))}" if others else ""
+    texts, numbers = [name for name in wordy if is_text(arrow[name].type)], numbered(moments)
+    if numbers.max() + 1 < len(numbers) and (ids := series_of(arrow, texts, numbers)):
+        remedies.append(name_ids(arrow, ids, columns))
     elif times := [name for name in wordy if is_time(arrow.schema.field(name).type)]:
-        remedies.append(
-            f"if the times are those of {times[0]!r} and not of {time!r}, name it (fit --time {shlex.quote(times[0])})"
-        )
+        options = f"--time {shlex.quote(times[0])} {only}".strip()
+        remedies.append(f"if the times are those of {times[0]!r} and not of {time!r}, name it (fit {options})")
     if others:
-        rest = shlex.quote(",".join(others))
-        remedies.append(
-            f"leave {'it' if len(wordy) == 1 else 'them'} out by naming the channels (fit --channels {rest})"
-        )
+        remedies.append(f"leave {'it' if len(wordy) == 1 else 'them'} out by naming the channels (fit {only})")
     remedy = "; or ".join(remedies) or "give a table with numbers"
     raise DataError("a channel must contain numbers", f"{', '.join(named[:NAMED_AT_MOST])}{more}", remedy)
 
@@ -54,24 +45,12 @@ def _contains(name: str, column: pa.ChunkedArray) -> str:
 
     if is_time(column.type):
         return f"times in {name!r}"
+    if pa.types.is_time(column.type):
+        return f"times of day in {name!r}"
     words = column.chunk(0).dictionary if pa.types.is_dictionary(column.type) and column.num_chunks else column
-    if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)) or words.null_count == len(words):
+    if not is_text(words.type) or words.null_count == len(words):
         return ""
     if pc.any(pc.match_substring_regex(words, NUMBERISH)).as_py():
         return ""
     first = next(word for word in words if word.is_valid).as_py()
     return f"text such as {first!r} in {name!r}"
-
-
-def _series_of(arrow: pa.Table, names: list[str], moments: Shaped[np.ndarray, " row"]) -> str | None:
-    """Return the first column that differs between rows of one time; None if there is none, or no time is repeated."""
-    different, number = np.unique(moments, return_inverse=True)
-    if len(different) == len(moments):
-        return None
-    for name in names:
-        if is_time(arrow.schema.field(name).type):
-            continue
-        ids = np.unique(np.array([str(cell) for cell in cells_of(arrow[name])]), return_inverse=True)[1]
-        if len(np.unique(ids.astype(np.int64) * len(different) + number)) >= (1 - REPEATED_SHARE) * len(moments):
-            return name
-    return None

@@ -12,6 +12,7 @@ from ibforecast.core.words import count_of, percent
 from ibforecast.dossier.facts import ChannelAccuracy, ChannelReading, Facts, Setting
 from ibforecast.dossier.headings import HEADINGS
 from ibforecast.dossier.limits import general, weaknesses
+from ibforecast.drivers import source_in_words
 from ibforecast.plots.labels import MANY
 from ibforecast.plots.printed import Chapter, code, heading, items, page, pairs, paragraph, picture, table
 from ibforecast.plots.scene import scene_of
@@ -325,7 +326,7 @@ def _drivers(facts: Facts) -> Iterator[str]:
     for channel, rows in groupby(drivers.sources(), key=lambda row: row.channel):
         for row in [row for row in rows if row.size][:FEW_SOURCES]:
             where = drivers.strongest(channel, row.source).where
-            source = "its own past" if row.source == channel else row.source
+            source = source_in_words(row.source, channel)
             listed.append((channel, source, where, _rounded(row.size, spread[channel]), _share(row.share)))
     yield table(("channel", "source", "place", "size", "share"), listed, texts=3)
     notes = [f"Up to {FEW_SOURCES} sources of a channel are listed."]
@@ -379,14 +380,15 @@ def _limits(facts: Facts) -> Iterator[str]:
 
 def _replay(facts: Facts) -> Iterator[str]:
     replay, explained = facts.replay, facts.example.explained
-    model, table_name, at = (quote(text) for text in (replay.model, replay.table, explained.at))
+    channel = facts.example.receipt.channel
+    model, table_name, at, name = (quote(text) for text in (replay.model, replay.table, explained.at, channel))
     yield paragraph(
         "A decision is replayed from the model's folder, the table and the moment at which the forecast was made, "
         "here for "
         "the worked example. For another decision, change the moment."
     )
     yield code(
-        f"ibforecast explain {model} {table_name} --at {at} --out why.json\n"
+        f"ibforecast explain {model} {table_name} --at {at} --channel {name} --out why.json\n"
         f"ibforecast verify {model} why.json --table {table_name}\n"
         f"ibforecast audit {model} {table_name} --split {facts.accuracy.split} --windows {facts.accuracy.windows}\n"
         f"ibforecast evaluate {model} {table_name} --split {facts.accuracy.split}"
@@ -395,7 +397,7 @@ def _replay(facts: Facts) -> Iterator[str]:
     yield code(
         "from ibforecast import IBForecaster\n\n"
         f"explained = IBForecaster.load({replay.model!r}).explain({replay.table!r}, at={explained.at!r})\n"
-        f"print(explained.receipt({facts.example.receipt.channel!r}))"
+        f"print(explained.receipt({channel!r}))"
     )
     yield paragraph(
         f"The explanation of the worked example must have the fingerprint {explained.sha256} where the same bits are "

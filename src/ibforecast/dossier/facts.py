@@ -85,7 +85,7 @@ class DataFacts:
     last: str
     zone: str | None
     irregular: str
-    missing_values: tuple[float, ...]
+    missing_values: tuple[float | str, ...]
     zero_at: tuple[str, ...]
     parts: tuple[PartFacts, ...]
     channels: tuple[ChannelFacts, ...]

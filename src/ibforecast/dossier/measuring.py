@@ -139,7 +139,7 @@ def _data(desk: Desk, series: Series, name: str) -> DataFacts:
         last=last,
         zone=layout.zone,
         irregular=layout.irregular,
-        missing_values=layout.missing_values,
+        missing_values=(*layout.missing_values, *layout.missing_texts),
         zero_at=layout.zero_at,
         parts=tuple(_parts(desk, series)),
         channels=tuple(_columns(desk.fitted, series)),
@@ -364,4 +364,7 @@ def _example(desk: Desk, source: Table, otherwise: int) -> Example:
         explained = desk.explain(source, desk.start(source.series, None))
     except DataError:
         explained = desk.explain(source, otherwise)
-    return Example(explained, explained.itemised(desk.fitted.targets[0]), desk.verify(explained, source))
+    target = desk.fitted.targets[0]
+    # With the receipt, so that its document is the one that `explain --channel` writes.
+    explained = explained.with_receipts([target])
+    return Example(explained, explained.itemised(target), desk.verify(explained, source))

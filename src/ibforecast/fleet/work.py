@@ -154,7 +154,7 @@ def forecast_member(job: Job, id: str, at: Any, budget: float | None) -> tuple[O
             explained = model.explain(source, at, budget=budget)
             clock, targets = source.series.clock, source.series.targets
             first = source.series.rows if at is None else clock.row_of(model.desk.moment(at)) + 1
-            time_name = source.layout.time or "time"
+            time_name = source.time_name
             moments = source.build({time_name: np.tile(clock.times(first, model.horizon), len(targets))}).column(0)
     except Exception as error:  # as above
         return failure(member, _words(error), time.perf_counter() - begun), None

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import Literal, get_args
 
-from ibforecast.core.budget import allowance
+from ibforecast.core.budget import allowance, require_budget
 from ibforecast.core.cycles import LARGEST_PERIOD, period
 from ibforecast.core.errors import UsageError, require, require_choice
 from ibforecast.core.sizes import LONGEST, Sizes
@@ -222,7 +222,7 @@ class ModelConfig(Sizes):
                 f"patch_len={self.patch_len}, look_back={self.look_back}",
                 f"try {', '.join(map(str, nearby))}",
             )
-        require(0 < self.budget <= 1, "budget must lie in (0, 1]", f"budget={self.budget}", "try 0.2 for a fifth")
+        require_budget(self.budget)
         require(
             self.gate.kind != "open" or self.budget == 1,
             'the "open" gate reads everything, so its budget must be 1',

@@ -148,13 +148,18 @@ class Key:
 
 @dataclass(frozen=True)
 class Gates:
-    """The map of all gates: for each patch, then for each channel, its probability, its state and a sentence."""
+    """The map of all gates: for each patch, then for each channel, its probability, its state and a sentence.
+
+    `adds` says what an open token adds to the number that is itemised. It is empty for other tokens and without a
+    receipt.
+    """
 
     channels: tuple[str, ...]
     patch_len: int
     probability: tuple[tuple[float, ...], ...]
     state: tuple[tuple[State, ...], ...]
     text: tuple[tuple[str, ...], ...]
+    adds: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,7 @@ class Scene:
             probability=tuple(_columns(patch, kept) for patch in self.gates.probability),
             state=tuple(_columns(patch, kept) for patch in self.gates.state),
             text=tuple(_columns(patch, kept) for patch in self.gates.text),
+            adds=tuple(_columns(patch, kept) for patch in self.gates.adds),
         )
         return replace(self, rows=(*_columns(self.rows, kept), *covariates), gates=gates)
 
@@ -429,16 +435,18 @@ def _gates(explained: ExplainedForecast, shown: Itemised | None) -> Gates:
         span = words.span_of(explained, patch, patch)
         cells = zip(explained.channels, states, probability[patch], strict=True)
         text.append([f"{name}, {span}: {state}, probability {gate:.2f}" for name, state, gate in cells])
+    adds = [[""] * len(explained.channels) for _ in state]
     if shown is not None:
         forecast = forecast_of(explained, shown.receipt)
         for (patch, column), amount in zip(places(explained), shown.receipt.read, strict=True):
-            text[patch][column] += f"; adds {amount:+g} to the {forecast}"
+            adds[patch][column] = f"adds {amount:+g} to the {forecast}"
     return Gates(
         channels=explained.channels,
         patch_len=explanation.patch_len,
         probability=tuple(tuple(round(float(gate), 4) for gate in row) for row in probability),
         state=tuple(map(tuple, state)),
         text=tuple(map(tuple, text)),
+        adds=tuple(map(tuple, adds)),
     )
 
 

@@ -114,12 +114,14 @@ def _waterfall(waterfall: Waterfall, sheet: Sheet) -> Iterator[str]:
 def _tokens(scene: Scene, channel: int, box: Box, across: Scale) -> Iterator[str]:
     """Shade the tokens that are open or missing; the title of each token describes it."""
     bands = {band.first: band for band in scene.rows[channel].bands}
-    for patch, (states, texts) in enumerate(zip(scene.gates.state, scene.gates.text, strict=True)):
-        state, first = states[channel], patch * scene.gates.patch_len
-        left, right = across(first - 0.5), across(first + scene.gates.patch_len - 0.5)
+    gates = scene.gates
+    for patch, (states, texts, adds) in enumerate(zip(gates.state, gates.text, gates.adds, strict=True)):
+        state, first = states[channel], patch * gates.patch_len
+        title = "; ".join(filter(None, (texts[channel], adds[channel])))
+        left, right = across(first - 0.5), across(first + gates.patch_len - 0.5)
         token = Box(left, box.top, right - left, box.height)
         look = _look(bands.get(first))
-        yield f'<rect class="{state}"{_placed(token)} {look}><title>{_escaped(texts[channel])}</title></rect>'
+        yield f'<rect class="{state}"{_placed(token)} {look}><title>{_escaped(title)}</title></rect>'
         if state == "missing":
             yield _hatch(token)
 

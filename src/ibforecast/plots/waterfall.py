@@ -16,6 +16,9 @@ from ibforecast.plots import labels
 LARGEST = 6
 """How many read places have a bar of their own; the others share one."""
 
+MOST_KNOWN = 3
+"""Up to this number of covariates known ahead have a bar of their own; more share one."""
+
 _NAME_WIDTH = 24
 
 
@@ -89,9 +92,11 @@ def waterfall_of(explained: ExplainedForecast, own: Receipt) -> Waterfall:
         one, several = ("value", "values") if explained.explanation.patch_len == 1 else ("token", "tokens")
         text = f"{len(others)} other {one if len(others) == 1 else several} read"
         parts.append(("others", text, sum(own.read[place] for place in others)))
-    if own.known:
-        names = ", ".join(explained.covariates)
-        parts.append(("known ahead", f"known ahead: {labels.shortened(names, _NAME_WIDTH)}", sum(own.known)))
+    if 0 < len(own.known) <= MOST_KNOWN:
+        names = (labels.shortened(name, _NAME_WIDTH) for name in explained.covariates)
+        parts += [("known ahead", f"{name}, known ahead", by) for name, by in zip(names, own.known, strict=True)]
+    elif own.known:
+        parts.append(("known ahead", f"{len(own.known)} covariates known ahead", sum(own.known)))
     if own.unread is not None:
         parts.append(("unread", receipt.UNREAD, own.unread))
     if receipt.rounded(own.limit or 0.0, decimals):

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from math import inf
 from pathlib import Path
 
-from ibforecast.core.errors import UsageError, require, require_threads
+from ibforecast.core.errors import UsageError, require, require_processes, require_threads
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 SHORTEST_TOKEN = 8
@@ -43,7 +43,8 @@ class Settings:
     def __post_init__(self) -> None:
         limits = ("max_body", "max_windows", "max_concurrent", "max_tables", "max_history", "max_waiting")
         require_threads(self.threads)
-        for name in (*limits, "workers"):
+        require_processes("workers", self.workers)
+        for name in limits:
             value = getattr(self, name)
             require(value >= 1, f"{name} must be at least 1", f"{name}={value}", "leave it out for the default")
         for name in ("head_seconds", "body_seconds"):

@@ -297,7 +297,11 @@ class FittedModel:
                 ).items()
                 if value or name not in ("medians", "added_cycles")
             },
-            "layout": {name: value for name, value in asdict(self.layout).items() if value or name != "zero_at"},
+            "layout": {
+                name: value
+                for name, value in asdict(self.layout).items()
+                if value or name not in ("zero_at", "missing_texts")
+            },
             "origin": self.origin,
             "even": self.even,
             "split": asdict(self.split),

@@ -374,7 +374,7 @@ def within(recipe: Recipe, training: Windows, validation: Windows, deadline: Dea
     if pace.contest_margin and share * pace.epochs < FEWEST_EPOCHS:
         return single, validation
     epochs = pace.scaled(min(1.0, share)).epochs
-    second = max(1, min(pace.second_epochs, int((left - epochs * first) / later)))
+    second = max(1, int(min(pace.second_epochs, (left - epochs * first) / later)))
     return replace(recipe, train=replace(pace, epochs=epochs, second_epochs=second)), validation
 
 

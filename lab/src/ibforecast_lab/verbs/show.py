@@ -50,18 +50,22 @@ def command(
     from ibforecast_lab.experiments.sheet import FORMATS
     from ibforecast_lab.experiments.tables import TABLES
 
-    if label not in WITHOUT_RECORDS:
-        plan(label)  # refuses an unknown label
+    cells = [] if label in WITHOUT_RECORDS else plan(label).cells()  # refuses an unknown label
     if out is not None:
         check_file(out)
+    records = Ledger(ledger).records()
+    if cells and not records:
+        announce(
+            f"warning: {ledger} has no records; the project's are in its repository: run this there, or give --ledger"
+        )
     if form == "png" or form == "svg":
         check_has_figure(label)
         if out is None:
             raise UsageError("a figure must go into a file", "none", f"add --out {label}.{form}")
-        content = drawn(label, Ledger(ledger).records(), form)
+        content = drawn(label, records, form)
     else:
         check_has_table(label)
-        content = FORMATS[form](TABLES[label](Ledger(ledger).records())).encode()
+        content = FORMATS[form](TABLES[label](records)).encode()
     if out is None:
         click.echo(content, nl=False)
     else:
