@@ -6,12 +6,8 @@ from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-<<<<<<< HEAD
-from ibforecast.core.errors import UsageError, bounded, names_of, require_choice
-=======
 from ibforecast.core.budget import require_budget
-from ibforecast.core.errors import UsageError, bounded, require_choice
->>>>>>> walk22
+from ibforecast.core.errors import UsageError, bounded, names_of, require_choice
 from ibforecast.core.sizes import require_steps
 from ibforecast.data.layout import Dates, Irregular, Layout
 from ibforecast.data.splits import Split
@@ -61,8 +57,6 @@ def _at_least_one(name: str, number: Any) -> int:
     return int(number)
 
 
-<<<<<<< HEAD
-=======
 def _budget(name: str, budget: Any) -> float:
     if not isinstance(budget, Real) or isinstance(budget, bool):
         raise UsageError(f"{name} must be a number", repr(budget), "try 0.2 for a fifth")
@@ -70,13 +64,6 @@ def _budget(name: str, budget: Any) -> float:
     return float(budget)
 
 
-def _names(name: str, names: Any) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise UsageError(f"{name} must be a list of names", repr(names), f"write [{names!r}]")
-    return tuple(map(str, names))
-
-
->>>>>>> walk22
 def _numbers(name: str, numbers: Any) -> tuple[float, ...]:
     if isinstance(numbers, Real):
         raise UsageError(f"{name} must be a list of numbers", repr(numbers), f"write [{numbers!r}]")
