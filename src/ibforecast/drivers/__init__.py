@@ -1,4 +1,4 @@
-"""What moves which channel: the amounts of receipts, averaged over many windows of a table, or over groups of them."""
+"""The drivers of each channel: amounts of receipts, averaged over many windows of a table, or over groups of them."""
 
 from ibforecast.drivers.groups import NAMES, By, chosen_starts
 from ibforecast.drivers.measuring import WINDOWS, drivers, drivers_of

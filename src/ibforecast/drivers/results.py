@@ -1,4 +1,4 @@
-"""What moves the forecasts of a model: the amounts of sources and places, as tables, words and heat maps."""
+"""The drivers of a model's forecasts, by source and by place, as tables, words and heat maps."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -36,7 +36,7 @@ PREPOSITIONS = {"weekday": "on", "hour": "at"}
 
 @dataclass(frozen=True)
 class Driver:
-    """What one place of a source adds to the forecast of a channel on average.
+    """The amount that one place of a source adds to the forecast of a channel on average.
 
     `part` is that of the receipt. A source that is "read" is a patch of a channel, and `steps_back` counts from the
     newest step of the window to its last step. It is None for a covariate "known ahead", for the "unread" values of a
@@ -66,7 +66,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Source:
-    """What one source adds to the forecast of a channel as a whole, on average.
+    """The amount that one source adds to the forecast of a channel as a whole, on average.
 
     Receipts add up, so the amount of a source at a step ahead is the sum of the amounts of its places: amounts that
     cancel move nothing. `size` is the mean of the absolute value of this sum over windows and steps ahead, in the units
@@ -81,7 +81,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What each source adds as a whole to the forecasts of each channel, window by window, in its units.
+    """The amounts that each source adds as a whole to the forecasts of each channel, by window, in its units.
 
     `size` is that of `Source`, and `mean` the mean of the amounts. `departure` is the mean distance of the forecast
     from the calendar over the horizon. `moments` are the local times at which the forecasts were made; they are not set
@@ -118,7 +118,7 @@ class Moves:
 
 @dataclass(frozen=True)
 class Group:
-    """What a source adds to the forecast of a channel as a whole, on average over one group of windows.
+    """The amount that a source adds to the forecast of a channel as a whole, on average over one group of windows.
 
     `size` and `share` are those of `Source`, and `mean` is the mean of the amounts.
     """
@@ -134,7 +134,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Grouped:
-    """What moves the forecasts of a model in each group of windows."""
+    """The sources that move the forecasts of a model, in each group of windows."""
 
     rows: tuple[Group, ...]
     by: By
@@ -205,7 +205,7 @@ class Grouped:
 
 @dataclass(frozen=True)
 class Drivers:
-    """What moves the forecasts of a model, on evenly spaced windows of a part of a table."""
+    """The sources that move the forecasts of a model, over windows of a part of a table."""
 
     rows: tuple[Driver, ...]
     moves: Moves = field(repr=False)
