@@ -14,7 +14,8 @@ import pytest
 from ibforecast import IBForecaster, UsageError
 from ibforecast.core.errors import DataError
 from ibforecast.core.receipt import UNREAD
-from ibforecast.drivers import LINES, By, Drivers, _from_groups, chosen_starts, drivers_of
+from ibforecast.drivers import LINES, By, Drivers, chosen_starts, drivers_of
+from ibforecast.drivers.groups import from_groups
 from ibforecast.engine import TorchEngine
 from ibforecast.use import Desk
 
@@ -277,7 +278,7 @@ def test_every_hour_and_weekday_has_windows_if_windows_are_chosen_by_them(model:
 @pytest.mark.parametrize("count", [1, 5, 24, 99, 300, 1000])
 def test_windows_are_chosen_from_all_groups_as_evenly_as_their_sizes_allow(count: int) -> None:
     groups = np.repeat([3, 0, 7, 1], [1, 50, 9, 240])
-    chosen = _from_groups(groups, count)
+    chosen = from_groups(groups, count)
     assert len(set(chosen.tolist())) == len(chosen) == min(count, 300)
     of_each = np.bincount(groups[chosen], minlength=8)[[3, 7, 0, 1]]
     assert (np.diff(of_each) >= 0).all()

@@ -11,7 +11,7 @@ from ibforecast.zoo.cost import Cost
 
 @dataclass(frozen=True)
 class Findings:
-    """What a look at a table shows; shares are fractions of 1, times and memory are rough.
+    """The results of a look at a table; shares are fractions of 1, times and memory are rough.
 
     `unreadable` is the share of tokens that cannot be read because a value in them is missing. `rhythms` are the cycles
     found in the values, `cycle` the one that a fit uses. `windows` are those to train on. `cost` is what a fit needs.

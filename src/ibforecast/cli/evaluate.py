@@ -87,7 +87,7 @@ def _in_units(error: float) -> str:
 
 
 def next_to_naive(row: "ChannelEvaluation | Behind") -> str:
-    """Return the error of a channel as a percentage of that of its best naive forecast, if that has any."""
+    """Return the error of a channel next to that of its best naive forecast, as a percentage unless that is 0."""
     ratio, naive = _ratio(row), _repeating(row.naive_cycle)
     return f"worse than {naive}" if isinf(ratio) else f"{ratio:.0%} of {naive}"
 

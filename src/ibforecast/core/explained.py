@@ -157,7 +157,7 @@ class ExplainedForecast:
 
     @property
     def computed(self) -> Float64[np.ndarray, "horizon channel"]:
-        """What the model computed: the forecast before any limits."""
+        """The forecast that the model computed, before any limits."""
         return self.forecast if self.unlimited is None else self.unlimited
 
     @property

@@ -70,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Amounts:
-    """What adds up to the forecast of one channel, at every step ahead, in its units and not rounded.
+    """The amounts that add up to the forecast of one channel, at every step ahead, in its units and not rounded.
 
     `read` has a row for every open token, in the order of the mask's rows, and `known` one for every covariate.
     `unread` is the effect of values that were not read; it is None if a model is sealed: there is no such effect.

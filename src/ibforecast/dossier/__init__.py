@@ -28,7 +28,7 @@ class Dossier:
 
     @property
     def weaknesses(self) -> tuple[str, ...]:
-        """What was measured and speaks against relying on the model."""
+        """Measured reasons against relying on the model."""
         return weaknesses(self.facts)
 
     def to_html(self) -> str:

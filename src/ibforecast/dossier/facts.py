@@ -17,7 +17,7 @@ Role = Literal["forecast", "read only", "known ahead"]
 
 @dataclass(frozen=True)
 class Use:
-    """What the model is for, in the words of its owner (empty if not stated), and what it is.
+    """The purpose of the model, in the words of its owner (empty if not stated), and what it is.
 
     `anchors` are the naive forecasts that are blended in and `limits` those of its forecasts, each in words.
     """

@@ -58,7 +58,7 @@ class Calibration:
 
     @property
     def warning(self) -> str:
-        """What few windows mean for the intervals, and what to do, in one line; empty if there are enough."""
+        """A line on how few windows affect the intervals, and what to do; empty if there are enough."""
         if self.windows >= FEW_WINDOWS:
             return ""
         # How often an interval of n windows contains the truth has a beta distribution; this is its spread.
@@ -95,7 +95,7 @@ def checked_levels(level: Level | Sequence[Level]) -> tuple[float, ...]:
 def scores(predictor: Predictor, windows: Windows, batch: int = 1024) -> Float[Tensor, "window horizon target"]:
     """Return |error| / σ of every window and forecast channel, on the CPU.
 
-    A score is NaN if the truth is missing, or every value of the channel that could have been read.
+    A score is NaN if the truth is missing, or if the channel has no value where it could be read.
     """
     targets = windows.values.shape[1] - windows.past
     parts = [torch.empty(0, windows.horizon, targets)]  # so that no windows at all give an empty result

@@ -23,17 +23,25 @@ WIDEST, DEEPEST = 16_384, 1_000
 class GateConfig:
     """Stages 2 and 3: how tokens are scored and gates opened.
 
-    `kind`: "exact" opens the best tokens up to the budget in training and in use; "threshold" is the paper's gate,
-    p > ½, capped by the budget in use; "capped" is the same with the cap in training as well; "open" reads everything;
-    "newest" always reads the newest patches of every channel. `attention` is over all tokens ("joint") or those of one
-    channel ("within"); "auto" decides by the number of channels. "mixing" is a small network without attention, whose
-    cost is proportional to the number of tokens. With "none" there is no gate network: tokens are scored only by a
-    learned bias, which gives a fixed mask. That bias, one logit per (patch, channel), starts in
-    favour of the `recent` newest patches and of every `every`-th one, counted back from the newest; there is no bias if
-    both are 0. `spread` determines `every` from the budget: as small as it allows. `noise` is the size of the logistic
-    noise in training, which falls to zero at `noise_until` of the epochs (1: it never falls). With `narrow_until` the
-    budget begins at the whole window and narrows to its size by then (0: at once). `any_budget` trains on a random
-    budget in every batch, so that the budget can be changed in use.
+    `kind` is the rule by which gates open:
+
+    - "exact": the best tokens up to the budget, in training and in use
+    - "threshold": the paper's gate, p > ½, capped by the budget in use
+    - "capped": the same with the cap in training as well
+    - "open": everything is read
+    - "newest": always the newest patches of every channel
+
+    `attention` is what a token's score depends on:
+
+    - "joint": all tokens; "within": those of its channel; "auto": one of the two, by the number of channels
+    - "mixing": its surroundings, by a small network without attention, whose cost is proportional to the tokens
+    - "none": nothing. There is no gate network, only a learned bias, which gives a fixed mask
+
+    That bias, one logit per (patch, channel), starts in favour of the `recent` newest patches and of every `every`-th
+    one, counted back from the newest; there is no bias if both are 0. `spread` determines `every` from the budget: as
+    small as it allows. `noise` is the size of the logistic noise in training, which falls to zero at `noise_until` of
+    the epochs (1: it never falls). With `narrow_until` the budget begins at the whole window and narrows to its size by
+    then (0: at once). `any_budget` trains on a random budget in every batch, so that the budget can be changed in use.
     """
 
     kind: GateKind = "exact"

@@ -48,7 +48,7 @@ class Waterfall:
 
 @dataclass(frozen=True, eq=False)
 class Itemised:
-    """What a picture shows of receipts: that of one channel, and the amounts of all channels that were computed."""
+    """The receipts that a picture shows: that of one channel, and the amounts of all channels that were computed."""
 
     receipt: Receipt
     amounts: dict[str, Amounts]

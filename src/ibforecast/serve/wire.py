@@ -494,7 +494,7 @@ class History(Answer):
 
 
 class Driver(BaseModel):
-    """What a patch of one channel, a covariate known ahead, or what was not read adds to a channel on average."""
+    """The amount that a patch of a channel, a covariate known ahead, or unread values add to a channel on average."""
 
     channel: str
     part: Literal["read", "known ahead", "unread", "limit"]
@@ -509,7 +509,7 @@ class Driver(BaseModel):
 
 
 class DriverSource(BaseModel):
-    """What one source adds to a channel as a whole, on average."""
+    """The amount that one source adds to a channel as a whole, on average."""
 
     channel: str
     source: str
@@ -520,7 +520,7 @@ class DriverSource(BaseModel):
 
 
 class DriverGroup(BaseModel):
-    """What one source adds to a channel as a whole, on average over one group of windows."""
+    """The amount that one source adds to a channel as a whole, on average over one group of windows."""
 
     channel: str
     group: str
@@ -532,7 +532,7 @@ class DriverGroup(BaseModel):
 
 
 class Drivers(Answer):
-    """What moves which channel: the amounts of receipts, averaged over windows of a table."""
+    """The sources that move each channel: the amounts of receipts, averaged over windows of a table."""
 
     model: str
     table: str

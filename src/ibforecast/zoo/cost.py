@@ -1,4 +1,4 @@
-"""What a fit costs: rough time on one thread of a processor, and memory, before anything is trained."""
+"""The cost of a fit, before anything is trained: rough time on one thread of a processor, and memory."""
 
 from dataclasses import dataclass, replace
 
