@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float64, Int64, Shaped
 
 from ibforecast.core.calendar import DAY
 from ibforecast.core.errors import DataError
-from ibforecast.core.zones import IN_YEARS, in_order, outside_years, to_wall
+from ibforecast.core.zones import IN_YEARS, in_order, outside_years, place_with, to_wall
 from ibforecast.data.sources import OFFSETS, has_zone, is_time, moments_of, offsets_in
 
 FORMATS = (
@@ -245,10 +245,12 @@ def check_offsets(field: pa.Field, column: pa.ChunkedArray, times: pa.ChunkedArr
     else:
         offsets = offsets_in(column.cast(pa.string())) if has_zone(times.type) else []
     if len(offsets) > 1:
+        place = place_with(offsets, moments_of(times.drop_null())[0])
+        remedy = f"zone={place!r} (fit --zone {place})" if place else "zone='Europe/Berlin' (fit --zone Europe/Berlin)"
         raise DataError(
             "times must have one offset, or a zone whose clock they follow",
             f"{', '.join(offsets)} in {field.name!r}",
-            "give the zone, such as zone='Europe/Berlin' (fit --zone Europe/Berlin)",
+            f"give the zone, such as {remedy}{', whose clock has these offsets' if place else ''}",
         )
 
 

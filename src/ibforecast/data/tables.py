@@ -2,10 +2,8 @@
 
 import re
 import shlex
-import warnings
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -34,16 +32,15 @@ from ibforecast.data.columns import (
 from ibforecast.data.dates import SINCE_1970, WRITTEN, read_times
 from ibforecast.data.layout import Layout, Shape
 from ibforecast.data.limits import check_cells, check_columns
-from ibforecast.data.parts import joined, named_in, suggested
+from ibforecast.data.parts import joined, named_in
 from ibforecast.data.repeats import refuse_repeats
 from ibforecast.data.roles import by_role, known_at, with_ahead
 from ibforecast.data.series import Series
 from ibforecast.data.sources import Kind, is_time, load, to_native, write
+from ibforecast.data.untimed import TIME_NAMES, is_number, listed, untimed
 from ibforecast.data.wordy import refuse_wordy
 
 __all__ = ["Layout", "Table", "read", "write"]
-
-TIME_NAMES = ("date", "ds", "time", "timestamp", "datetime")
 
 
 @dataclass(frozen=True)
@@ -217,7 +214,7 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[pa.Table, Layout, str, 
     if (layout.shape == "long" and not could_be_long) or is_half:
         raise DataError(
             f"a long table must have the columns {layout.id!r} and {layout.target!r}",
-            _listed(names),
+            listed(names),
             "name them (fit --id, --target)",
         )
     others = [name for name in names if not (could_be_long and name in (layout.id, layout.target))]
@@ -226,7 +223,7 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[pa.Table, Layout, str, 
         if name not in names:
             candidates = [each for each in others if parse_times(arrow[each]) is not None]
             add = "add a column of times of this name"
-            otherwise = f"take {_listed(candidates)}, or rename it" if candidates else add
+            otherwise = f"take {listed(candidates)}, or rename it" if candidates else add
             _present(name, names, "time column", candidates if len(named) == 1 else None, otherwise)
     if layout.time and len(named) > 1:
         times = joined(arrow, named, layout.dates)
@@ -240,7 +237,7 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[pa.Table, Layout, str, 
         )
     for name in named or _candidates(arrow, others):
         # Numbers are times only in a column that is called so: any other may be a channel.
-        if _is_number(arrow[name]) and name != layout.time and name.lower() not in TIME_NAMES:
+        if is_number(arrow[name]) and name != layout.time and name.lower() not in TIME_NAMES:
             continue
         if (read := read_times(name, arrow[name], layout.dates)) is not None:
             return arrow, replace(layout, time=name, shape=shape, dates=read.dates), name, read.moments
@@ -258,32 +255,7 @@ def _find_time(arrow: pa.Table, layout: Layout) -> tuple[pa.Table, Layout, str, 
             f"{cells_of(arrow[layout.time][:1])[0]!r} in {layout.time!r}",
             "write them as YYYY-MM-DD HH:MM:SS, or say how they are written (fit --dates)",
         )
-    unread = next((name for name in others if name.lower() in TIME_NAMES and arrow[name].null_count < len(arrow)), None)
-    cell = "" if unread is None else cells_of(arrow[unread].drop_null()[:1])[0]
-    seen = "" if unread is None else f"; {unread!r} has {cell!r}, which is not read as a time"
-    raise DataError(
-        "a table must have a time column", f"none among {_listed(names)}{seen}", _without_times(arrow, others)
-    )
-
-
-def _without_times(arrow: pa.Table, names: list[str]) -> str:
-    """Return the remedy for a table without a time column, from what its columns look like."""
-    if several := suggested(arrow):
-        return f"name the columns that make up the time (fit --time {shlex.quote(several)})"
-    could_be = [name for name in names if _could_be_named(name, arrow[name])]
-    if could_be:
-        return f"if {could_be[0]!r} has the times, name it (fit --time {shlex.quote(could_be[0])})"
-    return "name it (fit --time), and write its times as YYYY-MM-DD HH:MM:SS"
-
-
-def _could_be_named(name: str, column: pa.ChunkedArray) -> bool:
-    """Return whether a column can be read as times if it is named; numbers only if its name is that of a time."""
-    if _is_number(column) and not re.search("date|time|year", name, re.IGNORECASE):
-        return False
-    with warnings.catch_warnings(), suppress(DataError):
-        warnings.simplefilter("ignore")
-        return read_times(name, column) is not None
-    return True
+    raise untimed(arrow, others)
 
 
 def _odd_times(column: pa.ChunkedArray, numbers: bool) -> str:
@@ -333,17 +305,13 @@ def _way(cell: Any) -> str:
     return "iso"
 
 
-def _is_number(column: pa.ChunkedArray) -> bool:
-    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
-
-
 def _candidates(arrow: pa.Table, names: list[str]) -> list[str]:
     typed = [name for name in names if is_time(arrow.schema.field(name).type)]
     usual = sorted(
         (name for name in names if name.lower() in TIME_NAMES), key=lambda name: TIME_NAMES.index(name.lower())
     )
     if len(typed) > 1 and not set(typed) & set(usual):
-        raise DataError("a table must have one time column", _listed(typed), "name it (fit --time)")
+        raise DataError("a table must have one time column", listed(typed), "name it (fit --time)")
     return (typed if len(typed) == 1 else usual) + names[:1]
 
 
@@ -418,9 +386,4 @@ def _present(
     if name in names:
         return name
     remedy = hint(name, names if candidates is None else candidates, otherwise)
-    raise DataError(f"the {what} {name!r} must be in the table", _listed(names), remedy)
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+    raise DataError(f"the {what} {name!r} must be in the table", listed(names), remedy)
