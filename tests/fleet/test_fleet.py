@@ -339,6 +339,22 @@ def test_a_member_with_a_damaged_record_is_fitted_again(
 # --- Forecasts ---
 
 
+def test_a_member_with_the_folder_of_another_is_not_used_and_is_fitted_again(
+    three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
+) -> None:
+    fleet = Fleet(tmp_path / "fleet")
+    first, second, _ = (tmp_path / "fleet" / "members" / each.folder for each in fleet.fit(long(three), forecaster()))
+    before = fleet.predict(long(three)).table()
+    for place, target in ((first, tmp_path / "other"), (second, first), (tmp_path / "other", second)):
+        place.rename(target)
+    forecasts = fleet.predict(long(three))
+    assert states(forecasts.outcomes) == {"a": "failed", "b": "failed", "c": "forecast"}
+    with pytest.raises(ModelFileError, match="'a': it is not in this fleet"):
+        fleet.model("a")
+    assert states(fleet.fit(long(three), forecaster())) == {"a": "fitted", "b": "fitted", "c": "kept"}
+    pd.testing.assert_frame_equal(fleet.predict(long(three)).table(), before)
+
+
 def test_a_table_that_cannot_be_forecast_is_reported(
     three: dict[str, pd.DataFrame], forecaster: Make, tmp_path: Path
 ) -> None:

@@ -305,12 +305,13 @@ class Fleet:
             put_in_place(temporary, home)
 
     def _record(self, member: Member) -> dict[str, Any]:
+        """Return what was written about a member; nothing if its folder is absent, damaged or that of another one."""
         try:
             record = document.read((self._home(member) / MEMBER).read_bytes(), MEMBER_FORMAT, VERSION)
             read_outcome({name: value for name, value in record.items() if name != "identity"})
-            return record
         except (OSError, DataError):  # absent, or not as it was written: the member is fitted again
             return {}
+        return record if record["name"] == member.name else {}
 
     def _files(self, member: Member) -> Files:
         record, home = self._record(member), self._home(member)
