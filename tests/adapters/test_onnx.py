@@ -26,6 +26,7 @@ from ibforecast.core import document
 from ibforecast.core.explanation import FIELDS
 from ibforecast.core.standardiser import Standardiser
 from ibforecast.core.verdict import Verification
+from ibforecast.core.verification import ROUNDED
 from ibforecast.core.window import Window
 from ibforecast.data.splits import Split
 from ibforecast.data.tables import Layout
@@ -603,7 +604,9 @@ def test_a_changed_text_fails_the_document_check(runner: OnnxForecaster, explain
 
 
 def test_last_digits_may_differ_unless_exact_is_set(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
-    changed = replace(explained, forecast=explained.forecast + 1e-9 * explained.units.std)
+    units = explained.units
+    next_ones = np.nextafter(units.standardise(explained.forecast).astype(np.float32), np.float32(np.inf))
+    changed = replace(explained, forecast=units.to_units(next_ones.astype(np.float64)))
     assert "rounding on this machine explains" in str(runner.verify(changed))
     assert runner.verify(changed)
     assert failures(runner.verify(changed, exact=True)) == AFTER_BUDGET
@@ -712,7 +715,7 @@ def test_library_and_runner_verify_each_others_explanations_with_covariates(
     }
     for verdict, notes in verdicts.values():
         assert verdict, str(verdict)
-        assert verdict.notes == notes
+        assert set(notes) <= set(verdict.notes) <= {*notes, ROUNDED}  # the other engine may round differently
     assert failures(driven_runner.verify(mine, numbers(), HOURS, known=ahead() + 1)) == {"table"}
     other = driven_runner.explain(numbers(), HOURS, known=ahead() + 1)
     forged = replace(other, forecast=mine.forecast)
