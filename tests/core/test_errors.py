@@ -20,7 +20,7 @@ from ibforecast.core.errors import (
 )
 from ibforecast.core.sizes import Sizes
 
-EVERY = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
+EVERY = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
 PLAIN = [UsageError, DataError, VerificationError, ModelFileError]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ibforecast.core.errors import DataError
@@ -41,6 +41,7 @@ UNITS = st.sampled_from([",MW,m/s", "[UTC],[MW],[m/s]", "#,°C,m³/s", "TS,RN,",
 
 
 @given(above=st.lists(TITLES, max_size=3), below=st.lists(UNITS, max_size=2))
+@example(["Report", "# station 12", "# station 13"], [])
 @settings(deadline=None)
 def test_lines_that_are_neither_names_nor_values_are_named_and_pandas_reads_the_rest(
     above: list[str], below: list[str]

@@ -172,7 +172,11 @@ def _usual_width(rows: list[tuple[int, list[str]]]) -> int:
 def _like_names(row: list[str]) -> tuple[bool, int]:
     """Return how much a line is like one of names: no comment, and with many different words."""
     words = {cell.strip() for cell in row} - {""}
-    return not row[0].lstrip().startswith("#"), sum(not VALUE.fullmatch(word) for word in words)
+    return not _is_comment(row), sum(not VALUE.fullmatch(word) for word in words)
+
+
+def _is_comment(row: list[str]) -> bool:
+    return row[0].lstrip().startswith("#")
 
 
 def _has_values(row: list[str]) -> bool:
@@ -180,11 +184,15 @@ def _has_values(row: list[str]) -> bool:
 
 
 def _is_row(rows: list[tuple[int, list[str]]], at: int) -> bool:
-    """Return whether a line has values: a number, a date, or a first cell with digits like that of the next line."""
+    """Return whether a line has values: a number, a date, or a first cell with digits like that of the next line.
+
+    Two comments may be alike, too.
+    """
     row = rows[at][1]
     following = rows[at + 1][1] if at + 1 < len(rows) else row
     shapes = [re.sub("[A-Za-z]+", "a", re.sub(r"\d+", "9", each[0])) for each in (row, following)]
-    return _has_values(row) or (shapes[0] == shapes[1] and "9" in shapes[0])
+    alike = shapes[0] == shapes[1] and "9" in shapes[0] and not _is_comment(row)
+    return _has_values(row) or alike
 
 
 def _are_values(names: list[str]) -> bool:
