@@ -153,7 +153,7 @@ def test_a_broken_series_is_reported_and_does_not_stop_the_others(
         "gap": "row 50: 2023-01-03 03:00 follows 2023-01-03 01:00",
         "nothing": "every channel needs an observation",
         "words": "a channel must contain numbers",
-        "doubled": "2023-01-01 00:00 appears twice",
+        "doubled": "a row must have a time of its own",
         "twice": "must belong to one table (got 2 of the name 'twice')",
         "torn": "must be whole and well formed",
     }
