@@ -831,7 +831,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"budget": 0.05}, r"least one token \(got budget=0\.05 of 12 tokens\); try 0\.083334 or more, or patches shorter"),
     ({"budget": float("nan")}, r"budget must lie in \(0, 1\] \(got budget=nan\)"),
     ({"patch_len": 10}, r"patch_len must divide look_back \(got patch_len=10, look_back=48\); try 6, 8, 12"),
-    ({"patch_len": 0}, r"patch_len must be at least 1 \(got patch_len=0\); give a positive"),
+    ({"patch_len": 0}, r"patch_len must be at least 1 \(got 0\); give a positive"),
     ({"horizon": 0}, r"horizon must be at least 1 \(got horizon=0\); give a positive"),
     ({"look_back": 0}, r"look_back must be at least 1 \(got look_back=0\); give a positive"),
     ({"recipe": "seeled"}, r"recipe must be one that ships or a path .*\(got 'seeled'\); did you mean 'sealed'\?"),

@@ -16,6 +16,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 import torch
+from tests.core.samples import with_next_numbers
 
 from ibforecast import DataError, ExplainedForecast, IBForecaster, MissingExtraError, ModelFileError, UsageError
 from ibforecast.adapters import onnx_export
@@ -604,9 +605,7 @@ def test_a_changed_text_fails_the_document_check(runner: OnnxForecaster, explain
 
 
 def test_last_digits_may_differ_unless_exact_is_set(runner: OnnxForecaster, explained: ExplainedForecast) -> None:
-    units = explained.units
-    next_ones = np.nextafter(units.standardise(explained.forecast).astype(np.float32), np.float32(np.inf))
-    changed = replace(explained, forecast=units.to_units(next_ones.astype(np.float64)))
+    changed = with_next_numbers(explained)
     assert "rounding on this machine explains" in str(runner.verify(changed))
     assert runner.verify(changed)
     assert failures(runner.verify(changed, exact=True)) == AFTER_BUDGET

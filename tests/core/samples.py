@@ -29,6 +29,13 @@ def as_single(values: np.ndarray, units: Standardiser) -> np.ndarray:
     return units.to_units(units.standardise(values).astype(np.float32).astype(np.float64))
 
 
+def with_next_numbers(explained: ExplainedForecast) -> ExplainedForecast:
+    """Return it with each number of the forecast moved to the next larger one that a model can compute."""
+    units = explained.units
+    larger = np.nextafter(units.standardise(explained.forecast).astype(np.float32), np.float32(np.inf))
+    return replace(explained, forecast=units.to_units(larger.astype(np.float64)))
+
+
 def sample(
     mask: Any = SOME,
     missing: Any = None,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.core.samples import with_next_numbers
 
 from ibforecast import IBForecaster, __version__
 from ibforecast.serve.service import Service
@@ -199,7 +200,7 @@ def test_an_explanation_is_compared_with_a_table_if_one_is_sent(client: Any, des
 
 def test_last_digits_may_differ_unless_exact_is_set(client: Any, desk: Any) -> None:
     explained = desk.model().explain(desk.table)
-    near = replace(explained, forecast=explained.forecast + 1e-9 * explained.units.std).to_json()
+    near = with_next_numbers(explained).to_json()
     verdict = client.post("/verify", {"explanation": near}).json()
     assert verdict["verified"] is True
     assert "rounding on this machine explains" in verdict["checks"][-1]["detail"]
