@@ -278,7 +278,6 @@ def test_an_invalid_table_or_setting_is_refused(
     cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
         (UsageError, "trials must be at least 1", table, {"trials": 0}),
         (UsageError, "one that ships", table, {"forecaster": forecaster(recipe="dlinear")}),
-        (UsageError, "horizon must be at least 1", table, {"forecaster": forecaster(horizon=0)}),
         (DataError, "at least one window", table[:60], {}),
         (DataError, "must be a file that exists", tmp_path / "nowhere.csv", {}),
     ]

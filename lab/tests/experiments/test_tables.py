@@ -357,4 +357,4 @@ def test_reproduce_does_not_run_a_cell_with_a_current_record(
     words = ["reproduce", "per_horizon", "--data", "ETTh1", "--horizon", "96", "--model", "sealed", "--seeds", "2024"]
     outcome = CliRunner().invoke(main, [*words, "--ledger", str(tmp_path / "ledger.jsonl.zst"), "--json"])
     assert outcome.exit_code == 0
-    assert json.loads(outcome.stdout) == {"cells": 1, "run": 0, "failed": {}}
+    assert json.loads(outcome.stdout) == {"cells": 1, "run": 0, "failed": {}, "left": 0}

@@ -30,8 +30,8 @@ LOOKED_AT = 100
 
 def without_hint(content: bytes) -> bytes:
     """Return the content of a file without a first line such as `sep=;`."""
-    found = HINT.match(content)
-    return content[found.end() :] if found else content
+    hint = HINT.match(content)
+    return content[hint.end() :] if hint else content
 
 
 def separator_of(content: bytes) -> str:

@@ -40,8 +40,8 @@ def refuse_repeats(arrow: pa.Table, time: str, moments: Shaped[np.ndarray, " row
         named = shlex.quote(f"{time},{hours}")
         remedies.append(f"if {hours!r} has the time of day, name both columns (fit --time {named})")
         names.remove(hours)
-    if found := series_of(arrow, names, numbers):
-        remedies.append(name_ids(arrow, found, names, id))
+    if ids := series_of(arrow, names, numbers):
+        remedies.append(name_ids(arrow, ids, names, id))
     rule = "a row must have a time of its own" if id is None else "a channel must have one value per time"
     last = "keep one row of each time, or count rows instead of times with irregular='by_row' (fit --irregular by_row)"
     same = f"the same time {'' if id is None else f'and {id!r} '}as another"

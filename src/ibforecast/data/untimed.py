@@ -87,7 +87,6 @@ def _would_be_read(name: str, column: pa.ChunkedArray) -> bool:
     """Return whether a column is read as times if it is named; numbers only if its name is that of a time."""
     if is_number(column) and not re.search("date|time|year", name, re.IGNORECASE):
         return False
-    with warnings.catch_warnings(), suppress(DataError):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), suppress(DataError):
         return read_times(name, column) is not None
     return True

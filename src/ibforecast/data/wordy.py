@@ -50,7 +50,7 @@ def _contains(name: str, column: pa.ChunkedArray) -> str:
     words = column.chunk(0).dictionary if pa.types.is_dictionary(column.type) and column.num_chunks else column
     if not is_text(words.type) or words.null_count == len(words):
         return ""
-    if pc.any(pc.match_substring_regex(words, NUMBERISH)).as_py():
+    if pc.any(pc.match_substring_regex(words.cast(pa.large_string()), NUMBERISH)).as_py():
         return ""
     first = next(word for word in words if word.is_valid).as_py()
     return f"text such as {first!r} in {name!r}"
