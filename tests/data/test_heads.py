@@ -149,3 +149,9 @@ def test_other_unnamed_columns_are_refused_with_the_channels_to_name(numbers: An
     with pytest.raises(DataError, match=r"a channel must have a name .*\(fit --channels load,wind\)"):
         read(table)
     assert read(table, Layout(channels=("load",))).series.channels == ("load",)
+
+
+def test_an_error_about_an_empty_file_is_not_its_own_cause(tmp_path: Path) -> None:
+    cause = refused("", tmp_path).__cause__
+    assert cause is not None
+    assert cause.__cause__ is not cause

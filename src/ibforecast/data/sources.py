@@ -236,7 +236,9 @@ def _read_csv(name: str, content: bytes) -> pa.Table:
     try:
         table = parsed()
     except pa.ArrowInvalid as error:
-        raise ragged(name, content, encoding) or error from error
+        if uneven := ragged(name, content, encoding):
+            raise uneven from error
+        raise
     if separator != ",":
         if any(_has_commas(column) for column in table.columns):
             table = _with_points(parsed(decimal_point=","))
